@@ -7,10 +7,12 @@ const rooms = {
   db: ['contract'],
   activities: ['contract', 'service', 'db'],
   embedded: [],
-  sandbox: [],
+  web: [],
+  sandbox: ['web'],
   app: ['contract', 'receiver', 'workflows', 'activities', 'service', 'db', 'embedded'],
   operations: ['contract', 'receiver', 'workflows', 'activities', 'service', 'db', 'app'],
-  cli: ['operations', 'app', 'contract', 'db', 'embedded', 'sandbox'],
+  console: ['contract', 'web', 'db', 'app', 'operations'],
+  cli: ['operations', 'app', 'contract', 'db', 'embedded', 'sandbox', 'console'],
 };
 
 const all = Object.keys(rooms);

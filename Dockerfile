@@ -18,7 +18,7 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts && npm cache clean --forc
 RUN cd node_modules/@temporalio/core-bridge/releases && find . -mindepth 1 -maxdepth 1 ! -name "$(uname -m)-unknown-linux-gnu" -exec rm -r {} +
 
 FROM node:24.21.0-trixie-slim
-ENV NODE_ENV=production METERSYNC_DIR=/var/lib/metersync RECEIVER_HOST=0.0.0.0
+ENV NODE_ENV=production METERSYNC_DIR=/var/lib/metersync RECEIVER_HOST=0.0.0.0 METRICS_HOST=0.0.0.0
 RUN mkdir /var/lib/metersync && chown node:node /var/lib/metersync
 WORKDIR /app
 COPY package.json LICENSE ./
@@ -26,6 +26,7 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /build/dist dist
 USER node
 EXPOSE 8080
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "/app/dist/cli/main.js", "healthcheck"]
 # Node itself, with no shell between it and SIGTERM, on which it drains.
 ENTRYPOINT ["node", "/app/dist/cli/main.js"]
 CMD ["start"]

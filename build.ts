@@ -12,8 +12,15 @@ import { bundleWorkflows } from './app/workflow-bundle.ts';
 const project = import.meta.dirname;
 const dist = join(project, 'dist');
 
-/** Folders that are copied unchanged, as code reads them from beside itself: SQL, styles and a script. */
-const plain = ['db/migrations', 'analytics', 'sandbox/migrations', 'sandbox/portal/assets'];
+/** Folders that are copied unchanged, as code reads them at run time: SQL, styles and a script. */
+const plain = [
+  'db/migrations',
+  'analytics',
+  'sandbox/migrations',
+  'web/assets',
+  'console/assets',
+  'sandbox/portal/assets',
+];
 
 await build();
 
@@ -25,7 +32,7 @@ async function build(): Promise<void> {
     await Promise.all([compile(fresh), bundle(fresh)]);
     for (const folder of plain) cpSync(join(project, folder), join(fresh, folder), { recursive: true });
     chmodSync(join(fresh, 'cli/main.js'), 0o755);
-    // mkdtemp makes a private folder; a package or an image is for everybody.
+    // mkdtemp makes a private folder, but a package or an image is for everybody.
     chmodSync(fresh, 0o755);
     rmSync(dist, { recursive: true, force: true });
     renameSync(fresh, dist);

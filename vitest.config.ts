@@ -1,17 +1,81 @@
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-// Each file has a process of its own, which takes Vitest's code and that of packages compiled from where commands keep theirs.
+// Processes of tests take Vitest's code and that of packages compiled from where commands keep theirs.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '.metersync/compiled');
+
+const servers = ['test/support/stack.ts', 'test/support/warehouse-template.ts'];
+
+/** What the files of a kind share. A file is of the kind that the suffix of its name says; see CONTRIBUTING.md. */
+const shared = {
+  setupFiles: ['test/support/seed.ts'],
+  // Files share processes, as each process loads the code of servers' clients again, for a second or more.
+  isolate: false,
+  execArgv: ['--import', pathToFileURL(join(import.meta.dirname, 'cli/quick-start.ts')).href],
+  unstubEnvs: true,
+  // Else a line that a stopping server writes as its process ends fails the run, although every test passed.
+  disableConsoleIntercept: true,
+};
+
+/** Files of half a minute and more. The last of them would run alone at the end, so they come first. */
+const longest = [
+  'db/cost/cost',
+  'faults/short',
+  'cli/start',
+  'bench/measures',
+  'pipeline/crash',
+  'embedded/start',
+  'embedded/guardian',
+  'embedded/planted',
+  'cli/commands',
+  'pipeline/encryption',
+].map((name) => join(import.meta.dirname, `test/${name}.servers.test.ts`));
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification): boolean => longest.includes(moduleId);
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    setupFiles: ['cli/quick-start.ts', 'test/support/seed.ts'],
-    globalSetup: ['test/support/stack.ts', 'test/support/warehouse-template.ts', 'test/support/chromium.ts'],
-    // Tests wait for real servers: on two cores two workers leave a third of both idle, and three are a tenth sooner done.
-    maxWorkers: 3,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    sequence: { sequencer: LongestFirst },
+    // Tests wait for real servers: on two cores three workers leave a fifth of both idle.
+    maxWorkers: 4,
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'plain',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/**/*.{servers,browser}.test.ts'],
+          testTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'servers',
+          include: ['test/**/*.servers.test.ts'],
+          globalSetup: servers,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'browser',
+          include: ['test/**/*.browser.test.ts'],
+          globalSetup: [...servers, 'test/support/chromium.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
   },
 });

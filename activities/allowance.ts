@@ -1,8 +1,5 @@
-/** A company with more records in one listing is large: 20 pages. */
-const recordsMax = 2_000;
-
-/** A company that takes longer is large, too. Well within `elsewhereSeconds` of db/backfill/runs.ts. */
-const companyMsMax = 20_000;
+import { batches } from '../contract/limits.ts';
+import { attemptPolicy } from '../contract/retry-policy.ts';
 
 /** Bounds the records and the time of a company that shares an activity with others. */
 export interface Allowance {
@@ -17,12 +14,13 @@ export class TooMuch extends Error {}
 
 /** Starts the time of a company; `now` is in milliseconds. */
 export function allowanceFrom(now: () => number): Allowance {
-  const until = now() + companyMsMax;
+  const until = now() + attemptPolicy.companyTogetherMaxMs;
   const isSpent = () => now() > until;
   return {
     isSpent,
     check(total) {
-      if ((total ?? 0) > recordsMax || isSpent()) throw new TooMuch('the company is large');
+      if ((total ?? 0) > batches.recordsOfSmallCompany || isSpent())
+        throw new TooMuch('the company is large');
     },
   };
 }

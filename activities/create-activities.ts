@@ -6,6 +6,7 @@ import { recordActivities } from './events.ts';
 import { reconcileActivities } from './reconcile.ts';
 import { retentionActivities } from './retention.ts';
 import { runActivities } from './runs.ts';
+import { watchActivities } from './watch.ts';
 
 /** Composes all activities of a worker. Workflows import its type and nothing else. */
 export function createActivities(deps: ActivityDependencies) {
@@ -17,6 +18,7 @@ export function createActivities(deps: ActivityDependencies) {
     ...retentionActivities(deps),
     ...reconcileActivities(deps),
     ...checkActivities(deps),
+    ...watchActivities(deps),
   };
 }
 

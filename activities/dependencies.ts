@@ -1,9 +1,14 @@
-import type { Logger } from 'pino';
-import type { CatchUpKind, CheckName } from '../contract/names.ts';
-import type { Warehouse } from '../db/connect.ts';
+import type { CheckName } from '../contract/check-names.ts';
+import { canonicalId } from '../contract/ids.ts';
+import type { Log } from '../contract/log.ts';
+import type { CatchUpKind } from '../contract/names.ts';
+import type { Health } from '../contract/verdict.ts';
+import type { Database, Warehouse } from '../db/connect.ts';
 import type { DeletesCap } from '../db/deletes/absent.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { ServiceClient } from '../service/client.ts';
+import type { Notifier } from './notify/notifier.ts';
+import type { RowsWritten } from './reading/rows-written.ts';
 
 /** Everything that activities use; they open nothing themselves. */
 export interface ActivityDependencies {
@@ -23,6 +28,8 @@ export interface ActivityDependencies {
   readonly deletesCap: DeletesCap;
   /** Days after which payloads of settled events are dropped; 0 keeps them. */
   readonly journalPayloadDays: number;
+  /** Days after which superseded parts of runs are dropped; 0 keeps them. */
+  readonly runsDays: number;
   /** How many days back a reconcile reads updates. */
   readonly reconcileDays: number;
   /** Checks that are off. */
@@ -33,7 +40,20 @@ export interface ActivityDependencies {
   readonly backfillFirst: (companyId: string) => Promise<void>;
   /** Returns how the last workflow of this id ended, in a word; undefined while it runs. */
   readonly howEnded: (workflowId: string) => Promise<string | undefined>;
+  /** Reads the deployment's health; never rejects. */
+  readonly readHealth: (db: Database) => Promise<Health>;
+  readonly notifier: Notifier;
+  /** Unix time in milliseconds. */
+  readonly wallClock: () => number;
+  /** Is called with the rows that each write of a page changed. */
+  readonly onWritten?: ((rows: RowsWritten) => void) | undefined;
   /** A monotonic clock in milliseconds. */
   readonly now: () => number;
-  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
 }
+
+/** Whether the settings name a company. */
+export const isConfigured = (
+  { companies }: Pick<ActivityDependencies, 'companies'>,
+  companyId: string,
+): boolean => companies.some((id) => canonicalId(id) === companyId);

@@ -1,7 +1,5 @@
 import { Context } from '@temporalio/activity';
-
-/** Well inside the heartbeat timeout of workflows/activity-options.ts. */
-const everyMs = 5_000;
+import { attemptPolicy } from '../contract/retry-policy.ts';
 
 const cursors = new WeakMap<Context, unknown>();
 
@@ -20,7 +18,7 @@ export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
   if (context.info.heartbeatTimeoutMs === undefined) return await work();
   cursors.set(context, context.info.heartbeatDetails);
-  const timer = setInterval(() => context.heartbeat(cursors.get(context)), everyMs);
+  const timer = setInterval(() => context.heartbeat(cursors.get(context)), attemptPolicy.heartbeatEveryMs);
   try {
     return await work();
   } finally {

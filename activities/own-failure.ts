@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { Failure, type FailureCode } from '../contract/failures.ts';
+import { attemptPolicy } from '../contract/retry-policy.ts';
 import { companiesAfter } from '../db/backfill/order.ts';
 import { warehouseNow } from '../db/catch-up/due.ts';
 import { noteOutage } from '../db/catch-up/parking.ts';
@@ -7,9 +8,6 @@ import type { WaitingReason } from '../db/catch-up/stale.ts';
 import { withoutStatement } from '../db/failures.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './map-failures.ts';
-
-/** After so many attempts, some minutes in all, a failure of unclear cause counts as the item's own. */
-export const lastingAttempts = 8;
 
 /**
  * Returns why this item failed, if the cause is its own: the service refuses it, or fails it and answers
@@ -19,7 +17,7 @@ export async function ownFailure(
   deps: ActivityDependencies,
   error: unknown,
 ): Promise<WaitingReason | undefined> {
-  const lasts = Context.current().info.attempt > lastingAttempts;
+  const lasts = Context.current().info.attempt > attemptPolicy.unclearMax;
   const failure = asFailure(error);
   if (failure === undefined) return lasts ? unexpected(error) : undefined;
   const { code, message } = failure;

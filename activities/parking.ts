@@ -6,7 +6,7 @@ import { dueOwners } from '../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../db/catch-up/parking.ts';
 import { parkOwner } from '../db/catch-up/settle.ts';
 import { withoutStatement } from '../db/failures.ts';
-import type { ActivityDependencies } from './dependencies.ts';
+import { type ActivityDependencies, isConfigured } from './dependencies.ts';
 import { ownFailure } from './own-failure.ts';
 
 /** Refusals that hold for every request. */
@@ -68,11 +68,10 @@ export async function runOrPark(
 }
 
 const ownerIsStranger = async (
-  { companies, warehouse }: ActivityDependencies,
+  deps: ActivityDependencies,
   kind: CatchUpKind,
   owner: string,
-): Promise<boolean> =>
-  !companies.some((id) => id.toLowerCase() === owner) && (await isStranger(warehouse.db, kind, owner));
+): Promise<boolean> => !isConfigured(deps, owner) && (await isStranger(deps.warehouse.db, kind, owner));
 
 /** Revives work after any successful read: the service answers, and the key works. */
 export async function reviveService(deps: ActivityDependencies): Promise<void> {

@@ -1,10 +1,11 @@
 import { Context } from '@temporalio/activity';
 import type { ListingFilter } from '../contract/endpoints.ts';
 import { Failure } from '../contract/failures.ts';
-import { limits } from '../contract/limits.ts';
+import { batches } from '../contract/limits.ts';
 import type { ReconciledResource, RunState } from '../contract/names.ts';
+import { attemptPolicy } from '../contract/retry-policy.ts';
 import { countMissed } from '../db/backfill/missed.ts';
-import { finishRun, startRun } from '../db/backfill/runs.ts';
+import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
 import { warehouseNow } from '../db/catch-up/due.ts';
 import { countTombstoned } from '../db/deletes/absent.ts';
 import {
@@ -15,21 +16,17 @@ import {
   retireListed,
   type UntimedListing,
 } from '../db/reconcile.ts';
-import { nothingWritten, type PageWritten, sum } from '../db/records/write-page.ts';
+import { nothingWritten, type PageWritten, sum, unchangedOf } from '../db/records/write-page.ts';
 import type { Page } from '../service/page.ts';
 import { confirmsPass, judgePass, type PageManifest } from '../service/stability.ts';
 import { walkPages } from '../service/walk.ts';
-import { missedGraceSeconds } from './backfill/listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { heartbeat } from './heartbeat.ts';
 import { mapFailures } from './map-failures.ts';
 import { refusal } from './own-failure.ts';
 import { write } from './reading/page-write.ts';
 import { walkListing } from './reading/walk-listing.ts';
-import { startWhole } from './runs.ts';
-
-/** Pages of one listing that a reconcile reads; more are left to the full backfill. */
-const pagesMax = 100;
+import { noteRunStart } from './runs.ts';
 
 export interface CompanyReconcile {
   readonly runId: string;
@@ -46,7 +43,7 @@ interface ListingReconcile {
 export function reconcileActivities(deps: ActivityDependencies) {
   return {
     beginReconcile: mapFailures(async ({ runId }: { runId: string }): Promise<void> => {
-      await startWhole(deps, runId, 'reconcile');
+      await noteRunStart(deps, runId, 'reconcile');
     }),
 
     /**
@@ -58,10 +55,11 @@ export function reconcileActivities(deps: ActivityDependencies) {
       async ({ runId, companyId, resources }: CompanyReconcile): Promise<{ vain: ReconciledResource[] }> => {
         const vain: ReconciledResource[] = [];
         for (const listing of await changedUntimed(deps.warehouse.db, runId, companyId)) {
-          await rereadOrFail(deps, { runId, companyId, listing });
+          await reread(deps, { runId, companyId, listing });
         }
         for (const resource of resources) {
-          const failure = await reconcileOrFail(deps, { runId, companyId, resource });
+          const part = { runId, companyId, resource };
+          const failure = await orFail(deps, part, () => reconcileListing(deps, part));
           // The key is the same for every company.
           if (failure?.code === 'SERVICE_KEY_REFUSED') return { vain: [...resources] };
           if (failure?.code === 'SERVICE_FILTER_IGNORED') vain.push(resource);
@@ -72,20 +70,22 @@ export function reconcileActivities(deps: ActivityDependencies) {
   };
 }
 
-async function reconcileOrFail(
+/** Reads a part of the run. A permanent refusal fails the part and is returned. */
+async function orFail(
   deps: ActivityDependencies,
-  input: ListingReconcile,
+  part: RunKey,
+  read: () => Promise<void>,
 ): Promise<Failure | undefined> {
   const { db } = deps.warehouse;
-  await startRun(db, input, { kind: 'reconcile' });
+  await startRun(db, part, { kind: 'reconcile' });
   try {
-    await reconcileListing(deps, input);
+    await read();
     return undefined;
   } catch (error) {
     const failure = await refusal(deps, error);
-    const { companyId, resource } = input;
+    const { companyId, resource } = part;
     deps.log.warn({ companyId, resource, code: failure.code, err: failure }, 'not reconciled');
-    await finishRun(db, input, 'failed', { error: `${failure.code}: ${failure.message}` });
+    await finishRun(db, part, 'failed', { error: `${failure.code}: ${failure.message}` });
     return failure;
   }
 }
@@ -94,7 +94,7 @@ async function reconcileOrFail(
  * Reads a listing again whose rows an older page may have overwritten: records carry no time, and this read
  * is newer.
  */
-async function rereadOrFail(
+async function reread(
   deps: ActivityDependencies,
   { runId, companyId, listing }: { runId: string; companyId: string; listing: UntimedListing },
 ): Promise<void> {
@@ -103,22 +103,18 @@ async function rereadOrFail(
   const ofCompany = listing === 'companies' ? null : companyId;
   const key = { runId, companyId: ofCompany, resource: listing };
   const params: Record<string, string> = ofCompany === null ? {} : { companyId };
-  await startRun(db, key, { kind: 'reconcile' });
-  try {
-    const walk = { listing, companyId: ofCompany, params, lane: 'backfill', knownOnly: true } as const;
+  await orFail(deps, key, async () => {
+    const walk = { listing, companyId: ofCompany, params, lane: 'backfill', existingOnly: true } as const;
     const { report, written } = await walkListing(deps, walk);
     const { stable, reasons, distinct, total } = judgePass(report.manifest);
-    const unchanged = Math.max(0, distinct - written.inserted - written.changed - written.rejected);
+    const unchanged = unchangedOf(distinct, written);
     const pages = report.manifest.length;
     const counts = { ...written, pages, passes: 1, totalSaid: total, distinctIds: distinct, unchanged };
     await finishRun(db, key, stable ? 'complete' : 'suspect', {
       counts: { ...counts, tombstoned: 0 },
       ...(stable ? {} : { error: `not stable: ${reasons.join('; ')}` }),
     });
-  } catch (error) {
-    const { code, message } = await refusal(deps, error);
-    await finishRun(db, key, 'failed', { error: `${code}: ${message}` });
-  }
+  });
 }
 
 /** Why a resource was not read, or not to its end; and the state of its part of the run. */
@@ -152,7 +148,6 @@ async function reconcileListing(deps: ActivityDependencies, input: ListingReconc
       withDeleted === undefined ? noneDeleted : await tombstoneDeleted(deps, input, since, withDeleted, live);
     const unstable = judgement.stable ? undefined : `not stable: ${judgement.reasons.join('; ')}`;
     const error = gone.unsure ?? unstable;
-    const { inserted, changed, rejected } = live.written;
     await finishRun(db, input, error === undefined ? 'complete' : 'suspect', {
       ...(error === undefined ? {} : { error }),
       counts: {
@@ -161,9 +156,9 @@ async function reconcileListing(deps: ActivityDependencies, input: ListingReconc
         passes: live.passes,
         totalSaid: judgement.total,
         distinctIds: judgement.distinct,
-        unchanged: Math.max(0, judgement.distinct - inserted - changed - rejected),
+        unchanged: unchangedOf(judgement.distinct, live.written),
         tombstoned: await countTombstoned(db, runId, { resource, companyId }),
-        missed: await countMissed(db, runId, { resource, companyId }, missedGraceSeconds),
+        missed: await countMissed(db, runId, { resource, companyId }, attemptPolicy.eventOnItsWaySeconds),
         requests: live.requests + (withDeleted?.manifest.length ?? 0) + gone.pages,
       },
     });
@@ -186,12 +181,12 @@ interface LiveRead extends Read {
   readonly requests: number;
 }
 
-/** Reads the live listing; again, up to `limits.passesMax` passes, if it changed meanwhile. */
+/** Reads the live listing; again, up to `attemptPolicy.passesMax` passes, if it changed meanwhile. */
 async function readLive(deps: ActivityDependencies, listing: UpdatedListing): Promise<LiveRead> {
   let read = await readUpdated(deps, listing);
   let requests = read.manifest.length;
   let passes = 1;
-  while (passes < limits.passesMax && !judgePass(read.manifest).stable) {
+  while (passes < attemptPolicy.passesMax && !judgePass(read.manifest).stable) {
     const again = await readUpdated(deps, listing);
     read = { ...again, written: sum(read.written, again.written) };
     requests += again.manifest.length;
@@ -225,9 +220,12 @@ async function readUpdated(deps: ActivityDependencies, listing: UpdatedListing):
   let trusted = false;
   const documents: ListedDocument[] = [];
   for await (const page of walk) {
-    if (page.totalPages !== null && page.totalPages > pagesMax) {
+    if (page.totalPages !== null && page.totalPages > batches.pagesOfReconcile) {
       const updated = `${page.totalPages} pages were updated since ${since}`;
-      throw new NotRead('partial', `${updated}: more than ${pagesMax} are left to the full backfill`);
+      throw new NotRead(
+        'partial',
+        `${updated}: more than ${batches.pagesOfReconcile} are left to the full backfill`,
+      );
     }
     if (!trusted) trusted = await filterHolds(deps, listing, page);
     if (keep) written = sum(written, await write(deps, { listing: resource, companyId, readAt, page }));
@@ -308,7 +306,7 @@ async function tombstoneDeleted(
     : undefined;
   const pages = again?.manifest.length ?? 0;
   if (again === undefined || !confirmsPass(live.manifest, again.manifest)) {
-    return { pages, unsure: 'the listing moved while it was read: no deleted document was buried' };
+    return { pages, unsure: 'the listing moved while it was read: no document was tombstoned' };
   }
   const stillAlive = new Set(idsOf(again.manifest));
   const gone = suspects.filter(({ id }) => !stillAlive.has(id));

@@ -1,27 +1,41 @@
 import { Context } from '@temporalio/activity';
+import { batches } from '../contract/limits.ts';
+import { dropOldParts } from '../db/backfill/retention.ts';
 import { dropPayloads } from '../db/events/retention.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
-/** Events per statement, so that rows are locked for some milliseconds only. */
-const eventsTogether = 1_000;
-
 export function retentionActivities(deps: ActivityDependencies) {
   return {
     /**
-     * Drops, in batches, the payloads of settled events older than `journalPayloadDays`. Returns how many.
+     * Drops the payloads of settled events older than `journalPayloadDays`, and superseded parts of runs
+     * older than `runsDays`. Returns how many.
      */
-    dropPayloads: mapFailures(async (_: object): Promise<{ events: number }> => {
-      const days = deps.journalPayloadDays;
-      if (days === 0) return { events: 0 };
-      const { cancellationSignal } = Context.current();
-      let events = 0;
-      for (let dropped = eventsTogether; dropped === eventsTogether; events += dropped) {
-        cancellationSignal.throwIfAborted();
-        dropped = await dropPayloads(deps.warehouse.db, { days, limit: eventsTogether });
-      }
-      if (events > 0) deps.log.info({ events, days }, 'payloads of old events were dropped from the journal');
-      return { events };
+    dropPayloads: mapFailures(async (_: object): Promise<{ events: number; parts: number }> => {
+      const { db } = deps.warehouse;
+      const [ofEvents, ofRuns] = [deps.journalPayloadDays, deps.runsDays];
+      const events = await inBatches(ofEvents, (batch) => dropPayloads(db, batch));
+      if (events > 0)
+        deps.log.info({ events, days: ofEvents }, 'payloads of old events were dropped from the journal');
+      const parts = await inBatches(ofRuns, (batch) => dropOldParts(db, batch));
+      if (parts > 0) deps.log.info({ parts, days: ofRuns }, 'old parts of runs were dropped');
+      return { events, parts };
     }),
   };
+}
+
+/** Drops what is older than `days` until a batch is not full; 0 days keep everything. */
+async function inBatches(
+  days: number,
+  drop: (batch: { days: number; limit: number }) => Promise<number>,
+): Promise<number> {
+  if (days === 0) return 0;
+  const { cancellationSignal } = Context.current();
+  const limit: number = batches.rowsDropped;
+  let all = 0;
+  for (let dropped = limit; dropped === limit; all += dropped) {
+    cancellationSignal.throwIfAborted();
+    dropped = await drop({ days, limit });
+  }
+  return all;
 }

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { RunKind, RunState } from '../contract/names.ts';
-import { concludeRun, failPartsLeft, failWhole, runsUnderWay } from '../db/backfill/run-end.ts';
+import { concludeRun, failPartsLeft, failRunAndParts, runsUnderWay } from '../db/backfill/run-end.ts';
 import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
@@ -12,8 +12,8 @@ export function runActivities(deps: ActivityDependencies) {
     failRun: mapFailures(async (input: RunKey & { error: string; kind?: RunKind }): Promise<void> => {
       const { runId, companyId, resource, error, kind } = input;
       if (companyId !== null || resource !== null) return await failPart(deps, input, error, kind);
-      await startWhole(deps, runId, kind);
-      await failWhole(db, runId, error);
+      await noteRunStart(deps, runId, kind);
+      await failRunAndParts(db, runId, error);
     }),
 
     concludeRun: mapFailures(
@@ -25,8 +25,8 @@ export function runActivities(deps: ActivityDependencies) {
       for (const { runId, workflowId } of await runsUnderWay(db)) {
         const ended = workflowId === null ? 'gone' : await endOf(deps, workflowId);
         if (ended === undefined) continue;
-        deps.log.warn({ runId, workflowId, ended }, 'the workflow of a run ended without a word');
-        await failWhole(db, runId, ended);
+        deps.log.warn({ runId, workflowId, ended }, 'the workflow of a run ended without noting it');
+        await failRunAndParts(db, runId, ended);
       }
       await failPartsLeft(db);
     }),
@@ -50,7 +50,7 @@ async function endOf(
 }
 
 /** Notes the start of a run, with the workflow that runs it. */
-export async function startWhole(
+export async function noteRunStart(
   { warehouse }: ActivityDependencies,
   runId: string,
   kind?: RunKind,

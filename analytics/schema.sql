@@ -51,16 +51,25 @@ as $$
   where g.grantee <> (select relowner from pg_class where oid = to_regclass(view))
 $$;
 
--- Comments on columns of a view, from {"column": "comment"}.
-create or replace function metersync.comment_columns(relation regclass, comments jsonb)
+-- Comments a view's columns as those of the same name of another relation, unless they have one.
+create or replace function metersync.copy_comments(source regclass, target regclass)
 returns void
 language plpgsql
 as $$
 declare
-  told record;
+  silent record;
 begin
-  for told in select * from jsonb_each_text(comments) loop
-    execute format('comment on column %s.%I is %L', relation, told.key, told.value);
+  for silent in
+    select t.attname, col_description(s.attrelid, s.attnum) as comment
+    from pg_attribute t
+      join pg_attribute s on s.attrelid = source
+        and s.attname = t.attname
+    where t.attrelid = target
+      and t.attnum > 0
+      and col_description(t.attrelid, t.attnum) is null
+      and col_description(s.attrelid, s.attnum) is not null
+  loop
+    execute format('comment on column %s.%I is %L', target, silent.attname, silent.comment);
   end loop;
 end
 $$;

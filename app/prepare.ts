@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
-import { counted } from '../contract/words.ts';
+import { describeFit, fitOf } from '../contract/schema-versions.ts';
 import type { Warehouse } from '../db/connect.ts';
 import { sqlMessage, withoutStatement } from '../db/failures.ts';
-import { migrateWarehouse, missingMigrations, newerSchema } from '../db/migrate.ts';
+import { migrateWarehouse, readSchemaVersions } from '../db/migrate.ts';
+import { type MigrationPlan, planMigration } from '../db/migration-plan.ts';
 import { readTimeZone } from '../db/read/session.ts';
 import type { Settings } from './settings.ts';
 import { openWarehouse } from './warehouse.ts';
@@ -23,20 +24,33 @@ export async function migrate(
   }
 }
 
+/** Says what a migration of the warehouse would run; it changes nothing. */
+export async function planOf(settings: Settings, url: string, log: Logger): Promise<MigrationPlan> {
+  const warehouse = openWarehouse(settings, url, log, 1);
+  try {
+    return await planMigration(warehouse.db);
+  } catch (error) {
+    throw inWords(error, url);
+  } finally {
+    await warehouse.close();
+  }
+}
+
 /**
- * Checks that the warehouse's schema is the one of this metersync, and that its sessions use the service's
- * time zone.
+ * Checks that this metersync may write the warehouse's schema, and that its sessions use the service's time
+ * zone. A newer schema that lets it go on is a warning.
  * @throws Error that says what to do when either is not so
  */
 export async function requireSchema(settings: Settings, url: string, log: Logger): Promise<void> {
   const warehouse = openWarehouse(settings, url, log, 1);
   try {
-    const missing = await missingMigrations(warehouse.db).catch((error: unknown) => {
+    const versions = await readSchemaVersions(warehouse.db).catch((error: unknown) => {
       throw inWords(error, url);
     });
-    if (missing > 0)
-      throw new Error(`the warehouse lacks ${counted(missing, 'migration')}: run metersync migrate first`);
-    if (missing < 0) throw new Error(newerSchema);
+    const fit = fitOf(versions);
+    const { saw, todo } = describeFit(versions);
+    if (fit === 'ahead') log.warn(versions, `${saw}. ${todo}`);
+    else if (fit !== 'same') throw new Error(`${saw}: ${asClause(todo)}`);
     await requireZone(warehouse, settings.service.timeZone);
   } finally {
     await warehouse.close();
@@ -52,9 +66,13 @@ export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: strin
   const zone = await readTimeZone(db);
   if (zone.toLowerCase() === timeZone.toLowerCase()) return;
   throw new Error(
-    `sessions of DATABASE_URL are in the time zone ${zone}, though ${timeZone} was asked for: what stands between drops the options of a session, so connect to Postgres itself`,
+    `sessions of DATABASE_URL use the time zone ${zone} instead of ${timeZone}: something between drops session options, so connect to Postgres itself`,
   );
 }
+
+/** `Run metersync migrate.` as the end of another sentence. */
+const asClause = (sentence: string): string =>
+  `${sentence.charAt(0).toLowerCase()}${sentence.slice(1).replace(/\.$/, '')}`;
 
 /** Describes an error by Postgres's own message and address, instead of the failed statement. */
 function inWords(error: unknown, url: string): Error {

@@ -1,12 +1,15 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
+import { httpLimits } from '../contract/http-limits.ts';
+import { limits } from '../contract/limits.ts';
 import { systemClock } from '../receiver/clock.ts';
-import { createGroupCommit } from '../receiver/group-commit.ts';
-import { fileSecrets, fixedSecrets, type SecretSource } from '../receiver/secrets.ts';
+import { createGroupCommit, type GroupCommitLimits } from '../receiver/group-commit.ts';
+import { type ConfiguredSecrets, fileSecrets, fixedSecrets } from '../receiver/secrets.ts';
 import { buildReceiver, type Receiver } from '../receiver/server.ts';
 import { headerFamilies } from '../receiver/signature-headers.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { createVerifier } from '../receiver/verify.ts';
+import type { ReceiverObserver } from './metrics/receiver.ts';
 import type { Running } from './running.ts';
 import type { Settings } from './settings.ts';
 import { lazyClient, startOf } from './temporal.ts';
@@ -19,7 +22,7 @@ const never = new Promise<void>(() => {});
  * Reads the signing secrets from the settings or their file.
  * @throws Error that names what is wrong, and no secret
  */
-export function secretsOf(settings: Settings['webhooks'], log: Logger): SecretSource {
+export function secretsOf(settings: Settings['webhooks'], log: Logger): ConfiguredSecrets {
   if (settings.secretsFile !== undefined) {
     return fileSecrets({ path: settings.secretsFile, now: Date.now, log });
   }
@@ -31,19 +34,29 @@ export function secretsOf(settings: Settings['webhooks'], log: Logger): SecretSo
  * reachable for the first time, deliveries are answered 503 at once, and the service delivers them again.
  */
 export async function startReceiver(options: {
-  settings: Settings;
-  secrets: SecretSource;
+  settings: Pick<Settings, 'receiver' | 'webhooks'>;
+  secrets: ConfiguredSecrets;
   temporal: TemporalPlace;
-  arrival: TemporalArrival;
+  arrival: Pick<TemporalArrival, 'isThere'>;
   /** Returns how to start groups while a worker runs in this process. */
   startHere?: () => Start | undefined;
+  /** Bounds of groups that a measurement replaces. */
+  groups?: Partial<GroupCommitLimits>;
+  observer?: ReceiverObserver | undefined;
   log: Logger;
 }): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
-  const { settings, secrets, temporal, arrival, startHere, log } = options;
+  const { settings, secrets, temporal, arrival, startHere, groups, observer, log } = options;
   const { client, close } = lazyClient(temporal);
   const startAnywhere = startOf(client);
   const start: Start = (request) => (startHere?.() ?? startAnywhere)(request);
-  const commit = createGroupCommit({ clock: systemClock, log, start });
+  const commit = createGroupCommit({
+    clock: systemClock,
+    log,
+    start,
+    limits: { ...limits, ...groups },
+    ...(observer === undefined ? {} : { onGroup: observer.onGroup }),
+  });
+  const ready = async () => arrival.isThere() && (await isReachable(client));
   const receiver = buildReceiver({
     verify: createVerifier({
       secrets,
@@ -53,11 +66,13 @@ export async function startReceiver(options: {
     }),
     accept: (event, arrivedAt) =>
       arrival.isThere() ? commit.accept(event, arrivedAt) : Promise.resolve('unavailable'),
-    ready: () => arrival.isThere() && isReachable(client),
+    ready,
     now: Date.now,
     clock: systemClock,
     log,
+    ...(observer === undefined ? {} : { onAnswer: observer.onAnswer }),
   });
+  observer?.watch({ receiver, commit, secrets, ready });
   const url = await listen(receiver, settings.receiver);
   return {
     url: `${url}/webhooks`,
@@ -84,6 +99,8 @@ async function listen(receiver: Receiver, at: Settings['receiver']): Promise<str
 }
 
 async function isReachable(client: Client): Promise<boolean> {
-  await client.withDeadline(Date.now() + 2_000, () => client.workflowService.getSystemInfo({}));
+  await client.withDeadline(Date.now() + httpLimits.readyWithinMs, () =>
+    client.workflowService.getSystemInfo({}),
+  );
   return true;
 }

@@ -203,7 +203,8 @@ export async function readSchedule(client: Client, name: RunKind): Promise<Sched
 /** Reads a schedule's state, without the runs that it started. */
 export async function readScheduleHealth(client: Client, name: RunKind): Promise<ScheduleHealth> {
   const existing = await describe(client, name);
-  if (existing === undefined) return { name, state: 'absent', reason: null, next: null };
+  if (existing === undefined)
+    return { name, state: 'absent', reason: null, next: null, intervalSeconds: null, missed: 0 };
   const { info, state } = existing;
   const removed = isRemoved(existing);
   return {
@@ -211,7 +212,15 @@ export async function readScheduleHealth(client: Client, name: RunKind): Promise
     state: removed ? 'removed' : state.paused ? 'paused' : 'active',
     reason: state.paused && !removed ? (state.note ?? null) : null,
     next: state.paused ? null : (info.nextActionTimes[0]?.toISOString() ?? null),
+    intervalSeconds: state.paused ? null : longestInterval(info.nextActionTimes),
+    missed: info.numActionsMissedCatchupWindow,
   };
+}
+
+/** The longest time from one start to the next, in seconds; null for fewer than two. */
+function longestInterval(starts: readonly Date[]): number | null {
+  const intervals = starts.slice(1).map((start, at) => start.getTime() - (starts[at]?.getTime() ?? 0));
+  return intervals.length === 0 ? null : Math.max(...intervals) / 1_000;
 }
 
 async function create(client: Client, name: RunKind, times: Definition['times']): Promise<boolean> {

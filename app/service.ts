@@ -31,7 +31,7 @@ export function openService(
   apiKey: string,
   log: Logger,
   sharedLimit?: SharedLimit,
-  patience: Pick<ServiceClientOptions, 'budget' | 'timeoutMs'> = {},
+  more: Pick<ServiceClientOptions, 'budget' | 'timeoutMs' | 'onRequest'> = {},
 ): ServiceAccess {
   const client = createServiceClient({
     baseUrl: url,
@@ -40,7 +40,7 @@ export function openService(
     maxConcurrency: settings.maxConcurrency,
     maxPerSecond: settings.maxPerSecond,
     sharedLimit,
-    ...patience,
+    ...more,
     clock: serviceClock,
     random: Math.random,
     version: readVersion(),

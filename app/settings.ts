@@ -1,8 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { defaultEndpoints, type EndpointCatalogue, endpointOverrides } from '../contract/endpoints.ts';
-import { type CheckName, checkNames } from '../contract/names.ts';
+import { type CheckName, checkNames } from '../contract/check-names.ts';
+import { endpointOverrides } from '../contract/endpoint-file.ts';
+import { defaultEndpoints, type EndpointCatalogue } from '../contract/endpoints.ts';
+import { type NotifyTarget, parseTarget } from '../contract/notify-target.ts';
 import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
+import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 
 /** Everything that metersync reads from its environment, decoded once. */
@@ -21,6 +24,8 @@ export interface Settings {
   readonly deletesCap: { readonly rows: number; readonly percent: number };
   /** Days after which the signed body of a settled event is dropped; 0 keeps it for ever. */
   readonly journalPayloadDays: number;
+  /** Days after which superseded parts of runs are dropped; 0 keeps them for ever. */
+  readonly runsDays: number;
   readonly webhooks: {
     readonly secrets: readonly string[];
     readonly secretsFile: string | undefined;
@@ -53,12 +58,41 @@ export interface Settings {
   /** Whether a worker makes the schedules that are absent. */
   readonly makeSchedules: boolean;
   readonly receiver: { readonly host: string; readonly port: number };
+  /** The private port of monitors; `port` 0 turns it off. */
+  readonly metrics: { readonly host: string; readonly port: number };
+  /** The console; `port` 0 turns it off. */
+  readonly console: {
+    readonly host: string;
+    readonly port: number;
+    readonly access: ConsoleAccess;
+    /** Address of Temporal's web page; undefined when not configured. */
+    readonly temporalUi: string | undefined;
+  };
+  /** Who runs commands, for the log of operations; undefined: the user of the system. */
+  readonly actor: string | undefined;
   /** Hours without any event after which events probably cannot arrive; 0 for never. */
   readonly silenceHours: number;
+  readonly notify: {
+    readonly targets: readonly NotifyTarget[];
+    /** Signs messages to targets of the kind `json`. */
+    readonly secret: string | undefined;
+    /** Called each minute while no page is open. */
+    readonly heartbeatUrl: string | undefined;
+  };
   readonly logLevel: string;
   /** Folder of the embedded stack. */
   readonly dataDir: string;
 }
+
+/** What activities take from the settings. */
+export const activitySettings = (settings: Settings) => ({
+  companies: settings.service.companies,
+  deletesCap: settings.deletesCap,
+  journalPayloadDays: settings.journalPayloadDays,
+  runsDays: settings.runsDays,
+  reconcileDays: settings.reconcileDays,
+  checksOff: settings.checksOff,
+});
 
 /** Lists all wrong settings, each with the variable's name and what would be right. */
 export class SettingsError extends Error {
@@ -114,6 +148,10 @@ const codecKeys = list
   )
   .refine((keys) => new Set(keys.map(({ id }) => id)).size === keys.length, codecKeysHaveTo);
 
+/** Errors never quote the value, which may hold keys. */
+const notifyUrlsHaveTo =
+  'has to hold addresses separated by commas: slack+https://…, pagerduty://KEY, alertmanager+http://…, json+https://…';
+
 const environment = z.object({
   SERVICE_URL: url(['http:', 'https:'], 'https://service.example/v2.2')
     .refine((text) => /\/v\d[^/]*\/?$/.test(text), 'has to end in the version, for example /v2.2')
@@ -130,6 +168,7 @@ const environment = z.object({
   DELETES_CAP_ROWS: integer(0, 1_000_000, 50),
   DELETES_CAP_PERCENT: integer(0, 100, 5),
   JOURNAL_PAYLOAD_DAYS: integer(0, 36_500, 90),
+  RUNS_DAYS: integer(0, 36_500, 90),
   WEBHOOK_SECRETS: list,
   WEBHOOK_SECRETS_FILE: z.string().optional(),
   WEBHOOK_HEADER_PREFIX: z
@@ -161,8 +200,29 @@ const environment = z.object({
   MAKE_SCHEDULES: z.enum(['on', 'off'], 'has to be on or off').default('on'),
   RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
   RECEIVER_PORT: integer(0, 65_535, 8080),
+  METRICS_HOST: z.string().min(1).default('127.0.0.1'),
+  METRICS_PORT: integer(0, 65_535, 9464),
+  CONSOLE_HOST: z.string().min(1).default('127.0.0.1'),
+  CONSOLE_PORT: integer(0, 65_535, 8090),
+  CONSOLE_PASSWORDS_FILE: z.string().optional(),
+  CONSOLE_USER_HEADER: z
+    .string()
+    .regex(/^[a-z0-9-]{1,60}$/i, 'has to be the name of a header, for example x-forwarded-user')
+    .optional(),
+  CONSOLE_TRUSTED_PROXIES: list.refine(
+    (networks) => networks.every(isNetwork),
+    'has to hold addresses or networks separated by commas, for example 10.0.0.0/8',
+  ),
+  CONSOLE_OPERATORS: list,
+  TEMPORAL_UI_URL: url(['http:', 'https:'], 'https://temporal.example').optional(),
+  METERSYNC_ACTOR: z.string().max(200, 'has to be at most 200 characters').optional(),
   RECEIVER_PUBLIC_URL: url(['http:', 'https:'], 'https://hooks.example/webhooks').optional(),
   SILENCE_HOURS: integer(0, 8_760, 72),
+  NOTIFY_URLS: list
+    .refine((items) => items.every((item) => parseTarget(item) !== undefined), notifyUrlsHaveTo)
+    .transform((items) => items.flatMap((item) => parseTarget(item) ?? [])),
+  NOTIFY_SECRET: z.string().optional(),
+  HEARTBEAT_URL: url(['http:', 'https:'], 'https://hc.example/ping').optional(),
   LOG_LEVEL: z
     .enum(
       ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
@@ -191,7 +251,9 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     problems.push(`TEMPORAL_CONFIG_FILE has to name a TOML file: ${given.TEMPORAL_CONFIG_FILE} is not there`);
   }
   problems.push(...problemsOfSecrets(list.parse(given.WEBHOOK_SECRETS)));
+  problems.push(...problemsOfNotifySecret(given.NOTIFY_SECRET, given.NOTIFY_URLS));
   const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
+  if (decoded.success) problems.push(...problemsOfConsole(decoded.data));
   if (!decoded.success || problems.length > 0) throw new SettingsError(problems);
   const e = decoded.data;
   return {
@@ -206,6 +268,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     },
     deletesCap: { rows: e.DELETES_CAP_ROWS, percent: e.DELETES_CAP_PERCENT },
     journalPayloadDays: e.JOURNAL_PAYLOAD_DAYS,
+    runsDays: e.RUNS_DAYS,
     webhooks: {
       secrets: e.WEBHOOK_SECRETS,
       secretsFile: e.WEBHOOK_SECRETS_FILE,
@@ -224,7 +287,16 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     temporalPlaintext: e.TEMPORAL_PLAINTEXT,
     makeSchedules: e.MAKE_SCHEDULES === 'on',
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
+    metrics: { host: e.METRICS_HOST, port: e.METRICS_PORT },
+    console: {
+      host: e.CONSOLE_HOST,
+      port: e.CONSOLE_PORT,
+      access: accessOf(e),
+      temporalUi: e.TEMPORAL_UI_URL?.replace(/\/$/, ''),
+    },
+    actor: e.METERSYNC_ACTOR,
     silenceHours: e.SILENCE_HOURS,
+    notify: { targets: e.NOTIFY_URLS, secret: e.NOTIFY_SECRET, heartbeatUrl: e.HEARTBEAT_URL },
     logLevel: e.LOG_LEVEL,
     dataDir: e.METERSYNC_DIR,
   };
@@ -242,6 +314,18 @@ function problemsOfSecrets(secrets: readonly string[]): readonly string[] {
   } catch (error) {
     if (!(error instanceof SecretsError)) throw error;
     return error.problems.map((problem) => `WEBHOOK_SECRETS: ${problem}`);
+  }
+}
+
+function problemsOfNotifySecret(secret: string | undefined, urls = ''): readonly string[] {
+  if (secret === undefined)
+    return /(^|,)\s*json\+/.test(urls) ? ['NOTIFY_SECRET has to be set for json targets of NOTIFY_URLS'] : [];
+  try {
+    parseSecrets([secret]);
+    return [];
+  } catch (error) {
+    if (!(error instanceof SecretsError)) throw error;
+    return error.problems.map((problem) => `NOTIFY_SECRET: ${problem}`);
   }
 }
 

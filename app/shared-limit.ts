@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Logger } from 'pino';
+import type { Log } from '../contract/log.ts';
+import { serverWaits } from '../contract/retry-policy.ts';
 import type { Warehouse } from '../db/connect.ts';
 import { beat, type Claimed, claim, closeGate, type LimitState, leave } from '../db/service-limit.ts';
 import type { LimitedClient, SharedLimit } from '../service/throttle.ts';
 
-/** How often a worker checks whether another one joined, left or was asked to slow down. */
-const lookEveryMs = 1_000;
+const lookEveryMs = serverWaits.limitLookEveryMs;
 /**
  * In checks: `valid` without an answer, and a worker stops its requests; `gone` without one, and the others
  * take its share, which has to be later; `turn` is how long a worker keeps its turn.
  */
 const looks = { valid: 4, gone: 5, turn: 3 } as const;
-const leaveWithinMs = 2_000;
 
 /** One limit of requests for all workers on a warehouse. */
 export interface WarehouseLimit extends SharedLimit {
@@ -42,7 +41,7 @@ export function shareOf(
 export async function joinLimit(options: {
   readonly warehouse: Pick<Warehouse, 'db' | 'close'>;
   readonly limit: number;
-  readonly log: Pick<Logger, 'debug' | 'warn'>;
+  readonly log: Pick<Log, 'debug' | 'warn'>;
   readonly everyMs?: number;
 }): Promise<WarehouseLimit> {
   const { warehouse, limit, log, everyMs = lookEveryMs } = options;
@@ -96,8 +95,7 @@ export async function joinLimit(options: {
       }
       reachable = true;
     } catch (error) {
-      if (reachable)
-        log.warn({ err: error }, 'the shared limit cannot be read: nothing is asked before it can');
+      if (reachable) log.warn({ err: error }, 'the shared limit cannot be read: no requests until it can');
       reachable = false;
     }
   };
@@ -121,7 +119,7 @@ export async function joinLimit(options: {
         (until) => {
           closedUntil = Math.max(closedUntil, until);
         },
-        (error: unknown) => log.debug({ err: error }, 'the other workers could not be told to slow down'),
+        (error: unknown) => log.debug({ err: error }, 'the other workers could not be slowed down'),
       );
     },
     async leave() {
@@ -129,7 +127,7 @@ export async function joinLimit(options: {
       clearTimeout(timer);
       const gone = looking.then(() => leave(db, workerId)).then(() => warehouse.close());
       // If it cannot say goodbye, the others soon find it gone.
-      await Promise.race([gone.catch(() => {}), wait(leaveWithinMs, undefined, { ref: false })]);
+      await Promise.race([gone.catch(() => {}), wait(serverWaits.limitLeaveMs, undefined, { ref: false })]);
       clearTimeout(lapse);
     },
   };

@@ -28,7 +28,7 @@ export interface Stack {
 export const demoFolder = 'demo';
 
 /** Nothing is configured, and the data folder holds no data yet. */
-export class NothingHere extends Error {
+class NothingHere extends Error {
   constructor(dir: string, unset: readonly string[]) {
     const demo = join(dir, demoFolder);
     const beside = existsSync(demo) ? `; the demo's data is in METERSYNC_DIR=${demo}` : '';
@@ -39,7 +39,7 @@ export class NothingHere extends Error {
   }
 }
 
-export const warehouseDatabase = 'metersync';
+const warehouseDatabase = 'metersync';
 
 /** Search path of psql: the schemas that people query come first. */
 const readableSchemas = ['$user', 'public', 'analytics', 'ops', 'utility'];

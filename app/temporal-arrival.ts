@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import type { Logger } from 'pino';
+import { serverWaits } from '../contract/retry-policy.ts';
 import { arrivalOf } from './arrival.ts';
 import type { Arrival } from './running.ts';
 import { type Absence, absenceOf } from './temporal-absence.ts';
@@ -14,9 +15,10 @@ export interface ArrivalWaits {
   readonly refusedForMs: number;
 }
 
-const usualWaits: ArrivalWaits = { everyMs: 1_000, refusedForMs: 10_000 };
-/** Time-out of an attempt: a busy machine takes a while, a refused connection fails at once. */
-const lookMs = 5_000;
+const usualWaits: ArrivalWaits = {
+  everyMs: serverWaits.lookEveryMs,
+  refusedForMs: serverWaits.temporalRefusedForMs,
+};
 
 /** Whether Temporal was reachable at any time since the process began. */
 export type TemporalArrival = Arrival;
@@ -64,7 +66,7 @@ async function look(place: TemporalPlace, signal: AbortSignal): Promise<Absence 
   const connection = Connection.lazy({ ...connectionOptions, interceptors: [] });
   try {
     await connection.withAbortSignal(signal, () =>
-      connection.withDeadline(Date.now() + lookMs, () =>
+      connection.withDeadline(Date.now() + serverWaits.temporalLookMs, () =>
         connection.workflowService.describeNamespace({ namespace }),
       ),
     );

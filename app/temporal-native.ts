@@ -1,7 +1,8 @@
 import type { DataConverter } from '@temporalio/common';
-import { NativeConnection, Runtime } from '@temporalio/worker';
+import { type LogLevel, NativeConnection, Runtime, type Logger as TemporalLogger } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { type FailureCode, failureTypes } from '../contract/failures.ts';
+import type { CoreMetrics } from './metrics/temporal-core.ts';
 import { dataConverterOf } from './temporal.ts';
 import { connectOptions, inWords, type TemporalPlace } from './temporal-place.ts';
 
@@ -16,6 +17,14 @@ export async function connectNative(
   return { connection, namespace, dataConverter: dataConverterOf(place) };
 }
 
+/** Without these options the names are not those of Temporal's documentation, and promtool refuses them. */
+const prometheusOf = ({ address }: Pick<CoreMetrics, 'address'>) => ({
+  bindAddress: address,
+  countersTotalSuffix: true,
+  unitSuffix: true,
+  useSecondsForDurations: true,
+});
+
 /** Logs once what to do about refused payloads, as each is tried again and again. */
 function explainRefused(log: Logger): (message: string, meta?: object) => void {
   const code: FailureCode = 'PAYLOAD_REFUSED';
@@ -29,30 +38,34 @@ function explainRefused(log: Logger): (message: string, meta?: object) => void {
   };
 }
 
-/** Sends Temporal's own logs to ours and keeps it off signals. Call it once a process, before any worker. */
-export function installRuntime(log: Logger): void {
-  const level = (name: string) =>
-    name === 'TRACE' || name === 'DEBUG'
-      ? 'debug'
-      : name === 'INFO'
-        ? 'debug'
-        : name === 'WARN'
-          ? 'warn'
-          : 'error';
+/** Our levels for those of Temporal, whose INFO is about its own doings. */
+const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
+
+/**
+ * Sends Temporal's own logs to ours, has it serve its metrics under the names of its documentation, and keeps
+ * it off signals. Call it once a process, before any worker.
+ */
+export function installRuntime(log: Logger, core?: Pick<CoreMetrics, 'address'>): void {
   const explain = explainRefused(log);
-  const logger = {
-    log: (name: string, message: string, meta?: object) => log[level(name)](meta ?? {}, message),
-    trace: (message: string, meta?: object) => log.trace(meta ?? {}, message),
-    debug: (message: string, meta?: object) => log.debug(meta ?? {}, message),
-    info: (message: string, meta?: object) => log.debug(meta ?? {}, message),
-    warn: (message: string, meta?: object) => {
-      log.warn(meta ?? {}, message);
-      explain(message, meta);
-    },
-    error: (message: string, meta?: object) => {
-      log.error(meta ?? {}, message);
-      explain(message, meta);
-    },
+  // Whatever the native library logs comes by this function, and with it what the SDK logs itself.
+  const record = (level: LogLevel, message: string, meta?: object): void => {
+    log[levels[level]](meta ?? {}, message);
+    if (level === 'WARN' || level === 'ERROR') explain(message, meta);
   };
-  Runtime.install({ logger, shutdownSignals: [] });
+  const logger: TemporalLogger = {
+    log: record,
+    trace: (message, meta) => record('TRACE', message, meta),
+    debug: (message, meta) => record('DEBUG', message, meta),
+    info: (message, meta) => record('INFO', message, meta),
+    warn: (message, meta) => record('WARN', message, meta),
+    error: (message, meta) => record('ERROR', message, meta),
+  };
+  Runtime.install({
+    logger,
+    shutdownSignals: [],
+    telemetryOptions: {
+      logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} },
+      ...(core === undefined ? {} : { metrics: { prometheus: prometheusOf(core) } }),
+    },
+  });
 }

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 import { SettingsError } from './settings.ts';
@@ -22,6 +23,13 @@ export function connectOptions(place: TemporalPlace) {
     },
     namespace: place.namespace ?? configured.namespace ?? 'default',
   };
+}
+
+/** Reads when the client certificate for Temporal expires, as ISO 8601; null without one. */
+export function certificateExpiry(place: TemporalPlace): string | null {
+  const { tls } = connectOptions(place).connectionOptions;
+  const certificate = typeof tls === 'object' ? tls?.clientCertPair?.crt : undefined;
+  return certificate === undefined ? null : new X509Certificate(certificate).validToDate.toISOString();
 }
 
 function configuration(): ReturnType<typeof loadClientConnectConfig> {

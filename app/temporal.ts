@@ -14,26 +14,23 @@ import {
   workflowIds,
   workflowNames,
 } from '../contract/names.ts';
+import { serverWaits } from '../contract/retry-policy.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { payloadCodec } from './payload-codec.ts';
 import { absenceOf } from './temporal-absence.ts';
 import { connectOptions, type TemporalPlace, whereIs } from './temporal-place.ts';
+import { retries } from './temporal-retries.ts';
 
 /** Makes the data converter of Temporal's payloads, for clients, workers and replays alike. */
 export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
   return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };
 }
 
-const connectTimeoutMs = 10_000;
-
-/** Longest wait of a client that lost Temporal before it connects again. */
-const reconnectMs = 2_000;
-
 /** Makes a client that connects at its first use, so Temporal need not be there yet. */
 export function lazyClient(place: TemporalPlace): { client: Client; close(): Promise<void> } {
   const { connectionOptions, namespace } = connectOptions(place);
-  const channelArgs = { 'grpc.max_reconnect_backoff_ms': reconnectMs };
-  const connection = Connection.lazy({ ...connectionOptions, channelArgs });
+  const channelArgs = { 'grpc.max_reconnect_backoff_ms': serverWaits.temporalReconnectMs };
+  const connection = Connection.lazy({ ...connectionOptions, channelArgs, interceptors: [...retries] });
   const client = new Client({ connection, namespace, dataConverter: dataConverterOf(place) });
   return { client, close: () => connection.close() };
 }
@@ -44,13 +41,17 @@ export function lazyClient(place: TemporalPlace): { client: Client; close(): Pro
  */
 export async function connectClient(
   place: TemporalPlace,
-  withinMs = connectTimeoutMs,
+  withinMs: number = serverWaits.temporalConnectMs,
 ): Promise<{ client: Client; close(): Promise<void> }> {
   const { connectionOptions, namespace } = connectOptions(place);
   const connectTimeout = withinMs;
   let connection: Connection | undefined;
   try {
-    connection = await Connection.connect({ ...connectionOptions, connectTimeout });
+    connection = await Connection.connect({
+      ...connectionOptions,
+      connectTimeout,
+      interceptors: [...retries],
+    });
     const { workflowService } = connection;
     await connection.withDeadline(Date.now() + withinMs, () =>
       workflowService.describeNamespace({ namespace }),
@@ -135,18 +136,20 @@ export function howEndedOn(client: Client): (workflowId: string) => Promise<stri
 }
 
 /**
- * Makes the schedules that nobody can change. One looks each minute for work that waits, so that no wake-up
- * can be lost; the other drops old payloads each hour.
+ * Makes the schedules that nobody can change. One looks after the deployment each minute: it opens alarms,
+ * and no wake-up can be lost. It begins at once, as its last look may be old. The other drops old payloads
+ * each hour.
  */
 export async function ensureOwnSchedules(client: Client): Promise<void> {
-  await ensureEvery(client, '1 minute', 'wakeCatchUps', taskQueues.events);
+  await ensureEvery(client, '1 minute', 'watch', taskQueues.events);
+  await client.schedule.getHandle(scheduleIds.watch).trigger(ScheduleOverlapPolicy.SKIP);
   await ensureEvery(client, '1 hour', 'dropPayloads', taskQueues.backfill);
 }
 
 async function ensureEvery(
   client: Client,
   every: '1 minute' | '1 hour',
-  name: 'wakeCatchUps' | 'dropPayloads',
+  name: 'watch' | 'dropPayloads',
   taskQueue: string,
 ): Promise<void> {
   try {

@@ -6,7 +6,13 @@ import { connectOptions } from './temporal-place.ts';
 
 /** A connection on which others may read the data or answer in the server's place. */
 export interface Insecure {
-  readonly setting: 'DATABASE_URL' | 'SERVICE_URL' | 'TEMPORAL_ADDRESS' | 'NODE_TLS_REJECT_UNAUTHORIZED';
+  readonly setting:
+    | 'DATABASE_URL'
+    | 'SERVICE_URL'
+    | 'TEMPORAL_ADDRESS'
+    | 'NOTIFY_URLS'
+    | 'HEARTBEAT_URL'
+    | 'NODE_TLS_REJECT_UNAUTHORIZED';
   readonly saw: string;
   readonly todo: string;
 }
@@ -27,6 +33,8 @@ export interface Transports {
   /** The service's base URL. */
   readonly service?: string | undefined;
   readonly temporal?: { readonly address?: string | undefined; readonly tls: boolean } | undefined;
+  /** What workers call: each by its setting. */
+  readonly notified?: readonly { readonly setting: 'NOTIFY_URLS' | 'HEARTBEAT_URL'; readonly url: string }[];
 }
 
 /**
@@ -43,11 +51,19 @@ export function requireSafeTransport(settings: Settings, connects: Connects): re
 }
 
 function transportsOf(settings: Settings, connects: Connects): Transports {
-  const { databaseUrl, service, temporalConfigured } = settings;
+  const { databaseUrl, service, temporalConfigured, notify } = settings;
+  const called = [
+    ...notify.targets.map(({ url }) => ({ setting: 'NOTIFY_URLS' as const, url })),
+    ...(notify.heartbeatUrl === undefined
+      ? []
+      : [{ setting: 'HEARTBEAT_URL' as const, url: notify.heartbeatUrl }]),
+  ];
   return {
     warehouse: connects.postgres && databaseUrl !== undefined ? warehouseOf(databaseUrl) : undefined,
     service: connects.service ? service.url : undefined,
     temporal: connects.temporal && temporalConfigured ? temporalOf() : undefined,
+    // Those that ask the service are the workers, who notify.
+    notified: connects.service ? called : [],
   };
 }
 
@@ -68,7 +84,7 @@ function warehouseOf(url: string): Transport {
  * Judges each connection by its target. To this machine or a host in PLAINTEXT_HOSTS any connection is safe.
  */
 export function judgeTransport(
-  { warehouse, service, temporal }: Transports,
+  { warehouse, service, temporal, notified = [] }: Transports,
   { plaintextHosts, certificatesIgnored }: Pick<Settings, 'plaintextHosts' | 'certificatesIgnored'>,
 ): readonly Insecure[] {
   const isNear = (host: string) => isThisMachine(host) || plaintextHosts.includes(host.toLowerCase());
@@ -84,6 +100,10 @@ export function judgeTransport(
   if (temporal !== undefined) {
     const { address = 'localhost', tls } = temporal;
     judge(hostOf(address), tls ? undefined : plainTemporal(address));
+  }
+  for (const { setting, url } of notified) {
+    const { protocol, host } = new URL(url);
+    judge(hostOf(host), protocol === 'https:' ? undefined : plainNotified(setting, host));
   }
   if (far && certificatesIgnored) insecure.push(anyCertificate);
   return insecure;
@@ -102,8 +122,8 @@ function judgeWarehouse({ host, tls }: Transport): Insecure | undefined {
   if (tls === 'verified') return undefined;
   const saw =
     tls === 'none'
-      ? `DATABASE_URL leads to ${host} without TLS: whoever is on the way reads the password and every row`
-      : `DATABASE_URL does not have ${host} prove that it is that server: whoever is on the way may answer, and is given the password`;
+      ? `DATABASE_URL leads to ${host} without TLS: anyone on the way can read the password and every row`
+      : `DATABASE_URL does not verify the certificate of ${host}: anyone on the way can answer, and gets the password`;
   const todo = `End it in ?sslmode=verify-full&sslrootcert=FILE, the certificate of the CA. ${ownNetwork}`;
   return { setting: 'DATABASE_URL', saw, todo };
 }
@@ -112,20 +132,27 @@ function judgeService({ protocol, host }: URL): Insecure | undefined {
   if (protocol === 'https:') return undefined;
   return {
     setting: 'SERVICE_URL',
-    saw: `SERVICE_URL leads to ${host} without TLS: whoever is on the way reads the API key and every record`,
+    saw: `SERVICE_URL leads to ${host} without TLS: anyone on the way can read the API key and every record`,
     todo: `Begin it with https://. ${ownNetwork}`,
   };
 }
 
 const plainTemporal = (address: string): Insecure => ({
   setting: 'TEMPORAL_ADDRESS',
-  saw: `TEMPORAL_ADDRESS leads to ${address} without TLS: whoever is on the way reads events, and may start work`,
+  saw: `TEMPORAL_ADDRESS leads to ${address} without TLS: anyone on the way can read events, and start work`,
   todo: `Set TEMPORAL_TLS=true, and TEMPORAL_TLS_SERVER_CA_CERT_PATH where its CA is your own. ${ownNetwork}`,
+});
+
+/** Quotes the host alone, as the rest may be a secret. */
+const plainNotified = (setting: 'NOTIFY_URLS' | 'HEARTBEAT_URL', host: string): Insecure => ({
+  setting,
+  saw: `${setting} leads to ${host} without TLS: anyone on the way can read alarms, and the key in the address`,
+  todo: `Use https. ${ownNetwork}`,
 });
 
 const anyCertificate: Insecure = {
   setting: 'NODE_TLS_REJECT_UNAUTHORIZED',
-  saw: 'NODE_TLS_REJECT_UNAUTHORIZED is 0: any certificate is taken, so whoever is on the way may answer',
+  saw: 'NODE_TLS_REJECT_UNAUTHORIZED is 0: any certificate is accepted, so anyone on the way can answer',
   todo: 'Unset it, and name your own CA in NODE_EXTRA_CA_CERTS.',
 };
 

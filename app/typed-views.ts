@@ -1,17 +1,9 @@
 import type { Logger } from 'pino';
+import { serverWaits } from '../contract/retry-policy.ts';
 import type { Database } from '../db/connect.ts';
 import { sqlMessage, sqlState } from '../db/failures.ts';
 import { type BlockedView, type RefreshedViews, refreshViews } from '../db/fields/refresh-views.ts';
 import { roles } from '../db/roles.ts';
-
-/**
- * How long new fields are gathered before their views are made once for all of them: new fields come
- * together.
- */
-const gatherMs = 3_000;
-const tryAgainMs = 60_000;
-/** How long a refresh may keep new queries waiting behind one that reads a view. */
-const lockTimeoutMs = 2_000;
 
 const [notAllowed, locked] = ['42501', '55P03'];
 
@@ -34,7 +26,7 @@ export function keepViews(options: {
   readonly log: Pick<Logger, 'info' | 'warn' | 'debug'>;
   readonly afterMs?: number;
 }): ViewKeeper {
-  const { db, log, afterMs = gatherMs } = options;
+  const { db, log, afterMs = serverWaits.typedViewsGatherMs } = options;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -55,7 +47,7 @@ export function keepViews(options: {
   };
   const refresh = async (): Promise<void> => {
     try {
-      const { made, blocked, warnings } = await refreshViews(db, lockTimeoutMs);
+      const { made, blocked, warnings } = await refreshViews(db, serverWaits.typedViewsLockMs);
       if (made.length > 0) log.info({ views: made.length }, 'typed views were made again');
       for (const view of blocked) warn({ ...view }, describeBlocked(view));
       for (const warning of warnings) warn({}, warning);
@@ -64,7 +56,7 @@ export function keepViews(options: {
       if (state === notAllowed) warn({ error: sqlMessage(error) }, `${mayNotMake}. ${grantWriter}`);
       else if (state === locked) log.debug('a view is being read: typed views are made again later');
       else warn({ error: sqlMessage(error) }, 'typed views could not be made again');
-      plan(tryAgainMs);
+      plan(serverWaits.typedViewsAgainMs);
     }
   };
   plan(afterMs);
@@ -81,7 +73,7 @@ export function keepViews(options: {
 /** Makes the typed views again at once, for `metersync views refresh`. */
 export async function refreshNow(db: Database): Promise<RefreshedViews> {
   try {
-    return await refreshViews(db, lockTimeoutMs);
+    return await refreshViews(db, serverWaits.typedViewsLockMs);
   } catch (error) {
     const state = sqlState(error);
     if (state === locked)

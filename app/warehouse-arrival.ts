@@ -1,13 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { serverWaits } from '../contract/retry-policy.ts';
 import { sqlState } from '../db/failures.ts';
 import { arrivalOf } from './arrival.ts';
 import { requireSchema } from './prepare.ts';
 import type { Arrival } from './running.ts';
 import type { Settings } from './settings.ts';
-
-/** Time from one attempt to the next. */
-const lookEveryMs = 1_000;
 
 /** Classes of SQLSTATE of a server that cannot be used now, but may be soon. */
 const passing = ['08', '53', '55', '57', '58'];
@@ -24,7 +22,7 @@ export async function awaitWarehouse(options: {
   readonly log: Logger;
   readonly everyMs?: number;
 }): Promise<Arrival> {
-  const { settings, url, log, everyMs = lookEveryMs } = options;
+  const { settings, url, log, everyMs = serverWaits.lookEveryMs } = options;
   const stopping = new AbortController();
   const absence = async (): Promise<Error | undefined> => {
     try {

@@ -1,14 +1,22 @@
 import { Client } from '@temporalio/client';
+import type { WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { createActivities } from '../activities/create-activities.ts';
+import type { ActivityDependencies } from '../activities/dependencies.ts';
+import { createNotifier } from '../activities/notify/notifier.ts';
+import { batches } from '../contract/limits.ts';
+import { serverWaits } from '../contract/retry-policy.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { firstBackfillOf } from './backfill.ts';
-import { tellEvents } from './events-told.ts';
+import { logEvents } from './events-log.ts';
+import { watchPolls } from './liveness.ts';
+import type { CoreMetrics } from './metrics/temporal-core.ts';
+import type { WorkerObserver } from './metrics/worker.ts';
 import type { Running } from './running.ts';
 import { ensureSchedules } from './schedules.ts';
 import { openService } from './service.ts';
-import type { Settings } from './settings.ts';
+import { activitySettings, type Settings } from './settings.ts';
 import { joinLimit } from './shared-limit.ts';
 import { connectClient, ensureOwnSchedules, howEndedOn, startOf, wakeOf } from './temporal.ts';
 import { connectNative } from './temporal-native.ts';
@@ -16,17 +24,9 @@ import type { TemporalPlace } from './temporal-place.ts';
 import { keepViews } from './typed-views.ts';
 import { openWarehouse } from './warehouse.ts';
 import { runWorkers } from './worker.ts';
-import { workflowBundle } from './workflow-bundle.ts';
+import { workflowBundle as bundleOf } from './workflow-bundle.ts';
 
-/**
- * Connections that the catch-up shares. With more, its statements would wait for one another at Postgres, and
- * events for all of them. Fewer cost less: each connection keeps its plans, and records that wait are read
- * together.
- */
-export const catchUpConnections = 4;
-
-/** How often the log reports events, when some came. */
-const tellEveryMs = 60_000;
+const noCore: Pick<CoreMetrics, 'text'> = { text: async () => undefined };
 
 export interface RunningWorker extends Running {
   /**
@@ -36,29 +36,48 @@ export interface RunningWorker extends Running {
   readonly startHere: Start | undefined;
 }
 
+/** What a measurement or a test replaces. */
+export interface WorkerOverrides {
+  /** A bundle that was made before. */
+  readonly workflowBundle?: WorkflowBundleOption;
+  readonly dependencies?: Partial<ActivityDependencies>;
+  /** Whether catch-ups and clean-ups are scheduled; by default they are. */
+  readonly ownSchedules?: boolean;
+}
+
 /** Starts the workers that apply events and run backfills. The warehouse's schema has to be up to date. */
-export async function startWorker(options: {
-  settings: Settings;
-  service: { url: string; apiKey: string };
-  databaseUrl: string;
-  temporal: TemporalPlace;
-  log: Logger;
-}): Promise<RunningWorker> {
-  const { settings, service, databaseUrl, temporal, log } = options;
+export async function startWorker(
+  options: {
+    settings: Settings;
+    service: { url: string; apiKey: string };
+    databaseUrl: string;
+    temporal: TemporalPlace;
+    /** Reads the deployment's health; never rejects. */
+    readHealth: ActivityDependencies['readHealth'];
+    /** Temporal's own metrics of this process; without them only the workers' states say whether they live. */
+    core?: CoreMetrics | undefined;
+    observer?: WorkerObserver | undefined;
+    log: Logger;
+  },
+  { workflowBundle, dependencies, ownSchedules = true }: WorkerOverrides = {},
+): Promise<RunningWorker> {
+  const { settings, service, databaseUrl, temporal, readHealth, core = noCore, observer, log } = options;
   const [{ client, close }, native, bundle] = await Promise.all([
     connectClient(temporal),
     connectNative(temporal),
-    workflowBundle(log),
+    workflowBundle ?? bundleOf(log),
   ]);
   const warehouse = openWarehouse(settings, databaseUrl, log, 16);
-  const catchingUp = openWarehouse(settings, databaseUrl, log, catchUpConnections);
+  const catchingUp = openWarehouse(settings, databaseUrl, log, batches.catchUpConnections);
   const checks = openWarehouse(settings, databaseUrl, log, 1);
   const limit = await joinLimit({
     warehouse: openWarehouse(settings, databaseUrl, log, 1),
     limit: settings.service.maxConcurrency,
     log,
   });
-  const access = openService(settings.service, service.url, service.apiKey, log, limit);
+  const access = openService(settings.service, service.url, service.apiKey, log, limit, {
+    ...(observer === undefined ? {} : { onRequest: observer.onRequest }),
+  });
   const views = keepViews({ db: warehouse.db, log });
   const catalogue = createFieldCatalogue({
     db: warehouse.db,
@@ -66,27 +85,33 @@ export async function startWorker(options: {
     onError: (error) => log.warn({ err: error }, 'fields could not be catalogued'),
   });
   const activities = createActivities({
+    ...activitySettings(settings),
     warehouse,
     catchingUp,
     checks,
     catalogue,
     service: access.client,
     apiVersion: access.apiVersion,
-    companies: settings.service.companies,
-    deletesCap: settings.deletesCap,
-    journalPayloadDays: settings.journalPayloadDays,
-    reconcileDays: settings.reconcileDays,
-    checksOff: settings.checksOff,
     wake: wakeOf(client),
     backfillFirst: firstBackfillOf(client, warehouse.db),
     howEnded: howEndedOn(client),
+    readHealth,
+    notifier: createNotifier({
+      ...settings.notify,
+      now: Date.now,
+      ...(observer === undefined ? {} : { onSent: observer.onNotified }),
+    }),
+    wallClock: Date.now,
+    onWritten: observer?.onWritten,
     now: () => performance.now(),
     log,
+    ...dependencies,
   });
-  const eventsLog = tellEvents({ db: warehouse.db, log, everyMs: tellEveryMs });
+  const eventsLog = logEvents({ db: warehouse.db, log, everyMs: serverWaits.logEveryMs });
   const recordGroup: typeof activities.recordGroup = async (group) => {
     const recorded = await activities.recordGroup(group);
     eventsLog.add(recorded);
+    observer?.onRecorded(recorded);
     return recorded;
   };
   const workers = await runWorkers({
@@ -94,7 +119,14 @@ export async function startWorker(options: {
     workflowBundle: bundle,
     activities: { ...activities, recordGroup },
   });
-  await ensureOwnSchedules(client);
+  const liveness = watchPolls({ workers: workers.queues, core, now: () => performance.now() });
+  observer?.watch({
+    warehouses: [warehouse, catchingUp, checks],
+    service: access.client,
+    liveness,
+    buildId: workers.buildId,
+  });
+  if (ownSchedules) await ensureOwnSchedules(client);
   if (settings.makeSchedules) await ensureSchedules(client);
   let startHere: Start | undefined = startOf(new Client(native), { eager: true });
   return {

@@ -1,24 +1,19 @@
 import type { DataConverter } from '@temporalio/common';
 import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Activities } from '../activities/create-activities.ts';
+import { batches } from '../contract/limits.ts';
 import { taskQueues } from '../contract/names.ts';
-
-/**
- * When a worker stops: time that running activities have to finish, and time until they are forced to end.
- */
-const shutdown = { shutdownGraceTime: '5 seconds', shutdownForceTime: '8 seconds' } as const;
-
-/** How old an activity's cursor may be when its worker is killed; pages read since are read again. */
-const maxHeartbeatThrottleInterval = '3 seconds';
+import { serverWaits } from '../contract/retry-policy.ts';
 
 export interface Workers {
   /** Settles when all have stopped; rejects when one failed. */
   readonly finished: Promise<void>;
+  /** The queues, and whether the worker of each runs. */
+  /** Of their workflows, as Temporal shows it. */
+  readonly buildId: string;
+  readonly queues: readonly { readonly queue: string; runs(): boolean }[];
   stop(): Promise<void>;
 }
-
-/** One company at a time is checked: more would take more of Postgres than events leave. */
-const checksAtOnce = 1;
 
 /**
  * Runs one worker for events and catch-up, one for backfills and one for checks of the data, each on its own
@@ -39,8 +34,8 @@ export async function runWorkers(options: {
     dataConverter,
     workflowBundle,
     activities,
-    maxHeartbeatThrottleInterval,
-    ...shutdown,
+    maxHeartbeatThrottleInterval: serverWaits.cursorAgeMax,
+    ...serverWaits.workerStop,
   };
   const workers = await Promise.all([
     Worker.create({
@@ -62,11 +57,11 @@ export async function runWorkers(options: {
       connection,
       namespace,
       dataConverter,
-      maxHeartbeatThrottleInterval,
-      ...shutdown,
+      maxHeartbeatThrottleInterval: serverWaits.cursorAgeMax,
+      ...serverWaits.workerStop,
       activities: { checkData: activities.checkData },
       taskQueue: taskQueues.checks,
-      maxConcurrentActivityTaskExecutions: checksAtOnce,
+      maxConcurrentActivityTaskExecutions: batches.companiesChecked,
       maxConcurrentActivityTaskPolls: 1,
     }),
   ]);
@@ -82,5 +77,11 @@ export async function runWorkers(options: {
       throw error;
     },
   );
-  return { finished, stop };
+  // Callers that wait get the error; a failure while everything stops must not be an unhandled rejection.
+  finished.catch(() => {});
+  const queues = workers.map((worker) => ({
+    queue: worker.options.taskQueue,
+    runs: () => worker.getState() === 'RUNNING',
+  }));
+  return { finished, buildId: workers[0]?.options.buildId ?? '', queues, stop };
 }

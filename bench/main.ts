@@ -9,7 +9,7 @@ import { type SizeName, sizes } from './size.ts';
 import { startBenchStack } from './stack.ts';
 
 interface Options {
-  /** A file, or true for the standard output. */
+  /** A file, or true for standard output. */
   readonly json?: string | true;
   readonly keep: boolean;
   readonly quick: boolean;
@@ -42,7 +42,9 @@ function sizeOf(wanted: readonly string[], { quick }: Options): Exclude<SizeName
   return wanted.length === 0 ? 'whole' : 'full';
 }
 
-/** Takes the measures one after the other on one stack of servers; returns what could be measured. */
+/**
+ * Takes the measures one after another on one stack of servers; returns the figures of those that succeeded.
+ */
 async function takeMeasures(
   wanted: readonly string[],
   options: Options,

@@ -4,20 +4,22 @@ import type { Calls } from './process/serve.ts';
 import type { Size } from './size.ts';
 import type { BenchStack } from './stack.ts';
 
-/** Numbers by name. A figure that could not be measured is an error, never a number. */
+/** Figures by name. A figure that could not be measured is an error, never a number. */
 export type Figures = Readonly<Record<string, number>>;
 
-/** What a measure works with. */
+/** The tools of a measure. */
 export interface Bench {
   readonly stack: BenchStack;
   readonly size: Size;
-  /** Tells a person what is being measured. */
+  /** Reports the progress to a person. */
   say(line: string): void;
-  /** Where processes write a CPU profile when they end; none when undefined. */
+  /** Folder for a CPU profile of each process; no profiles if undefined. */
   readonly profileDir?: string | undefined;
-  /** A process of the bench; whatever still runs when the measure is over is stopped. */
+  /** Starts a process of the bench; it is stopped after the measure. */
   child<C extends Calls>(script: string): Child<C>;
-  /** Done when the measure is over, last first, also when it failed. */
+  /**
+   * Registers clean-up for the end of the measure, also after a failure. The last one registered runs first.
+   */
   atEnd(cleanUp: () => Promise<void>): void;
 }
 
@@ -26,12 +28,12 @@ export interface Measure {
   readonly name: string;
   /** One line of `--help`. */
   readonly about: string;
-  /** Takes too long for a run of all, or fetches what is not here. */
+  /** Not part of a run of all: it takes too long, or fetches other programs. */
   readonly onlyByName?: boolean;
   run(bench: Bench): Promise<Figures>;
 }
 
-/** Runs a measure and stops what it started, whatever became of it. */
+/** Runs a measure and stops all that it started, also after a failure. */
 export async function runMeasure(
   measure: Measure,
   given: Pick<Bench, 'stack' | 'size' | 'say' | 'profileDir'>,
@@ -59,7 +61,7 @@ export async function runMeasure(
   }
 }
 
-/** The middle one of some rounds' figures. */
+/** Returns the median figure of several rounds. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = (sorted.length - 1) / 2;

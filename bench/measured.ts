@@ -5,24 +5,24 @@ import type { Figures } from './measure.ts';
 import type { Report } from './report.ts';
 import type { SizeName } from './size.ts';
 
-/** What a measure said when it was last kept. */
+/** The latest kept result of a measure. */
 export interface Measured {
   /** The kind of machine: cores and memory. */
   readonly machine: string;
-  /** How much work it did: the goals are meant for `full`. */
+  /** Size of the measure: the goals hold for `full`. */
   readonly size: Exclude<SizeName, 'tiny'>;
   readonly takenOn: string;
   readonly figures: Figures;
 }
 
-/** By measure: what docs/performance.md shows. */
+/** Results by measure, for docs/performance.md. */
 export type AllMeasured = Readonly<Record<string, Measured>>;
 
 const path = fileURLToPath(new URL('measured.json', import.meta.url));
 
 export const readMeasured = (): AllMeasured => JSON.parse(readFileSync(path, 'utf8')) as AllMeasured;
 
-/** Keeps a report in place of what its measures said before. */
+/** Keeps a report; it replaces earlier results of its measures. */
 export function keepMeasured(report: Report, size: Measured['size']): void {
   const now = { machine: machine(), size, takenOn: new Date().toISOString().slice(0, 10) };
   const fresh = Object.entries(report).map(([measure, figures]) => [

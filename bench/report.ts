@@ -3,10 +3,10 @@ import { describeGoal, goals, isJudged, isReached } from './goals.ts';
 import type { Figures } from './measure.ts';
 import type { SizeName } from './size.ts';
 
-/** Figures by measure: what `--json` writes. */
+/** Figures by measure, as `--json` writes them. */
 export type Report = Record<string, Figures>;
 
-/** A table of every figure, with its goal and whether it is reached where it has one. */
+/** Describes every figure in a table, with its goal and whether it is reached. */
 export function describeReport(report: Report, size: SizeName): string {
   const rows = Object.entries(report).flatMap(([measure, figures]) =>
     Object.entries(figures).map(([name, figure]) => {

@@ -1,13 +1,13 @@
 /** How much each measure does. */
 export interface Size {
-  /** Each rate of a load is measured so often, in turn with what it is held against. */
+  /** Rounds of each rate of a load, in turn with its reference. */
   readonly rounds: number;
   /** Events of a round with 512 and with 64 requests in flight. */
   readonly events512: number;
   readonly events64: number;
   /** Events that are sent before anything is timed. */
   readonly warmUpEvents: number;
-  /** Events that travel in a workflow each. */
+  /** Events that each have a workflow. */
   readonly eventsUngrouped: number;
   readonly eventsApplied: number;
   readonly eventsLone: number;
@@ -25,7 +25,7 @@ export interface Size {
   readonly intervalCalls: number;
   /** Readings of a call. */
   readonly intervalReadings: number;
-  /** Companies of the analysts' world; a tenth of them is measured first. */
+  /** Companies of the analytics measure; a tenth of them is measured first. */
   readonly analyticsCompanies: number;
   /** Of each company: bills, meters with readings, and readings of such a meter. */
   readonly analyticsDocuments: number;
@@ -33,23 +33,23 @@ export interface Size {
   readonly analyticsReadings: number;
   /** Documents that are loaded with and without history and catalogue. */
   readonly analyticsLoaded: number;
-  /** Companies whose data is checked; each has as many bills, and the last one readings of a meter. */
+  /** Companies whose data is checked; each has this many bills, and the last one readings of a meter. */
   readonly checksCompanies: number;
   readonly checksBills: number;
   readonly checksReadings: number;
   readonly catalogueDocuments: number;
   readonly catalogueRounds: number;
-  /** Changes that the sandbox makes; each tells of itself in one or two events. */
+  /** Changes that the sandbox makes; each makes one or two events. */
   readonly historyChanges: number;
   readonly historyCompanies: number;
-  /** Companies of which everything is audited; a tenth of them first. */
+  /** Companies that are audited completely; a tenth of them first. */
   readonly auditCompanies: number;
   /** Days of readings of each, of a meter with quarter-hours and one with hours: some 7,000 to 9,000 in 60 days. */
   readonly auditDays: number;
   readonly sandboxCompanies: number;
-  /** Changes of a round; each is told of in one or two deliveries. */
+  /** Changes of a round; each makes one or two deliveries. */
   readonly sandboxChanges: number;
-  /** Pages of a round that are read of the sandbox, and of the bare server. */
+  /** Pages of a round, read from the sandbox and from the bare server. */
   readonly sandboxReads: number;
   /** Companies that a peer loads, and the small documents of each. */
   readonly peersCompanies: number;
@@ -57,17 +57,17 @@ export interface Size {
   readonly growthCompanies: number;
   /** Of each company. */
   readonly growthDocuments: number;
-  /** Events that wait while others come. */
+  /** Events that are pending while others arrive. */
   readonly growthWaiting: number;
   /** Events of a round. */
   readonly growthEvents: number;
-  /** Companies, with what test/db/cost gives each, beside which a deployment's work is done. */
+  /** Companies, each as large as in test/db/cost, beside which a deployment's work is done. */
   readonly growthPlots: number;
-  /** Of the pieces of that work, each so-manieth is done. */
+  /** One of this many pieces of that work is done. */
   readonly growthEveryNthWork: number;
 }
 
-/** The goals are meant for this one. */
+/** The goals are for this size. */
 const full = {
   rounds: 3,
   events512: 12_000,
@@ -113,9 +113,9 @@ const full = {
 } as const satisfies Size;
 
 export const sizes = {
-  /** Of measures that are named. */
+  /** For measures that are named. */
   full,
-  /** Of a run of all, which ends within eight minutes on two cores: less of what takes longest. */
+  /** For a run of all, which ends within eight minutes on two cores: less of the longest measures. */
   whole: {
     ...full,
     rounds: 2,
@@ -170,7 +170,7 @@ export const sizes = {
     growthPlots: 2_000,
     growthEveryNthWork: 1,
   },
-  /** Says nothing but that everything runs. */
+  /** Proves only that everything runs. */
   tiny: {
     rounds: 1,
     events512: 200,

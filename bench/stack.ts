@@ -7,34 +7,38 @@ import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import type { TemporalPlace } from '../app/temporal-place.ts';
+import { retries } from '../app/temporal-retries.ts';
 import { bundleWorkflows } from '../app/workflow-bundle.ts';
 import { connectWarehouse } from '../db/connect.ts';
 import { migrateWarehouse } from '../db/migrate.ts';
 import { startEmbedded } from '../embedded/start.ts';
 
-/** How long the server's parts may take to learn of a new namespace. */
+/** How long the server's parts may take to notice a new namespace. */
 const namespaceWithinMs = 20_000;
 
 export type NamedPlace = TemporalPlace & { readonly address: string; readonly namespace: string };
 
-/** Real servers for one run of the bench, on data that is gone after it. */
+/** Real servers for one run of the bench; their data is removed after it. */
 export interface BenchStack {
   /** Folder of the servers' data and of the logs. */
   readonly dir: string;
   /** Path of the workflows as one script, bundled once for every worker of the run. */
   workflowBundle(): Promise<string>;
-  /** An empty database of its own. */
+  /** Makes an empty database. */
   database(name: string): Promise<string>;
-  /** The address of a database with the superuser `postgres`, who may see plans, and whom a peer's tables ask for. */
+  /**
+   * Returns a database's URL with the superuser `postgres`, who may see plans, and whose rights a peer's
+   * tables need.
+   */
   asSuperuser(url: string): string;
-  /** A migrated warehouse in a database of its own. */
+  /** Makes a migrated warehouse in its own database. */
   warehouse(): Promise<string>;
-  /** A Temporal namespace of its own, in which nothing was ever started. */
+  /** Makes a Temporal namespace in which nothing was ever started. */
   namespace(): Promise<NamedPlace>;
   stop(): Promise<void>;
 }
 
-/** Starts Postgres, and Temporal on a file (WAL, synchronous=FULL), in a folder under the system's temporary one. */
+/** Starts Postgres, and Temporal on a file (WAL, synchronous=FULL), in a temporary folder. */
 export async function startBenchStack(): Promise<BenchStack> {
   const dir = await mkdtemp(join(tmpdir(), 'metersync-bench-'));
   const embedded = await startEmbedded({
@@ -48,7 +52,7 @@ export async function startBenchStack(): Promise<BenchStack> {
     await rm(dir, { recursive: true, force: true });
   };
   let bundled: Promise<string> | undefined;
-  // Migrating takes a second: it is done once, and the warehouses of measures are copies.
+  // A migration takes a second: it runs once, and the warehouses of measures are copies.
   let template: Promise<string> | undefined;
   try {
     const { postgres, temporal } = embedded;
@@ -90,7 +94,7 @@ async function migrated(url: string): Promise<string> {
   }
 }
 
-/** A database of the same owner that holds what another does, to which nobody is connected. */
+/** Copies a database, to which nobody is connected, for the same owner. */
 async function copyOf(url: string, superuserUrl: string): Promise<string> {
   const copy = new URL(url);
   copy.pathname = `warehouse_${randomBytes(4).toString('hex')}`;
@@ -104,12 +108,12 @@ async function copyOf(url: string, superuserUrl: string): Promise<string> {
 
 async function newNamespace(address: string): Promise<NamedPlace> {
   const namespace = `bench-${randomBytes(6).toString('hex')}`;
-  const connection = await Connection.connect({ address });
+  const connection = await Connection.connect({ address, interceptors: [...retries] });
   try {
     const workflowExecutionRetentionPeriod = msToTs('1 day');
     await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
     const client = new Client({ connection, namespace });
-    // The server's parts learn of a namespace one after the other; only a start that succeeds proves that all have.
+    // The server's parts notice a namespace one after another; only a successful start proves that all have.
     for (const deadline = Date.now() + namespaceWithinMs; ; ) {
       try {
         const probe = await client.workflow.start('probe', { taskQueue: 'probe', workflowId: 'probe' });
@@ -125,7 +129,7 @@ async function newNamespace(address: string): Promise<NamedPlace> {
   }
 }
 
-/** One connection to a database, closed when the work is done. */
+/** Opens one connection to a database, and closes it after the work. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -1,9 +1,9 @@
-import { companyResources } from '../contract/names.ts';
+import { companyResources } from '../contract/endpoints.ts';
 import { counted, nameInWords } from '../contract/words.ts';
 import type { CompanyProgress, RunProgress } from '../db/read/run-progress.ts';
 
 /** Companies in progress that are listed; only several workers read more at once. */
-const runningShown = 10;
+const runningMax = 10;
 const nameWidth = 28;
 
 export interface RunView {
@@ -16,16 +16,18 @@ export interface RunView {
 export function describeRun({ run, rate }: RunView): string[] {
   const share = shareDone(run);
   const head = [
-    `backfill: ${count(run.companiesDone)} of ${counted(run.companies, 'company', 'companies')}`,
+    run.companiesDone === null
+      ? `backfill: ${run.state}, its parts are no longer kept (RUNS_DAYS)`
+      : `backfill: ${count(run.companiesDone)} of ${counted(run.companies, 'company', 'companies')}`,
     `${count(run.rows)} rows`,
     // A run that ended has no recent rate, only that of the whole run.
     `${count(run.state === 'running' ? rate : run.rows / Math.max(run.seconds, 0.1))} rows/s`,
     ...(run.state === 'running' ? left(run.seconds, share) : [`${forSeconds(run.seconds)} in all`]),
   ];
-  const more = run.running.length - runningShown;
+  const more = run.running.length - runningMax;
   return [
     head.join(', '),
-    ...run.running.slice(0, runningShown).map(describeCompany),
+    ...run.running.slice(0, runningMax).map(describeCompany),
     ...(more > 0 ? [`  … and ${more} more`] : []),
     ...run.failed.map(
       ({ name, resource, state, error }) =>
@@ -51,7 +53,7 @@ function describeCompany(company: CompanyProgress): string {
  * current one.
  */
 function shareDone(run: RunProgress): number {
-  if (run.companies === 0) return 0;
+  if (run.companies === 0 || run.companiesDone === null) return 0;
   const begun = run.running.reduce((sum, { step, done, of }) => {
     const part = of === null || of === 0 ? 0 : Math.min(1, done / of);
     return sum + (step - 1 + part) / companyResources.length;

@@ -1,13 +1,17 @@
 import { Argument, Command, Option } from 'commander';
 import { readVersion } from '../app/version.ts';
+import { auditResources } from '../contract/endpoints.ts';
 import { parkingCodes } from '../contract/failures.ts';
-import { auditResources, exportFormats, tracedKinds } from '../contract/names.ts';
+import { exportFormats, tracedKinds } from '../contract/names.ts';
 import { atLeastOne, count, share, timeOrAgo, uuid } from './arguments.ts';
 import { add, pointToHelp } from './help.ts';
 import {
+  addAlerts,
   addChecks,
+  addConsole,
   addDeletes,
   addEvents,
+  addOperations,
   addSchedule,
   addVersions,
   addViews,
@@ -15,7 +19,7 @@ import {
 } from './subcommands.ts';
 
 /**
- * Builds the command; each subcommand's code is loaded when it is called. docs/command.md is made from it.
+ * Builds the command; each subcommand's code is loaded when it is called. docs/reference/command.md is made from it.
  */
 export function buildProgram(): Command {
   const program = new Command('metersync')
@@ -26,24 +30,24 @@ export function buildProgram(): Command {
   add(
     program,
     'start',
-    'Run receiver and worker in one process, with embedded stand-ins for anything not configured',
+    'Run receiver, worker and console in one process, with embedded stand-ins for anything not configured',
     'metersync start --live 10',
   )
-    .option(
-      '--live <n>',
-      'have the sandbox, where it stands in for the service, make so many changes a minute',
-      count,
-    )
-    .action(async (options) => (await import('./commands/start.ts')).start(['worker', 'receiver'], options));
+    .option('--live <n>', 'changes a minute that the sandbox makes, if it replaces the service', count)
+    .action(async (options) =>
+      (await import('./commands/start.ts')).start(['worker', 'receiver', 'console'], options),
+    );
   add(program, 'receiver', 'Run the receiver of webhooks alone', 'metersync receiver').action(async () =>
     (await import('./commands/start.ts')).start(['receiver']),
   );
   add(program, 'worker', 'Run the worker alone', 'metersync worker').action(async () =>
     (await import('./commands/start.ts')).start(['worker']),
   );
-  add(program, 'migrate', "Bring the warehouse's schema up to date", 'metersync migrate').action(async () =>
-    (await import('./commands/migrate.ts')).migrateCommand(),
-  );
+  addConsole(program);
+  add(program, 'migrate', "Bring the warehouse's schema up to date", 'metersync migrate --plan')
+    .option('--plan', 'only show what would run, the locks it takes and what it rewrites')
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/migrate.ts')).migrateCommand(options));
   addSchedule(program);
   addWebhooks(program);
 
@@ -51,28 +55,41 @@ export function buildProgram(): Command {
   add(
     program,
     'status',
-    'Show a verdict, what is not well and what to do about it; what was applied, what waits and why',
+    'Show a verdict, each problem and its remedy; what was applied, what waits and why',
     'metersync status --exit-code',
   )
     .option(
       '--exit-code',
       'for monitors: 0 in sync or catching up, 3 needs you, 4 broken, 5 unknown; 1 and 2 are errors of the command',
     )
+    .option(
+      '--exact',
+      'count every row, which takes long in a large warehouse; else numbers above 10,000 are about',
+    )
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/status.ts')).status(options));
   add(
     program,
     'doctor',
-    'Check what a sync rests on: key, version, webhooks, receiver, clocks, warehouse, Temporal',
+    'Check what a sync needs: key, version, webhooks, receiver, clocks, warehouse, Temporal',
     'metersync doctor',
   )
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/doctor.ts')).doctor(options));
+  add(
+    program,
+    'healthcheck',
+    'For containers: ask the private port of the process here whether its parts live; status 0 or 1',
+    'metersync healthcheck --ready',
+  )
+    .option('--ready', 'whether they can do their work, too')
+    .action(async (options) => (await import('./commands/healthcheck.ts')).healthcheck(options));
+  addAlerts(program);
   addEvents(program);
   add(
     program,
     'trace',
-    'Tell the story of one record: events, workflows, runs, versions and times',
+    'Show the history of one record: events, workflows, runs, versions and times',
     'metersync trace document 5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa',
   )
     .addArgument(new Argument('<kind>', 'what it is').choices(tracedKinds))
@@ -80,13 +97,14 @@ export function buildProgram(): Command {
     .option('--all', 'also runs that read it and changed nothing')
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
+  addOperations(program);
   addVersions(program);
 
   program.commandsGroup('Load and repair:');
   add(
     program,
     'backfill',
-    'Read everything that the service has, of all companies, of some or of one',
+    'Read everything that the service has of all companies, some or one',
     'metersync backfill all --follow',
   )
     .argument('[scope]', 'all')
@@ -102,7 +120,7 @@ export function buildProgram(): Command {
   add(
     program,
     'audit',
-    'Compare the warehouse with the service and print each difference; change nothing unless told to',
+    'Compare the warehouse with the service and print each difference; change nothing without --repair',
     'metersync audit --since 24h',
   )
     .option('--company <id>', 'one company, by its id', uuid)
@@ -148,7 +166,7 @@ export function buildProgram(): Command {
   )
     .argument('<view>', 'for example bills, or with its schema: analytics.bills, utility.documents')
     .addOption(new Option('--format <format>', 'of the file').choices(exportFormats).default('csv'))
-    .option('--out <file>', 'where to; standard output when not given')
+    .option('--out <file>', 'where to; standard output by default')
     .option(
       '--spreadsheet',
       'CSV to open in Excel or the like: texts that it would run as formulas begin with an apostrophe',
@@ -184,15 +202,15 @@ export function buildProgram(): Command {
     .option('--until <day>', 'last day of the generated history, YYYY-MM-DD', 'today')
     .option('--live <n>', 'plausible changes a minute', count)
     .option('--irregular <share>', 'bills that are superseded, sent twice, overlapping, …: 0 to 1', share)
-    .option('--host <address>', 'address to listen on; loopback when not given')
-    .option('--port <n>', 'port to listen on; a free one when not given', count)
+    .option('--host <address>', 'address to listen on; loopback by default')
+    .option('--port <n>', 'port to listen on; a free one by default', count)
     .option(
       '--deliver-to <networks>',
-      'send webhooks to addresses of these too, as 172.16.0.0/12; to this machine and public ones when not given',
+      'send webhooks to addresses of these too, as 172.16.0.0/12; by default to this machine and public ones',
     )
     .addHelpText(
       'after',
-      '\nSANDBOX_DATABASE_URL names its own Postgres database; an embedded one stands in when it is not set.',
+      '\nSANDBOX_DATABASE_URL names its own Postgres database; without it an embedded one starts.',
     )
     .action(async (options) => (await import('./commands/sandbox.ts')).sandboxCommand(options));
 

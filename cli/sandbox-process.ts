@@ -38,9 +38,16 @@ export async function startSandboxProcess(options: {
 }): Promise<SandboxProcess> {
   const { size } = options;
   const args = [
-    ...['--port', String(options.port ?? 0), '--json', '--with-parent'],
-    ...['--companies', String(size.companies), '--documents', String(size.documents)],
-    ...['--interval-days', String(size.intervalDays)],
+    '--port',
+    String(options.port ?? 0),
+    '--json',
+    '--with-parent',
+    '--companies',
+    String(size.companies),
+    '--documents',
+    String(size.documents),
+    '--interval-days',
+    String(size.intervalDays),
     ...Object.entries(options.more ?? {}).flatMap(([name, value]) =>
       value === undefined ? [] : [`--${name}`, String(value)],
     ),

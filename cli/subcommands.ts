@@ -1,8 +1,8 @@
 import { Argument, type Command, Option } from 'commander';
 import { failureTypes } from '../contract/failures.ts';
-import { eventOutcomes, runKinds, severities } from '../contract/names.ts';
+import { eventOutcomes, operatorRoles, runKinds, severities } from '../contract/names.ts';
+import type { Decision } from '../operations/decide-deletes.ts';
 import { apiVersion, atLeastOne, duration, issueId, timeOrAgo, uuid } from './arguments.ts';
-import type { Decision } from './commands/deletes.ts';
 import type { ScheduleAction } from './commands/schedule.ts';
 import type { WebhooksAction } from './commands/webhooks.ts';
 import { add } from './help.ts';
@@ -27,7 +27,7 @@ export function addEvents(program: Command): void {
   choosingEvents(
     add(events, 'list', 'List events, newest first', 'metersync events list --outcome dead --since 7d'),
   )
-    .option('--limit <n>', 'at most so many', atLeastOne, 50)
+    .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--before <event>', 'the page after that which ended with this event')
     .action(async (options) => (await import('./commands/events.ts')).eventsList(options));
   add(
@@ -51,6 +51,40 @@ export function addEvents(program: Command): void {
     .action(async (ids, options) => (await import('./commands/events.ts')).eventsReplay(ids, options));
 }
 
+export function addConsole(program: Command): void {
+  const console = add(
+    program,
+    'console',
+    'Run the console alone: pages that show how all stands, and act',
+    'metersync console',
+  ).action(async () => (await import('./commands/console.ts')).consoleCommand());
+  add(
+    console,
+    'password',
+    'Print a line for CONSOLE_PASSWORDS_FILE; the password is asked for, or standard input',
+    'metersync console password ada --role operator',
+  )
+    .argument('<name>', 'whose')
+    .addOption(
+      new Option('--role <role>', 'a viewer looks, an operator acts')
+        .choices(operatorRoles)
+        .default('viewer'),
+    )
+    .action(async (name, options) => (await import('./commands/console.ts')).consolePassword(name, options));
+}
+
+export function addOperations(program: Command): void {
+  const operations = program
+    .command('operations')
+    .description('Show who did what, with the console or the command');
+  add(operations, 'list', 'List operations, newest first', 'metersync operations list --actor ada')
+    .option('--actor <name>', 'of this person')
+    .option('--limit <n>', 'at most this many', atLeastOne, 50)
+    .option('--before <id>', 'the page after that which ended with this operation', atLeastOne)
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/operations.ts')).operationsList(options));
+}
+
 export function addChecks(program: Command): void {
   const checks = program
     .command('checks')
@@ -66,7 +100,7 @@ export function addChecks(program: Command): void {
     .addOption(new Option('--severity <severity>', 'of this severity').choices(severities))
     .option('--closed', 'those that are closed, not those that are open')
     .option('--unacknowledged', 'without those that somebody acknowledged')
-    .option('--limit <n>', 'at most so many', atLeastOne, 50)
+    .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/checks.ts')).checksList(options));
   add(
@@ -93,8 +127,8 @@ export function addChecks(program: Command): void {
     'metersync checks acknowledge 17 --note "the utility corrects it in May"',
   )
     .argument('<issue>', 'its id, as metersync checks list shows it', issueId)
-    .option('--note <text>', 'what there is to say to it')
-    .option('--undo', 'it is not known after all')
+    .option('--note <text>', 'a note')
+    .option('--undo', 'take the acknowledgement back')
     .option('--json', 'as JSON')
     .action(async (id, options) => (await import('./commands/checks.ts')).checksAcknowledge(id, options));
   add(
@@ -108,6 +142,29 @@ export function addChecks(program: Command): void {
     .action(async (options) => (await import('./commands/checks.ts')).checksRun(options));
 }
 
+export function addAlerts(program: Command): void {
+  const alerts = program.command('alerts').description('Show the alarms that workers raised');
+  add(
+    alerts,
+    'list',
+    'List open alarms, since when, and when their targets were told',
+    'metersync alerts list --closed',
+  )
+    .option('--closed', 'those that are closed, the last first')
+    .option('--limit <n>', 'at most this many', atLeastOne, 50)
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/alerts.ts')).alertsList(options));
+  const notify = program.command('notify').description('Try the targets of alarms');
+  add(
+    notify,
+    'test',
+    'Send a test to each target of NOTIFY_URLS, as workers send alarms: status 1 unless all took it',
+    'metersync notify test',
+  )
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/notify.ts')).notifyTest(options));
+}
+
 export function addSchedule(program: Command): void {
   const schedule = program
     .command('schedule')
@@ -117,7 +174,7 @@ export function addSchedule(program: Command): void {
       .addArgument(
         new Argument(
           '[schedule]',
-          `full, the backfill of everything, or reconcile, what was updated lately; ${action === 'show' ? 'both' : 'full'} when not given`,
+          `full, the backfill of everything, or reconcile, what was updated lately; ${action === 'show' ? 'both' : 'full'} by default`,
         ).choices(runKinds),
       )
       .option('--json', 'as JSON')
@@ -127,7 +184,7 @@ export function addSchedule(program: Command): void {
   addAction('show', 'Show when runs start, and the last ones', 'metersync schedule show');
   addAction(
     'set',
-    'Change what is named, and keep the rest',
+    'Change the named options, and keep the rest',
     'metersync schedule set full --cron "30 1 * * 6" --time-zone Europe/Berlin',
   )
     .addOption(new Option('--cron <expression>', 'for example "0 3 * * *"').conflicts('every'))
@@ -144,7 +201,7 @@ export function addSchedule(program: Command): void {
     'pause',
     'Start no runs until it is resumed',
     'metersync schedule pause full --reason "the service moves"',
-  ).option('--reason <text>', 'why, for show to tell');
+  ).option('--reason <text>', 'reason, as metersync schedule show prints it');
   addAction('resume', 'Start runs again', 'metersync schedule resume full');
   addAction('trigger', 'Start a run now', 'metersync schedule trigger reconcile');
   addAction(
@@ -159,7 +216,7 @@ export function addDeletes(program: Command): void {
     .command('deletes')
     .description('Review deletions found by backfills and reconciles; approve or reject those held back');
   add(deletes, 'list', 'List deletions that wait for a decision', 'metersync deletes list --all')
-    .addArgument(new Argument('[run]', 'the run that found them; of all when not given').argParser(uuid))
+    .addArgument(new Argument('[run]', 'the run that found them; all by default').argParser(uuid))
     .option('--all', 'decided ones too')
     .option('--json', 'as JSON')
     .action(async (run, options) => (await import('./commands/deletes.ts')).deletesList(run, options));
@@ -208,18 +265,18 @@ export function addVersions(program: Command): void {
   )
     .requiredOption('--from <version>', 'for example v2', apiVersion)
     .requiredOption('--to <version>', 'for example v2.2', apiVersion)
-    .option('--company <id>', 'records of this company alone; of as many as it takes when not given', uuid)
-    .option('--records <n>', 'at most so many of each resource, readings of a few meters', atLeastOne, 500)
+    .option('--company <id>', 'records of this company alone; by default of as many as needed', uuid)
+    .option('--records <n>', 'at most this many of each resource, readings of a few meters', atLeastOne, 500)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/versions.ts')).versionsDiff(options));
 }
 
 export function addViews(program: Command): void {
-  const views = program.command('views').description('Manage the typed views of what the service sends');
+  const views = program.command('views').description('Manage the typed views of fields');
   add(
     views,
     'refresh',
-    'Make the views of schema fields again, from the fields that were seen',
+    'Make the views of schema fields again, from the catalogue of fields',
     'metersync views refresh',
   )
     .option('--json', 'as JSON')

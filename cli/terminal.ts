@@ -19,7 +19,7 @@ export async function createProgress(stream: NodeJS.WriteStream = process.stderr
     const update = createLogUpdate(stream);
     return { show: (lines) => update(lines.map(printable).join('\n')), done: () => update.done() };
   }
-  let shownAt = 0;
+  let printedAt = 0;
   let last = '';
   const print = (text: string) => {
     if (text !== last) stream.write(`${printable(text)}\n`);
@@ -29,8 +29,8 @@ export async function createProgress(stream: NodeJS.WriteStream = process.stderr
   return {
     show: (lines) => {
       waiting = lines[0] ?? '';
-      if (performance.now() - shownAt < plainEveryMs) return;
-      shownAt = performance.now();
+      if (performance.now() - printedAt < plainEveryMs) return;
+      printedAt = performance.now();
       print(waiting);
     },
     done: () => print(waiting),

@@ -1,10 +1,6 @@
-import { z } from 'zod';
-
 /** Filters that narrow or widen a listing. */
 export const listingFilters = ['updatedSince', 'withDeleted'] as const;
 export type ListingFilter = (typeof listingFilters)[number];
-
-const parameters = z.record(z.string(), z.string());
 
 /**
  * The endpoint catalogue: where the service has each resource. `null` means that it has no such endpoint.
@@ -15,26 +11,24 @@ const parameters = z.record(z.string(), z.string());
  * - `updatedSince` has the parameters that select records updated since the day {since}.
  * - `withDeleted` has the parameters that include deleted records.
  */
-export const endpoint = z.strictObject({
-  path: z.string().startsWith('/'),
-  items: z.string().optional(),
-  total: z.string().optional(),
-  query: parameters.optional(),
-  updatedSince: parameters.optional(),
-  withDeleted: parameters.optional(),
-});
-export type Endpoint = z.infer<typeof endpoint>;
+export interface Endpoint {
+  readonly path: string;
+  readonly items?: string | undefined;
+  readonly total?: string | undefined;
+  readonly query?: Readonly<Record<string, string>> | undefined;
+  readonly updatedSince?: Readonly<Record<string, string>> | undefined;
+  readonly withDeleted?: Readonly<Record<string, string>> | undefined;
+}
 
-export const endpointNames = [
-  'companies',
-  'connections',
-  'documents',
-  'usageData',
-  'meters',
-  'intervals',
-  'document',
-  'documentUsage',
-] as const;
+/** The resources that a backfill reads for each company, in this order. */
+export const companyResources = ['connections', 'meters', 'documents', 'usageData', 'intervals'] as const;
+export type CompanyResource = (typeof companyResources)[number];
+
+/** The resources that an audit compares. */
+export const auditResources = ['companies', 'sites', ...companyResources] as const;
+export type AuditResource = (typeof auditResources)[number];
+
+export const endpointNames = ['companies', ...companyResources, 'document', 'documentUsage'] as const;
 export type EndpointName = (typeof endpointNames)[number];
 export type EndpointCatalogue = Readonly<Record<EndpointName, Endpoint | null>>;
 
@@ -52,6 +46,7 @@ export const defaultEndpoints: EndpointCatalogue = {
     total: 'totalConnections',
     query: { limit: '100' },
   },
+  meters: { path: '/meter/company/{companyId}', items: 'meters', total: 'totalMeters' },
   documents: {
     path: '/document/company/{companyId}',
     items: 'documents',
@@ -65,7 +60,6 @@ export const defaultEndpoints: EndpointCatalogue = {
     total: 'totalUsageData',
     updatedSince,
   },
-  meters: { path: '/meter/company/{companyId}', items: 'meters', total: 'totalMeters' },
   intervals: {
     path: '/interval/meter/{meterId}',
     items: 'intervals',
@@ -75,6 +69,3 @@ export const defaultEndpoints: EndpointCatalogue = {
   document: { path: '/document/{id}' },
   documentUsage: { path: '/usage/document/{id}', items: 'usageData', total: 'totalUsageData' },
 };
-
-/** Value of SERVICE_ENDPOINTS: any of the entries, each complete or null. */
-export const endpointOverrides = z.partialRecord(z.enum(endpointNames), endpoint.nullable());

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObject } from './exact-json.ts';
 import { Failure } from './failures.ts';
 import { canonicalId, canonicalUuid } from './ids.ts';
 
@@ -83,10 +84,10 @@ export function typeOfEvent(payload: Readonly<Record<string, unknown>>): string 
  * @throws Failure EVENT_UNREADABLE when a known type lacks a field that it must carry
  */
 export function decodeEvent(payload: unknown): DecodedEvent {
-  if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) {
+  if (!isObject(payload)) {
     throw new Failure('EVENT_UNREADABLE', 'the payload is not a JSON object');
   }
-  const type = typeOfEvent(payload as Record<string, unknown>);
+  const type = typeOfEvent(payload);
   if (type === undefined) return ignored('unknown');
   if (!(eventTypes as readonly string[]).includes(type)) return ignored(type);
   if (type === 'intervals.synced') {

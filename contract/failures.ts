@@ -1,6 +1,8 @@
+import { recordPolicy, triedFor } from './retry-policy.ts';
+
 /**
  * The failure catalogue: each kind of failure once, with its meaning, whether a retry can help, and the
- * operator's action. A test checks docs/failures.md against it.
+ * operator's action. A test checks docs/reference/failures.md against it.
  */
 export type FailureAction = 'retry' | 'park' | 'dead';
 
@@ -62,60 +64,53 @@ export const failureTypes = {
     action: 'park',
     means:
       'The service answered 403, or another 4xx, for one document or its usage, and shows the company that it is of.',
-    operator:
-      'If the document is yours, have the service grant the key access to it and run metersync resume. It is asked for again, each time later, for an hour and a half; then its events are `missing`.',
+    operator: `If the document is yours, have the service grant the key access to it and run metersync resume. It is read again, each time later, for ${triedFor.olderState}; then its events are \`missing\`.`,
   },
   SERVICE_OUTAGE: {
     action: 'retry',
     means:
-      'The service fails all that it is asked: some request, and whatever was asked to learn whether it answers others. What /ping says is no matter.',
+      'The service fails every request, also those that test whether it answers others. An answer of /ping does not count.',
     operator:
-      'Nothing, unless it lasts: check SERVICE_URL and the network, and ask the service. No work is given up for it; the first answer ends it.',
+      'Nothing, unless it lasts: check SERVICE_URL and the network, and ask the service. No work is given up for it; the first answer ends the outage.',
   },
   RECORD_NOT_SHOWN: {
     action: 'retry',
-    means: 'The service does not show the record that an event told of, or not in the state that it told of.',
-    operator:
-      'Nothing: it is looked for again, each time later, until its events are `missing` (`status` counts them): after four minutes where it is not shown at all, after an hour and a half where an older state is, which is then believed. Whatever shows it later settles them.',
+    means: 'The service does not show the record of an event, or only an older state.',
+    operator: `Nothing: it is read again, each time later, until its events are \`missing\` (\`status\` counts them): after ${triedFor.notFound} if it is never shown, after ${triedFor.olderState} if only an older state is, which is then accepted. A later read that shows the state settles them.`,
   },
   UNKNOWN_TO_SERVICE: {
     action: 'retry',
     means:
-      'Events tell of a company or a meter that neither the service, nor any record of it, nor a setting knows: it answers no question about it.',
-    operator:
-      'Nothing: it is asked again, each time later, for an hour and a half; then the events are `missing`, and nothing is left of what they alone told of. If the company is yours, see that the key may read it and the paths are right, then run metersync resume. If there are many that are not, somebody else signs events: rotate the secret.',
+      'Events name a company or a meter that neither the service, nor any record of it, nor a setting contains: the service answers no request about it.',
+    operator: `Nothing: it is asked again, each time later, for ${triedFor.olderState}; then the events are \`missing\`, and the rows that only they wrote are tombstoned. If the company is yours, see that the key may read it and the paths are right, then run metersync resume. If many are not yours, somebody else signs events: rotate the secret.`,
   },
   READINGS_NOT_SHOWN: {
     action: 'retry',
-    means: 'The service shows fewer readings of a range than an event told of.',
-    operator:
-      'Nothing: they are looked for a few times; then what is shown is taken, and `status` and metersync.interval_ledger show the shortfall.',
+    means: 'The service shows fewer readings of a range than an event reported.',
+    operator: `Nothing: they are read ${recordPolicy.shortfallAttemptsMax} times more; then the shown readings count, and \`status\` and metersync.interval_ledger show the shortfall.`,
   },
   LISTING_UNSTABLE: {
     action: 'retry',
-    means:
-      'A listing changed while it was read, or shows fewer records than it says it has: what it did not show may be there.',
-    operator:
-      'Nothing: it is read again, each time later. Events about documents whose usage is never shown whole are `missing` after an hour and a half (`status` counts them); nothing of that usage is deleted.',
+    means: 'A listing changed while it was read, or shows fewer records than its total: others may exist.',
+    operator: `Nothing: it is read again, each time later. Events about documents whose usage is never complete are \`missing\` after ${triedFor.olderState} (\`status\` counts them); nothing of that usage is deleted.`,
   },
   SERVICE_FILTER_IGNORED: {
     action: 'park',
     means:
-      'Asked for what was updated lately, the service shows as many records as without that filter: it has none by these parameters.',
+      'A request for lately updated records returns as many as one without that filter: the service ignores its parameters.',
     operator:
-      'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out. The full backfill finds what events did not tell.',
+      'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out. The full backfill finds changes without an event.',
   },
   COMPANY_BUSY: {
     action: 'retry',
     means: 'Another run is reading the company: a company is read by one at a time.',
-    operator:
-      'Nothing: it is read when the other run has read it. After two hours it counts as failed in the run that waited.',
+    operator: `Nothing: it is read when the other run has read it. After ${triedFor.turn} it counts as failed in the run that waited.`,
   },
   WAREHOUSE_UNAVAILABLE: {
     action: 'retry',
     means:
       'Postgres refused the connection, was restarting, out of space, or picked this transaction to break a deadlock.',
-    operator: 'Bring Postgres back; what waits goes on by itself.',
+    operator: 'Bring Postgres back; waiting work goes on by itself.',
   },
   WAREHOUSE_VALUE_REFUSED: {
     action: 'dead',
@@ -125,9 +120,9 @@ export const failureTypes = {
   },
   UNEXPECTED_ERROR: {
     action: 'retry',
-    means: 'An error that none of these describes: a mistake of metersync.',
+    means: 'An error outside of this list: a bug of metersync.',
     operator:
-      'Report it with its line of the log. What it stopped is tried again, each time later; the rest goes on.',
+      'Report it with its line of the log. The work that it stopped is tried again, each time later; other work goes on.',
   },
   PAYLOAD_REFUSED: {
     action: 'retry',
@@ -145,7 +140,7 @@ export const failureTypes = {
 
 export type FailureCode = keyof typeof failureTypes;
 
-export const failureCodes = Object.keys(failureTypes) as FailureCode[];
+const failureCodes = Object.keys(failureTypes) as FailureCode[];
 
 /** Failures that need an operator before the work can go on. */
 export const parkingCodes = failureCodes.filter((code) => failureTypes[code].action === 'park');

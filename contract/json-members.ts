@@ -1,3 +1,5 @@
+import { stringEnd } from './exact-json.ts';
+
 /** A JSON text without some of its members. */
 export interface CutText {
   /** The text up to where it stops being JSON. Bytes that were not cut are unchanged. */
@@ -177,19 +179,6 @@ class Cutter {
       code = this.#text.charCodeAt(this.#at);
     }
   }
-}
-
-/**
- * Returns the position behind a string: after a quote that follows an even number of backslashes; -1 without
- * one.
- */
-export function stringEnd(text: string, at: number): number {
-  for (let quote = text.indexOf('"', at + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
-    let before = quote - 1;
-    while (text[before] === '\\') before -= 1;
-    if ((quote - before) % 2 === 1) return quote + 1;
-  }
-  return -1;
 }
 
 function scalarEnd(text: string, at: number): number {

@@ -1,5 +1,6 @@
 /**
- * Every bound that two rooms share, with its unit and its reason. A bound of one file is in that file.
+ * How much is done, held or sent at once, each bound with its unit and its reason. Times and tries are in
+ * retry-policy.ts, the bounds of HTTP at the receiver in http-limits.ts.
  */
 export const limits = {
   /** Events in one group commit: more makes retries coarser and gains nothing measurable. */
@@ -29,8 +30,88 @@ export const limits = {
   answerWithinMs: 8_000,
   /** One attempt to start a workflow. */
   startDeadlineMs: 5_000,
-  /** Records on a page of every list endpoint but connections (seed 8). */
-  pageSize: 100,
-  /** Passes over a listing before it is called unstable. */
-  passesMax: 3,
+  /** Requests to the service in flight: its documentation asks customers not to exceed this. */
+  requestsAtOnce: 10,
+  /** Bytes of one answer: a page of 100 bills with their usage and line items is about a megabyte. */
+  answerBytesMax: 64 * 1024 * 1024,
+  /** Rows that a report counts: from here on a count costs more than it says. */
+  countMax: 10_000,
+} as const;
+
+/**
+ * Owners that one catch-up activity serves, activities at once, and rounds before the workflow continues as
+ * new. An idle catch-up lingers, as Temporal refuses to start a workflow id again within a second.
+ */
+export const catchUpBounds = {
+  ownersPerChunk: 8,
+  chunksAtOnce: 4,
+  roundsPerRun: 400,
+  lingerMs: 20_000,
+} as const;
+
+/**
+ * Companies in backfill at once; small companies that one activity reads, one after the other; and companies
+ * that one run of backfillAll reads before it continues as new.
+ */
+export const backfillBounds = { companiesAtOnce: 8, companiesTogether: 25, companiesPerRun: 200 } as const;
+
+/** How much one activity, statement or walk takes at once. */
+export const batches = {
+  /** Stale records that one catch-up reads: connections and documents of a company, ranges of a meter. */
+  connections: 5_000,
+  documents: 500,
+  /** The heartbeats carry them. */
+  ranges: 50,
+  /** Stale records whose owners are returned, longest due first, before each owner is looked up by itself. */
+  dueRecords: 500,
+  /** Up to this many documents are read one by one; for more the listing is searched. */
+  documentsOneByOne: 25,
+  /** Readings that one piece of a range should have, as the service may send all of them in one page. */
+  readingsOfPiece: 20_000,
+  /** Readings collected from pages before a write, and the most that one write takes. */
+  readingsWritten: 5_000,
+  /** Meters that one activity reads. It returns a cursor for the rest, so that no activity runs for hours. */
+  meters: 25,
+  /** A company with more records in one listing is large: 20 pages. */
+  recordsOfSmallCompany: 2_000,
+  /**
+   * Pages read ahead of the one that is being written, and characters of their text. A page begun below the
+   * bound may be as long as the client allows.
+   */
+  pagesAhead: 4,
+  charactersAhead: 4_000_000,
+  /** Pages of one listing that a reconcile reads; more are left to the full backfill. */
+  pagesOfReconcile: 100,
+  /**
+   * How many pages more than announced a walk reads, at least; else a tenth of the announced pages. A listing
+   * may grow while it is read, but not forever.
+   */
+  pagesOverAnnounced: 100,
+  /** Pages of a walk when the service announces no number: ten million records. */
+  pagesUnannounced: 100_000,
+  /** Payloads or parts of runs dropped by one statement, so that rows are locked for some milliseconds only. */
+  rowsDropped: 1_000,
+  /** Of the events that came last, those whose delays a reading of health measures. */
+  delaysRead: 1_000,
+  /** Payloads read by one statement: at `printedBytesMax` 30 MB together. */
+  payloadsRead: 20,
+  /** Companies checked at once: more would take more of Postgres than events leave. */
+  companiesChecked: 1,
+  /**
+   * Connections that the catch-up shares. With more, its statements would wait for one another at Postgres,
+   * and events for all of them. Fewer cost less: each connection keeps its plans, and records that wait are
+   * read together.
+   */
+  catchUpConnections: 4,
+} as const;
+
+/** How much one page of the console reads. */
+export const consoleBounds = {
+  /** Rows of a list; the next ones are a page of their own. */
+  rows: 50,
+  /** The newest events of a day whose outcomes the overview adds up: each takes three look-ups. */
+  arrivalsMax: 2_000,
+  /** Password checks under way; each takes 16 MiB and a tenth of a second of processor. */
+  passwordChecksAtOnce: 2,
+  passwordChecksWaiting: 20,
 } as const;

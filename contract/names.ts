@@ -11,48 +11,9 @@ export const taskQueues = {
 export const catchUpKinds = ['connections', 'documents', 'intervals'] as const;
 export type CatchUpKind = (typeof catchUpKinds)[number];
 
-/** The resources that a backfill reads for each company, in this order. */
-export const companyResources = ['connections', 'meters', 'documents', 'usageData', 'intervals'] as const;
-export type CompanyResource = (typeof companyResources)[number];
-
-/** The resources that an audit compares. */
-export const auditResources = ['companies', 'sites', ...companyResources] as const;
-export type AuditResource = (typeof auditResources)[number];
-
 /** The data that checks examine. Those of intervals take longest, and reconciles read no intervals. */
 export const checkKinds = ['bills', 'connections', 'intervals'] as const;
 export type CheckKind = (typeof checkKinds)[number];
-
-/** Every check; ops.data_issue_checks describes them. */
-export const checkNames = [
-  'bill_gap',
-  'bill_overlap',
-  'duplicate_bill',
-  'unusual_period',
-  'future_period',
-  'amount_mismatch',
-  'usage_mismatch',
-  'usage_spike',
-  'hidden_estimate',
-  'zero_usage_with_cost',
-  'negative_usage',
-  'unit_changed',
-  'currency_changed',
-  'bad_dates',
-  'late_bill',
-  'orphan',
-  'unknown_unit',
-  'unknown_commodity',
-  'unusable_amount',
-  'unknown_status',
-  'unhealthy_connection',
-  'interval_coverage',
-  'clock_change',
-  'interval_bill_mismatch',
-  'unusable_reading',
-  'unknown_quality',
-] as const;
-export type CheckName = (typeof checkNames)[number];
 
 /** Why an issue is closed: its evidence is gone, its check is off, or its check was removed. */
 export const closedReasons = ['evidence_gone', 'check_off', 'check_removed'] as const;
@@ -65,7 +26,7 @@ export type Severity = (typeof severities)[number];
 export const workflowNames = {
   applyEvents: 'applyEvents',
   catchUp: 'catchUp',
-  wakeCatchUps: 'wakeCatchUps',
+  watch: 'watch',
   dropPayloads: 'dropPayloads',
   backfillAll: 'backfillAll',
   backfillCompany: 'backfillCompany',
@@ -87,12 +48,13 @@ export const workflowIds = {
   backfillCompany: (companyId: string): string => `backfill/${companyId}`,
   reconcile: (runId: string): string => `reconcile/${runId}`,
   checkData: (runId: string): string => `checks/${runId}`,
+  notifyTest: (id: string): string => `notify-test/${id}`,
 } as const;
 
 export const signalNames = { wake: 'wake' } as const;
 export const queryNames = { progress: 'progress' } as const;
 export const scheduleIds = {
-  wakeCatchUps: 'metersync-wake-catch-ups',
+  watch: 'metersync-watch',
   dropPayloads: 'metersync-drop-payloads',
   full: 'metersync-backfill',
   reconcile: 'metersync-reconcile',
@@ -121,3 +83,37 @@ export type ReconciledResource = (typeof reconciledResources)[number];
 /** States of a run, or of a part of it: one resource of a company. */
 export const runStates = ['running', 'complete', 'partial', 'suspect', 'failed'] as const;
 export type RunState = (typeof runStates)[number];
+
+/** Who may do what: a viewer looks, an operator acts. */
+export const operatorRoles = ['viewer', 'operator'] as const;
+export type OperatorRole = (typeof operatorRoles)[number];
+
+/** What people do, as the log of operations names it. */
+export const operationActions = [
+  'resume',
+  'replay',
+  'backfill',
+  'schedule set',
+  'schedule reset',
+  'schedule pause',
+  'schedule resume',
+  'schedule trigger',
+  'schedule remove',
+  'deletes approve',
+  'deletes reject',
+  'deletes undo',
+  'issue acknowledge',
+  'issue unacknowledge',
+  'webhooks enable',
+  'webhooks disable',
+  'doctor',
+  'notify test',
+] as const;
+export type OperationAction = (typeof operationActions)[number];
+
+/** Where people do it. */
+export const operationSources = ['console', 'command'] as const;
+
+/** How it ended; without an outcome it is under way, or its process ended. */
+export const operationOutcomes = ['done', 'failed', 'refused'] as const;
+export type OperationOutcome = (typeof operationOutcomes)[number];

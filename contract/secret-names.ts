@@ -1,7 +1,7 @@
 /**
  * Which fields of the service are secrets: those that let somebody act in a customer's name. A name matches
  * in any case and any style (camelCase, snake_case, kebab-case), with the words anywhere in it.
- * docs/warehouse.md has the same rule.
+ * docs/guides/warehouse.md has the same rule.
  */
 
 /** Separates the words of a name. JSON escapes none of these characters, except as `\u00…`. */

@@ -1,7 +1,9 @@
 import { type FailureCode, failureTypes } from './failures.ts';
-import type { RunKind, RunState } from './names.ts';
-import { shownSeconds, shownTime } from './times.ts';
-import { counted } from './words.ts';
+import type { RunKind, RunState, Severity } from './names.ts';
+import { notifyPolicy, recordPolicy } from './retry-policy.ts';
+import type { SchemaVersions } from './schema-versions.ts';
+import { formatSeconds, formatTime } from './times.ts';
+import { counted, countedToMax } from './words.ts';
 
 /**
  * The one word for the health of a deployment, and its reasons. `status`, `doctor` and every other report of
@@ -38,33 +40,133 @@ export interface Verdict {
 export interface LastRun {
   readonly runId: string;
   readonly state: RunState;
+  readonly startedAt: string;
   readonly finishedAt: string;
   readonly error: string | null;
+  /** Rows changed or gone without the event that should report it. */
+  readonly missedRows: number;
+  /** Its parts by state: resources of companies, and the list of companies. */
+  readonly parts: Readonly<Record<RunState, number>>;
 }
 
-/** Health by the warehouse's own tables. Ages are seconds. */
+/** A run that has not ended. */
+export interface RunUnderWay {
+  readonly runId: string;
+  readonly startedAt: string;
+  /** When it last stored a page, or began or ended a part. */
+  readonly progressAt: string;
+  readonly progressSecondsAgo: number;
+}
+
+/** The runs of a kind. */
+export interface KindOfRuns {
+  readonly running: number;
+  /** Of those running the one whose last page is the oldest. */
+  readonly underWay: RunUnderWay | null;
+  readonly last: LastRun | null;
+  /** When the last complete one ended. */
+  readonly lastCompleteAt: string | null;
+  readonly lastCompleteSecondsAgo: number | null;
+}
+
+/** `due` is read at once, `waiting` again later, `parked` until somebody acts. */
+export const pendingStates = ['due', 'waiting', 'parked'] as const;
+export type PendingState = (typeof pendingStates)[number];
+
+/** The kinds of records that wait, as the journal names them. */
+export const pendingKinds = ['connection', 'document', 'interval'] as const;
+export type PendingKind = (typeof pendingKinds)[number];
+
+/** Pending events of a kind. */
+export interface PendingEvents extends Readonly<Record<PendingState, number>> {
+  /** How long its oldest due record has been due; null without one. */
+  readonly oldestDueSeconds: number | null;
+  /** How long the oldest pending event waits; null without one. */
+  readonly oldestSeconds: number | null;
+}
+
+/** Work parked for one failure: events, and parts of backfills that no later run read. */
+export interface ParkedWork {
+  readonly code: FailureCode;
+  /** The first of its error messages. */
+  readonly reason: string;
+  readonly events: number;
+  /** Companies, and for intervals meters, whose events wait. */
+  readonly owners: number;
+  readonly parts: number;
+  readonly since: string;
+  /** When the events are tried again automatically; null if only a backfill or a resume tries again. */
+  readonly nextAttemptAt: string | null;
+}
+
+/** Measures of whether the service's events arrive. */
+export interface Silence {
+  /** When the last event of the service was received; null if none ever was. */
+  readonly lastEventAt: string | null;
+  /** Seconds since then or, without any event, since the first run began; null before that. */
+  readonly quietSeconds: number | null;
+  /** Changes that runs found since the last event, or in the last day, though an event should have reported them. */
+  readonly missedRows: number;
+  /** Companies with such changes, and when the last was found. */
+  readonly missedCompanies: number;
+  readonly missedAt: string | null;
+  /** Sentences about what looks wrong; empty if nothing does. */
+  readonly signs: readonly string[];
+}
+
+/** Of the last events that were settled, seconds from receipt. */
+export interface Delay {
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/**
+ * Health by the warehouse's own tables. Ages are seconds. Counts are exact up to `limits.countMax`, and one
+ * more than that where there are more: `countInWords` prints `10,000+`.
+ */
 export interface WarehouseHealth {
+  readonly pending: Readonly<Record<PendingKind, PendingEvents>>;
   /** How long the oldest due record has been due; null without one. */
   readonly oldestDueSeconds: number | null;
   readonly dead: number;
   /** Events that became missing within the last day. */
   readonly missingLately: number;
-  /** Parked work by failure: events, and parts of backfills that no later run read. An outage counts, too. */
-  readonly parked: readonly { readonly code: FailureCode; readonly events: number; readonly parts: number }[];
-  readonly runs: Readonly<Record<RunKind, { readonly running: number; readonly last: LastRun | null }>>;
+  /** Parked work by failure, longest parked first. An outage counts, too. */
+  readonly parked: readonly ParkedWork[];
+  readonly runs: Readonly<Record<RunKind, KindOfRuns>>;
   /** Whether any backfill ever wrote rows. */
   readonly loaded: boolean;
   readonly undecidedDeletes: number;
   readonly rejectedRecords: number;
   /** Typed views that lack values. */
   readonly blockedViews: number;
-  readonly silence: {
-    readonly lastEventAt: string | null;
-    readonly quietSeconds: number | null;
-    readonly signs: readonly string[];
-  };
+  readonly silence: Silence;
   /** After so many hours without an event, none can likely arrive; 0 turns this off. */
   readonly silenceHours: number;
+  /** From receipt to the row, and to the read of the record; null before the first. */
+  readonly delays: Readonly<Record<'row' | 'record', Delay | null>>;
+  /** Interval events whose ranges have fewer readings than they reported, and how many are lacking. */
+  readonly intervalShortfall: { readonly events: number; readonly readings: number };
+  /** Open issues of the data that nobody acknowledged. */
+  readonly issues: readonly { readonly check: string; readonly severity: Severity; readonly open: number }[];
+  readonly acknowledgedIssues: number;
+  /** Bytes of each schema, as Postgres last estimated them. */
+  readonly sizes: Readonly<Record<string, number>>;
+  readonly watch: WatchHealth;
+}
+
+/** The look of each minute, and the alarms that it opened. */
+export interface WatchHealth {
+  /** When the last look was; null before the first. */
+  readonly lookedAt: string | null;
+  readonly lookedSecondsAgo: number | null;
+  readonly open: readonly { readonly name: string; readonly key: string }[];
+  /** Targets that have not taken a notification, since when, and why not. */
+  readonly undelivered: readonly {
+    readonly target: string;
+    readonly seconds: number;
+    readonly error: string | null;
+  }[];
 }
 
 export interface ScheduleHealth {
@@ -73,6 +175,10 @@ export interface ScheduleHealth {
   readonly reason: string | null;
   /** When it starts the next run, ISO 8601. */
   readonly next: string | null;
+  /** The longest time from one of its next starts to another; null where none follows. */
+  readonly intervalSeconds: number | null;
+  /** Starts that were skipped, as Temporal was away for longer than the catch-up window. */
+  readonly missed: number;
 }
 
 /** Health by Temporal. */
@@ -80,6 +186,12 @@ export interface TemporalHealth {
   /** Queues without a worker. */
   readonly idle: readonly string[];
   readonly schedules: readonly ScheduleHealth[];
+  /** Groups of events that were acknowledged and are not yet recorded. */
+  readonly openGroups: number;
+  /** Running workflows whose task failed several times in a row; null where this Temporal does not say. */
+  readonly stuckWorkflows: number | null;
+  /** When the client certificate for Temporal expires, ISO 8601; null without one. */
+  readonly certificateExpiresAt: string | null;
 }
 
 /** Why the warehouse or Temporal could not be reached, and what to do about it. */
@@ -91,14 +203,12 @@ export interface Away {
 export interface Health {
   readonly warehouse: WarehouseHealth | Away;
   readonly temporal: TemporalHealth | Away;
+  /** Null while Postgres does not answer. */
+  readonly schema: SchemaVersions | null;
 }
 
-/** Age of due work from which its catch-up lags, and from which it has stalled. */
-const lagSeconds = 60;
-const stalledSeconds = 900;
-
 /** Judges a deployment. A side that cannot be reached is `Unknown`, never well. */
-export function verdictOf({ warehouse, temporal }: Health): Verdict {
+export function verdictOf({ warehouse, temporal }: Pick<Health, 'warehouse' | 'temporal'>): Verdict {
   const findings = [
     ...('away' in temporal ? [unknown('Temporal', temporal)] : judgeTemporal(temporal)),
     ...('away' in warehouse ? [unknown('warehouse', warehouse)] : judgeWarehouse(warehouse)),
@@ -125,7 +235,7 @@ function judgeWorkers(idle: readonly string[]): Finding {
   return {
     name,
     word: vital.length > 0 ? 'Broken' : 'Needs you',
-    saw: `no worker is running for ${idle.join(', ')}: what arrives there waits`,
+    saw: `no worker is running for ${idle.join(', ')}: their work waits`,
     todo: 'Run metersync start, or metersync worker.',
   };
 }
@@ -142,7 +252,7 @@ function judgeSchedule({ name: kind, state, reason, next }: ScheduleHealth): Fin
   // Having none is a choice, made by a command or by MAKE_SCHEDULES.
   if (state === 'removed') return well(name, 'removed by somebody');
   if (state === 'absent') return well(name, 'there is none');
-  return well(name, next === null ? 'active' : `next run ${shownTime(next)}`);
+  return well(name, next === null ? 'active' : `next run ${formatTime(next)}`);
 }
 
 function judgeWarehouse(health: WarehouseHealth): Finding[] {
@@ -154,6 +264,7 @@ function judgeWarehouse(health: WarehouseHealth): Finding[] {
     ...health.parked.map(judgeParked),
     ...judgeCounts(health),
     judgeSilence(health),
+    ...judgeWatch(health.watch),
   ].filter((finding) => finding !== undefined);
 }
 
@@ -180,7 +291,7 @@ function judgeRun(kind: RunKind, last: LastRun | null): Finding | undefined {
   const what = kind === 'full' ? 'backfill' : 'reconcile';
   const name = `last ${what}`;
   const why = last.error === null ? '' : `: ${last.error}`;
-  const saw = `${last.state}, ended ${shownTime(last.finishedAt)}, run ${last.runId}${why}`;
+  const saw = `${last.state}, ended ${formatTime(last.finishedAt)}, run ${last.runId}${why}`;
   if (last.state === 'complete') return well(name, saw);
   return { name, word: 'Needs you', saw, todo: todoOfRun(kind, last) };
 }
@@ -194,9 +305,11 @@ function todoOfRun(kind: RunKind, { state, runId }: LastRun): string {
 
 function judgeDue(seconds: number | null): Finding {
   const name = 'events';
-  if (seconds === null || seconds <= lagSeconds) return well(name, 'what is due is read at once');
-  const saw = `work is due for ${shownSeconds(seconds)} that nobody did`;
-  if (seconds <= stalledSeconds) return { name, word: 'Catching up', saw, todo: 'Nothing, unless it grows.' };
+  if (seconds === null || seconds <= recordPolicy.lagSeconds)
+    return well(name, 'due records are read at once');
+  const saw = `work has been due for ${formatSeconds(seconds)}`;
+  if (seconds <= recordPolicy.waitMaxSeconds)
+    return { name, word: 'Catching up', saw, todo: 'Nothing, unless it grows.' };
   return {
     name,
     word: 'Broken',
@@ -208,10 +321,10 @@ function judgeDue(seconds: number | null): Finding {
 function judgeParked({ code, events, parts }: WarehouseHealth['parked'][number]): Finding {
   const todo = failureTypes[code].operator;
   if (code === 'SERVICE_OUTAGE')
-    return { name: 'service', word: 'Broken', saw: `${code}: it fails all that it is asked`, todo };
+    return { name: 'service', word: 'Broken', saw: `${code}: it fails every request`, todo };
   const what = [
-    ...(events > 0 ? [counted(events, 'event')] : []),
-    ...(parts > 0 ? [counted(parts, 'part')] : []),
+    ...(events > 0 ? [countedToMax(events, 'event')] : []),
+    ...(parts > 0 ? [countedToMax(parts, 'part')] : []),
   ];
   return {
     name: 'parked',
@@ -229,22 +342,22 @@ function judgeCounts(health: WarehouseHealth): Finding[] {
   return [
     ...ifAny(dead, {
       name: 'dead events',
-      saw: `${counted(dead, 'event')} cannot be applied`,
+      saw: `${countedToMax(dead, 'event')} cannot be applied`,
       todo: 'See why with metersync events list --outcome dead; mend the cause, then metersync events replay --outcome dead.',
     }),
     ...ifAny(missingLately, {
       name: 'missing events',
-      saw: `${counted(missingLately, 'event')} of the last day: the service never showed what they told of`,
+      saw: `${countedToMax(missingLately, 'event')} of the last day: the service never showed their state`,
       todo: 'See metersync events list --outcome missing, and ask the service; a backfill that finds the records settles them.',
     }),
     ...ifAny(undecidedDeletes, {
       name: 'deletes',
-      saw: `${counted(undecidedDeletes, 'row')} gone from the service at once: kept until somebody decides`,
+      saw: `${countedToMax(undecidedDeletes, 'row')} gone from the service at once: kept until somebody decides`,
       todo: 'See metersync deletes list; then metersync deletes approve or reject.',
     }),
     ...ifAny(rejectedRecords, {
       name: 'refused records',
-      saw: `${counted(rejectedRecords, 'record')} that Postgres refuses`,
+      saw: `${countedToMax(rejectedRecords, 'record')} that Postgres refuses`,
       todo: 'See metersync.rejected_records for the reason of each, and ask the service to correct them.',
     }),
     ...ifAny(blockedViews, {
@@ -258,19 +371,42 @@ function judgeCounts(health: WarehouseHealth): Finding[] {
 function judgeSilence({ silence, silenceHours }: WarehouseHealth): Finding {
   const { signs, quietSeconds, lastEventAt } = silence;
   const name = 'silence';
-  if (signs.length === 0)
+  const quiet = silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3_600;
+  if (signs.length === 0 && !quiet)
     return well(
       name,
       lastEventAt === null
         ? 'no event came yet'
-        : `the last event came at ${shownTime(lastEventAt)}${quietSeconds === null ? '' : ` (${shownSeconds(quietSeconds)} ago)`}`,
+        : `the last event came at ${formatTime(lastEventAt)}${quietSeconds === null ? '' : ` (${formatSeconds(quietSeconds)} ago)`}`,
     );
-  const quiet = silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3_600;
   return { name, word: quiet ? 'Broken' : 'Needs you', saw: signs.join('; '), todo: silenceOperator };
 }
 
+function judgeWatch({ lookedSecondsAgo, undelivered }: WatchHealth): Finding[] {
+  const stopped = lookedSecondsAgo !== null && lookedSecondsAgo > notifyPolicy.heartbeatMaxSeconds;
+  const failing = undelivered.filter(({ seconds }) => seconds > notifyPolicy.undeliveredMaxSeconds);
+  return [
+    ...(stopped
+      ? [
+          {
+            name: 'watch',
+            word: 'Broken' as const,
+            saw: `the last look of the workers was ${formatSeconds(lookedSecondsAgo)} ago: nobody sends alarms`,
+            todo: 'Run metersync start, or metersync worker; see the workflow watch on Temporal’s web page.',
+          },
+        ]
+      : []),
+    ...failing.map(({ target, seconds, error }) => ({
+      name: 'notifications',
+      word: 'Needs you' as const,
+      saw: `${target} has taken none for ${formatSeconds(seconds)}${error === null ? '' : `: ${error}`}`,
+      todo: 'Correct NOTIFY_URLS, restart the workers, and run metersync notify test.',
+    })),
+  ];
+}
+
 /** The operator's action for any sign that events do not arrive. */
-export const silenceOperator =
+const silenceOperator =
   'The webhook endpoint may be disabled: it is after 5 days of failed deliveries. Run metersync doctor; enable the endpoint in the portal (metersync webhooks portal) and replay there what failed.';
 
 /** Formats the first line of a verdict: the word, and the worst finding. */

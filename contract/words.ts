@@ -1,8 +1,17 @@
 /** Names and counts for people. */
+import { limits } from './limits.ts';
 
 /** Formats a count: `1 bill`, `2 bills`, `0 companies`. */
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
+
+/** Formats a count that a report stopped at `limits.countMax`: `12`, `10,000+`. */
+export const countInWords = (count: number): string =>
+  count > limits.countMax ? `${limits.countMax.toLocaleString('en')}+` : count.toLocaleString('en');
+
+/** Formats a count of things that a report stopped at `limits.countMax`: `1 bill`, `10,000+ bills`. */
+export const countedToMax = (count: number, one: string, many = `${one}s`): string =>
+  `${countInWords(count)} ${count === 1 ? one : many}`;
 
 /** Turns `usageData` of code, or `usage_data` of a table, into the words of people. */
 export const nameInWords = (name: string): string =>

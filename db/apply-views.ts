@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import type { Transaction } from './connect.ts';
-import { dropUnlessUsed } from './dependents.ts';
+import type { Executor, Transaction } from './connect.ts';
 import { sqlMessage, sqlState } from './failures.ts';
 import { migrationsSchema } from './migrations-table.ts';
-import { viewTexts } from './view-files.ts';
+import { createdBy, viewTexts } from './view-files.ts';
 
 /** The version of the applied views: one row. */
 const versions = sql`${sql.identifier(migrationsSchema)}.views`;
 
+const dependentsExist = '2BP01';
 const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '42703', '42P01'];
 
 /**
@@ -20,7 +20,7 @@ const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '4
  */
 export async function applyViews(tx: Transaction): Promise<boolean> {
   const texts = viewTexts();
-  const version = createHash('sha256').update(texts.join('\0')).digest('hex');
+  const version = versionOf(texts);
   await tx.execute(sql`create table if not exists ${versions} (version text not null)`);
   const applied = await tx.execute<{ version: string }>(sql`select version from ${versions}`);
   if (applied.rows[0]?.version === version) return false;
@@ -33,6 +33,22 @@ export async function applyViews(tx: Transaction): Promise<boolean> {
   await tx.execute(sql`delete from ${versions}`);
   await tx.execute(sql`insert into ${versions} values (${version})`);
   return true;
+}
+
+const versionOf = (texts: readonly string[]): string =>
+  createHash('sha256').update(texts.join('\0')).digest('hex');
+
+/** Lists the views and functions that `applyViews` would make; none if this version is applied. */
+export async function viewsToApply(db: Executor): Promise<readonly string[]> {
+  const texts = viewTexts();
+  const { rows } = await db.execute<{ there: boolean }>(
+    sql`select to_regclass(${`${migrationsSchema}.views`}) is not null as there`,
+  );
+  if (rows[0]?.there) {
+    const applied = await db.execute<{ version: string }>(sql`select version from ${versions}`);
+    if (applied.rows[0]?.version === versionOf(texts)) return [];
+  }
+  return texts.flatMap(createdBy).map(({ kind, name }) => `${kind} ${name}`);
 }
 
 /**
@@ -59,15 +75,13 @@ interface Dropped {
 
 /** Drops views and functions in reverse order, so that no dependent of ours stands in the way. */
 async function dropAll(tx: Transaction, texts: readonly string[]): Promise<Dropped> {
-  const made = texts.flatMap((text) => [
-    ...text.matchAll(/create or replace (view|function) ([\w.]+)/g),
-  ]);
-  const ours = new Set(made.map(([, kind, name]) => `${kind} ${name}`));
+  const created = texts.flatMap(createdBy);
+  const ours = new Set(created.map(({ kind, name }) => `${kind} ${name}`));
   const dependents: string[] = [];
   const grants: string[] = [];
   // An earlier version may lack the function that reads grants.
   await tx.execute(sql.raw(texts[0] ?? ''));
-  for (const [, kind = '', name = ''] of made.reverse()) {
+  for (const { kind, name } of created.reverse()) {
     const dropped = kind === 'view' ? [name] : await signatures(tx, name);
     for (const relation of dropped) {
       const granted = kind === 'view' ? await grantsOn(tx, relation) : [];
@@ -79,6 +93,22 @@ async function dropAll(tx: Transaction, texts: readonly string[]): Promise<Dropp
     }
   }
   return { dependents, grants };
+}
+
+/**
+ * Drops a view or a function. If something was built on it, it stays, and Postgres's description of
+ * the dependents is returned: `view mine depends on view analytics.bills`.
+ */
+async function dropUnlessUsed(tx: Transaction, what: string): Promise<string[]> {
+  try {
+    await tx.transaction((part) => part.execute(sql.raw(`drop ${what}`)));
+    return [];
+  } catch (error) {
+    if (sqlState(error) !== dependentsExist) throw error;
+    // Drizzle's error wraps that of Postgres.
+    const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
+    return detail.split('\n');
+  }
 }
 
 function inTheWay(refusal: Error, dependents: readonly string[]): Error {

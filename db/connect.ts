@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
+import { serverWaits } from '../contract/retry-policy.ts';
 import { sqlState } from './failures.ts';
 import { keepsHot } from './prepare.ts';
 
@@ -20,12 +21,6 @@ export interface Warehouse {
   readonly rowsAdded: Map<string, number>;
   close(): Promise<void>;
 }
-
-/**
- * Longest wait for a lock; then the statement fails and is tried again. Without it each try would
- * hold one more connection for as long as the lock is held.
- */
-const lockTimeout = '30s';
 
 /** Keeps times, dates and numerics as text: a Date has milliseconds, a float is not exact. */
 const types: pg.CustomTypesConfig = {
@@ -48,18 +43,20 @@ export function connectWarehouse(options: {
   url: string;
   timeZone: string;
   max: number;
+  /** Further options of its sessions, as `-c name=value`. */
+  session?: string | undefined;
   onError: (error: Error) => void;
 }): Warehouse {
   const { address, given } = withoutOptions(options.url);
-  const ours = `-c TimeZone=${options.timeZone} -c DateStyle=ISO,YMD -c extra_float_digits=1 -c jit=off -c lock_timeout=${lockTimeout}`;
+  const ours = `-c TimeZone=${options.timeZone} -c DateStyle=ISO,YMD -c extra_float_digits=1 -c jit=off -c lock_timeout=${serverWaits.lockMs}`;
   const pool = new pg.Pool({
     connectionString: address,
     max: options.max,
     types,
     application_name: 'metersync',
-    connectionTimeoutMillis: 10_000,
+    connectionTimeoutMillis: serverWaits.postgresConnectMs,
     // If both set an option, the last one counts.
-    options: `${given} ${ours}`.trim(),
+    options: `${given} ${ours} ${options.session ?? ''}`.trim(),
   });
   pool.on('error', options.onError);
   const keep = keepsHot();

@@ -1,13 +1,15 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
 import { migrations } from './migrations-table.ts';
-import { catchUps, serviceWorkers, typedViews } from './schema/metersync.ts';
+import { alerts, catchUps, serviceWorkers, typedViews } from './schema/metersync.ts';
 
 /**
  * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock; a
  * lock on a table stronger than reading needs the right to write it.
  */
 const tables = {
+  /** Looks of each minute. */
+  alerts: sql`${alerts}`,
   /** Recording events, against a catch-up that wants to sleep. */
   catchUps: sql`${catchUps}`,
   /** Migrations. */

@@ -1,31 +1,35 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import { serverWaits } from '../contract/retry-policy.ts';
+import { newerSchema, type SchemaVersions } from '../contract/schema-versions.ts';
 import { applyViews } from './apply-views.ts';
 import type { Database, Executor, Transaction } from './connect.ts';
 import { sqlState } from './failures.ts';
 import { type RefreshedViews, refreshViewsIn } from './fields/refresh-views.ts';
+import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';
 import { lock } from './locks.ts';
-import { migrations, migrationsSchema, migrationsTable } from './migrations-table.ts';
-import { packagedFolder } from './packaged-folder.ts';
+import {
+  floors,
+  floorsTable,
+  migrations,
+  migrationsSchema,
+  migrationsTable,
+} from './migrations-table.ts';
 import { describeSessions, sessionsAtWork } from './read/sessions.ts';
 import { ensureRoles } from './roles.ts';
 import { compressRecords } from './schema/compress-raw.ts';
 
-export const newerSchema =
-  'the warehouse was migrated by a newer metersync: upgrade this one (or by one before 0.1.0: load a new warehouse)';
-
 /**
  * How long a migration waits for tables that others use, which also delays their new users; and how
- * many times.
+ * many times. Each wait is twice as long as the one before: most locks last milliseconds.
  */
 export interface Patience {
-  readonly lockTimeoutMs: number;
+  readonly lockTimeoutFirstMs: number;
+  readonly lockTimeoutMaxMs: number;
   readonly pauseMs: number;
   readonly tries: number;
 }
-const patience: Patience = { lockTimeoutMs: 3_000, pauseMs: 2_000, tries: 6 };
 
 /** The result of a migration. */
 export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'> {
@@ -41,15 +45,18 @@ export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'> {
  */
 export async function migrateWarehouse(
   db: Database,
-  waiting: Patience = patience,
+  waiting: Patience = serverWaits.migration,
+  folder: string = migrationsFolder,
 ): Promise<Migrated> {
-  const before = await appliedMigrations(db);
+  const before = (await readApplied(db)).applied;
   await ensureMigrationsTable(db);
   await waitingShortly(db, waiting, async (tx) => {
     await lock(tx, 'migrations', 'inTurn');
-    if ((await missingMigrations(tx)) < 0) throw new Error(newerSchema);
+    const versions = await readSchemaVersions(tx, folder);
+    if (versions.applied > versions.known) throw new Error(newerSchema);
+    await writeFloor(tx, floorOf(knownMigrations(folder)));
     await migrate(tx as unknown as Database, {
-      migrationsFolder: packagedFolder('db/migrations'),
+      migrationsFolder: folder,
       migrationsSchema,
       migrationsTable,
     });
@@ -62,7 +69,7 @@ export async function migrateWarehouse(
     const { blocked, warnings } = await refreshViewsIn(tx);
     return { views, blocked, warnings, rolesMissing: await ensureRoles(tx) };
   });
-  return { applied: (await appliedMigrations(db)) - before, ...rest };
+  return { applied: (await readApplied(db)).applied - before, ...rest };
 }
 
 const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];
@@ -74,7 +81,7 @@ const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42P06', '42P07
  */
 async function ensureMigrationsTable(db: Database): Promise<void> {
   try {
-    if (await hasMigrations(db)) return;
+    if (await hasMigrationsTable(db)) return;
     await db.execute(sql`create schema if not exists ${sql.identifier(migrationsSchema)}`);
     await db.execute(sql`
       create table if not exists ${migrations} (
@@ -95,10 +102,11 @@ async function ensureMigrationsTable(db: Database): Promise<void> {
  */
 async function waitingShortly<T>(
   db: Database,
-  { lockTimeoutMs, pauseMs, tries }: Patience,
+  { lockTimeoutFirstMs, lockTimeoutMaxMs, pauseMs, tries }: Patience,
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
+    const lockTimeoutMs = Math.min(lockTimeoutFirstMs * 2 ** (attempt - 1), lockTimeoutMaxMs);
     try {
       return await db.transaction(async (tx) => {
         await tx.execute(sql`select set_config('lock_timeout', ${String(lockTimeoutMs)}, true)`);
@@ -121,25 +129,42 @@ function inUse(sessions: Parameters<typeof describeSessions>[0], attempts: numbe
   return `other sessions use what has to be changed, and did so at each of ${attempts} tries. ${who}`;
 }
 
+/** Notes the oldest code that may write, in the transaction that brings the schema for which it holds. */
+async function writeFloor(tx: Executor, floor: number): Promise<void> {
+  await tx.execute(sql`create table if not exists ${floors} (floor integer not null)`);
+  await tx.execute(sql`delete from ${floors}`);
+  await tx.execute(sql`insert into ${floors} values (${floor})`);
+}
+
+/** Reads the migrations that this code knows, those that the warehouse has, and its floor. */
+export async function readSchemaVersions(
+  db: Executor,
+  folder: string = migrationsFolder,
+): Promise<SchemaVersions> {
+  return { known: knownMigrations(folder).length, ...(await readApplied(db)) };
+}
+
 /** Whether the migrator's table exists. */
-async function hasMigrations(db: Executor): Promise<boolean> {
-  const table = `${migrationsSchema}.${migrationsTable}`;
+async function hasMigrationsTable(db: Executor): Promise<boolean> {
   const { rows } = await db.execute<{ there: boolean }>(
-    sql`select to_regclass(${table}) is not null as there`,
+    sql`select to_regclass(${`${migrationsSchema}.${migrationsTable}`}) is not null as there`,
   );
   return rows[0]?.there ?? false;
 }
 
-/** Counts the migrations that the warehouse lacks; negative when it is newer than the code. */
-export async function missingMigrations(db: Executor): Promise<number> {
-  const shipped = readMigrationFiles({ migrationsFolder: packagedFolder('db/migrations') }).length;
-  return shipped - (await appliedMigrations(db));
-}
-
-async function appliedMigrations(db: Executor): Promise<number> {
-  if (!(await hasMigrations(db))) return 0;
-  const counted = await db.execute<{ count: number }>(
-    sql`select count(*)::int as count from ${migrations}`,
+async function readApplied(db: Executor): Promise<Omit<SchemaVersions, 'known'>> {
+  const { rows } = await db.execute<{ migrations: boolean; floors: boolean }>(sql`
+    select
+      to_regclass(${`${migrationsSchema}.${migrationsTable}`}) is not null as migrations,
+      to_regclass(${`${migrationsSchema}.${floorsTable}`}) is not null as floors`);
+  const [there] = rows;
+  if (!there?.migrations) return { applied: 0, floor: 0 };
+  const counted = await db.execute<{ applied: number }>(
+    sql`select count(*)::int as applied from ${migrations}`,
   );
-  return counted.rows[0]?.count ?? 0;
+  const applied = counted.rows[0]?.applied ?? 0;
+  // Who migrated it before there were floors wanted equal schemas.
+  if (!there.floors) return { applied, floor: applied };
+  const floor = await db.execute<{ floor: number }>(sql`select floor from ${floors}`);
+  return { applied, floor: floor.rows[0]?.floor ?? applied };
 }

@@ -7,4 +7,8 @@ import { type SQL, sql } from 'drizzle-orm';
 export const migrationsSchema = 'metersync_migrations';
 export const migrationsTable = 'schema_migrations';
 
+/** The oldest code that may write: one row. */
+export const floorsTable = 'floor';
+export const floors: SQL = sql`${sql.identifier(migrationsSchema)}.${sql.identifier(floorsTable)}`;
+
 export const migrations: SQL = sql`${sql.identifier(migrationsSchema)}.${sql.identifier(migrationsTable)}`;

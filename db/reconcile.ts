@@ -6,13 +6,16 @@ import { unseenFor } from './checks/companies-to-check.ts';
 import type { Database, Executor } from './connect.ts';
 import { type DeletesCap, overCap, untouchedSince } from './deletes/absent.ts';
 import { note, row, tombstone } from './deletes/tombstone.ts';
-import {
-  companies as companiesBefore,
-  meters as metersBefore,
-  sites as sitesBefore,
-} from './schema/history.ts';
 import { deletes, runs } from './schema/metersync.ts';
-import { companies, documents, meters, sites } from './schema/utility.ts';
+import {
+  companies,
+  documents,
+  earlierCompanies,
+  earlierMeters,
+  earlierSites,
+  meters,
+  sites,
+} from './schema/utility.ts';
 
 /** Returns the day, in UTC, from which a reconcile reads updated records: `days` before today. */
 export async function reconciledSince(db: Executor, days: number): Promise<string> {
@@ -79,13 +82,13 @@ export async function changedUntimed(
         where ${runs.runId} = ${runId}::uuid
           and ${runs.companyId} is null
           and ${runs.resource} = 'companies'
-          and ${runs.state} = 'complete'
+          and ${runs.state} <> 'running'
       )
       and (
-        ${changed(companies, companiesBefore, sql`id = ${companyId}::uuid`)}
-        or ${changed(sites, sitesBefore, ofCompany)}
+        ${changed(companies, earlierCompanies, sql`id = ${companyId}::uuid`)}
+        or ${changed(sites, earlierSites, ofCompany)}
       ) as companies,
-      ${changed(meters, metersBefore, ofCompany)} as meters
+      ${changed(meters, earlierMeters, ofCompany)} as meters
     from since`);
   const [found] = result.rows;
   return untimedListings.filter((listing) => found?.[listing] === true);

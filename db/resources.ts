@@ -1,7 +1,7 @@
 import { getTableName, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
+import type { AuditResource } from '../contract/endpoints.ts';
 import type { EventKind } from '../contract/event.ts';
-import type { AuditResource } from '../contract/names.ts';
 import { companies, connections, documents, meters, sites, usageData } from './schema/utility.ts';
 
 /** Resources whose records have a table with `raw`. */

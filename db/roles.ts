@@ -2,10 +2,9 @@ import { sql } from 'drizzle-orm';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { migrationsSchema } from './migrations-table.ts';
-import { history } from './schema/history.ts';
 import { metersync } from './schema/metersync.ts';
 import { ops } from './schema/ops.ts';
-import { utility } from './schema/utility.ts';
+import { history, utility } from './schema/utility.ts';
 
 /**
  * Roles of the warehouse, without a login: users grant them to logins of their own. The migrator is
@@ -19,7 +18,10 @@ export const roles = {
 } as const;
 
 const views = ['analytics', 'fields'];
-const written = [utility, history, ops, metersync].map(({ schemaName }) => schemaName);
+/** The schemas that have tables. */
+export const written: readonly string[] = [utility, history, ops, metersync].map(
+  ({ schemaName }) => schemaName,
+);
 const read = [utility.schemaName, ops.schemaName, ...views];
 
 /**

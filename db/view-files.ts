@@ -9,7 +9,15 @@ interface ViewFile {
   readonly makes: readonly string[];
 }
 
-const made = /create or replace (?:view|function) ([\w.]+)/g;
+/** Lists the views and functions that a text creates, in order. */
+export const createdBy = (
+  text: string,
+): { readonly kind: 'view' | 'function'; readonly name: string }[] =>
+  [...text.matchAll(/create or replace (view|function) ([\w.]+)/g)].map(([, kind, name = '']) => ({
+    kind: kind === 'view' ? kind : 'function',
+    name,
+  }));
+
 /** Comments may name anything, and do not affect the order. */
 const comments = /--.*$|^comment on [\s\S]*?';$/gm;
 const qualifiedName = /\b\w+\.\w+\b/g;
@@ -25,7 +33,7 @@ export function viewTexts(folder: string = packagedFolder('analytics')): string[
   const all = (pattern: string) => globSync(pattern, { cwd: folder }).sort();
   const files = all('{functions,views,checks}/*.sql').map((path): ViewFile => {
     const text = read(path);
-    return { path, text, makes: [...text.matchAll(made)].map(([, name = '']) => name) };
+    return { path, text, makes: createdBy(text).map(({ name }) => name) };
   });
   return [
     ...all('schema.sql').map(read),

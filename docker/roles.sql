@@ -1,4 +1,5 @@
--- The logins of docker-compose.yml, run by the superuser at each start: what is missing is made, passwords are those of now.
+-- The logins of docker-compose.yml, run by the superuser at each start: what is missing is made,
+-- passwords are those of now.
 do $$
 declare
   role text;

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto';
 import pg from 'pg';
 import { bounds } from './bounds.ts';
-import { transferOwnership } from './postgres-ownership.ts';
 import type { Addresses } from './running.ts';
 
 /** The embedded Postgres, for its users. */
@@ -36,7 +35,7 @@ export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
         await client.query("select pg_advisory_lock(hashtext('metersync set-up'))");
         await client.query('revoke connect on database postgres, template1 from public');
         await ensureOwner(client, owner, createRoles);
-        await ensureOwned(client, address, { name, owner: owner.user, createRoles });
+        await ensureOwned(client, name, owner.user);
         if (searchPath.length > 0) {
           const schemas = searchPath.map((schema) => pg.escapeIdentifier(schema)).join(', ');
           await client.query(`alter database ${pg.escapeIdentifier(name)} set search_path = ${schemas}`);
@@ -91,23 +90,10 @@ async function ensureOwner(
   );
 }
 
-async function ensureOwned(
-  client: pg.Client,
-  address: PostgresAddress,
-  { name, owner, createRoles }: { name: string; owner: string; createRoles: boolean },
-): Promise<void> {
-  const { rows } = await client.query<{ owner: string }>(
-    'select pg_get_userbyid(datdba) as owner from pg_database where datname = $1',
-    [name],
-  );
-  if (rows[0] === undefined) {
+async function ensureOwned(client: pg.Client, name: string, owner: string): Promise<void> {
+  const { rowCount } = await client.query('select from pg_database where datname = $1', [name]);
+  if (rowCount === 0)
     await client.query(`create database ${pg.escapeIdentifier(name)} owner ${pg.escapeIdentifier(owner)}`);
-  } else if (rows[0].owner !== owner) {
-    // An earlier version made it, in which the superuser owned everything.
-    await connected(postgresUrl(address, name), (inside) =>
-      transferOwnership(inside, name, owner, createRoles),
-    );
-  }
 }
 
 async function connected<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import type { CheckName } from '../contract/names.ts';
+import type { CheckName } from '../contract/check-names.ts';
 import { type IssuesRefreshed, refreshDataIssues, sumOfIssues } from '../db/checks/check-data.ts';
 import { allCompanies } from '../db/checks/companies-to-check.ts';
 import type { Database } from '../db/connect.ts';

@@ -1,19 +1,19 @@
-import type { Client } from '@temporalio/client';
+import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { workerIsPolling } from '../app/backfill.ts';
 import { requireZone } from '../app/prepare.ts';
 import { readScheduleHealth } from '../app/schedules.ts';
+import type { Settings } from '../app/settings.ts';
 import { connectClient } from '../app/temporal.ts';
-import { inWords, type TemporalPlace } from '../app/temporal-place.ts';
-import { runKinds, taskQueues } from '../contract/names.ts';
+import { certificateExpiry, inWords, type TemporalPlace } from '../app/temporal-place.ts';
+import { runKinds, taskQueues, workflowNames } from '../contract/names.ts';
+import { serverWaits } from '../contract/retry-policy.ts';
+import { describeFit, fitOf, type SchemaVersions } from '../contract/schema-versions.ts';
 import type { Away, Health, TemporalHealth } from '../contract/verdict.ts';
-import { counted } from '../contract/words.ts';
+import { answered } from '../db/answered.ts';
 import type { Database } from '../db/connect.ts';
 import { sqlMessage } from '../db/failures.ts';
-import { missingMigrations, newerSchema } from '../db/migrate.ts';
+import { readSchemaVersions } from '../db/migrate.ts';
 import { readHealth } from '../db/read/health.ts';
-
-/** Time-out of each side: a health page or a monitor waits no longer. */
-const askWithinMs = 5_000;
 
 /** Reads the health of a deployment. Never rejects: a server that cannot be reached counts as away. */
 export async function readDeployment(options: {
@@ -25,35 +25,61 @@ export async function readDeployment(options: {
   /** Time zone in which sessions have to read the service's times. */
   readonly timeZone: string;
 }): Promise<Health> {
-  const [warehouse, temporal] = await Promise.all([readWarehouse(options), readTemporal(options.temporal)]);
-  return { warehouse, temporal };
+  const [ofWarehouse, temporal] = await Promise.all([readWarehouse(options), readTemporal(options.temporal)]);
+  return { ...ofWarehouse, temporal };
 }
+
+/** Makes the function that reads the health of a deployment over a connection to its warehouse. */
+export const healthOf =
+  ({
+    settings,
+    databaseUrl,
+    temporal,
+  }: {
+    settings: Settings;
+    databaseUrl: string;
+    temporal: TemporalPlace | undefined;
+  }) =>
+  (db: Database): Promise<Health> =>
+    readDeployment({
+      db,
+      databaseUrl,
+      temporal,
+      silenceHours: settings.silenceHours,
+      timeZone: settings.service.timeZone,
+    });
 
 async function readWarehouse({
   db,
   databaseUrl,
   silenceHours,
   timeZone,
-}: Parameters<typeof readDeployment>[0]): Promise<Health['warehouse']> {
-  try {
-    const missing = await missingMigrations(db);
-    if (missing > 0)
-      return {
-        away: `the warehouse lacks ${counted(missing, 'migration')}`,
-        todo: 'Run metersync migrate first.',
-      };
-    if (missing < 0) return { away: newerSchema, todo: 'Upgrade this metersync.' };
+}: Parameters<typeof readDeployment>[0]): Promise<Pick<Health, 'warehouse' | 'schema'>> {
+  const read = async (): Promise<Pick<Health, 'warehouse' | 'schema'>> => {
+    const schema = await readSchemaVersions(db);
+    const unfit = unfitSchema(schema);
+    if (unfit !== undefined) return { warehouse: unfit, schema };
     const zone = await requireZone({ db }, timeZone).catch((error: Error) => error);
-    if (zone !== undefined)
-      return { away: zone.message, todo: 'Connect to Postgres itself, not to a pooler.' };
-    return await readHealth(db, { silenceHours });
+    if (zone === undefined) return { warehouse: await readHealth(db, { silenceHours }), schema };
+    const todo = 'Connect to Postgres itself, not to a pooler.';
+    return { warehouse: { away: zone.message, todo }, schema };
+  };
+  try {
+    return await answered(read());
   } catch (error) {
     const { host, pathname } = new URL(databaseUrl);
+    const away = `Postgres at ${host}${pathname} (DATABASE_URL) does not answer: ${sqlMessage(error)}`;
     return {
-      away: `Postgres at ${host}${pathname} (DATABASE_URL) does not answer: ${sqlMessage(error)}`,
-      todo: 'Bring Postgres up, or correct DATABASE_URL.',
+      warehouse: { away, todo: 'Bring Postgres up, or correct DATABASE_URL.' },
+      schema: null,
     };
   }
+}
+
+function unfitSchema(versions: SchemaVersions): Away | undefined {
+  if (['same', 'ahead'].includes(fitOf(versions))) return undefined;
+  const { saw, todo } = describeFit(versions);
+  return { away: saw, todo };
 }
 
 async function readTemporal(place: TemporalPlace | undefined): Promise<TemporalHealth | Away> {
@@ -63,9 +89,12 @@ async function readTemporal(place: TemporalPlace | undefined): Promise<TemporalH
       todo: 'Run metersync start; or set TEMPORAL_ADDRESS to the Temporal of your workers.',
     };
   try {
-    const { client, close } = await connectClient(place, askWithinMs);
+    const { client, close } = await connectClient(place, serverWaits.healthWithinMs);
     try {
-      return await client.withDeadline(Date.now() + askWithinMs, () => askTemporal(client));
+      const health = await client.withDeadline(Date.now() + serverWaits.healthWithinMs, () =>
+        askTemporal(client),
+      );
+      return { ...health, certificateExpiresAt: certificateExpiry(place) };
     } catch (error) {
       throw inWords(error, place);
     } finally {
@@ -79,12 +108,26 @@ async function readTemporal(place: TemporalPlace | undefined): Promise<TemporalH
   }
 }
 
-/** Reads which queues no worker polls, and the state of the schedules. */
-export async function askTemporal(client: Client): Promise<TemporalHealth> {
+/** Reads which queues no worker polls, the state of the schedules, and what runs. */
+async function askTemporal(client: Client): Promise<Omit<TemporalHealth, 'certificateExpiresAt'>> {
   const queues = Object.keys(taskQueues) as (keyof typeof taskQueues)[];
-  const [polled, schedules] = await Promise.all([
+  const [polled, schedules, openGroups, stuckWorkflows] = await Promise.all([
     Promise.all(queues.map((queue) => workerIsPolling(client, queue))),
     Promise.all(runKinds.map((kind) => readScheduleHealth(client, kind))),
+    countRunning(client, `WorkflowType = '${workflowNames.applyEvents}'`),
+    countRunning(client, 'TemporalReportedProblems is not null').catch(unlessUnknown),
   ]);
-  return { idle: queues.filter((_, at) => !polled[at]), schedules };
+  return { idle: queues.filter((_, at) => !polled[at]), schedules, openGroups, stuckWorkflows };
+}
+
+const countRunning = async (client: Client, which: string): Promise<number> =>
+  (await client.workflow.count(`ExecutionStatus = 'Running' and ${which}`)).count;
+
+/** gRPC's number of INVALID_ARGUMENT. */
+const invalidArgument = 3;
+
+/** Older servers have no such attribute to search by. */
+function unlessUnknown(error: unknown): null {
+  if (isGrpcServiceError(error) && Number(error.code) === invalidArgument) return null;
+  throw error;
 }

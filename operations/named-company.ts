@@ -1,5 +1,5 @@
 import { lookFor, refusalOf } from '../activities/backfill/named-companies.ts';
-import { isKnownCompany } from '../db/backfill/strangers.ts';
+import { isConfirmedCompany } from '../db/backfill/strangers.ts';
 import type { Database } from '../db/connect.ts';
 import type { ServiceClient } from '../service/client.ts';
 
@@ -12,6 +12,6 @@ export async function whyRefused(
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,
 ): Promise<string | undefined> {
-  if (await isKnownCompany(db, companyId)) return undefined;
+  if (await isConfirmedCompany(db, companyId)) return undefined;
   return refusalOf(companyId, await lookFor(service, companyId));
 }

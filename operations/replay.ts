@@ -40,13 +40,12 @@ export async function replayEvents(options: {
   do {
     const page = await keptEvents(db, filter, replay, { limit: pageSize, after });
     const events: DeliveredEvent[] = [];
-    for (const { id, outcome, dropped, event } of page.events) {
+    for (const { id, outcome, event } of page.events) {
       missing.delete(id);
       if (outcome === 'applied' && replay !== 'all') {
-        refused.push({ id, reason: 'it was applied: --force has it applied again' });
+        refused.push({ id, reason: 'it was already applied: --force applies it again' });
       } else if (event === undefined) {
-        const why = dropped ? 'was dropped for its age' : 'is too large once its numbers are written out';
-        refused.push({ id, reason: `its payload ${why}: backfill its company instead` });
+        refused.push({ id, reason: 'its payload was dropped for its age: backfill its company instead' });
       } else events.push(event);
     }
     for (const group of groupsOf(events)) {

@@ -3,6 +3,7 @@ import { startBackfill } from '../app/backfill.ts';
 import { wakeOf } from '../app/temporal.ts';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import { catchUpKinds } from '../contract/names.ts';
+import { counted } from '../contract/words.ts';
 import { strangerCode } from '../db/backfill/strangers.ts';
 import { failedParts, reviveParked } from '../db/catch-up/parking.ts';
 import type { Database } from '../db/connect.ts';
@@ -35,4 +36,16 @@ export async function resumeParked(options: {
   if (failed.companies.length === 0) return { events, runId: null, companies: 0 };
   const runId = await startBackfill(client, { db, companies: failed.companies });
   return { events, runId, companies: failed.companies.length };
+}
+
+/** Describes what was resumed, in lines for people. */
+export function describeResumed({ events, runId, companies }: ResumeReport): string[] {
+  if (events === 0 && runId === null) return ['Nothing is parked.'];
+  const lines = [`${counted(events, 'event')} ${events === 1 ? 'is' : 'are'} due again`];
+  if (runId !== null) {
+    lines.push(
+      `backfill ${runId} started: ${companies === null ? 'all companies' : counted(companies, 'company', 'companies')}`,
+    );
+  }
+  return lines;
 }

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
-import type { Log } from './log.ts';
+import { httpLimits } from '../contract/http-limits.ts';
+import type { Log } from '../contract/log.ts';
 import type { RefusalReason } from './verify.ts';
 
 /**
@@ -53,9 +54,6 @@ export function answerBody(status: number): string {
 /** How many answers there were, by reason, since the process started. */
 export type AnswerCounters = Record<AnswerReason, number>;
 
-/** One line a minute and reason is enough for an operator with a wrong secret. */
-const logIntervalMs = 60_000;
-
 /**
  * Counts answers, and logs refusals once a minute and reason, so that nobody can fill the log from outside.
  * @param now milliseconds of a clock that only grows
@@ -72,7 +70,7 @@ export function createAnswerCounters({ now, log }: { now: () => number; log: Log
     count(reason) {
       counters[reason] += 1;
       if (reason === 'durable' || now() < (quietUntil.get(reason) ?? 0)) return;
-      quietUntil.set(reason, now() + logIntervalMs);
+      quietUntil.set(reason, now() + httpLimits.logIntervalMs);
       log.warn({ reason, status: answerStatus[reason], soFar: counters[reason] }, 'webhooks refused');
     },
   };

@@ -1,3 +1,4 @@
+import { httpLimits } from '../contract/http-limits.ts';
 import type { Clock } from './clock.ts';
 
 /** A body that is being read. */
@@ -34,8 +35,6 @@ interface Account {
 
 /** Bytes that a paused body may hold uncounted: Node reads ahead until it has a chunk of this size. */
 export const readAheadBytes = 64 * 1024;
-/** How often waiting bodies get a turn. */
-const turnMs = 5;
 
 /**
  * Bounds the memory that unverified bodies share, and the pace at which they may fill it.
@@ -71,7 +70,7 @@ export function createBodyBudget(
   const nextTurn = () => {
     if (turnIsDue) return;
     turnIsDue = true;
-    clock.after(turnMs, () => {
+    clock.after(httpLimits.bodyTurnMs, () => {
       turnIsDue = false;
       takeTurn();
     });

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import type { HttpLimits } from '../contract/http-limits.ts';
 import { createBodyBudget, type Incoming } from './body-budget.ts';
 import type { Clock } from './clock.ts';
-import type { HttpLimits } from './http-limits.ts';
 
 /** Why a body was not read to its end. */
 export type BodyProblem = 'too-large' | 'too-many-pieces' | 'busy' | 'cut-short';

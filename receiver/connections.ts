@@ -1,8 +1,8 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import type { HttpLimits } from '../contract/http-limits.ts';
 import type { Clock } from './clock.ts';
-import type { HttpLimits } from './http-limits.ts';
 
 /** Sockets that brought a verified delivery stay; strangers make room. */
 export interface Connections {

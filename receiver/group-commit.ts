@@ -1,9 +1,9 @@
 import type { DeliveredEvent } from '../contract/delivery.ts';
 import { limits as contractLimits } from '../contract/limits.ts';
+import type { Log } from '../contract/log.ts';
 import type { Clock } from './clock.ts';
 import { encodeEvent } from './encoded-event.ts';
 import { sizeOfNextGroup, workflowIdOfGroup } from './group.ts';
-import type { Log } from './log.ts';
 import { type Start, startGroup } from './start-group.ts';
 
 /**

@@ -1,5 +1,6 @@
+import type { Log } from '../contract/log.ts';
 import type { Clock } from './clock.ts';
-import type { Log } from './log.ts';
+import { remember } from './remember.ts';
 
 /**
  * Remembers for a while whether events can be taken: finding out costs a call to Temporal, and anyone may
@@ -16,23 +17,13 @@ export function rememberReady({
   clock: Clock;
   log: Log;
 }): () => Promise<boolean> {
-  let answer: Promise<boolean> | undefined;
-  let until = Number.POSITIVE_INFINITY;
   const find = async (): Promise<boolean> => {
     try {
       return await ready();
     } catch (error) {
       log.warn({ err: error }, 'readiness is not known');
       return false;
-    } finally {
-      // Counted from when the answer is known, so that a slow call is not repeated meanwhile.
-      until = clock.now() + forMs;
     }
   };
-  return () => {
-    if (answer !== undefined && clock.now() < until) return answer;
-    until = Number.POSITIVE_INFINITY;
-    answer = find();
-    return answer;
-  };
+  return remember(find, forMs, () => clock.now());
 }

@@ -1,9 +1,16 @@
 import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
-import type { Log } from './log.ts';
+import { httpLimits } from '../contract/http-limits.ts';
+import type { Log } from '../contract/log.ts';
 import { createSigningKey, type SigningKey } from './signing-key.ts';
 
 /** The keys in force, newest first or in any order. Read on every request, so it must be cheap. */
 export type SecretSource = () => readonly SigningKey[];
+
+/** Keys of the settings or of a file. */
+export interface ConfiguredSecrets extends SecretSource {
+  /** Whether the last reading succeeded; if not, the keys from before are in force. */
+  readonly valid: boolean;
+}
 
 const prefix = 'whsec_';
 /** The signature rules ask for 24 to 64 random bytes; a shorter key is a typing error. */
@@ -14,8 +21,6 @@ const secretsMax = 16;
  * The only line of a file that revokes every secret. An empty file does not: it may just be being written.
  */
 const noSecrets = 'none';
-/** How often the file is checked at most: a rotation is in force a second after it is written. */
-const fileCheckIntervalMs = 1_000;
 
 /** Names the configured secrets that are wrong, by position and never by content. */
 export class SecretsError extends Error {
@@ -68,9 +73,9 @@ function keyOf(secret: string): Buffer {
  * Secrets that never change.
  * @throws SecretsError
  */
-export function fixedSecrets(secrets: readonly string[]): SecretSource {
+export function fixedSecrets(secrets: readonly string[]): ConfiguredSecrets {
   const parsed = parseSecrets(secrets);
-  return () => parsed;
+  return Object.assign(() => parsed, { valid: true });
 }
 
 /** One secret a line; blank lines and lines that begin with # are left out. */
@@ -88,20 +93,24 @@ function secretsOfText(text: string): string[] {
  * @param now milliseconds of any monotonic clock
  * @throws SecretsError when the first version is wrong or cannot be read
  */
-export function fileSecrets({ path, now, log }: { path: string; now: () => number; log: Log }): SecretSource {
+export function fileSecrets(file: { path: string; now: () => number; log: Log }): ConfiguredSecrets {
+  const { path, now, log } = file;
   let version = versionOfFile(path);
   let secrets = readFirst(path, log);
   let checkedAt = now();
-  return () => {
-    if (now() - checkedAt < fileCheckIntervalMs) return secrets;
+  let valid = true;
+  const read = (): readonly SigningKey[] => {
+    if (now() - checkedAt < httpLimits.secretsCheckMs) return secrets;
     checkedAt = now();
     const seen = versionOfFile(path);
     if (seen === version) return secrets;
     version = seen;
     try {
       secrets = readSecretsFile(path, log);
+      valid = true;
       log.info({ path, secrets: secrets.length }, 'webhook secrets read again');
     } catch (error) {
+      valid = false;
       const problem = error instanceof Error ? error.message : String(error);
       log.error(
         { path, problem },
@@ -110,6 +119,7 @@ export function fileSecrets({ path, now, log }: { path: string; now: () => numbe
     }
     return secrets;
   };
+  return Object.defineProperty(read, 'valid', { get: () => valid }) as ConfiguredSecrets;
 }
 
 function readFirst(path: string, log: Log): readonly SigningKey[] {
@@ -152,7 +162,7 @@ function judgeMode(path: string, { mode }: BigIntStats, log: Log): void {
 }
 
 /**
- * Tells versions of the file apart, by inode too: a secret mounted by an orchestrator changes by a swapped
+ * Distinguishes versions of the file, also by inode: a secret mounted by an orchestrator changes by a swapped
  * link. Never throws, as a delivery is waiting for its verdict.
  */
 function versionOfFile(path: string): string {

@@ -1,5 +1,7 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { DeliveredEvent } from '../contract/delivery.ts';
+import { type HttpLimits, httpLimits } from '../contract/http-limits.ts';
+import type { Log } from '../contract/log.ts';
 import {
   type AnswerCounters,
   type AnswerReason,
@@ -12,8 +14,6 @@ import { answerClientErrors, endWithAnswer } from './client-errors.ts';
 import type { Clock } from './clock.ts';
 import { boundConnections, type Connections, endConnectionsAtClose } from './connections.ts';
 import type { Answer } from './group-commit.ts';
-import { type HttpLimits, httpLimits } from './http-limits.ts';
-import type { Log } from './log.ts';
 import { rememberReady } from './readiness.ts';
 import type { Claim, Verify } from './verify.ts';
 
@@ -28,6 +28,8 @@ export interface ReceiverDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits?: HttpLimits;
+  /** Gets each answer to a delivery whose headers were verified, with the time since they came. */
+  readonly onAnswer?: (reason: AnswerReason, ms: number) => void;
 }
 
 declare module 'fastify' {
@@ -51,7 +53,7 @@ const noBody = Buffer.alloc(0);
  * answer.
  */
 export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
-  const { verify, clock, log, limits = httpLimits } = dependencies;
+  const { verify, clock, log, limits = httpLimits, onAnswer } = dependencies;
   const { counters, count } = createAnswerCounters({ now: () => clock.now(), log });
   const app = fastify({
     ...serverOptions(limits),
@@ -69,6 +71,8 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const readBody = createBodyReader(limits, clock);
   const send = (reply: FastifyReply, reason: AnswerReason): void => {
     count(reason);
+    const { arrivedAt } = reply.request;
+    if (arrivedAt > 0) onAnswer?.(reason, clock.now() - arrivedAt);
     // Also for requests from before the close, whose sockets would otherwise stay open for the next request.
     if (taken.closing) reply.header('connection', 'close');
     sendAnswer(reply, answerStatus[reason], limits.retryAfterSeconds);

@@ -1,6 +1,7 @@
 import type { EventGroup } from '../contract/delivery.ts';
+import type { Log } from '../contract/log.ts';
+import { startPolicy } from '../contract/retry-policy.ts';
 import type { Clock } from './clock.ts';
-import type { Log } from './log.ts';
 
 /** One attempt to start `applyEvents` for a group. */
 export interface StartRequest {
@@ -16,10 +17,6 @@ export interface StartRequest {
  * workflow of that id; rejects when neither is known.
  */
 export type Start = (request: StartRequest) => Promise<void>;
-
-/** The first failure is tried again soon, a lasting one about once a second. */
-const pauseFirstMs = 100;
-const pauseMaxMs = 1_000;
 
 /**
  * Starts one group, attempt after attempt under the same workflow id, until one resolves or the time is over.
@@ -59,7 +56,11 @@ export async function startGroup({
     if (outcome === 'started') return { durable: true, attempts };
     const problem = outcome instanceof Error ? outcome.message : String(outcome);
     log.warn({ workflowId, events: group.events.length, attempts, problem }, 'events not started yet');
-    const pauseMs = Math.min(pauseFirstMs * 2 ** (attempts - 1), pauseMaxMs, until - clock.now());
+    const pauseMs = Math.min(
+      startPolicy.pauseFirstMs * 2 ** (attempts - 1),
+      startPolicy.pauseMaxMs,
+      until - clock.now(),
+    );
     const late = await Promise.race([started.promise, pause(clock, pauseMs)]);
     if (late === 'started') return { durable: true, attempts };
   }

@@ -7,7 +7,7 @@ export type RealTime = () => Micros;
 export interface Clock {
   now(): Micros;
   advance(seconds: number): void;
-  /** Microseconds of service time ahead of the moment it was started at: kept so that a restart doesn't go back. */
+  /** Microseconds that service time is ahead of its start: kept so that a restart does not go back. */
   offset(): Micros;
   /** Real milliseconds until the service's clock shows `at`; 0 when it has passed. */
   millisUntil(at: Micros): number;

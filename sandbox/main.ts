@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { visibleText } from './portal/visible-text.ts';
+import { visibleText } from '../web/visible-text.ts';
 import { type Sandbox, type SandboxLogEntry, startSandbox } from './sandbox.ts';
 
 const usage = `Runs the Utility Data Service on a database of its own, whose address SANDBOX_DATABASE_URL holds: a Postgres database,
@@ -46,7 +46,7 @@ const options = {
   help: flag,
 } as const;
 
-/** A wrong command line: told on stderr, exit status 2. */
+/** A wrong command line: explained on stderr, exit status 2. */
 class Usage extends Error {}
 
 async function main(args: readonly string[]): Promise<void> {

@@ -20,7 +20,7 @@ export interface SandboxOptions {
   readonly documents?: number;
   /** Days of interval data before `until`. */
   readonly intervalDays?: number;
-  /** Last day of the generated history: `YYYY-MM-DD`, whatever day it is, or `today`. */
+  /** Last day of the generated history: `YYYY-MM-DD` or `today`. */
   readonly until?: string;
   /** Share of generated bills that are superseded, sent twice, overlapping, …: 0 to 1. */
   readonly irregular?: number;

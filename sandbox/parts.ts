@@ -37,7 +37,7 @@ export interface Parts {
 
 /** Memory for pages that are ready to be sent. */
 const pageCacheBytes = 256 * 1024 * 1024;
-/** Days and ids of generated data are the same whenever it is made, so its end is no matter of today. */
+/** Days and ids of generated data are the same whenever it is made, so its end does not depend on today. */
 const defaultUntil = '2026-07-01';
 
 /** The last day of generated history, and whether it is today, by UTC. */

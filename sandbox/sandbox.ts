@@ -60,7 +60,7 @@ const isLoopback = (host: string): boolean =>
   host === 'localhost' || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback');
 
 const exposed = (host: string): string =>
-  `The sandbox listens on ${host}, without TLS: whoever is on that network may use its API, portal and control routes with a key, link or token that they overhear.`;
+  `The sandbox listens on ${host}, without TLS: anyone on that network can use its API, portal and control routes with an overheard key, link or token.`;
 
 async function generateWhenEmpty({ guard, pool }: Stores, options: SandboxOptions): Promise<boolean> {
   const { rowCount } = await pool.query('select from sandbox.organizations limit 1');

@@ -1,4 +1,5 @@
 import type { FailureCode } from '../contract/failures.ts';
+import { requestPolicy } from '../contract/retry-policy.ts';
 
 /**
  * Maps an HTTP status to a failure; null for 200. Error bodies have no documented shape (seed 7), so the
@@ -43,9 +44,6 @@ export function failureOfError(error: unknown): FailureCode | undefined {
   return network.test(code) ? 'SERVICE_UNREACHABLE' : undefined;
 }
 
-/** The longest Retry-After that is followed: a wrong header must not stop a sync for days. */
-export const retryAfterMaxMs = 60 * 60 * 1000;
-
 /**
  * Reads Retry-After, which has seconds or an HTTP date. Measures a date from the answer's own Date, if any,
  * so that clock skew does not matter.
@@ -58,11 +56,12 @@ export function retryAfterMs(answer: {
 }): number | undefined {
   const text = answer.retryAfter?.trim();
   if (text === undefined || text === '') return undefined;
-  if (/^\d+(\.\d+)?$/.test(text)) return Math.min(Math.ceil(Number(text) * 1000), retryAfterMaxMs);
+  if (/^\d+(\.\d+)?$/.test(text))
+    return Math.min(Math.ceil(Number(text) * 1000), requestPolicy.retryAfterMaxMs);
   // Date.parse accepts more than HTTP dates: it reads "-5" as a year.
   const moment = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(moment)) return undefined;
   const sentAt = answer.date === undefined ? Number.NaN : Date.parse(answer.date);
   const from = Number.isNaN(sentAt) ? answer.now : sentAt;
-  return Math.min(Math.max(moment - from, 0), retryAfterMaxMs);
+  return Math.min(Math.max(moment - from, 0), requestPolicy.retryAfterMaxMs);
 }

@@ -1,13 +1,12 @@
 import type { Endpoint, EndpointName, ListingFilter } from '../contract/endpoints.ts';
+import { isObject } from '../contract/exact-json.ts';
 import { Failure, type FailureCode } from '../contract/failures.ts';
-import type { RequestCounts } from './counts.ts';
-import { isObject } from './json.ts';
 import { type Page, readPage } from './page.ts';
 import { requestPath } from './path.ts';
 import { createQuote } from './quote.ts';
 import { createRequests } from './request.ts';
 import type { Answer } from './send.ts';
-import type { Lane } from './throttle.ts';
+import type { Lane, Pace } from './throttle.ts';
 import { parse, unexpected } from './unreadable.ts';
 import { openWire, type ServiceClientOptions } from './wire.ts';
 
@@ -23,8 +22,6 @@ interface Request {
 }
 
 export interface PageRequest extends Request {
-  /** Parameters in addition to those of the catalogue. */
-  readonly query?: Readonly<Record<string, string>> | undefined;
   /** Filters of the catalogue to apply. */
   readonly filters?: readonly ListingFilter[] | undefined;
   /**
@@ -70,7 +67,7 @@ export interface ServiceClient {
   ping(signal?: AbortSignal): Promise<Ping>;
   /** Whether `/ping` gets any answer but a failure of `noAnswers`: it may be refused or missing. */
   answers(signal?: AbortSignal): Promise<boolean>;
-  counts(): Record<string, RequestCounts>;
+  pace(): Pace;
   /** Closes the client's own connections, and aborts requests in flight. */
   close(): Promise<void>;
 }
@@ -95,9 +92,9 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
 
   return {
     has: (name, filter) => endpoints[name] !== null && (filter === undefined || filter in endpoints[name]),
-    async page({ endpoint: name, params, query, filters, page, lane, signal }) {
+    async page({ endpoint: name, params, filters, page, lane, signal }) {
       const endpoint = catalogued(name);
-      const path = requestPath({ endpoint, params, query, filters, page });
+      const path = requestPath({ endpoint, params, filters, page });
       const read = (answer: Answer): Page => readPage(answer, endpoint, page);
       return await requests.get({ name, path, lane, signal, read });
     },
@@ -125,7 +122,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
         return !noAnswers.includes(error.code);
       }
     },
-    counts: () => requests.counts(),
+    pace: () => requests.pace(),
     async close() {
       if (options.dispatcher === undefined) await wire.dispatcher.destroy();
     },

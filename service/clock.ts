@@ -5,9 +5,3 @@ export interface Clock {
   /** Rejects at once when the signal aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
-
-/** The logger of this room, in pino's shape. */
-export interface Log {
-  debug(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}

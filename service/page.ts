@@ -1,6 +1,6 @@
 import type { Endpoint } from '../contract/endpoints.ts';
+import { isObject, parseExact } from '../contract/exact-json.ts';
 import { canonicalId } from '../contract/ids.ts';
-import { isObject, parseExact } from './json.ts';
 import { parse, type Received, unexpected } from './unreadable.ts';
 
 /** One page of a listing (seed 2.7). */
@@ -28,7 +28,6 @@ export interface Page {
    * that this page is not empty, and the list ends at an empty or repeated page.
    */
   readonly endSaid: boolean;
-  readonly perPage: number | null;
 }
 
 /**
@@ -52,7 +51,7 @@ export function readPage(answer: Received, endpoint: Endpoint, asked: number): P
 }
 
 /** A bare array is one page, whichever was requested. */
-const onlyPage = { currentPage: 1, totalPages: 1, hasNext: false, endSaid: true, perPage: null } as const;
+const onlyPage = { currentPage: 1, totalPages: 1, hasNext: false, endSaid: true } as const;
 
 const idKey: ReadonlySet<string> = new Set(['id']);
 
@@ -89,7 +88,7 @@ function envelope(
   endpoint: Endpoint,
   asked: number,
   count: number,
-): Pick<Page, 'currentPage' | 'totalPages' | 'total' | 'hasNext' | 'endSaid' | 'perPage'> {
+): Pick<Page, 'currentPage' | 'totalPages' | 'total' | 'hasNext' | 'endSaid'> {
   // An empty list has no pages, so its first may be page 0.
   const currentPage = Math.max(integer(answer.currentPage) ?? asked, 1);
   const totalPages = integer(answer.totalPages);
@@ -100,7 +99,6 @@ function envelope(
     total: totalOf(answer, endpoint),
     hasNext: hasNext ?? (totalPages === null ? count > 0 : currentPage < totalPages),
     endSaid: hasNext !== undefined || totalPages !== null,
-    perPage: integer(answer.perPage),
   };
 }
 

@@ -7,8 +7,6 @@ export interface PathRequest {
   readonly endpoint: Endpoint;
   /** Values of the placeholders: companyId, meterId, id, start, end, … */
   readonly params: Readonly<Record<string, string>>;
-  /** Parameters in addition to those of the catalogue; they override the catalogue's. */
-  readonly query?: Readonly<Record<string, string>> | undefined;
   /** Filters of the catalogue to apply; a filter that the endpoint lacks is ignored. */
   readonly filters?: readonly ListingFilter[] | undefined;
   /** 1-indexed (seed 8); left out for a single record. */
@@ -21,7 +19,7 @@ export interface PathRequest {
  * @throws Failure SERVICE_REQUEST_REFUSED when a placeholder of the path has no usable value: nothing is
  *   sent.
  */
-export function requestPath({ endpoint, params, query, filters = [], page }: PathRequest): string {
+export function requestPath({ endpoint, params, filters = [], page }: PathRequest): string {
   const path = endpoint.path.replace(placeholder, (_, name: string) =>
     segment(params[name], name, endpoint.path),
   );
@@ -31,7 +29,6 @@ export function requestPath({ endpoint, params, query, filters = [], page }: Pat
     const value = filled(template, params);
     if (value !== undefined) parameters.set(name, value);
   }
-  for (const [name, value] of Object.entries(query ?? {})) parameters.set(name, value);
   if (page !== undefined) parameters.set('page', String(page));
   const search = [...parameters].map(([name, value]) => `${encode(name)}=${encode(value)}`).join('&');
   return search === '' ? path : `${path}?${search}`;

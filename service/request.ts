@@ -1,13 +1,15 @@
 import { Failure } from '../contract/failures.ts';
+import { limits } from '../contract/limits.ts';
+import { requestPolicy } from '../contract/retry-policy.ts';
 import { failureOfError, failureOfStatus, retryAfterMs } from './classify.ts';
-import { createCounter, type RequestCounts } from './counts.ts';
-import { createRetry, defaultBudget } from './retry.ts';
+import { type RequestResult, resultOfError } from './request-result.ts';
+import { createRetry } from './retry.ts';
 import { type Answer, send, type Wire } from './send.ts';
-import { createThrottle, type Lane } from './throttle.ts';
-import { defaultConcurrency, type ServiceClientOptions } from './wire.ts';
+import { createThrottle, type Lane, type Pace } from './throttle.ts';
+import type { ServiceClientOptions } from './wire.ts';
 
 export interface Get<T> {
-  /** The name under which the request is counted. */
+  /** The endpoint's name in the catalogue, or `ping`: the request is reported under it. */
   readonly name: string;
   /** Relative to the versioned base address. */
   readonly path: string;
@@ -19,16 +21,17 @@ export interface Get<T> {
 
 export interface Requests {
   get<T>(request: Get<T>): Promise<T>;
-  counts(): Record<string, RequestCounts>;
+  pace(): Pace;
 }
 
-/** Makes requests over a wire: throttled, retried and counted, with failures of the catalogue. */
+/** Makes requests over a wire: throttled, retried and reported, with failures of the catalogue. */
 export function createRequests(
   wire: Wire,
   quote: (text: string) => string,
   options: ServiceClientOptions,
 ): Requests {
-  const { clock, random, log, maxConcurrency = defaultConcurrency, budget = defaultBudget } = options;
+  const { clock, random, log, onRequest } = options;
+  const { maxConcurrency = limits.requestsAtOnce, budget = requestPolicy } = options;
   const throttle = createThrottle({
     concurrency: maxConcurrency,
     perSecond: options.maxPerSecond,
@@ -38,14 +41,29 @@ export function createRequests(
     shared: options.sharedLimit,
   });
   const retry = createRetry({ throttle, clock, random, budget });
-  const counter = createCounter();
 
-  async function attempt(name: string, path: string, signal: AbortSignal | undefined): Promise<Answer> {
-    counter.add(name, { requests: 1 });
-    const answer = await send(wire, { path }, signal);
+  async function attempt<T>({ name, path, signal, read }: Get<T>): Promise<T> {
+    const startedAt = clock.now();
+    let bytes = 0;
+    const report = (result: RequestResult): void =>
+      onRequest?.({ endpoint: name, result, ms: clock.now() - startedAt, bytes });
+    try {
+      const answer = await send(wire, { path }, signal);
+      bytes = answer.bytes;
+      requireSuccess(answer);
+      const value = read(answer);
+      report('ok');
+      return value;
+    } catch (error) {
+      const failure = named(error, path);
+      report(resultOfError(failure));
+      throw failure;
+    }
+  }
+
+  function requireSuccess(answer: Answer): void {
     const code = failureOfStatus(answer.status);
-    counter.add(name, { bytes: answer.bytes, busy: answer.status === 429 ? 1 : 0 });
-    if (code === null) return answer;
+    if (code === null) return;
     // A success is never quoted, not even 204, 206 and the like, which do not answer a read.
     const body = answer.status < 300 ? `${answer.text.length} characters` : quote(answer.text);
     throw new Failure(code, `answered ${answer.status} with ${body}`, {
@@ -55,23 +73,15 @@ export function createRequests(
   }
 
   return {
-    get: async ({ name, path, lane, signal, read }) =>
+    get: async (request) =>
       await retry({
-        lane,
-        signal,
-        attempt: async () => {
-          try {
-            return read(await attempt(name, path, signal));
-          } catch (error) {
-            throw named(error, path);
-          }
-        },
-        onRetry: (failure) => {
-          counter.add(name, { retries: 1 });
-          log.debug({ code: failure.code, retryAfterMs: failure.retryAfterMs }, failure.message);
-        },
+        lane: request.lane,
+        signal: request.signal,
+        attempt: async () => await attempt(request),
+        onRetry: (failure) =>
+          log.debug({ code: failure.code, retryAfterMs: failure.retryAfterMs }, failure.message),
       }),
-    counts: () => counter.read(),
+    pace: () => throttle.pace(),
   };
 }
 

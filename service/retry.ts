@@ -1,20 +1,13 @@
 import { Failure } from '../contract/failures.ts';
+import { requestPolicy } from '../contract/retry-policy.ts';
 import type { Clock } from './clock.ts';
 import { gateClosed, type Lane, type Throttle } from './throttle.ts';
 
-/**
- * How often one call is tried, and how long its waits may add up. Short on purpose: calls run inside
- * activities that heartbeat, and Temporal retries those much longer.
- */
+/** How often one call is tried, and how long its waits may add up: see `requestPolicy`. */
 export interface RetryBudget {
   readonly attemptsMax: number;
   readonly waitMaxMs: number;
 }
-export const defaultBudget: RetryBudget = { attemptsMax: 4, waitMaxMs: 60_000 };
-
-/** Ceiling of the wait before the second attempt; it doubles with each further one. */
-const backoffBaseMs = 1_000;
-const backoffMaxMs = 16_000;
 
 export interface Call<T> {
   /** One attempt, counted from 1. */
@@ -38,6 +31,7 @@ export function createRetry(options: {
   readonly budget: RetryBudget;
 }): <T>(call: Call<T>) => Promise<T> {
   const { throttle, clock, random, budget } = options;
+  const { backOffFirstMs, backOffMaxMs } = requestPolicy;
 
   /**
    * Makes an attempt. Runs inside the turn, so that the gate closes before the next request gets its turn.
@@ -49,7 +43,7 @@ export function createRetry(options: {
       return { value };
     } catch (error) {
       if (!(error instanceof Failure) || error.action !== 'retry') throw error;
-      const ceiling = Math.min(backoffBaseMs * 2 ** (number - 1), backoffMaxMs);
+      const ceiling = Math.min(backOffFirstMs * 2 ** (number - 1), backOffMaxMs);
       if (error.code !== 'SERVICE_BUSY' && error.retryAfterMs === undefined) {
         return { failure: error, waitMs: random() * ceiling };
       }

@@ -64,7 +64,7 @@ export async function send(wire: Wire, ask: Ask, signal: AbortSignal | undefined
   const abort = (): void => stop.abort(signal?.reason);
   signal?.addEventListener('abort', abort, { once: true });
   const late = (): Failure =>
-    new Failure('SERVICE_UNREACHABLE', `no whole answer within ${wire.timeoutMs} ms`);
+    new Failure('SERVICE_UNREACHABLE', `no complete answer within ${wire.timeoutMs} ms`);
   wire.clock.sleep(wire.timeoutMs, timer.signal).then(
     () => stop.abort(late()),
     () => undefined,

@@ -11,24 +11,6 @@ export interface PageManifest {
   readonly ids: readonly (string | null)[];
 }
 
-/**
- * The counts of a pass, small enough for a heartbeat. For a pass read by several activities: Postgres counts
- * its distinct ids.
- */
-export interface PassCounts {
-  readonly pages: number;
-  /** Records, including repeated ones. */
-  readonly rows: number;
-  readonly rowsWithoutId: number;
-  /** Pages answered with another page, or out of order. */
-  readonly misplaced: number;
-  /** Total of the first page. */
-  readonly total: number | null;
-  readonly totalChanged: boolean;
-  /** Whether the last page said that none follows. */
-  readonly ended: boolean;
-}
-
 export interface PassJudgement {
   readonly stable: boolean;
   /** Why it is not stable, for the operator; empty when it is. */
@@ -41,31 +23,6 @@ export interface PassJudgement {
 export function manifestOf(asked: number, page: Page): PageManifest {
   const { currentPage, total, hasNext, ids } = page;
   return { asked, currentPage, total, hasNext, ids };
-}
-
-const nothing: PassCounts = {
-  pages: 0,
-  rows: 0,
-  rowsWithoutId: 0,
-  misplaced: 0,
-  total: null,
-  totalChanged: false,
-  ended: false,
-};
-
-/** Adds a page to the counts of its pass; undefined begins a pass. */
-export function countPage(before: PassCounts | undefined, page: PageManifest): PassCounts {
-  const counts = before ?? nothing;
-  const inPlace = page.asked === counts.pages + 1 && page.currentPage === page.asked;
-  return {
-    pages: counts.pages + 1,
-    rows: counts.rows + page.ids.length,
-    rowsWithoutId: counts.rowsWithoutId + page.ids.filter((id) => id === null).length,
-    misplaced: counts.misplaced + (inPlace ? 0 : 1),
-    total: before === undefined ? page.total : counts.total,
-    totalChanged: counts.totalChanged || (before !== undefined && page.total !== counts.total),
-    ended: !page.hasNext,
-  };
 }
 
 /**
@@ -87,23 +44,23 @@ export function countPage(before: PassCounts | undefined, page: PageManifest): P
  *    record then comes twice.
  */
 export function judgePass(manifest: readonly PageManifest[]): PassJudgement {
-  let counts: PassCounts | undefined;
-  for (const page of manifest) counts = countPage(counts, page);
-  return judgeCounts(counts ?? nothing, idsOf(manifest).size);
-}
-
-/** Judges the counts of a pass as `judgePass` does. @param distinct how many different ids, without null */
-export function judgeCounts(counts: PassCounts, distinct: number): PassJudgement {
-  const { pages, rows, rowsWithoutId, misplaced, total, totalChanged, ended } = counts;
+  const pages = manifest.length;
+  const total = manifest[0]?.total ?? null;
+  const distinct = idsOf(manifest).size;
+  const rows = manifest.reduce((sum, { ids }) => sum + ids.length, 0);
+  const withoutId = manifest.reduce((sum, { ids }) => sum + ids.filter((id) => id === null).length, 0);
+  const misplaced = manifest.filter(
+    ({ asked, currentPage }, at) => asked !== at + 1 || currentPage !== asked,
+  ).length;
   const reasons: string[] = [];
-  if (misplaced > 0) reasons.push(`${misplaced} of ${pages} pages were not the page asked for`);
-  if (totalChanged) reasons.push('the total changed between pages');
-  if (rowsWithoutId > 0) reasons.push(`${rowsWithoutId} records have no id`);
-  const repeated = rows - rowsWithoutId - distinct;
+  if (misplaced > 0) reasons.push(`${misplaced} of ${pages} pages were not the requested page`);
+  if (manifest.some((page) => page.total !== total)) reasons.push('the total changed between pages');
+  if (withoutId > 0) reasons.push(`${withoutId} records have no id`);
+  const repeated = rows - withoutId - distinct;
   if (repeated > 0) reasons.push(`${repeated} records came twice`);
   if (total !== null && distinct !== total)
     reasons.push(`${distinct} distinct records of a total of ${total}`);
-  if (!ended) reasons.push('the last page was not reached');
+  if (manifest.at(-1)?.hasNext !== false) reasons.push('the last page was not reached');
   return { stable: reasons.length === 0, reasons, distinct, total, pages };
 }
 

@@ -1,15 +1,11 @@
 import PQueue from 'p-queue';
-import type { Clock, Log } from './clock.ts';
+import type { Log } from '../contract/log.ts';
+import { requestPolicy } from '../contract/retry-policy.ts';
+import type { Clock } from './clock.ts';
 
 /** Live requests go before those of a backfill. */
 export type Lane = 'live' | 'backfill';
 const priorities: Readonly<Record<Lane, number>> = { live: 1, backfill: 0 };
-
-/**
- * When the gate opens, requests of a backfill return spread over so many milliseconds: live requests go
- * first.
- */
-const backfillSpreadMs = 250;
 
 /** Result of a turn that found the gate closed: nothing was sent. */
 export const gateClosed = Symbol('gate closed');
@@ -34,8 +30,20 @@ export interface Throttle {
   /** Milliseconds that a request of this lane waits after the gate opened. */
   spreadMs(lane: Lane): number;
   closeFor(ms: number): void;
+  /** Returns how many requests may be in flight, and how long the gate was closed. */
+  pace(): Pace;
   /** Notes a success: after a slow-down the pace recovers, one step for each full round. */
   succeeded(): void;
+}
+
+/** How fast a client may ask. */
+export interface Pace {
+  /** This client's share of the limit. */
+  readonly share: number;
+  /** Requests that may be in flight now: less than the share after a slow-down. */
+  readonly concurrency: number;
+  /** Milliseconds that the gate was closed since the client was made, the rest of a closing included. */
+  readonly closedMs: number;
 }
 
 /**
@@ -64,13 +72,14 @@ export function createThrottle(options: {
   readonly perSecond?: number | undefined;
   readonly clock: Clock;
   readonly random: () => number;
-  readonly log: Log;
+  readonly log: Pick<Log, 'debug' | 'warn'>;
   readonly shared?: SharedLimit | undefined;
 }): Throttle {
   const { concurrency, perSecond, clock, random, log, shared } = options;
   const queue = new PQueue({ concurrency });
   let closedUntil = Number.NEGATIVE_INFINITY;
   let nextAt = Number.NEGATIVE_INFINITY;
+  let closedMs = 0;
   let successes = 0;
   let share = concurrency;
   /** Requests in flight that the service accepts, since it asked to slow down. */
@@ -92,7 +101,9 @@ export function createThrottle(options: {
       setPace();
       log.warn({ waitMs: Math.round(ms), concurrency: queue.concurrency }, 'the service asks to slow down');
     }
-    closedUntil = Math.max(closedUntil, now + ms);
+    const until = Math.max(closedUntil, now + ms);
+    closedMs += until - Math.max(closedUntil, now);
+    closedUntil = until;
   };
   shared?.follow({
     closeFor: close,
@@ -127,11 +138,12 @@ export function createThrottle(options: {
       );
     },
     closedForMs: () => Math.max(closedUntil - clock.now(), 0),
-    spreadMs: (lane) => (lane === 'live' ? 0 : random() * backfillSpreadMs),
+    spreadMs: (lane) => (lane === 'live' ? 0 : random() * requestPolicy.backfillSpreadMs),
     closeFor(ms) {
       close(ms);
       shared?.closed(ms);
     },
+    pace: () => ({ share, concurrency: share === 0 ? 0 : queue.concurrency, closedMs }),
     succeeded() {
       if (bearable >= share) return;
       successes += 1;

@@ -1,23 +1,15 @@
 import type { EndpointName, ListingFilter } from '../contract/endpoints.ts';
+import { jsonText } from '../contract/exact-json.ts';
+import { batches } from '../contract/limits.ts';
 import type { ServiceClient } from './client.ts';
-import { jsonText } from './json.ts';
 import type { Page } from './page.ts';
 import { manifestOf, type PageManifest } from './stability.ts';
 import type { Lane } from './throttle.ts';
-
-/**
- * How many pages more than announced a walk reads, at least; else a tenth of the announced pages. A listing
- * may grow while it is read, but not forever.
- */
-const pagesMarginMin = 100;
-/** Pages of a walk when the service announces no number: ten million records. */
-const pagesUnannouncedMax = 100_000;
 
 export interface WalkOptions {
   readonly client: Pick<ServiceClient, 'page'>;
   readonly endpoint: EndpointName;
   readonly params: Readonly<Record<string, string>>;
-  readonly query?: Readonly<Record<string, string>> | undefined;
   readonly filters?: readonly ListingFilter[] | undefined;
   /** The first page: 1, or the cursor of an interrupted walk. */
   readonly from?: number;
@@ -61,7 +53,7 @@ export interface Walk extends AsyncIterable<Page> {
  * @throws Failure of the client; the signal's reason when it aborts
  */
 export function walkPages(options: WalkOptions): Walk {
-  const { client, endpoint, params, query, filters, from = 1, lane, signal, judged = true } = options;
+  const { client, endpoint, params, filters, from = 1, lane, signal, judged = true } = options;
   const manifest: PageManifest[] = [];
   let ended: WalkEnd | null = null;
   let pages = 0;
@@ -71,7 +63,7 @@ export function walkPages(options: WalkOptions): Walk {
     let before: Page | undefined;
     let pagesMax = Number.POSITIVE_INFINITY;
     for (let asked = from; ; asked++) {
-      const page = await client.page({ endpoint, params, query, filters, page: asked, lane, signal });
+      const page = await client.page({ endpoint, params, filters, page: asked, lane, signal });
       const wrong = before === undefined ? undefined : samePage(before, page) ? 'repeated' : undefined;
       const end = page.currentPage === asked ? wrong : 'shrunk';
       if (end !== undefined && before !== undefined && !before.endSaid) {
@@ -105,9 +97,9 @@ export function walkPages(options: WalkOptions): Walk {
 }
 
 function pagesMaxOf(first: Page, from: number): number {
-  if (first.totalPages === null) return pagesUnannouncedMax;
+  if (first.totalPages === null) return batches.pagesUnannounced;
   const announced = Math.max(first.totalPages - from + 1, 1);
-  return announced + Math.max(pagesMarginMin, Math.ceil(announced / 10));
+  return announced + Math.max(batches.pagesOverAnnounced, Math.ceil(announced / 10));
 }
 
 const itemsText = ({ items, body }: Page): string => jsonText(items) ?? body;

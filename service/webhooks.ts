@@ -1,17 +1,16 @@
 import { getGlobalDispatcher } from 'undici';
+import { isObject } from '../contract/exact-json.ts';
 import { Failure } from '../contract/failures.ts';
+import { requestPolicy } from '../contract/retry-policy.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
 import { failureOfError, failureOfStatus } from './classify.ts';
 import type { Clock } from './clock.ts';
-import { isObject } from './json.ts';
 import { createQuote } from './quote.ts';
 import { withoutAnswer } from './request.ts';
 import { type Answer, type Method, send } from './send.ts';
 import { parse } from './unreadable.ts';
 import { openWire } from './wire.ts';
 
-/** For a complete answer, from connecting to its last byte. */
-const timeoutMs = 30_000;
 /** An answer is a switch or an address, so far smaller. */
 const answerBytesMax = 1024 * 1024;
 const path = '/external/configure_webhook';
@@ -36,13 +35,13 @@ export interface WebhookOptions {
   readonly clock: Clock;
 }
 
-/** Makes the client of the switch. An answer has at most `answerBytesMax` and takes at most `timeoutMs`. */
+/** Makes the client of the switch. An answer has at most `answerBytesMax` and takes no longer than one attempt. */
 export function webhookConfiguration(options: WebhookOptions): WebhookConfiguration {
   const quote = createQuote(options.apiKey);
   const wire = openWire({
     ...options,
     dispatcher: getGlobalDispatcher(),
-    timeoutMs,
+    timeoutMs: requestPolicy.timeoutMs,
     maxBodyBytes: answerBytesMax,
   });
 

@@ -1,15 +1,13 @@
 import { type Dispatcher, Pool } from 'undici';
 import type { EndpointCatalogue } from '../contract/endpoints.ts';
-import type { Clock, Log } from './clock.ts';
+import { limits } from '../contract/limits.ts';
+import type { Log } from '../contract/log.ts';
+import { requestPolicy } from '../contract/retry-policy.ts';
+import type { Clock } from './clock.ts';
+import type { OnRequest } from './request-result.ts';
 import type { RetryBudget } from './retry.ts';
 import type { Wire } from './send.ts';
 import type { SharedLimit } from './throttle.ts';
-
-/** For one answer: a page of 100 bills with their usage and line items is about a megabyte. */
-const defaultBodyBytesMax = 64 * 1024 * 1024;
-/** The service's documentation asks customers not to exceed this. */
-export const defaultConcurrency = 10;
-const defaultTimeoutMs = 30_000;
 
 export interface ServiceClientOptions {
   /** Versioned base address, for example ending in /v2.2 (seed 9). */
@@ -30,7 +28,9 @@ export interface ServiceClientOptions {
   readonly clock: Clock;
   /** Returns a number from 0 to below 1, for jitter. */
   readonly random: () => number;
-  readonly log: Log;
+  readonly log: Pick<Log, 'debug' | 'warn'>;
+  /** Gets each request that ended, retries included. */
+  readonly onRequest?: OnRequest;
   /** Version of metersync, for the user agent. */
   readonly version?: string;
   /** Replaces the client's own pool; the caller closes it. */
@@ -48,7 +48,7 @@ type WireOptions = Pick<
  *   key in it
  */
 export function openWire(options: WireOptions): Wire {
-  const { apiKey, clock, version, maxConcurrency = defaultConcurrency } = options;
+  const { apiKey, clock, version, maxConcurrency = limits.requestsAtOnce } = options;
   const base = baseOf(options.baseUrl);
   if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new Error('the API key must be printable ASCII without spaces');
   return {
@@ -61,8 +61,8 @@ export function openWire(options: WireOptions): Wire {
       'accept-encoding': 'gzip',
       'user-agent': version === undefined ? 'metersync' : `metersync/${version}`,
     },
-    timeoutMs: options.timeoutMs ?? defaultTimeoutMs,
-    maxBodyBytes: options.maxBodyBytes ?? defaultBodyBytesMax,
+    timeoutMs: options.timeoutMs ?? requestPolicy.timeoutMs,
+    maxBodyBytes: options.maxBodyBytes ?? limits.answerBytesMax,
     clock,
   };
 }

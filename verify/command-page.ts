@@ -4,42 +4,46 @@ import { generatedFrom } from './markdown.ts';
 
 const columns = 110;
 
-/** Makes docs/command.md: the help of every subcommand. */
+/** Makes docs/reference/command.md: what there is to run. The rest is what `-h` of each subcommand prints. */
 export function commandPage(): string {
   const program = buildProgram();
   return [
     generatedFrom('cli/program.ts'),
     '# The command',
     '',
-    '`npx metersync …` once installed; `npm run -s metersync -- …` in a checkout.',
+    '`npx metersync …` once installed; `npm run -s metersync -- …` in a checkout. `-h` after a subcommand',
+    'shows its arguments and options.',
     'Settings come from the environment: [settings.md](settings.md).',
     '',
     'Exit status: 0 done; 1 failed, or differences found; 2 wrong usage or settings.',
     '',
-    'Times are in UTC: to the second for people, RFC 3339 with every digit in `--json`. Tables fit the terminal; where output is piped nothing is broken.',
+    'Times are in UTC: to the second for people, RFC 3339 with every digit in `--json`. Tables fit',
+    'the terminal; where output is piped nothing is broken.',
     '',
     help(program),
-    ...sections(program, 'metersync', '##'),
+    '',
+    '## Subcommands with subcommands',
+    '',
+    ...program.commands.filter(({ commands }) => commands.length > 0).map(actions),
     '',
   ].join('\n');
 }
 
-function sections(parent: Command, path: string, heading: string): string[] {
-  return parent.commands.flatMap((command) => {
-    const name = `${path} ${command.name()}`;
-    return ['', `${heading} ${name}`, '', help(command), ...sections(command, name, `${heading}#`)];
-  });
-}
+const actions = (command: Command): string =>
+  `- \`${command.name()}\`: ${command.commands.map((action) => `\`${action.name()}\``).join(', ')}`;
 
-/** Returns a command's complete help, including the example after commander's part. */
-function help(command: Command): string {
+/** Returns the help of the command, without that of the help itself. */
+function help(program: Command): string {
   let text = '';
-  command.configureOutput({
+  program.configureOutput({
     getOutHelpWidth: () => columns,
     writeOut: (piece) => {
       text += piece;
     },
   });
-  command.outputHelp();
-  return `\`\`\`text\n${text.trimEnd()}\n\`\`\``;
+  program.outputHelp();
+  const shortened = text
+    .replace(/^ +(?:-h, --help|help \[command\]) .*\n/gm, '')
+    .replace(/^Commands:\n$/m, '');
+  return `\`\`\`text\n${shortened.trim()}\n\`\`\``;
 }

@@ -1,8 +1,12 @@
+import { sql } from 'drizzle-orm';
 import type { Database } from '../db/connect.ts';
-import { describeSchemas } from './warehouse-page.ts';
+import { generatedFrom } from './markdown.ts';
+
+/** The order of the page. A schema that is missing here fails it. */
+const schemas = ['analytics', 'utility', 'fields', 'ops', 'history', 'metersync'];
 
 /** Relations of one to many, by the column of the many that refers to the one. */
-const relations: readonly (readonly [one: string, many: string, column: string])[] = [
+const joins: readonly (readonly [one: string, many: string, column: string])[] = [
   ['companies', 'sites', 'company_id'],
   ['companies', 'connections', 'company_id'],
   ['connections', 'connection_sites', 'connection_id'],
@@ -16,39 +20,210 @@ const relations: readonly (readonly [one: string, many: string, column: string])
   ['connections', 'connection_status_changes', 'connection_id'],
 ];
 
-/** Makes the generated part of docs/dictionary.md from the catalogue and comments of a migrated warehouse. */
-export async function describeDictionary(db: Database): Promise<string> {
-  return `${await entityDiagram(db)}\n\n${await describeSchemas(db, ['analytics', 'fields', 'ops', 'history'])}`;
+interface Relation {
+  readonly schema: string;
+  readonly schema_comment: string | null;
+  readonly name: string;
+  readonly comment: string | null;
+  readonly columns: readonly Column[];
+  readonly key: readonly string[];
 }
+interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly comment: string | null;
+}
+
+/** The schema of metersync alone, whose tables the page names without their columns. */
+const internal = 'metersync';
+
+/** A meaning that a column has in as many relations stands in a list of its own. */
+const sharedBy = 4;
+
+/** Columns of one name, type and comment, and the relations that have one, in the order of the page. */
+interface Meaning {
+  readonly column: Column;
+  readonly relations: readonly Relation[];
+}
+type Meanings = ReadonlyMap<string, Meaning>;
 
 /**
- * Draws the tables of utility with their columns and relations.
- * @throws Error that names a missing column of `relations`
+ * Makes docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. What a
+ * column means is said once: of those that many relations have in a list of its own, of others in the
+ * first relation that has it. Tables of metersync alone stand without their columns.
+ * @throws Error that names every schema, table and column without a comment
  */
-async function entityDiagram(db: Database): Promise<string> {
-  const { rows } = await db.execute<{ table: string; column: string; type: string; is_key: boolean }>(
-    `select c.relname as table, a.attname as column, format_type(a.atttypid, null) as type,
-      coalesce(a.attnum = any(i.indkey::int2[]), false) as is_key
-    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-      left join pg_index i on i.indrelid = c.oid and i.indisprimary
-    where c.relnamespace = 'utility'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-    order by c.relname, a.attnum`,
-  );
-  for (const [, many, column] of relations) {
-    if (!rows.some((row) => row.table === many && row.column === column))
-      throw new Error(`the entity diagram names utility.${many}.${column}, which is not there`);
-  }
-  const entities = [...Map.groupBy(rows, ({ table }) => table)].map(([table, columns]) =>
-    [
-      `  ${table} {`,
-      ...columns.map(({ type, column, is_key }) => `    ${word(type)} ${column}${is_key ? ' PK' : ''}`),
-      '  }',
-    ].join('\n'),
-  );
-  const joins = relations.map(([one, many, column]) => `  ${one} ||--o{ ${many} : ${column}`);
-  return ['```mermaid', 'erDiagram', ...joins, ...entities, '```'].join('\n');
+export async function dictionaryPage(db: Database): Promise<string> {
+  const relations = await readRelations(db);
+  const silent = withoutComment(relations);
+  if (silent.length > 0) throw new Error(`without a comment: ${silent.join(', ')}`);
+  const meanings = meaningsIn(relations.filter(({ schema }) => schema !== internal));
+  const shared = sharedAmong(meanings);
+  return [
+    generatedFrom('the comments in db/migrations and analytics'),
+    '# Data dictionary',
+    '',
+    'Every table, view and column for people, by the comments that `\\d+ analytics.bills` shows in psql.',
+    '[warehouse.md](../guides/warehouse.md) says how records are kept,',
+    '[analytics.md](../guides/analytics.md) how the views count.',
+    '',
+    '## How records join',
+    '',
+    diagram(relations),
+    '',
+    '## Shared columns',
+    '',
+    'Columns that mean the same in many tables and views; those name them as shared.',
+    '',
+    ...[...shared].map((key) => columnLine((meanings.get(key) as Meaning).column)).sort(),
+    ...schemas.flatMap((schema) =>
+      describeSchema(
+        relations.filter((relation) => relation.schema === schema),
+        (relation) => describeRelation(relation, meanings, shared),
+      ),
+    ),
+    '',
+  ].join('\n');
 }
 
-/** Makes a type one word, as Mermaid needs it. */
-const word = (type: string): string =>
-  type.replace('timestamp with time zone', 'timestamptz').replaceAll('[]', '_array').replaceAll(' ', '_');
+/** Reads the tables and views of our schemas, without partitions, which are like their table. */
+async function readRelations(db: Database): Promise<Relation[]> {
+  const { rows } = await db.execute<Relation & Record<string, unknown>>(sql`
+    select n.nspname as schema, obj_description(n.oid, 'pg_namespace') as schema_comment, c.relname as name,
+      obj_description(c.oid, 'pg_class') as comment,
+      (
+        select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod),
+          'comment', col_description(c.oid, a.attnum)) order by a.attnum)
+        from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      ) as columns,
+      coalesce((
+        select json_agg(a.attname order by array_position(i.indkey::int2[], a.attnum))
+        from pg_index i join pg_attribute a on a.attrelid = c.oid and a.attnum = any(i.indkey::int2[])
+        where i.indrelid = c.oid and i.indisprimary
+      ), '[]') as key
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
+      and n.nspname !~ '^pg_' and n.nspname not in ('information_schema', 'public', 'metersync_migrations')
+    order by n.nspname, c.relname`);
+  const forgotten = rows.filter(({ schema }) => !schemas.includes(schema));
+  if (forgotten.length > 0) throw new Error(`the dictionary leaves out schema ${forgotten[0]?.schema}`);
+  return rows.sort((a, b) => schemas.indexOf(a.schema) - schemas.indexOf(b.schema));
+}
+
+function withoutComment(relations: readonly Relation[]): string[] {
+  const silent = relations.flatMap((relation) => {
+    const name = `${relation.schema}.${relation.name}`;
+    return [
+      ...(relation.schema_comment === null ? [`schema ${relation.schema}`] : []),
+      ...(relation.comment === null ? [name] : []),
+      ...relation.columns.filter(({ comment }) => comment === null).map((column) => `${name}.${column.name}`),
+    ];
+  });
+  return [...new Set(silent)];
+}
+
+/** Groups the columns of all relations by what they mean. */
+function meaningsIn(relations: readonly Relation[]): Meanings {
+  const uses = relations.flatMap((relation) => relation.columns.map((column) => ({ relation, column })));
+  const groups = Map.groupBy(uses, ({ column }) => keyOf(column));
+  return new Map(
+    [...groups].map(([key, those]) => [
+      key,
+      { column: (those[0] as { column: Column }).column, relations: those.map(({ relation }) => relation) },
+    ]),
+  );
+}
+
+const keyOf = ({ name, type, comment }: Column): string => JSON.stringify([name, type, comment]);
+
+/** Returns what a column of each name means in most relations, if it means that in many. */
+function sharedAmong(meanings: Meanings): ReadonlySet<string> {
+  const byName = Map.groupBy([...meanings], ([, { column }]) => column.name);
+  const most = [...byName.values()].flatMap((those) =>
+    those.sort(([, a], [, b]) => b.relations.length - a.relations.length).slice(0, 1),
+  );
+  return new Set(most.filter(([, { relations }]) => relations.length >= sharedBy).map(([key]) => key));
+}
+
+function describeSchema(
+  relations: readonly Relation[],
+  describe: (relation: Relation) => string[],
+): string[] {
+  const [first] = relations;
+  return [
+    '',
+    `## Schema \`${first?.schema}\``,
+    '',
+    first?.schema_comment ?? '',
+    ...(first?.schema === internal ? [''] : []),
+    ...relations.flatMap((relation) =>
+      relation.schema === internal ? describe(relation) : ['', ...describe(relation)],
+    ),
+  ];
+}
+
+function describeRelation(relation: Relation, meanings: Meanings, shared: ReadonlySet<string>): string[] {
+  const { comment, key, columns } = relation;
+  if (relation.schema === internal) return [`- \`${fullName(relation)}\`: ${comment}`];
+  const whole = containedIn(relation, meanings);
+  const where = (column: Column): string => {
+    const { relations = [] } = meanings.get(keyOf(column)) ?? {};
+    const [home] = relations;
+    if (whole !== undefined && relations.includes(whole)) return 'whole';
+    if (shared.has(keyOf(column))) return 'shared';
+    return home === undefined || home === relation ? 'here' : `as in ${linkTo(home)}`;
+  };
+  const { here = [], whole: ofWhole = [], ...elsewhere } = Object.groupBy(columns, where);
+  return [
+    `### ${fullName(relation)}`,
+    '',
+    `${comment}${key.length === 0 ? '' : ` Key: ${listed(key)}.`}`,
+    '',
+    ...(whole === undefined ? [] : [everyColumnOf(whole, ofWhole)]),
+    ...Object.entries(elsewhere).map(
+      ([place, those = []]) => `- ${place}: ${listed(those.map(({ name }) => name))}`,
+    ),
+    ...here.map(columnLine),
+  ];
+}
+
+function everyColumnOf(relation: Relation, found: readonly Column[]): string {
+  const names = found.map(({ name }) => name);
+  const missing = relation.columns.map(({ name }) => name).filter((name) => !names.includes(name));
+  return `- every column of ${linkTo(relation)}${missing.length === 0 ? '' : ` but ${listed(missing)}`}`;
+}
+
+/** Finds the largest earlier relation of which a relation has all columns but one at most. */
+function containedIn(relation: Relation, meanings: Meanings): Relation | undefined {
+  const sharers = relation.columns.flatMap((column) => {
+    const { relations = [] } = meanings.get(keyOf(column)) ?? {};
+    return relations.slice(0, relations.indexOf(relation));
+  });
+  const [largest] = [...Map.groupBy(sharers, (sharer) => sharer)]
+    .filter(([{ columns }, those]) => those.length > 4 && columns.length - those.length <= 1)
+    .sort(([, a], [, b]) => b.length - a.length);
+  return largest?.[0];
+}
+
+const fullName = ({ schema, name }: Relation): string => `${schema}.${name}`;
+const linkTo = (relation: Relation): string =>
+  `[${fullName(relation)}](#${fullName(relation).replace('.', '')})`;
+const columnLine = ({ name, type, comment }: Column): string =>
+  `- \`${name}\` ${shortType(type)}: ${comment}`;
+const shortType = (type: string): string =>
+  type.replace(/timestamp(\(\d\))? with time zone/, 'timestamptz').replace('double precision', 'float8');
+const listed = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ');
+
+/**
+ * Draws how the tables of utility join.
+ * @throws Error that names a missing column of `joins`
+ */
+function diagram(relations: readonly Relation[]): string {
+  for (const [, many, column] of joins) {
+    const table = relations.find(({ schema, name }) => schema === 'utility' && name === many);
+    if (!table?.columns.some(({ name }) => name === column))
+      throw new Error(`the diagram names utility.${many}.${column}, which is not there`);
+  }
+  const lines = joins.map(([one, many, column]) => `  ${one} ||--o{ ${many} : ${column}`);
+  return ['```mermaid', 'erDiagram', ...lines, '```'].join('\n');
+}

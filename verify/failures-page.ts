@@ -1,14 +1,16 @@
 import { type FailureAction, failureTypes } from '../contract/failures.ts';
+import { httpLimits } from '../contract/http-limits.ts';
+import { attemptPolicy, triedFor } from '../contract/retry-policy.ts';
+import { formatSeconds } from '../contract/times.ts';
 import { generatedFrom, markdownTable } from './markdown.ts';
 
 const actions: Readonly<Record<FailureAction, string>> = {
-  retry:
-    'tried again by itself after growing pauses. An event is tried until it succeeds; what fails for one company or meter alone waits with the reason, 10 seconds to 15 minutes, while the others go on. A listing of a backfill is tried for an hour, a meter of it for a minute where the others can be read; then it counts as failed',
-  park: 'trying again at once cannot help: somebody has to act. Events wait with the reason and are tried again after 10 seconds to 15 minutes, and at once by `metersync resume`; a refused key parks all work, one request an attempt, until the first that is answered. What a backfill could not read counts as failed, and the rest of the run goes on; `metersync resume` reads it again',
-  dead: 'kept apart with its error and its exact bytes, while its neighbours go on: an event in `metersync.events`, where a redelivery or `metersync events replay` tries it again, a record in `metersync.rejected_records`',
+  retry: `tried again by itself after growing pauses. What fails for one company or meter alone waits ${triedFor.parked}, while the others go on. A listing of a backfill is tried for ${triedFor.backfill}, a meter of it ${attemptPolicy.meterTries} times where the others can be read; then it counts as failed`,
+  park: `somebody has to act. Events are tried again after ${triedFor.parked}, and at once by \`metersync resume\`. A refused key parks all work until one request is answered. What a backfill could not read counts as failed; \`metersync resume\` reads it again`,
+  dead: 'kept with its error and its exact bytes, while its neighbours go on: an event in `metersync.events`, a record in `metersync.rejected_records`. A redelivery or `metersync events replay` tries an event again',
 };
 
-/** Makes docs/failures.md: the catalogue of failures, for the operator. */
+/** Makes docs/reference/failures.md: the catalogue of failures, for the operator. */
 export function failuresPage(): string {
   const rows = Object.entries(failureTypes).map(([code, failure]) => [
     `\`${code}\``,
@@ -20,9 +22,9 @@ export function failuresPage(): string {
     generatedFrom('contract/failures.ts'),
     '# Failures',
     '',
-    'Every way in which work can fail has a code. It stands beside the reason of an event that waits or is dead (`error_code` of',
-    "`metersync.events`) and of a backfill that failed (`metersync.runs`), it is the type of a failure on Temporal's web page, and `code` in the logs.",
-    '`metersync status` says what is parked, since when and what to do, and counts the events that wait by their reason.',
+    'Every failure has a code: beside the reason of an event (`error_code` of `metersync.events`) and of',
+    "a run (`metersync.runs`), as the type of a failure on Temporal's web page, and as `code` in the logs.",
+    '`metersync status` says what is parked and what to do.',
     '',
     'What becomes of the work:',
     '',
@@ -30,8 +32,8 @@ export function failuresPage(): string {
     '',
     markdownTable(['Code', 'Then', 'What it means', 'What to do'], rows),
     '',
-    'Answers of the receiver that are not 204 are no failures of work: the sender is told the status alone, the log has the',
-    'reason, once a minute for each. 401 not verified, 413 too large, 415 encoded, 405 not a POST, 503 cannot be taken now.',
+    `A sender gets the status alone; the log has the reason, once in ${formatSeconds(httpLimits.logIntervalMs / 1000)} for each.`,
+    '401 not verified, 413 too large, 415 encoded, 405 not a POST, 503 cannot be taken now.',
     '',
   ].join('\n');
 }

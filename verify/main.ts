@@ -1,44 +1,47 @@
 /**
- * `npm run verify`: checks that everything generated is as the code makes it now. It changes nothing in the
- * tree, unless `--write` generates the pages of docs/ again.
+ * `npm run verify`: checks that everything generated equals what the code makes now. It changes nothing,
+ * unless `--write` generates the pages of docs/ again.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { alertRules, operatorRules, runbooksPage } from './alerts-pages.ts';
+import { checkNamesFile } from './check-names.ts';
 import { commandPage } from './command-page.ts';
-import { describeDictionary } from './dictionary-page.ts';
+import { dashboardJson } from './dashboard-pages.ts';
+import { dashboards } from './dashboards.ts';
+import { dictionaryPage } from './dictionary-page.ts';
 import { failuresPage } from './failures-page.ts';
 import { hostileInputsPage, verifyHostileInputs } from './hostile-inputs.ts';
 import { verifyLock } from './lock.ts';
-import { replaceGenerated } from './markdown.ts';
+import { metricsPage } from './metrics-page.ts';
+import { withMigratedWarehouse } from './migrated-warehouse.ts';
 import { verifyMigrations } from './migrations.ts';
 import { performancePage } from './performance-page.ts';
 import { serviceCoveragePage, verifyServiceCoverage, verifyStatements } from './service-coverage.ts';
 import { settingsPage } from './settings-page.ts';
-import { describeWarehouse, withMigratedWarehouse } from './warehouse-page.ts';
+import { verifyWords } from './words.ts';
 
 const project = join(import.meta.dirname, '..');
 
-/** A check returns its problems in lines for people; none when all is well. */
+/** Returns problems in lines for people; none if all is well. */
 type Check = () => Promise<readonly string[]>;
 
-/** The references of a migrated warehouse, which both pages share. */
-const references = withMigratedWarehouse(async (db) => ({
-  warehouse: await describeWarehouse(db),
-  dictionary: await describeDictionary(db),
-}));
-// The pages await this and report its error.
-references.catch(() => {});
-
-/** Pages of docs/ that are made from the code, each by a function of its present text. */
+/** Files that are made from the code, each by a function of its present text. */
 const pages: Readonly<Record<string, (text: string) => string | Promise<string>>> = {
-  'docs/failures.md': failuresPage,
-  'docs/settings.md': settingsPage,
-  'docs/command.md': commandPage,
-  'docs/warehouse.md': async (text) => replaceGenerated(text, (await references).warehouse),
-  'docs/dictionary.md': async (text) => replaceGenerated(text, (await references).dictionary),
+  'docs/reference/failures.md': failuresPage,
+  'docs/reference/settings.md': settingsPage,
+  'docs/reference/command.md': commandPage,
+  'docs/reference/metrics.md': metricsPage,
+  'docs/reference/dictionary.md': () => withMigratedWarehouse(dictionaryPage),
+  'docs/runbooks.md': runbooksPage,
+  'deploy/prometheus/rules.yml': alertRules,
+  'deploy/kubernetes/overlays/prometheus-operator/rules.yaml': operatorRules,
+  'deploy/grafana/dashboards/overview.json': () => dashboardJson('overview', dashboards.overview),
+  'deploy/grafana/dashboards/inside.json': () => dashboardJson('inside', dashboards.inside),
+  'contract/check-names.ts': () => checkNamesFile(project),
   'docs/performance.md': (text) => performancePage(text),
-  'docs/hostile-inputs.md': () => hostileInputsPage(project),
-  'docs/service-coverage.md': () => serviceCoveragePage(project),
+  'docs/reference/hostile-inputs.md': hostileInputsPage,
+  'docs/reference/service-coverage.md': () => serviceCoveragePage(project),
 };
 
 function pageCheck(path: string, make: (text: string) => string | Promise<string>, write: boolean): Check {
@@ -65,6 +68,7 @@ function checks(write: boolean): Readonly<Record<string, Check>> {
     "test/sandbox/statements.ts has each statement of the service's document": () =>
       verifyStatements(project),
     ...Object.fromEntries(pageChecks),
+    'code and pages use the words of docs/glossary.md': async () => verifyWords(project),
   };
 }
 

@@ -4,8 +4,8 @@ import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 
 /**
- * Has drizzle-kit write the next migration beside a copy of the existing ones. If it finds something to
- * write, the schema was changed without a migration.
+ * Lets drizzle-kit write the next migration beside a copy of the existing ones. If it writes one, the schema
+ * was changed without a migration.
  */
 export async function verifyMigrations(project: string): Promise<string[]> {
   mkdirSync(join(project, '.metersync'), { recursive: true });
@@ -14,7 +14,7 @@ export async function verifyMigrations(project: string): Promise<string[]> {
     const copy = join(folder, 'migrations');
     cpSync(join(project, 'db/migrations'), copy, { recursive: true });
     const before = readdirSync(copy);
-    // drizzle-kit takes every path as relative to where it runs, even an absolute one.
+    // drizzle-kit takes every path as relative to its working folder, even an absolute one.
     const config = { out: relative(project, copy) };
     const configFile = join(folder, 'drizzle.config.ts');
     writeFileSync(

@@ -1,6 +1,5 @@
 import { describeGoal, goals, isJudged, isReached } from '../bench/goals.ts';
 import { type AllMeasured, readMeasured } from '../bench/measured.ts';
-import { measures } from '../bench/measures/all.ts';
 import { versions } from '../bench/peers/install.ts';
 import { describeFigure } from '../bench/report.ts';
 import { markdownTable, replaceGenerated } from './markdown.ts';
@@ -11,8 +10,6 @@ import { markdownTable, replaceGenerated } from './markdown.ts';
  */
 export function performancePage(page: string, measured: AllMeasured = readMeasured()): string {
   const parts = [
-    measureTable(),
-    '',
     '## Figures, goals and what was measured last',
     '',
     goalTable(measured),
@@ -24,16 +21,6 @@ export function performancePage(page: string, measured: AllMeasured = readMeasur
   ];
   return replaceGenerated(page, parts.join('\n'));
 }
-
-const measureTable = (): string =>
-  markdownTable(
-    ['Measure', 'What it measures', 'Taken'],
-    measures.map(({ name, about, onlyByName }) => [
-      `\`${name}\``,
-      about,
-      onlyByName ? 'by name' : 'by default',
-    ]),
-  );
 
 function goalTable(measured: AllMeasured): string {
   const rows = Object.entries(goals).flatMap(([measure, ofMeasure]) =>
@@ -49,7 +36,7 @@ function goalTable(measured: AllMeasured): string {
   return markdownTable(['Figure', 'Goal', 'Measured', '', 'Size'], rows);
 }
 
-/** Lists which measures were taken on which machine, and when. */
+/** Lists for each machine its measures and when they were taken. */
 function machines(measured: AllMeasured): string[] {
   const byMachine = Map.groupBy(Object.entries(measured), ([, { machine }]) => machine);
   return [...byMachine].map(([machine, taken]) => {
@@ -63,7 +50,7 @@ interface Comparison {
   readonly ours: string;
   readonly peer: string;
   readonly theirs: string;
-  /** The figure of our rate as a multiple of the peer's; undefined for figures that are no rates. */
+  /** Our rate as a multiple of the peer's; absent for other figures. */
   readonly times?: string;
 }
 

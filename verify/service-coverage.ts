@@ -5,7 +5,7 @@ import { statements } from '../test/sandbox/statements.ts';
 import { generatedFrom } from './markdown.ts';
 import { differencesFromDocument } from './service-document.ts';
 
-/** Makes docs/service-coverage.md: which test proves which statement of the service's document. */
+/** Makes docs/reference/service-coverage.md: which test proves which statement of the service's document. */
 export async function serviceCoveragePage(project: string): Promise<string> {
   const { markdown } = await readCoverage(join(project, 'test'));
   return `${generatedFrom('the titles of the tests')}\n${markdown}`;
@@ -20,7 +20,7 @@ export async function verifyServiceCoverage(project: string): Promise<string[]> 
   ];
 }
 
-/** Checks that the list of statements is complete, if the document is beside the checkout. */
+/** Checks that the list of statements is complete, if the document lies beside the checkout. */
 export async function verifyStatements(project: string): Promise<string[]> {
   const document = join(project, '../shared/utility-data-service.md');
   if (!existsSync(document)) return [];

@@ -15,9 +15,9 @@ export function statementsOfDocument(text: string): string[] {
       rows = 0;
       bullets = 0;
     } else if (section === '' || /: not shown\.$/.test(line)) {
-      // The preface, or no statement.
+      // The preface, or a line that is no statement.
     } else if (/^\|[-| ]+\|$/.test(line)) {
-      // The row before this line was the head of its table.
+      // The row before this line was the header of its table.
       found.pop();
       rows -= 1;
     } else if (line.startsWith('| ')) {
@@ -34,7 +34,7 @@ export function statementsOfDocument(text: string): string[] {
 }
 
 /**
- * Lists the differences of the list of statements from the document. The prose of a section may be a
+ * Lists the differences between the list of statements and the document. The prose of a section may be a
  * statement too.
  */
 export function differencesFromDocument(text: string, listed: readonly string[]): string[] {

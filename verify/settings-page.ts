@@ -1,18 +1,20 @@
 import { readSettings, SettingsError } from '../app/settings.ts';
 import { defaultEndpoints } from '../contract/endpoints.ts';
+import { httpLimits } from '../contract/http-limits.ts';
+import { formatSeconds } from '../contract/times.ts';
 import { generatedFrom, markdownTable } from './markdown.ts';
 
 interface Setting {
-  /** The default in the form of the variable; undefined if there is none. */
+  /** The default, written as the variable's value; undefined if there is none. */
   readonly default?: string;
   readonly means: string;
-  /** What the value has to be, where no check of the settings says so. */
+  /** What the value must be, if no check of the settings says so. */
   readonly hasTo?: string;
 }
 
-/** Every variable of app/settings.ts, in the order of the page. A test holds this against the source. */
+/** Every variable of app/settings.ts, in the order of the page. A test compares this with the source. */
 export const settings: Readonly<Record<string, Setting>> = {
-  SERVICE_URL: { means: 'Base address of the API with its version. Unset: the sandbox stands in.' },
+  SERVICE_URL: { means: 'Base address of the API with its version. Unset: the sandbox runs instead.' },
   SERVICE_API_KEY: { means: 'The key of the API. Needed with `SERVICE_URL`.' },
   SERVICE_COMPANIES: {
     default: '',
@@ -43,6 +45,11 @@ export const settings: Readonly<Record<string, Setting>> = {
     means:
       'Days after which the payloads of settled events are dropped from the journal; 0 keeps them for ever. Ids and outcomes stay, and so do payloads of events that wait, are dead or missing.',
   },
+  RUNS_DAYS: {
+    default: '90',
+    means:
+      'Days after which parts of runs (`metersync.runs`) are dropped that a later run read completely; 0 keeps them for ever. The rows of the runs stay, with the sums of their parts.',
+  },
   WEBHOOK_SECRETS: {
     default: '',
     means:
@@ -50,8 +57,7 @@ export const settings: Readonly<Record<string, Setting>> = {
     hasTo: 'be `whsec_` and base64 of at least 24 bytes; at most 16',
   },
   WEBHOOK_SECRETS_FILE: {
-    means:
-      'File with one secret a line, read again within a second of a change; the one word `none` revokes all. It wins over `WEBHOOK_SECRETS`.',
+    means: `File with one secret a line, read again within ${formatSeconds(httpLimits.secretsCheckMs / 1000)} of a change; the one word \`none\` revokes all. It wins over \`WEBHOOK_SECRETS\`.`,
     hasTo: 'name a file that can be read',
   },
   WEBHOOK_HEADER_PREFIX: {
@@ -61,9 +67,9 @@ export const settings: Readonly<Record<string, Setting>> = {
     default: '300',
     means: 'How far the timestamp of a delivery may be from now.',
   },
-  DATABASE_URL: { means: 'The warehouse: Postgres 15 or newer. Unset: an embedded Postgres stands in.' },
+  DATABASE_URL: { means: 'The warehouse: Postgres 15 or newer. Unset: an embedded Postgres runs.' },
   TEMPORAL_ADDRESS: {
-    means: 'Host and port of Temporal. With neither this nor a profile set, an embedded Temporal stands in.',
+    means: 'Host and port of Temporal. With neither this nor a profile set, an embedded Temporal runs.',
   },
   TEMPORAL_PROFILE: {
     means: "Profile of Temporal's own configuration file.",
@@ -78,7 +84,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   PLAINTEXT_HOSTS: {
     default: '',
     means:
-      'Hosts that need no TLS, as the network between is yours alone: names as they stand in the addresses, separated by commas. They are neither warned of nor refused.',
+      'Hosts that need no TLS, as the network between is yours alone: names as in the addresses, separated by commas. They are neither warned of nor refused.',
     hasTo: 'hold names of hosts',
   },
   NODE_TLS_REJECT_UNAUTHORIZED: {
@@ -113,6 +119,39 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   RECEIVER_HOST: { default: '127.0.0.1', means: 'Where the receiver listens; `0.0.0.0` for all addresses.' },
   RECEIVER_PORT: { default: '8080', means: 'Port of the receiver; 0 for a free one.' },
+  METRICS_HOST: {
+    default: '127.0.0.1',
+    means:
+      'Where `/metrics`, `/healthz` and `/readyz` of the private port listen; never open it to strangers.',
+  },
+  METRICS_PORT: { default: '9464', means: 'Private port of monitors; 0 for none.' },
+  CONSOLE_HOST: {
+    default: '127.0.0.1',
+    means: 'Where the console listens. Another than this machine needs one of the two ways below.',
+  },
+  CONSOLE_PORT: { default: '8090', means: 'Port of the console; 0 for none.' },
+  CONSOLE_PASSWORDS_FILE: {
+    means:
+      'File of those who may use the console, a line each, as `metersync console password` makes them: a viewer looks, an operator acts. It is read again on a change.',
+    hasTo: 'name a file that can be read',
+  },
+  CONSOLE_USER_HEADER: {
+    means: 'Instead of passwords: the header in which your proxy names who is logged in.',
+  },
+  CONSOLE_TRUSTED_PROXIES: {
+    default: '',
+    means:
+      'Addresses and networks of that proxy, separated by commas. From others the header is not accepted.',
+  },
+  CONSOLE_OPERATORS: {
+    default: '',
+    means: 'Who of those that the header names may act, separated by commas; the others look.',
+    hasTo: 'hold names',
+  },
+  TEMPORAL_UI_URL: { means: "Address of Temporal's web page, to which the console then leads." },
+  METERSYNC_ACTOR: {
+    means: 'Who runs a command, for `metersync operations`. Unset: the user of the system.',
+  },
   RECEIVER_PUBLIC_URL: {
     means:
       'The address that you gave the portal of the service: `metersync doctor` sends a signed probe through it.',
@@ -122,6 +161,19 @@ export const settings: Readonly<Record<string, Setting>> = {
     means:
       'Hours without any event after which `metersync status` and `doctor` say that the webhook endpoint may be disabled; 0 for never.',
   },
+  NOTIFY_URLS: {
+    default: '',
+    means:
+      'Targets to which workers report alarms, separated by commas: `slack+https://…` of an incoming webhook, `pagerduty://KEY` (`pagerduty://KEY@events.eu.pagerduty.com` in Europe), `alertmanager+https://…` by its base address, `json+https://…` for anything else.',
+  },
+  NOTIFY_SECRET: {
+    means: 'Signs what `json` targets get, as Standard Webhooks says. Needed with one.',
+    hasTo: 'be `whsec_` and base64 of at least 24 bytes',
+  },
+  HEARTBEAT_URL: {
+    means:
+      'Called (GET) each minute while no `page` is open: a dead man’s switch outside then tells when all of metersync is gone.',
+  },
   LOG_LEVEL: { default: 'info', means: 'Least level that is logged.' },
   METERSYNC_DIR: {
     default: '.metersync',
@@ -129,7 +181,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
 };
 
-/** Makes docs/settings.md: the variables of the environment, with the defaults and demands of the code. */
+/** Makes docs/reference/settings.md: the variables of the environment, with defaults and requirements. */
 export function settingsPage(): string {
   const rows = Object.entries(settings).map(([name, setting]) => [
     `\`${name}\``,
@@ -141,22 +193,25 @@ export function settingsPage(): string {
     generatedFrom('app/settings.ts and verify/settings-page.ts'),
     '# Settings',
     '',
-    'Everything is set in the environment and read once, at the start. An empty variable counts as unset.',
-    'When something is wrong, the command lists all that is wrong and ends with status 2.',
+    'Settings are read from the environment once, at the start. An empty variable counts as unset.',
+    'A command lists all that is wrong and ends with status 2.',
     '',
     markdownTable(['Variable', 'Default', 'What it is', 'Has to'], rows),
     '',
-    "Temporal's other variables are taken as its own tools take them: `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS`,",
-    '`TEMPORAL_TLS_CLIENT_CERT_PATH`, `TEMPORAL_TLS_CLIENT_KEY_PATH` and the rest of its environment configuration. A self-run',
-    'cluster and Temporal Cloud need nothing else.',
+    "Temporal's own variables hold too: `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS`,",
+    '`TEMPORAL_TLS_CLIENT_CERT_PATH`, `TEMPORAL_TLS_CLIENT_KEY_PATH` and the rest of its environment',
+    'configuration.',
     '',
     '## The endpoint catalogue',
     '',
-    'Where the service keeps each resource. `SERVICE_ENDPOINTS` names a JSON file with any of these entries; an entry replaces the',
-    'default as a whole, and `null` says that the service has no such endpoint. `path` and `query` may hold `{companyId}`, `{meterId}`,',
-    '`{id}`, `{start}` and `{end}`; a query parameter whose placeholder has no value is left out. `items` and `total` name the keys of',
-    "the service's envelope; a bare array instead of an envelope is one page. `updatedSince` are the parameters by which a listing shows",
-    'what was updated since the day `{since}`, `withDeleted` those that bring deleted records in: a reconcile asks with them.',
+    'Where the service keeps each resource. `SERVICE_ENDPOINTS` names a JSON file with any of these',
+    'entries. An entry replaces the default as a whole; `null` says that there is no such endpoint.',
+    '',
+    '- `path` and `query` may hold `{companyId}`, `{meterId}`, `{id}`, `{start}` and `{end}`. A parameter',
+    '  whose placeholder has no value is left out.',
+    "- `items` and `total` name keys of the service's envelope; a bare array is one page.",
+    '- `updatedSince` are the parameters for what was updated since the day `{since}`, `withDeleted` those',
+    '  that bring deleted records: a reconcile asks with both.',
     '',
     '```json',
     catalogue(),
@@ -166,7 +221,7 @@ export function settingsPage(): string {
 }
 
 /**
- * Returns what the code demands of a variable, from its error for a wrong value; undefined if it accepts
+ * Returns what the code requires of a variable, from its error for a wrong value; undefined if it accepts
  * that.
  */
 function demandOf(name: string): string | undefined {

@@ -1,6 +1,6 @@
 /**
- * Lays out what sql-formatter made: short clauses and parentheses go on one line, conditions of
- * joins under their join, headers of functions a clause a line. It moves whitespace alone.
+ * Adjusts the output of sql-formatter: short clauses and parentheses go on one line, join conditions under
+ * their join, headers of functions a clause a line. It moves whitespace alone.
  */
 export function layOut(text: string): string {
   return text
@@ -17,9 +17,9 @@ export function layOut(text: string): string {
     .replace(/^( {2}'.*';)\n\n(?=comment on )/gm, '$1\n');
 }
 
-/** Bodies are indented once more when they stand in a function. */
+/** Bodies are indented once more in a function. */
 const widest = 98;
-/** A query that is longer than this goes on several lines. */
+/** A longer query goes on several lines. */
 const widestQuery = 80;
 
 /** A line, and the lines below it that are indented further. */
@@ -57,7 +57,7 @@ const isComment = (line: Line | undefined): boolean => line?.text.startsWith('--
 const isClause = (line: Line | undefined): boolean =>
   /^(where|group by|having|window|order by|limit|offset|for|on conflict)\b/.test(line?.text ?? '');
 
-/** One line of several; undefined where that cannot be. */
+/** Joins several lines into one; undefined if that cannot be. */
 function flat(lines: readonly Line[]): string | undefined {
   const texts: string[] = [];
   for (const { text, below } of lines) {
@@ -69,18 +69,19 @@ function flat(lines: readonly Line[]): string | undefined {
   return texts.filter((text) => text !== '').join(' ');
 }
 
-/** Lines of one block, from the innermost out. */
+/** Handles the lines of one block, from the innermost out. */
 function rearranged(lines: readonly Line[], depth: number): Line[] {
   const inner = lines.map(({ text, below }) => ({ text, below: rearranged(below, depth + 1) }));
   const joined = inClauses(withConditions(inPairs(inParentheses(inner, depth), depth)), depth);
   return mergedSelects(joined).flatMap((line) => inPairs(broken(line, depth), depth));
 }
 
-/** A line that is too long goes on below, from an operator or within its last parentheses. */
+/** Breaks a line that is too long, at an operator or within its last parentheses. */
 function broken(line: Line, depth: number): Line[] {
   const { text, below } = line;
-  const isWhole = 2 * depth + text.length <= widest || below.length > 0;
-  if (isWhole || /--|\{\{|^(comment|create|alter|drop|grant|revoke|insert|with) /.test(text)) return [line];
+  const isComplete = 2 * depth + text.length <= widest || below.length > 0;
+  if (isComplete || /--|\{\{|^(comment|create|alter|drop|grant|revoke|insert|with) /.test(text))
+    return [line];
   const patterns = text.startsWith('when ') ? [/^ then /] : [/^ (\|\||[-+]) /, /^ [*/] /];
   const [first = '', ...parts] =
     patterns
@@ -105,7 +106,7 @@ function broken(line: Line, depth: number): Line[] {
   ];
 }
 
-/** What is before, in and after the longest parentheses that stand in no others. */
+/** Returns the text before, in and after the longest outermost parentheses. */
 function bracketed(text: string): { before: string; inside: string; after: string } | undefined {
   let longest: { start: number; end: number } | undefined;
   let start = 0;
@@ -124,7 +125,7 @@ function bracketed(text: string): { before: string; inside: string; after: strin
   return { before: text.slice(0, from), inside: text.slice(from, end), after: text.slice(end) };
 }
 
-/** Parentheses, and a case of one condition, on one line where they fit. */
+/** Puts parentheses, and a case of one condition, on one line if they fit. */
 function inParentheses(lines: readonly Line[], depth: number): Line[] {
   const out: Line[] = [];
   for (let at = 0; at < lines.length; at += 1) {
@@ -161,14 +162,14 @@ function onOneLine(line: Line, next: Line, depth: number): string | undefined {
   return 2 * depth + whole.length <= widestQuery ? whole : undefined;
 }
 
-/** `epoch` and `from x` of extract on one line. */
+/** Puts `epoch` and `from x` of extract on one line. */
 function joinFirst(below: Line[], depth: number): void {
   const [field, from] = below;
   if (field === undefined || from === undefined || !from.text.startsWith('from ')) return;
   below.splice(0, 2, ...broken({ text: `${field.text} ${from.text}`, below: from.below }, depth));
 }
 
-/** A call that goes on below has no space before its parenthesis. */
+/** Removes the space before the parenthesis of a call that goes on below. */
 const calling = (text: string): string =>
   text.replace(
     /^(.*?)([a-z_]+\.[a-z_]+|extract|daterange|jsonb_build_object) \($/,
@@ -176,7 +177,7 @@ const calling = (text: string): string =>
       /\b(table|into|as|exists|index|on|references|view)\s*$/.test(before) ? all : `${before}${name}(`,
   );
 
-/** A key beside its value. */
+/** Puts a key beside its value. */
 function inPairs(lines: readonly Line[], depth: number): Line[] {
   for (const line of lines) {
     if (!line.text.endsWith('jsonb_build_object(')) continue;
@@ -193,7 +194,7 @@ function inPairs(lines: readonly Line[], depth: number): Line[] {
   return [...lines];
 }
 
-/** Conditions of a join, or of a `when`, below it. */
+/** Puts conditions of a join, or of a `when`, below it. */
 function withConditions(lines: readonly Line[]): Line[] {
   const out: Line[] = [];
   let joined = false;
@@ -216,7 +217,7 @@ function withConditions(lines: readonly Line[]): Line[] {
 const startsWithFirst = new Set(['from', 'where', 'having']);
 const fitsOrNot = new Set(['group by', 'order by', 'partition by', 'limit', 'offset', 'window', 'returning']);
 
-/** What a clause begins with beside its keyword. */
+/** Lays out clauses: what follows a keyword goes beside it if it fits. */
 function inClauses(lines: readonly Line[], depth: number): Line[] {
   return lines.flatMap((line): Line[] => {
     const { text, below } = line;
@@ -237,7 +238,7 @@ function inClauses(lines: readonly Line[], depth: number): Line[] {
   });
 }
 
-/** `from (` … `) x` with the joins below; `where a` with the other conditions below. */
+/** Lays out `from (` … `) x` with the joins below, and `where a` with the other conditions below. */
 function withFirst(keyword: string, below: readonly Line[]): Line[] {
   const found = below.findIndex((_, at) => {
     const next = below.slice(at).find((one) => !isComment(one));
@@ -264,14 +265,14 @@ function distinctOn(line: Line): Line {
   };
 }
 
-/** `select * from x` where that is the whole query; a grant on one line. */
+/** Puts `select * from x` on one line if that is the complete query. Puts a grant on one line. */
 function mergedSelects(lines: readonly Line[]): Line[] {
   const out: Line[] = [];
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at] as Line;
     const next = lines[at + 1];
-    const isWhole = next !== undefined && next.below.length === 0 && !isClause(lines[at + 2]);
-    if (line.text === 'select *' && isWhole && /^from [\w.]+(\([\w., ]*\))?( \w+)?;?$/.test(next.text)) {
+    const isComplete = next !== undefined && next.below.length === 0 && !isClause(lines[at + 2]);
+    if (line.text === 'select *' && isComplete && /^from [\w.]+(\([\w., ]*\))?( \w+)?;?$/.test(next.text)) {
       out.push({ text: `${line.text} ${next.text}`, below: [] });
       at += 1;
     } else if (line.text === 'revoke' || line.text === 'grant') {
@@ -284,7 +285,7 @@ function mergedSelects(lines: readonly Line[]): Line[] {
   return out;
 }
 
-/** The header of a function, a clause a line, and what comes after it. */
+/** Lays out the header of a function, a clause a line, and the rest after it. */
 function splitHeader(statement: string): { header: string[]; rest: string } {
   const start = /^create (or replace )?function /m.exec(statement)?.index;
   if (start === undefined) return { header: [], rest: statement };
@@ -303,12 +304,12 @@ function splitHeader(statement: string): { header: string[]; rest: string } {
   };
 }
 
-/** Splits before each of these words that stands in no parentheses. */
+/** Splits before each of these words outside of parentheses. */
 function clauses(header: string): string[] {
   return splitAt(header, (rest) => /^ (returns|language|set) /.test(rest)).map((clause) => clause.trim());
 }
 
-/** A list in parentheses, an item a line where it is longer than a line. */
+/** Lays out a list in parentheses: an item a line if it is longer than a line. */
 function brokenList(clause: string): string[] {
   const [, name, list] = /^([^(]*\()(.*)\)$/.exec(clause) ?? [];
   if (clause.length <= widest || name === undefined || list === undefined) return [clause];
@@ -316,7 +317,7 @@ function brokenList(clause: string): string[] {
   return [name, ...items.map((item, at) => `  ${item}${at < items.length - 1 ? ',' : ''}`), ')'];
 }
 
-/** Splits where the rest is as asked and no bracket or literal is open. */
+/** Splits where the rest matches and no bracket or literal is open. */
 function splitAt(text: string, isSplit: (rest: string) => boolean): string[] {
   const parts: string[] = [];
   let from = 0;

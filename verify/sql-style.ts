@@ -2,9 +2,9 @@ import { format } from 'sql-formatter';
 import { layOut } from './sql-layout.ts';
 
 /**
- * Formats the statements of a .sql file, and between $$ and $$ the bodies of functions in SQL.
- * Bodies in PL/pgSQL, string literals and comments stay as they are.
- * @throws Error when more than whitespace would change
+ * Formats the statements of a .sql file, and between $$ and $$ the bodies of functions in SQL. Bodies in
+ * PL/pgSQL, string literals and comments stay unchanged.
+ * @throws Error if more than whitespace would change
  */
 export function formatSqlFile(text: string): string {
   const bodies: string[] = [];
@@ -35,7 +35,7 @@ const isProcedure = (body: string): boolean =>
 
 const indented = (text: string): string => text.replace(/^(?=.)/gm, '  ');
 
-/** Statements with a mark for each literal of several lines, which goes to `literals`. */
+/** Replaces each literal of several lines by a mark; the literals go to `literals`. */
 function formatStatements(text: string, literals: string[]): string {
   const held = text.replace(commentOrLiteral, (token) => {
     if (!token.includes('\n')) return token;
@@ -60,10 +60,10 @@ function formatStatements(text: string, literals: string[]): string {
   return layOut(formatted);
 }
 
-/** A literal that goes on in the next line: as long as a line. */
+/** Stands for a literal that goes on in the next line: as long as a line. */
 const literalOfParts = /^'(?:[^']|'')*'\s*\n\s*'/;
 const commentOrLiteral = /--.*$|'(?:[^']|'')*'(?:\s*\n\s*'(?:[^']|'')*')*|\$(\w*)\$[\s\S]*?\$\1\$/gm;
-/** What is before a parenthesis; literals and comments come first, as they stay as they are. */
+/** Matches the text before a parenthesis; literals and comments come first, as they stay unchanged. */
 const callOrText = /'(?:[^']|'')*'|--.*$|\b([\w.]+) \((?!$)/gm;
 const subscriptOrText = /'(?:[^']|'')*'|--.*$|\) \[(\d+)\]/gm;
 const frameOrText = /'(?:[^']|'')*'|--.*$|\b(preceding|following|current row)\s+and /gm;

@@ -1,106 +1,32 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import { taskQueues } from '../contract/names.ts';
+import { activityPolicy } from '../contract/retry-policy.ts';
 
-/**
- * All timeouts and retries of the workflows. Permanent failures are marked non-retryable (see the failure
- * catalogue), so everything retried here can succeed later.
- */
+/** How the workflows call activities: on which queue, with which time-outs and retries. */
 
-/**
- * First try of short work on the warehouse: within the workflow task, 1.3 times as fast as a remote activity.
- */
-export const quickLocal = proxyLocalActivities<Activities>({
-  startToCloseTimeout: '8 seconds',
-  retry: { maximumAttempts: 2, initialInterval: '50 milliseconds' },
-});
+const { events, backfill, checks } = taskQueues;
 
-/** The same work when the warehouse fails: retried until it succeeds, as no event may be lost. */
+export const quickLocal = proxyLocalActivities<Activities>(activityPolicy.quickLocal);
 export const quickUnlimited = proxyActivities<Activities>({
-  taskQueue: taskQueues.events,
-  startToCloseTimeout: '1 minute',
-  retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '30 seconds' },
+  taskQueue: events,
+  ...activityPolicy.quickUnlimited,
 });
-
-/** Reading the records that events named. */
-export const catchingUp = proxyActivities<Activities>({
-  taskQueue: taskQueues.events,
-  startToCloseTimeout: '1 hour',
-  heartbeatTimeout: '30 seconds',
-  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '1 minute' },
+/** The next minute does again what fails. */
+export const eachMinute = proxyActivities<Activities>({
+  taskQueue: events,
+  ...activityPolicy.eachMinute,
 });
-
-/**
- * Reading a company to its end: retried for about an hour, each time from the page after the last one
- * written. A worker that is killed uses up an attempt, too.
- */
+export const catchingUp = proxyActivities<Activities>({ taskQueue: events, ...activityPolicy.catchingUp });
 export const backfilling = proxyActivities<Activities>({
-  taskQueue: taskQueues.backfill,
-  startToCloseTimeout: '12 hours',
-  heartbeatTimeout: '30 seconds',
-  retry: {
-    initialInterval: '2 seconds',
-    backoffCoefficient: 2,
-    maximumInterval: '2 minutes',
-    maximumAttempts: 36,
-  },
+  taskQueue: backfill,
+  ...activityPolicy.backfilling,
 });
-
-/** For work that the next run repeats: it fails sooner than a backfill. */
-const fewRetries = {
-  initialInterval: '2 seconds',
-  backoffCoefficient: 2,
-  maximumInterval: '2 minutes',
-  maximumAttempts: 6,
-} as const;
-
-/** Reconciling. */
 export const recurring = proxyActivities<Activities>({
-  taskQueue: taskQueues.backfill,
-  startToCloseTimeout: '1 hour',
-  heartbeatTimeout: '30 seconds',
-  retry: fewRetries,
+  taskQueue: backfill,
+  ...activityPolicy.recurring,
 });
-
-/**
- * Checking the data, on a queue of its own, so that no backfill delays it. Earlier versions scheduled it on
- * the backfill queue, so workers serve it there, too.
- */
-export const checking = proxyActivities<Activities>({
-  taskQueue: taskQueues.checks,
-  startToCloseTimeout: '6 hours',
-  heartbeatTimeout: '30 seconds',
-  retry: fewRetries,
-});
-
-/** Writing the state of a run. */
-export const noting = proxyActivities<Activities>({
-  taskQueue: taskQueues.backfill,
-  startToCloseTimeout: '30 seconds',
-  retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '30 seconds' },
-});
-
-/**
- * Owners that one catch-up activity serves, activities at once, and rounds before it continues as new. An
- * idle catch-up lingers, as Temporal refuses to start a workflow id again within a second.
- */
-export const catchUpBounds = {
-  ownersPerChunk: 8,
-  chunksAtOnce: 4,
-  roundsPerRun: 400,
-  lingerMs: 20_000,
-} as const;
-
-/**
- * Companies in backfill at once; small companies that one activity reads, one after the other; and companies
- * that one run of backfillAll reads before it continues as new.
- */
-export const backfillBounds = { companiesAtOnce: 8, companiesTogether: 25, companiesPerRun: 200 } as const;
-
-/** Waiting while another run reads a company: activity retries, however many, add nothing to the history. */
-export const waiting = proxyActivities<Activities>({
-  taskQueue: taskQueues.backfill,
-  startToCloseTimeout: '30 seconds',
-  scheduleToCloseTimeout: '2 hours',
-  retry: { initialInterval: '1 second', backoffCoefficient: 1.5, maximumInterval: '15 seconds' },
-});
+export const noting = proxyActivities<Activities>({ taskQueue: backfill, ...activityPolicy.noting });
+export const waiting = proxyActivities<Activities>({ taskQueue: backfill, ...activityPolicy.waiting });
+/** On a queue of their own, so that no backfill delays them. */
+export const checking = proxyActivities<Activities>({ taskQueue: checks, ...activityPolicy.checking });

@@ -3,12 +3,12 @@ import {
   continueAsNew,
   defineQuery,
   defineSignal,
-  patched,
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
+import { catchUpBounds } from '../contract/limits.ts';
 import { type CatchUpKind, queryNames, signalNames } from '../contract/names.ts';
-import { catchingUp, catchUpBounds, quickLocal, quickUnlimited } from './activity-options.ts';
+import { catchingUp, quickLocal, quickUnlimited } from './activity-options.ts';
 import { localFirst } from './local-first.ts';
 
 export interface CatchUpProgress {
@@ -36,7 +36,8 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   for (;;) {
     woken = false;
     const most = { kind, limit: ownersPerChunk * chunksAtOnce };
-    const due = await queryDue(
+    // Within the workflow task, which saves the round trip through Temporal of an activity.
+    const due = await localFirst(
       () => quickLocal.dueOwners(most),
       () => quickUnlimited.dueOwners(most),
     );
@@ -51,22 +52,13 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
       }
       continue;
     }
-    const { asleep, dueInMs } = await queryDue(
+    const { asleep, dueInMs } = await localFirst(
       () => quickLocal.trySleep({ kind }),
       () => quickUnlimited.trySleep({ kind }),
     );
     if (asleep && !(await condition(() => woken, catchUpBounds.lingerMs))) return;
     if (dueInMs !== null && dueInMs > 0) await condition(() => woken, dueInMs);
   }
-}
-
-/**
- * Queries the warehouse within the workflow task, which saves the round trip through Temporal of an activity.
- */
-async function queryDue<T>(fast: () => Promise<T>, patiently: () => Promise<T>): Promise<T> {
-  // Runs of earlier versions queried by activities.
-  const within = patched('what is due is asked within the workflow task');
-  return await (within ? localFirst(fast, patiently) : patiently());
 }
 
 /** Deals the owners out evenly, in order. */

@@ -5,8 +5,9 @@ import {
   isCancellation,
   uuid4,
 } from '@temporalio/workflow';
+import { backfillBounds } from '../contract/limits.ts';
 import { type ReconciledResource, type RunState, reconciledResources } from '../contract/names.ts';
-import { backfillBounds, noting, recurring } from './activity-options.ts';
+import { noting, recurring } from './activity-options.ts';
 import { reasonOf } from './backfill/company.ts';
 import { someAtOnce } from './backfill/some-at-once.ts';
 import { startChecks } from './start-checks.ts';

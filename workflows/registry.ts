@@ -7,4 +7,4 @@ export { checkData } from './checks.ts';
 export { applyEvents } from './events.ts';
 export { reconcile } from './reconcile.ts';
 export { dropPayloads } from './retention.ts';
-export { wakeCatchUps } from './wake-catch-ups.ts';
+export { watch } from './watch.ts';

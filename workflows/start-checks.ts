@@ -1,12 +1,10 @@
-import { ParentClosePolicy, patched, startChild } from '@temporalio/workflow';
+import { ParentClosePolicy, startChild } from '@temporalio/workflow';
 import type { DataCheck } from '../activities/checks.ts';
 import { taskQueues, workflowIds } from '../contract/names.ts';
 import { checkData } from './checks.ts';
 
 /** Starts the checks of a run that is over. They outlive it, and neither waits for the other. */
 export async function startChecks(input: DataCheck): Promise<void> {
-  // Runs that began before there were checks end without them.
-  if (!patched('checks after runs')) return;
   await startChild(checkData, {
     workflowId: workflowIds.checkData(input.runId),
     taskQueue: taskQueues.backfill,

@@ -1,5 +1,6 @@
+import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
 import { Failure } from '../../contract/failures.ts';
-import { type CompanyResource, companyResources, workflowIds } from '../../contract/names.ts';
+import { workflowIds } from '../../contract/names.ts';
 import { chosenAfter, isOfChosen, refuseChosen } from '../../db/backfill/chosen-companies.ts';
 import { companiesAfter } from '../../db/backfill/order.ts';
 import { finishedResources, isReadElsewhere, notePartsMissing } from '../../db/backfill/runs.ts';
@@ -8,7 +9,7 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { mapFailures } from '../map-failures.ts';
 import { refusal } from '../own-failure.ts';
 import { reviveService } from '../parking.ts';
-import { failPart, startWhole } from '../runs.ts';
+import { failPart, noteRunStart } from '../runs.ts';
 import { backfillIntervals, type CompanyReading, type CompanyStep } from './intervals.ts';
 import { backfillListing, noEndpoint } from './listing.ts';
 import { forgetUnread, noteConfigured, noteNamed } from './named-companies.ts';
@@ -38,7 +39,7 @@ export function backfillActivities(deps: ActivityDependencies) {
      * read.
      */
     beginRun: mapFailures(async ({ runId }: { runId: string }): Promise<{ readonly listed: boolean }> => {
-      await startWhole(deps, runId);
+      await noteRunStart(deps, runId);
       const listed = await backfillCompanies(deps, runId);
       await noteConfigured(deps, { runId, listed });
       return { listed };

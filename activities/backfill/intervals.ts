@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
-import { limits } from '../../contract/limits.ts';
+import { batches } from '../../contract/limits.ts';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { countMissedReadings } from '../../db/backfill/missed.ts';
 import { hasReadings, metersAfter } from '../../db/backfill/order.ts';
 import {
@@ -22,18 +23,9 @@ import { heartbeat } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
 import { ownFailure } from '../own-failure.ts';
 import { type RangePlace, type RangeRead, rangeStart, readRange } from '../reading/read-range.ts';
-import { missedGraceSeconds } from './listing.ts';
 
-/** Meters that one activity reads. It returns a cursor for the rest, so that no activity runs for hours. */
-const metersTogether = 25;
-
-/** Attempts, within half a minute, after which a failing meter is left out. */
-const meterAttempts = 3;
 /** Failed meters that a run names. */
 const failedMetersNamed = 10;
-
-/** How often a meter with many readings writes its progress: more often than anybody looks would be waste. */
-const progressEveryMs = 1_000;
 
 /**
  * Where the read of a company's meters goes on. Its size does not grow with the readings, so it fits a
@@ -41,8 +33,7 @@ const progressEveryMs = 1_000;
  */
 export interface IntervalCursor {
   readonly resource: 'intervals';
-  /** Absent in a cursor of an earlier version, whose activities read one company each. */
-  readonly companyId?: string;
+  readonly companyId: string;
   readonly after: string | null;
   readonly pages: number;
   readonly readings: number;
@@ -64,7 +55,7 @@ export interface IntervalCursor {
   readonly within?: { readonly meterId: string; readonly beganAt: string; readonly place: RangePlace };
 }
 
-const firstMeter: IntervalCursor = {
+const firstMeter: Omit<IntervalCursor, 'companyId'> = {
   resource: 'intervals',
   after: null,
   pages: 0,
@@ -103,8 +94,7 @@ export async function backfillIntervals(
   const { db } = deps.warehouse;
   const key: IntervalsPart = { runId, companyId, resource: 'intervals' };
   const details = Context.current().info.heartbeatDetails as Partial<IntervalCursor> | undefined;
-  // A cursor of an earlier version lacks newer counts: `firstMeter` supplies them.
-  const own = details?.resource === 'intervals' && (details.companyId ?? companyId) === companyId;
+  const own = details?.resource === 'intervals' && details.companyId === companyId;
   let cursor: IntervalCursor = { ...firstMeter, ...(own ? details : given), companyId };
   if (!deps.service.has('intervals')) {
     await notePartsMissing(db, key, ['intervals'], null);
@@ -112,8 +102,8 @@ export async function backfillIntervals(
   }
   // Also with a cursor: the company may have moved here from another activity.
   let { now, readBefore } = await startRun(db, key);
-  const meters = await metersAfter(db, companyId, cursor.after, metersTogether);
-  const within = atMostEvery(progressEveryMs, deps.now, async (counts: RunCounts) => {
+  const meters = await metersAfter(db, companyId, cursor.after, batches.meters);
+  const within = atMostEvery(attemptPolicy.progressEveryMs, deps.now, async (counts: RunCounts) => {
     await noteProgress(db, key, counts);
   });
   for (const meterId of meters) {
@@ -122,7 +112,7 @@ export async function backfillIntervals(
     heartbeat(cursor);
     now = (await noteProgress(db, key, intervalCounts(cursor))) ?? now;
   }
-  const done = meters.length < metersTogether;
+  const done = meters.length < batches.meters;
   if (done) await finishIntervals(deps, key, cursor);
   return { done, cursor: done ? null : cursor };
 }
@@ -147,7 +137,7 @@ async function backfillMeter(
   } catch (error) {
     const { cancellationSignal, info } = Context.current();
     cancellationSignal.throwIfAborted();
-    if (info.attempt <= meterAttempts && asFailure(error)?.action === 'retry') throw error;
+    if (info.attempt < attemptPolicy.meterTries && asFailure(error)?.action === 'retry') throw error;
     const reason = await ownFailure(deps, error);
     if (reason === undefined || reason.code === 'SERVICE_KEY_REFUSED') throw error;
     // A meter that cannot be read must not keep the others from being read.
@@ -162,7 +152,8 @@ const missedOf = async (
   { warehouse: { db } }: ActivityDependencies,
   { runId, companyId }: IntervalsPart,
   meterId: string,
-): Promise<number> => await countMissedReadings(db, runId, { companyId, meterId }, missedGraceSeconds);
+): Promise<number> =>
+  await countMissedReadings(db, runId, { companyId, meterId }, attemptPolicy.eventOnItsWaySeconds);
 
 const withMeter = (
   done: IntervalCursor,
@@ -184,7 +175,7 @@ interface MeterReading {
 
 /**
  * Reads a meter, from where an interrupted attempt stopped. Reads it again from the start if its total
- * changed since, or if it listed fewer readings than its total: up to `limits.passesMax` passes.
+ * changed since, or if it listed fewer readings than its total: up to `attemptPolicy.passesMax` passes.
  */
 async function readMeter(
   deps: ActivityDependencies,
@@ -211,9 +202,9 @@ async function readMeter(
       },
     );
     pages += read.pages;
-    const whole = read.whole && (pass > 0 || read.total === place.total);
-    if (whole) await forgetRejectedReadings(db, { meterId }, beganAt);
-    if (whole || pass >= limits.passesMax) return { ...read, whole, pages };
+    const complete = read.complete && (pass > 0 || read.total === place.total);
+    if (complete) await forgetRejectedReadings(db, { meterId }, beganAt);
+    if (complete || pass >= attemptPolicy.passesMax) return { ...read, complete, pages };
     from = { ...rangeStart, written: read.written };
     beganAt = await warehouseNow(db);
     readFrom = beganAt;
@@ -228,12 +219,12 @@ async function judged(
   deps: ActivityDependencies,
   meterId: string,
   done: IntervalCursor,
-  { whole, readings, total }: RangeRead,
+  { complete, readings, total }: RangeRead,
 ): Promise<Pick<IntervalCursor, 'totalSaid' | 'suspect' | 'doubt'>> {
   const totalSaid = total === null ? done.totalSaid : (done.totalSaid ?? 0) + total;
   let doubt: string | null = null;
-  if (total !== null && readings < total) doubt = `shows ${readings} of the ${total} readings that it said`;
-  else if (!whole) doubt = 'showed no end of the readings';
+  if (total !== null && readings < total) doubt = `shows ${readings} of the ${total} readings of its total`;
+  else if (!complete) doubt = 'showed no end of the readings';
   else if (readings === 0 && (await hasReadings(deps.warehouse.db, meterId)))
     doubt = 'shows no readings where the warehouse has some';
   if (doubt === null) return { totalSaid, suspect: done.suspect, doubt: done.doubt };

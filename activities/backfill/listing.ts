@@ -1,12 +1,12 @@
 import { Context } from '@temporalio/activity';
-import { limits } from '../../contract/limits.ts';
 import type { RunState } from '../../contract/names.ts';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { finishListing, notePages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { countAbsent, retireAbsent } from '../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../../db/deletes/absent-sites.ts';
 import { forgetListed } from '../../db/records/owner.ts';
-import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
+import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import {
   confirmsPass,
@@ -30,8 +30,7 @@ export interface ListingBackfill {
 /** The heartbeat's details: the last page whose rows are in Postgres, and the counts so far. */
 interface Cursor {
   readonly resource: ListedResource;
-  /** Absent in a cursor of an earlier version, whose activities read one company each. */
-  readonly companyId?: string | null;
+  readonly companyId: string | null;
   readonly pass: number;
   readonly page: number;
   readonly written: PageWritten;
@@ -46,11 +45,8 @@ interface Pass {
 /** Why a part of a run read nothing. */
 export const noEndpoint = 'the endpoint catalogue has no such endpoint';
 
-/** How long an event may be on its way before the change it should announce counts as missed. */
-export const missedGraceSeconds = 300;
-
 /**
- * Reads a listing to its end; again, up to `limits.passesMax` passes, if it changed meanwhile. Tombstones
+ * Reads a listing to its end; again, up to `attemptPolicy.passesMax` passes, if it changed meanwhile. Tombstones
  * rows absent from it only when two stable passes agree. Resumes at the page after the last one written.
  */
 export async function backfillListing(
@@ -69,7 +65,7 @@ export async function backfillListing(
   let verdict: Verdict = { done: false, state: 'suspect' };
   let pass = cursor.pass;
   if (pass > 1) before = await readPass(deps, input, pass - 1);
-  for (; pass <= limits.passesMax; pass++) {
+  for (; pass <= attemptPolicy.passesMax; pass++) {
     const beganAt = cursor.pass === pass ? now : undefined;
     if (cursor.pass !== pass) cursor = { ...cursor, pass, page: 0 };
     const read = await readOnePass(deps, { ...input, beganAt }, cursor, allowance);
@@ -91,12 +87,12 @@ export async function backfillListing(
     counts: {
       ...written,
       pages,
-      passes: Math.min(pass, limits.passesMax),
+      passes: Math.min(pass, attemptPolicy.passesMax),
       totalSaid: before?.judgement.total ?? null,
       distinctIds: seen,
-      unchanged: Math.max(0, seen - written.inserted - written.changed - written.rejected),
+      unchanged: unchangedOf(seen, written),
     },
-    graceSeconds: missedGraceSeconds,
+    graceSeconds: attemptPolicy.eventOnItsWaySeconds,
     lacksNothing,
     mayHaveMissed: readBefore && !(isFirstTry && lacksNothing && written.inserted + written.changed === 0),
   });
@@ -106,7 +102,7 @@ export async function backfillListing(
 /** Returns where an earlier attempt stopped, if that was in this listing: the activity reads several. */
 function resumedCursor({ resource, companyId }: ListingBackfill): Cursor {
   const details = Context.current().info.heartbeatDetails as Partial<Cursor> | undefined;
-  const own = details?.resource === resource && (details.companyId ?? companyId) === companyId;
+  const own = details?.resource === resource && details.companyId === companyId;
   const { pass = 1, page = 0, written = nothingWritten } = own ? details : {};
   return { resource, companyId, pass, page, written };
 }

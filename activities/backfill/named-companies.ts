@@ -1,20 +1,21 @@
 import { Context } from '@temporalio/activity';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { Failure } from '../../contract/failures.ts';
+import { canonicalId } from '../../contract/ids.ts';
 import { finishRun, forgetPartsOfGone, noteRunError } from '../../db/backfill/runs.ts';
-import { forgetStranger, isKnownCompany } from '../../db/backfill/strangers.ts';
+import { forgetStranger, isConfirmedCompany } from '../../db/backfill/strangers.ts';
 import { noteCompanies } from '../../db/companies.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { walkPages } from '../../service/walk.ts';
-import type { ActivityDependencies } from '../dependencies.ts';
+import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
 import { heartbeat } from '../heartbeat.ts';
 
 /**
- * The service's answer about a company that a person named. `shown`: it lists the company or answers for it.
+ * The service's answer about a company that a person named. `found`: it lists the company or answers for it.
  * `unknown`: it has none of that id. `denied`: the key may not see it. `unsure`: its answers decide nothing
  * now.
  */
-export type Word = 'shown' | 'unknown' | 'denied' | 'unsure';
+export type CompanyAnswer = 'found' | 'unknown' | 'denied' | 'unsure';
 
 const listings = [
   'connections',
@@ -24,10 +25,10 @@ const listings = [
 ] as const satisfies readonly EndpointName[];
 
 /** Explains to a person why the company is refused; undefined if it is not. */
-export function refusalOf(companyId: string, word: Word): string | undefined {
-  if (word === 'unknown')
+export function refusalOf(companyId: string, answer: CompanyAnswer): string | undefined {
+  if (answer === 'unknown')
     return `the service has no company ${companyId}: it is in no list and has no records; check the id`;
-  if (word === 'denied')
+  if (answer === 'denied')
     return `the service has no company ${companyId} for this API key (it answered 403): check the id, or have the key granted access`;
   return undefined;
 }
@@ -38,27 +39,27 @@ export function refusalOf(companyId: string, word: Word): string | undefined {
  *   nothing
  * @throws Failure SERVICE_KEY_REFUSED
  */
-export async function askAbout(
+async function askAbout(
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,
   listed: boolean,
-): Promise<Word> {
-  const words = new Set<Word>();
+): Promise<CompanyAnswer> {
+  const answers = new Set<CompanyAnswer>();
   for (const endpoint of listings) {
     if (!service.has(endpoint)) continue;
     try {
       const page = await service.page({ endpoint, params: { companyId }, page: 1, lane: 'backfill' });
-      if (page.count > 0 || !listed) return 'shown';
-      words.add('unknown');
+      if (page.count > 0 || !listed) return 'found';
+      answers.add('unknown');
     } catch (error) {
-      words.add(wordOf(error));
+      answers.add(answerOf(error));
     }
   }
-  if (words.size === 0) return 'unsure';
-  return (['unsure', 'denied', 'unknown'] as const).find((word) => words.has(word)) ?? 'unsure';
+  if (answers.size === 0) return 'unsure';
+  return (['unsure', 'denied', 'unknown'] as const).find((answer) => answers.has(answer)) ?? 'unsure';
 }
 
-function wordOf(error: unknown): Word {
+function answerOf(error: unknown): CompanyAnswer {
   if (!(error instanceof Failure) || error.code === 'SERVICE_KEY_REFUSED') throw error;
   if (error.code === 'SERVICE_NOT_FOUND') return 'unknown';
   return error.code === 'SERVICE_ACCESS_DENIED' ? 'denied' : 'unsure';
@@ -70,17 +71,17 @@ function wordOf(error: unknown): Word {
 export async function lookFor(
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,
-): Promise<Word> {
-  const id = companyId.toLowerCase();
+): Promise<CompanyAnswer> {
+  const id = canonicalId(companyId);
   let listed = false;
   if (service.has('companies')) {
     try {
       const walk = { endpoint: 'companies', params: {}, lane: 'backfill', judged: false } as const;
       for await (const { ids } of walkPages({ client: service, ...walk }))
-        if (ids.some((listedId) => listedId?.toLowerCase() === id)) return 'shown';
+        if (ids.includes(id)) return 'found';
       listed = true;
     } catch (error) {
-      wordOf(error);
+      answerOf(error);
     }
   }
   return await askAbout(service, id, listed);
@@ -102,9 +103,9 @@ export async function noteNamed(
   for (const id of ids) {
     Context.current().cancellationSignal.throwIfAborted();
     heartbeat();
-    const word = (await isKnownCompany(db, id)) ? 'shown' : await askAbout(deps.service, id, listed);
+    const answer = (await isConfirmedCompany(db, id)) ? 'found' : await askAbout(deps.service, id, listed);
     // A configured company that the key may not see yet is parked until somebody grants access.
-    const isRefused = word === 'unknown' || (word === 'denied' && !isConfigured(deps, id));
+    const isRefused = answer === 'unknown' || (answer === 'denied' && !isConfigured(deps, id));
     (isRefused ? refused : noted).push(id);
     if (isRefused) await forgetStranger(db, id);
   }
@@ -120,7 +121,7 @@ export async function noteConfigured(
   { runId, listed }: { readonly runId: string; readonly listed: boolean },
 ): Promise<void> {
   const { db } = deps.warehouse;
-  const ids = [...new Set(deps.companies.map((id) => id.toLowerCase()))];
+  const ids = [...new Set(deps.companies.map(canonicalId))];
   const { refused } = await noteNamed(deps, { ids, listed });
   if (refused.length === 0) return;
   const error = `SERVICE_COMPANIES names ${refused.join(', ')}, which the service does not have`;
@@ -129,9 +130,6 @@ export async function noteConfigured(
   // Without a list of companies a wrong id looks like a wrong path: a run that read nothing is not complete.
   else await finishRun(db, key, 'failed', { error: `SERVICE_NOT_FOUND: ${error}` });
 }
-
-const isConfigured = ({ companies }: ActivityDependencies, companyId: string): boolean =>
-  companies.some((id) => id.toLowerCase() === companyId);
 
 /**
  * Forgets a company whose every listing was refused, and its parts of the run. Keeps a company of the
@@ -144,7 +142,7 @@ export async function forgetUnread(
 ): Promise<boolean> {
   const { db } = deps.warehouse;
   if (isConfigured(deps, companyId)) return false;
-  if (await isKnownCompany(db, companyId)) return false;
+  if (await isConfirmedCompany(db, companyId)) return false;
   await forgetStranger(db, companyId);
   return await forgetPartsOfGone(db, { runId, companyId });
 }

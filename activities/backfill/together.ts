@@ -1,12 +1,10 @@
 import { Context } from '@temporalio/activity';
 import { workflowIds } from '../../contract/names.ts';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { finishedOfCompanies, forgetRunning, isReadElsewhere } from '../../db/backfill/runs.ts';
 import { type Allowance, allowanceFrom, TooMuch } from '../allowance.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import type { CompanyReading, CompanyStep } from './intervals.ts';
-
-/** After so many failures in a row the fault is likely shared: the remaining companies are left. */
-const failuresInARow = 2;
 
 export interface CompaniesReading {
   readonly runId: string;
@@ -43,9 +41,12 @@ export async function readTogether(
   for (const companyId of companies) {
     const input = { runId, companyId, cursor: null };
     const resources = finished.get(companyId) ?? [];
-    const end = failures < failuresInARow ? await readSmall(deps, input, resources, read) : { done: false };
+    const end =
+      failures < attemptPolicy.failuresInARow
+        ? await readSmall(deps, input, resources, read)
+        : { done: false };
     if (!end.done) left.push({ companyId, cursor: end.cursor ?? null });
-    if (failures < failuresInARow) failures = end.failed === true ? failures + 1 : 0;
+    if (failures < attemptPolicy.failuresInARow) failures = end.failed === true ? failures + 1 : 0;
   }
   return { left };
 }

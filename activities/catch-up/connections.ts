@@ -1,3 +1,4 @@
+import { batches } from '../../contract/limits.ts';
 import { printedUuids } from '../../db/arrays.ts';
 import { admitCompany, admitSites, forgetStranger } from '../../db/backfill/strangers.ts';
 import { dueRecords } from '../../db/catch-up/due.ts';
@@ -7,12 +8,10 @@ import { judgePass } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 
-const connectionsTogether = 5_000;
-
 /** Reads the connections of a company, and the unread company, sites and meters that they name. */
 export async function catchUpConnections(deps: ActivityDependencies, companyId: string): Promise<void> {
   const { db } = deps.warehouse;
-  const { readAt, due } = await dueRecords(db, 'connections', companyId, connectionsTogether);
+  const { readAt, due } = await dueRecords(db, 'connections', companyId, batches.connections);
   const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
   const walk = { ...listing, beganAt: readAt };
   const { ids, report } = await walkListing(deps, walk);
@@ -69,7 +68,7 @@ async function refreshNeighbours(
   let beganAt: string | undefined = unread.now;
   if (unread.companies && deps.service.has('companies')) {
     const walk = { listing: 'companies', companyId: null, params: {}, lane: 'live' } as const;
-    await walkListing(deps, { ...walk, beganAt, knownOnly: true });
+    await walkListing(deps, { ...walk, beganAt, existingOnly: true });
     beganAt = undefined;
   }
   if (unread.meters && deps.service.has('meters')) {

@@ -1,17 +1,13 @@
+import { batches } from '../../contract/limits.ts';
 import { forgetStranger } from '../../db/backfill/strangers.ts';
-import { dueDocuments, liveUsage, usageToldByRecords, type WantedDocument } from '../../db/catch-up/due.ts';
+import { dueDocuments, liveUsage, usageListedByRecords, type WantedDocument } from '../../db/catch-up/due.ts';
 import { postponeDocuments, postponeFailed, settleRecords } from '../../db/catch-up/settle.ts';
 import { retireUsage } from '../../db/records/usage-data.ts';
-import { readWhole } from '../reading/read-whole.ts';
+import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 import { admitAndRefresh } from './connections.ts';
 import { searchListing } from './search.ts';
 import { has, readOneByOne, readUsageOneByOne, type SingleReads } from './single.ts';
-
-/** Documents of a company that one catch-up reads. */
-const documentsTogether = 500;
-/** Up to this many documents are read one by one; for more the listing is searched. */
-const documentsOneByOneMax = 25;
 
 /** Reads the stale documents of a company, and their usage. */
 export async function catchUpDocuments(
@@ -21,7 +17,7 @@ export async function catchUpDocuments(
   const failed: SingleReads['failed'] = new Map();
   const moved: SingleReads['moved'] = new Set();
   const { db } = deps.warehouse;
-  const { readAt, due } = await dueDocuments(db, companyId, documentsTogether);
+  const { readAt, due } = await dueDocuments(db, companyId, batches.documents);
   const reads = { ...catchUp, failed, moved, readAt };
   const ids = due.map(({ id }) => id);
   const read = await readDocuments(reads, due);
@@ -56,7 +52,7 @@ async function readDocuments(reads: SingleReads, due: readonly WantedDocument[])
   const search = (wanted: readonly WantedDocument[]) =>
     searchListing(deps, { listing: 'documents', companyId, wanted });
   const none = { withoutUsage: [], unlisted: [], partial: [] };
-  if (has(reads, 'document') && (due.length <= documentsOneByOneMax || !listed)) {
+  if (has(reads, 'document') && (due.length <= batches.documentsOneByOne || !listed)) {
     const { notFound, refused, withoutUsage, ...asked } = await readOneByOne(reads, ids);
     const doubtful = [...notFound, ...refused];
     if (doubtful.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage, ...asked };
@@ -108,11 +104,11 @@ async function searchUsage(
   documentIds: readonly string[],
 ): Promise<boolean> {
   const { db } = deps.warehouse;
-  const wanted = await usageToldByRecords(db, documentIds);
+  const wanted = await usageListedByRecords(db, documentIds);
   if (wanted === undefined) return false;
   const { unseen } = await searchListing(deps, { listing: 'usageData', companyId, wanted });
   // The listing may contain rows of these documents that their records lack: then it must be walked.
-  return unseen.length === 0 && (await usageToldByRecords(db, documentIds)) !== undefined;
+  return unseen.length === 0 && (await usageListedByRecords(db, documentIds)) !== undefined;
 }
 
 /**
@@ -123,11 +119,11 @@ async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly
   const { db } = deps.warehouse;
   const existing = [...(await liveUsage(db, documentIds)).values()].flat();
   const walk = { listing: 'usageData', companyId, params: { companyId }, lane: 'live' } as const;
-  const { pass, whole } = await readWhole(existing, async () => {
+  const { pass, proven } = await readUntilProven(existing, async () => {
     const { report, ids, beganAt } = await walkListing(deps, walk);
     return { manifest: report.manifest, ids, beganAt };
   });
-  if (pass === undefined || !whole || (pass.ids.length === 0 && existing.length > 0)) return false;
+  if (pass === undefined || !proven || (pass.ids.length === 0 && existing.length > 0)) return false;
   await retireUsage(db, documentIds, pass.ids, pass.beganAt);
   return true;
 }

@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import { batches } from '../../contract/limits.ts';
 import {
   companyOfMeter,
   type DueRange,
@@ -8,7 +9,6 @@ import {
   nextWidth,
   type RangeProgress,
   settleRanges,
-  type TimeRange,
 } from '../../db/catch-up/interval-ledger.ts';
 import { parkOwner } from '../../db/catch-up/settle.ts';
 import { forgetRejectedReadings } from '../../db/records/rejected-records.ts';
@@ -18,23 +18,18 @@ import { asFailure } from '../map-failures.ts';
 import { readRange } from '../reading/read-range.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 
-/** Ranges of a meter that one catch-up reads: the heartbeats carry them. */
-const rangesTogether = 50;
-/** Readings that one piece of a range should have, as the service may send all of them in one page. */
-const pieceReadings = 20_000;
-
 /** Where the read of a meter goes on: everything before is in the warehouse. */
 interface MeterCursor {
   readonly meterId: string;
   readonly readAt: string;
-  readonly ranges: readonly (TimeRange & Partial<DueRange>)[];
+  readonly ranges: readonly DueRange[];
   readonly granularity: Granularity;
   readonly range: number;
   /** Place within the range; absent at its start. */
   readonly within?: RangeProgress | undefined;
-  /** See `DueRanges`; absent in cursors of earlier versions. */
-  readonly known?: boolean;
-  readonly anyRefused?: boolean;
+  /** See `DueRanges`. */
+  readonly known: boolean;
+  readonly anyRefused: boolean;
 }
 
 /**
@@ -52,9 +47,9 @@ export async function catchUpIntervals(deps: ActivityDependencies, meterId: stri
     const range = ranges[cursor.range] as (typeof ranges)[number];
     for (let at: RangeProgress | null = cursor.within ?? { from: range.start, width: 1 }; at !== null; ) {
       cursor = { ...cursor, within: at };
-      const { whole, next }: PieceRead = await readPiece(deps, cursor, range, at, beganAt);
+      const { complete, next }: PieceRead = await readPiece(deps, cursor, range, at, beganAt);
       beganAt = undefined;
-      if (!whole) {
+      if (!complete) {
         const message = 'the readings of a range change while they are read';
         await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });
         return;
@@ -67,18 +62,21 @@ export async function catchUpIntervals(deps: ActivityDependencies, meterId: stri
       );
     }
   }
-  if (cursor.anyRefused !== false)
+  if (cursor.anyRefused)
     for (const { start, end } of ranges) await forgetRejectedReadings(db, { meterId, start, end }, readAt);
-  if (cursor.known !== true) await readMeter(deps, meterId);
+  if (!cursor.known) await readMeter(deps, meterId);
   const { short } = await settleRanges(db, meterId, readAt, ranges);
-  for (const { id, told, found, waits } of short) {
-    const next = waits ? 'they are looked for again' : 'see metersync.interval_ledger';
-    deps.log.warn({ meterId, event: id, told, found }, `fewer readings than an event told of: ${next}`);
+  for (const { id, reported, found, waits } of short) {
+    const next = waits ? 'they are read again' : 'see metersync.interval_ledger';
+    deps.log.warn(
+      { meterId, event: id, told: reported, found },
+      `fewer readings than an event reported: ${next}`,
+    );
   }
 }
 
 interface PieceRead {
-  readonly whole: boolean;
+  readonly complete: boolean;
   readonly next: RangeProgress | null;
 }
 
@@ -94,22 +92,22 @@ async function readPiece(
   beganAt: string | undefined,
 ): Promise<PieceRead> {
   const { meterId, granularity } = cursor;
-  const { piece, next } = await nextPiece(deps.warehouse.db, range, at, granularity, pieceReadings);
+  const { piece, next } = await nextPiece(deps.warehouse.db, range, at, granularity, batches.readingsOfPiece);
   const isNews = next === null && at.from === range.start;
   const lane = isNews ? 'live' : 'backfill';
   try {
     const reading = { lane, confirms: true, beganAt, cursor: () => cursor } as const;
-    const { whole, readings } = await readRange(deps, { meterId, ...piece }, reading);
-    const width = nextWidth(at.width, readings, pieceReadings);
-    return { whole, next: next === null ? null : { from: next, width } };
+    const { complete, readings } = await readRange(deps, { meterId, ...piece }, reading);
+    const width = nextWidth(at.width, readings, batches.readingsOfPiece);
+    return { complete, next: next === null ? null : { from: next, width } };
   } catch (error) {
     if (at.width === 1 || asFailure(error)?.code !== 'SERVICE_ANSWER_UNREADABLE') throw error;
-    return { whole: true, next: { from: at.from, width: 1 } };
+    return { complete: true, next: { from: at.from, width: 1 } };
   }
 }
 
 async function begin(deps: ActivityDependencies, meterId: string): Promise<MeterCursor> {
-  return { meterId, ...(await dueRanges(deps.warehouse.db, meterId, rangesTogether)), range: 0 };
+  return { meterId, ...(await dueRanges(deps.warehouse.db, meterId, batches.ranges)), range: 0 };
 }
 
 function interrupted(meterId: string): MeterCursor | undefined {

@@ -11,7 +11,7 @@ import { walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { settleEach } from '../own-failure.ts';
 import { noteFields, write } from '../reading/page-write.ts';
-import { readWhole } from '../reading/read-whole.ts';
+import { readUntilProven } from '../reading/read-until-proven.ts';
 
 /** Documents that are read and written together. */
 const documentsPerWrite = 50;
@@ -172,7 +172,7 @@ async function readUsageOf(
     deps,
     failed,
     ids,
-    (id) => readWhole(existing.get(id) ?? [], () => usagePass(reads, id)),
+    (id) => readUntilProven(existing.get(id) ?? [], () => usagePass(reads, id)),
     // The document or its listing was read before, so a 403 is about this document alone.
     (code) => tried.working.has('documentUsage') || code === 'SERVICE_ACCESS_DENIED',
   );
@@ -182,7 +182,7 @@ async function readUsageOf(
     ids.map((id) => {
       const answer = answers.get(id);
       const unlisted = answer !== undefined && answer.pass === undefined;
-      const complete = unlisted ? works && !existing.has(id) : answer?.whole === true;
+      const complete = unlisted ? works && !existing.has(id) : answer?.proven === true;
       return [id, { pages: answer?.pass?.pages ?? [], complete, unlisted }];
     }),
   );

@@ -2,8 +2,8 @@ import type { Warehouse } from '../../db/connect.ts';
 import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
 import { upsertConnections } from '../../db/records/connections.ts';
 import { upsertDocuments } from '../../db/records/documents.ts';
-import { upsertMeters } from '../../db/records/meters.ts';
 import type { RecordPage, UpsertPage } from '../../db/records/page.ts';
+import { upsertPlain } from '../../db/records/plain.ts';
 import { upsertUsageData } from '../../db/records/usage-data.ts';
 import {
   type Closing,
@@ -12,18 +12,19 @@ import {
   sum,
   writePage,
 } from '../../db/records/write-page.ts';
-import type { ListedResource } from '../../db/resources.ts';
+import { type ListedResource, resources } from '../../db/resources.ts';
 import { analyseYoung } from '../../db/schema/analyse-young.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { noteWritten } from './rows-written.ts';
 
-const upserts: Readonly<Record<ListedResource, readonly UpsertPage[]>> = {
+/** Writes of resources whose records have parts with tables of their own, or that depend on others. */
+const upserts: Readonly<Partial<Record<ListedResource, readonly UpsertPage[]>>> = {
   companies: [upsertCompanies, upsertCompanySites],
   connections: [upsertConnections],
   documents: [upsertDocuments],
   usageData: [upsertUsageData],
-  meters: [upsertMeters],
 };
 
 /** One page, or one record, to be written to its table. */
@@ -37,7 +38,7 @@ export interface Arrival {
   /** See `RecordPage`. */
   readonly usage?: RecordPage['usage'];
   /** See `RecordPage`. */
-  readonly knownOnly?: boolean | undefined;
+  readonly existingOnly?: boolean | undefined;
   /** See `RecordPage`. */
   readonly confirms?: boolean;
 }
@@ -46,7 +47,7 @@ export interface Arrival {
  * Says which usage to write from document records. Without a usage listing of the company, every read writes
  * it. Without one of single documents either, the records are its only source: `alone`.
  */
-export const usageTold = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 'usage'> => {
+export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 'usage'> => {
   if (service.has('usageData')) return {};
   return { usage: service.has('documentUsage') ? 'all' : 'alone' };
 };
@@ -57,8 +58,9 @@ export async function write(
   arrival: Arrival,
   closing?: Closing,
 ): Promise<PageWritten> {
-  const withUsage = { ...arrival, ...usageTold(deps.service) };
+  const withUsage = { ...arrival, ...usageSource(deps.service) };
   const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage, closing);
+  noteWritten(deps, arrival.listing, written);
   await noteFields(deps, arrival.listing, arrival.page.items);
   await analyseYoung(deps.warehouse, arrival.listing, written.inserted);
   return written;
@@ -87,7 +89,7 @@ export async function rewrite(
     readAt,
     page,
     usage = 'corrected',
-    knownOnly,
+    existingOnly,
     confirms = false,
   }: Omit<Arrival, 'page'> & {
     readonly page: Omit<Arrival['page'], 'items'>;
@@ -95,11 +97,12 @@ export async function rewrite(
   closing?: Closing,
 ): Promise<PageWritten> {
   const { body, itemsKey, joined = false } = page;
-  const source = { companyId, byId, readAt, usage, apiVersion, knownOnly, confirms };
+  const source = { companyId, byId, readAt, usage, apiVersion, existingOnly, confirms };
   const record: RecordPage = { body, itemsKey, joined, ...source };
   let written = nothingWritten;
-  const last = upserts[listing].at(-1);
-  for (const upsert of upserts[listing]) {
+  const writes = upserts[listing] ?? [upsertPlain(resources[listing])];
+  const last = writes.at(-1);
+  for (const upsert of writes) {
     const ends = upsert === last ? closing : undefined;
     written = sum(written, await writePage(warehouse.db, listing, upsert, record, page.ids, ends));
   }

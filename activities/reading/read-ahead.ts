@@ -1,11 +1,5 @@
+import { batches } from '../../contract/limits.ts';
 import type { Page } from '../../service/page.ts';
-
-/**
- * Bounds on reading ahead of the page that is being written: pages, and characters of their text. A page
- * begun below the bound may be as long as the client allows.
- */
-const pagesMax = 4;
-const charactersMax = 4_000_000;
 
 /** A page, the number that was requested, and the warehouse's clock before the request. */
 export interface PageRead {
@@ -40,7 +34,8 @@ export async function* readAhead(
         ready.push({ page, asked, readAt });
         characters += page.body.length;
         arrived.resolve();
-        while (!over && (ready.length >= pagesMax || characters >= charactersMax)) await taken.promise;
+        while (!over && (ready.length >= batches.pagesAhead || characters >= batches.charactersAhead))
+          await taken.promise;
       }
     } catch (error) {
       failure = { error };

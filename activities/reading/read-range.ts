@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Context } from '@temporalio/activity';
+import { batches } from '../../contract/limits.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
 import { sliceOf } from '../../db/records/interval-text.ts';
@@ -7,15 +8,13 @@ import { writeIntervals } from '../../db/records/intervals.ts';
 import { itemTexts } from '../../db/records/item-texts.ts';
 import { readingOf, rejectRecord } from '../../db/records/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
-import { type IntervalColumns, readIntervals } from '../../service/intervals.ts';
+import { type IntervalColumns, noIntervals, readIntervals } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
 import { walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { heartbeat } from '../heartbeat.ts';
 import { noteFields } from './page-write.ts';
-
-/** Readings collected from pages before a write, and the most that one write takes. */
-const readingsTogether = 5_000;
+import { noteWritten } from './rows-written.ts';
 
 export interface IntervalRange {
   readonly meterId: string;
@@ -59,7 +58,7 @@ export interface RangeRead {
    * Whether the listing was read to its end and had as many readings as its total: then the ledger has the
    * range.
    */
-  readonly whole: boolean;
+  readonly complete: boolean;
 }
 
 /** Reads a range of a meter's intervals and writes it, a bounded number of readings at a time. */
@@ -85,16 +84,18 @@ export async function readRange(
   let place = from;
   let { written } = from;
   let readAt = beganAt ?? (await warehouseNow(warehouse.db));
-  let waiting = noReadings();
+  let waiting = noIntervals();
   let total: number | null = null;
   const flush = async () => {
-    for (let at = 0; at < waiting.startAt.length; at += readingsTogether) {
-      const slice = sliceOf(waiting, at, at + readingsTogether);
-      written = sum(written, await writeIntervals(warehouse, range.meterId, readAt, slice, { confirms }));
+    for (let at = 0; at < waiting.startAt.length; at += batches.readingsWritten) {
+      const slice = sliceOf(waiting, at, at + batches.readingsWritten);
+      const added = await writeIntervals(warehouse, range.meterId, readAt, slice, { confirms });
+      noteWritten(deps, 'intervals', added);
+      written = sum(written, added);
       heartbeat(cursor(place));
       await onWritten?.({ ...place, readings: place.readings + at + slice.startAt.length, total, written });
     }
-    waiting = noReadings();
+    waiting = noIntervals();
     const { pages, rows } = walk.report();
     place = { page: from.page + pages, readings: from.readings + rows, total, written };
   };
@@ -104,33 +105,21 @@ export async function readRange(
     const strays = append(waiting, columns, range.meterId);
     for (const stray of [...strays, ...columns.unplaced.map(withoutPlace)]) {
       await keepApart(deps, range.meterId, page, stray);
-      written = sum(written, { ...nothingWritten, rejected: 1 });
+      const rejected = { ...nothingWritten, rejected: 1 };
+      noteWritten(deps, 'intervals', rejected);
+      written = sum(written, rejected);
     }
     total = page.total;
     heartbeat(cursor(place));
-    if (waiting.startAt.length < readingsTogether) continue;
+    if (waiting.startAt.length < batches.readingsWritten) continue;
     await flush();
     if (page.hasNext) readAt = await warehouseNow(warehouse.db);
   }
   await flush();
   const { page: pages, readings } = place;
-  const whole = walk.report().ended === 'last' && (total === null || readings >= total);
-  if (whole) await noteFetched(warehouse.db, range);
-  return { written, pages, readings, total, whole };
-}
-
-function noReadings(): IntervalColumns {
-  return {
-    startAt: [],
-    endAt: [],
-    usage: [],
-    usageUnits: [],
-    quality: [],
-    updated: [],
-    meterId: [],
-    granularitySeconds: [],
-    unplaced: [],
-  };
+  const complete = walk.report().ended === 'last' && (total === null || readings >= total);
+  if (complete) await noteFetched(warehouse.db, range);
+  return { written, pages, readings, total, complete };
 }
 
 interface Stray {

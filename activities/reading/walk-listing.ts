@@ -1,5 +1,4 @@
 import { Context } from '@temporalio/activity';
-import type { EndpointName } from '../../contract/endpoints.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Executor } from '../../db/connect.ts';
 import type { Mended } from '../../db/records/rejected-records.ts';
@@ -17,7 +16,6 @@ type Lane = 'live' | 'backfill';
 
 export interface ListingWalk {
   readonly listing: ListedResource;
-  readonly endpoint?: EndpointName;
   readonly companyId: string | null;
   readonly params: Readonly<Record<string, string>>;
   readonly lane: Lane;
@@ -25,7 +23,7 @@ export interface ListingWalk {
   /** The warehouse's clock before the walk; read when absent. */
   readonly beganAt?: string | undefined;
   /** See `RecordPage`. */
-  readonly knownOnly?: boolean;
+  readonly existingOnly?: boolean;
   /** Called when a page was read; throws to stop before it is written. */
   readonly onRead?: (page: Page) => void;
   /**
@@ -50,7 +48,7 @@ export async function walkListing(
   const stopped = new AbortController();
   const pages = walkPages({
     client: deps.service,
-    endpoint: walk.endpoint ?? listing,
+    endpoint: listing,
     params,
     from,
     lane,
@@ -92,7 +90,7 @@ function groupByItemsKey(read: readonly PageRead[]): PageRead[][] {
 
 /** Joins pages into one arrival, which counts as read when the first of them was. */
 function arrivalOf(
-  { listing, companyId, lane, knownOnly }: ListingWalk,
+  { listing, companyId, lane, existingOnly }: ListingWalk,
   read: readonly PageRead[],
 ): Arrival & { readonly page: Pick<Page, 'items'> } {
   const [first] = read;
@@ -100,7 +98,7 @@ function arrivalOf(
   // A backfill reads usage from its own listing next, and confirms no event.
   const confirms = lane === 'live';
   const usage = confirms ? 'all' : 'corrected';
-  const more = { listing, companyId, readAt: first.readAt, usage, knownOnly, confirms } as const;
+  const more = { listing, companyId, readAt: first.readAt, usage, existingOnly, confirms } as const;
   if (read.length === 1) return { ...more, page: first.page };
   const pages = read.map(({ page }) => page);
   return {

@@ -16,7 +16,7 @@ returns table (
   credits numeric,
   created timestamptz,
   lines numeric,
-  told jsonb,
+  usage_rows jsonb,
   unusable text[]
 )
 language sql stable rows 1000
@@ -49,7 +49,7 @@ as $$
       select
         metersync.elements(b.raw -> 'lineItems') as line_items,
         metersync.elements(b.raw -> 'usageData') as usage_data,
-        -- What is so long that metersync.number_of takes it for no amount.
+        -- Text too long for metersync.number_of to read as an amount.
         array(
           select field
           from unnest(array['currentCharges', 'totalCharges']) as field
@@ -66,4 +66,4 @@ as $$
     and b.is_effective
 $$;
 
-comment on function metersync.bills_to_check is 'What checks read of a company''s bills.';
+comment on function metersync.bills_to_check is 'The bills of a company, for its checks.';

@@ -43,4 +43,4 @@ as $$
 $$;
 
 comment on function metersync.connections_to_check is
-  'What checks read of a company''s connections that collect nothing.';
+  'The connections of a company that collect nothing, for its checks.';

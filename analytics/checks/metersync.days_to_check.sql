@@ -50,4 +50,4 @@ as $$
 $$;
 
 comment on function metersync.days_to_check is
-  'What checks read of the days of a company''s readings.';
+  'The days of a company''s readings, for its checks.';

@@ -36,7 +36,7 @@ as $$
       group by meter_id, bill_id, standard_units, period, period_days
     ),
     listed as materialized (
-      -- What the service lists for each bill, whichever company it lists it for.
+      -- The service's usage of each bill, listed for any company.
       select
         b.bill_id,
         r.usage_units,
@@ -113,14 +113,14 @@ as $$
       group by currency, cost
       having count(*) > 1
     ),
-    told_alike as (
+    usage_texts as (
       select
         u.bill_id,
         string_agg(
           concat(u.meter_id, u.period, u.usage),
           ','
           order by u.meter_id, u.period, u.usage
-        ) as told
+        ) as usage_text
       from costs c
         join usage u on u.bill_id = c.bill_id
       group by u.bill_id
@@ -130,11 +130,11 @@ as $$
         b.bill_id,
         'meters, days and cost' as by,
         first_value(b.bill_id) over (
-          partition by b.currency, b.cost, t.told
+          partition by b.currency, b.cost, t.usage_text
           order by b.created, b.bill_id
         ) as original
       from bills b
-        join told_alike t on t.bill_id = b.bill_id
+        join usage_texts t on t.bill_id = b.bill_id
       union all
       select
         unnest(array_agg(bill_id order by created, bill_id)),
@@ -194,13 +194,13 @@ as $$
       from bills
       where abs(current_charges - lines) > 0.01
     ),
-    told_usage as (
+    document_usage as (
       select
         b.bill_id,
         item ->> 'usageUnits' as units,
         sum(metersync.number_of(item ->> 'usage')) as usage
       from bills b
-        cross join lateral jsonb_array_elements(b.told) as item
+        cross join lateral jsonb_array_elements(b.usage_rows) as item
       group by b.bill_id, item ->> 'usageUnits'
     ),
     usage_mismatch as (
@@ -209,9 +209,9 @@ as $$
         t.bill_id::text,
         coalesce(t.units, ''),
         jsonb_build_object('on_document', t.usage, 'in_records', l.usage, 'units', t.units)
-      from told_usage t
+      from document_usage t
         left join listed l on l.bill_id = t.bill_id
-          -- Hashed, as a condition of "is not distinct from" would not be.
+          -- This condition can be hashed; "is not distinct from" cannot.
           and coalesce(l.usage_units, '') = coalesce(t.units, '')
           and l.usage_units is not distinct from t.units
       where t.usage is not null
@@ -230,7 +230,7 @@ as $$
     ),
     jumps as materialized (
       -- At least nine of ten rates before are at most a third of the rate.
-      -- To count them is cheaper than to order them.
+      -- Counting them is cheaper than ordering them.
       select r.*
       from rates_before r
         cross join lateral (
@@ -238,7 +238,7 @@ as $$
           from unnest(r.before) as rate
         ) l
       where cardinality(r.before) >= 5
-        -- What is below this is below all others: most bills need no closer look.
+        -- A rate below this is below all others: most bills need no further check.
         and r.per_day >= 3 * r.lowest
         and r.bill_id is not null
         and l.low >= 0.9 * cardinality(r.before)
@@ -450,7 +450,7 @@ as $$
         and deleted_at is null
     ),
     without_record as (
-      -- What is not among the company's own is looked up: it may be another's.
+      -- A record that is not the company's own is looked up: it may be another's.
       select
         u.id,
         case

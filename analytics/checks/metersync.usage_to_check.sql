@@ -1,8 +1,8 @@
--- Functions named *_to_check gather what checks read of one company.
+-- Functions named *_to_check gather the data of one company for its checks.
 -- Their cost depends on the company alone.
--- Each row is looked up by an index, whatever the statistics of the tables are.
+-- Each row is looked up by an index, with any statistics of the tables.
 -- They join only tables, each by its key.
--- Checks join what was gathered, which is little.
+-- Checks join the gathered rows, which are few.
 create or replace function metersync.usage_to_check(company uuid)
 returns table (
   usage_id uuid,
@@ -54,4 +54,4 @@ as $$
   where u.company_id = company
 $$;
 
-comment on function metersync.usage_to_check is 'What checks read of a company''s usage.';
+comment on function metersync.usage_to_check is 'The usage of a company, for its checks.';

@@ -54,7 +54,7 @@ from (
       'bills',
       'document',
       'error',
-      'Usage that stands on the document and differs from the sum of its usage records.'
+      'Usage of the document that differs from the sum of its usage records.'
     ),
     (
       'usage_spike',

@@ -1,10 +1,10 @@
--- Writes what a check found as a sentence, with the figures of the evidence.
+-- Writes a finding as a sentence, with the figures of its evidence.
 create or replace function ops.issue_sentence(check_name text, subject text, evidence jsonb)
 returns text
 language sql stable parallel safe
 begin atomic
   with
-    told as (
+    figures as (
       select
         evidence ->> 'from' as first_day,
         (metersync.date_of(evidence ->> 'until') - 1)::text as last_day,
@@ -47,19 +47,19 @@ begin atomic
         evidence ->> 'lines'
       )
       when 'usage_mismatch' then format(
-        'The bill tells %s %s, its usage records come to %s.',
+        'The bill states %s %s, its usage records sum to %s.',
         evidence ->> 'on_document',
         units,
         coalesce(evidence ->> 'in_records', 'none')
       )
       when 'usage_spike' then format(
-        'The bill tells %s %s a day; at most %s was usual before.',
+        'The bill states %s %s a day; at most %s was usual before.',
         evidence ->> 'per_day',
         units,
         evidence ->> 'usual_highest'
       )
       when 'hidden_estimate' then format(
-        '%s bills in a row tell the very same %s %s a day, the first from %s on.',
+        '%s bills in a row state the very same %s %s a day, the first from %s on.',
         jsonb_array_length(metersync.elements(evidence -> 'bills')),
         evidence ->> 'per_day',
         units,
@@ -153,7 +153,7 @@ begin atomic
         evidence ->> 'time_zone'
       )
       when 'interval_bill_mismatch' then format(
-        'The bill tells %s %s, the readings of its days come to %s.',
+        'The bill states %s %s, the readings of its days sum to %s.',
         evidence ->> 'billed',
         units,
         evidence ->> 'readings'
@@ -168,7 +168,7 @@ begin atomic
       )
       else check_name || ': ' || evidence::text
     end
-  from told;
+  from figures;
 end;
 
-comment on function ops.issue_sentence is 'What a check found, as a sentence.';
+comment on function ops.issue_sentence is 'A finding as a sentence.';

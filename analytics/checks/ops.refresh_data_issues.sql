@@ -1,6 +1,6 @@
 -- Goes company by company, in the order of their ids.
 -- Two sessions that checked one company at once would open an issue twice.
--- So the first to note the company goes first, and the other checks after it.
+-- The session that notes the company first goes first; the other checks after it.
 -- Sessions that check other companies never wait.
 -- No plan depends on the statistics of the tables.
 create or replace function ops.refresh_data_issues (
@@ -27,13 +27,28 @@ begin
   closed := 0;
   still_open := 0;
   if checks_off <> '{}' then
-    with off as (
-      select id
-      from ops.data_issues
-      where closed_at is null
-        and check_name = any (checks_off)
-      order by id
-      for no key update
+    -- Locked in the order of their ids, as by every session; looked up by the name of the check.
+    with ids as materialized (
+      select i.id
+      from unnest(checks_off) as off (check_name)
+        cross join lateral (
+          select i.id
+          from ops.data_issues i
+          where i.closed_at is null
+            and i.check_name = off.check_name
+          offset 0
+        ) i
+    ), off as (
+      select i.id
+      from (select distinct id from ids order by id) o
+        cross join lateral (
+          select i.id
+          from ops.data_issues i
+          where i.id = o.id
+            and i.closed_at is null
+          offset 0
+          for no key update
+        ) i
     )
     update ops.data_issues i
     set
@@ -57,7 +72,7 @@ begin
       today = excluded.today,
       checks_off = excluded.checks_off;
 
-    -- A statement of its own: it sees what whoever went first has done.
+    -- A separate statement: it sees the changes of the session that went first.
     with checks as materialized (
       select check_name, entity_type, severity
       from ops.data_issue_checks
@@ -141,10 +156,10 @@ end
 $$;
 
 comment on function ops.refresh_data_issues is
-  'Looks at companies with the checks that run with the kinds given: opens an issue for new '
+  'Checks companies, with the checks of the given kinds: opens an issue for new '
   'evidence, keeps those whose evidence is still there, closes the others. Checks that are off '
   'open none, and what is open of them is closed, of all companies. One that comes back is a new '
   'row.';
 
--- Views and checks that were made anew may find something else.
+-- New versions of views and checks may find something else.
 delete from metersync.data_checks;

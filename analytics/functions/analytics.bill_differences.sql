@@ -9,10 +9,10 @@ returns table (seq integer, field text, old_value text, new_value text)
 language sql stable parallel safe
 begin atomic
   select
-    told.seq,
-    told.field,
-    told.old_value,
-    told.new_value
+    compared.seq,
+    compared.field,
+    compared.old_value,
+    compared.new_value
   from analytics.read_bill(old_raw) as o
     cross join analytics.read_bill(raw) as n
     cross join analytics.read_bill_usage(old_raw) as ou
@@ -39,9 +39,9 @@ begin atomic
         (13, 'is_flagged', o.is_flagged::text, n.is_flagged::text),
         (14, 'revised_document_id', old_raw ->> 'revisedDocumentId', raw ->> 'revisedDocumentId'),
         (15, 'deleted_at', old_deleted_at::text, deleted_at::text)
-    ) as told(seq, field, old_value, new_value)
-  where told.old_value is distinct from told.new_value;
+    ) as compared(seq, field, old_value, new_value)
+  where compared.old_value is distinct from compared.new_value;
 end;
 
 comment on function analytics.bill_differences is
-  'Field by field what two states of a document tell otherwise.';
+  'The fields in which two states of a document differ.';

@@ -13,7 +13,7 @@ returns setof analytics.bills
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  {{bills documents="(select * from analytics.documents_at(at) where company_id = company)" at="at"}}
+  {{bills documents="(select * from analytics.documents_at(at) where company_id=company)" at="at"}}
   where is_effective
 $$;
 

@@ -1,4 +1,4 @@
--- Reads one document as it was at a time; as it is now when the time is NULL.
+-- Reads one document at a time; its present state when the time is NULL.
 create or replace function analytics.document_state(document_id uuid, at timestamptz)
 returns table (revised_document_id uuid, created timestamptz, deleted_at timestamptz)
 language sql stable parallel safe security definer
@@ -32,4 +32,4 @@ as $$
 $$;
 
 comment on function analytics.document_state is
-  'What superseded_by needs of one document at a time.';
+  'The part of a document at a time that superseded_by reads.';

@@ -16,4 +16,4 @@ begin atomic
 end;
 
 comment on function analytics.read_bill_usage is
-  'The usage that a document tells of, where it is all in one unit.';
+  'The usage of a document''s records, where all is in one unit.';

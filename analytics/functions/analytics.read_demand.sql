@@ -7,7 +7,7 @@ returns numeric[]
 language sql stable parallel safe
 begin atomic
   with
-    told as (
+    measured as (
       select
         f.dimension,
         metersync.number_of(m ->> 'demandUsage') * f.factor as demand
@@ -32,11 +32,11 @@ begin atomic
           max(demand) filter (where dimension = 'apparent power'),
           max(demand) filter (where dimension = 'reactive power')
         ] as highest
-      from told
+      from measured
     )
   select highest
   from final;
 end;
 
 comment on function analytics.read_demand is
-  'The highest demand that a document tells for a usage record, in kW, kVA and kVAR.';
+  'The highest demand of a usage record in its document, in kW, kVA and kVAR.';

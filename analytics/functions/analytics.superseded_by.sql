@@ -1,7 +1,7 @@
 -- Follows the chain of links to the document that took another's place.
 -- A deleted document passes the place on to the one that superseded it.
 -- A document that was not read yet holds the place.
--- In a ring of links the document created last stands.
+-- In a ring of links the document created last counts.
 create or replace function analytics.superseded_by(document_id uuid, at timestamptz default null)
 returns uuid
 language sql stable parallel safe security definer

@@ -1,7 +1,7 @@
 -- Makes the partition of intervals for the UTC month of a time.
 -- It is made apart and then attached, so nobody waits to read or write other months.
 -- The lock is the one that ATTACH takes, so sessions take turns.
--- Only who may write the table can take it.
+-- Only roles that may write the table can take it.
 -- Months outside the span share two partitions.
 -- The writer may call the function, which runs as its owner.
 create or replace function metersync.ensure_interval_month(at timestamptz)

@@ -2,7 +2,7 @@
 -- Inverted dates are swapped; where one is missing, the period is one day.
 -- A period longer than ten years is not spread: it counts on its last day.
 -- A year of more than four digits, or before the first, is a slip: such dates are NULL.
--- What is far beyond them fits no timestamp.
+-- Dates far beyond them fit no timestamp.
 create or replace function metersync.first_day(start_date date, end_date date)
 returns date
 language sql immutable parallel safe

@@ -1,4 +1,4 @@
--- A typed view is known by the end of its comment, which only its owner can write.
+-- A typed view is recognised by the end of its comment, which only its owner can write.
 -- That end never changes, as existing views have it.
 create or replace function metersync.is_typed_view(relation oid)
 returns boolean

@@ -1,9 +1,9 @@
 -- Makes a typed view from what db/fields/view-shape.ts describes.
--- It is a projection of records, whatever the description contains.
+-- It is a projection of records for any description.
 -- Only its owner can replace a view, and the owner of one can make its readers call any function.
 -- So the writer, who may not make views, calls this, which runs as the owner of all of them.
 -- With `anew` an existing view is dropped first, and its grants are restored.
--- Where something was built on that view, nothing changes, and what was built is returned.
+-- If other views depend on it, nothing changes, and they are returned.
 create or replace function metersync.make_typed_view(shape jsonb, anew boolean)
 returns text[]
 language plpgsql security definer

@@ -1,5 +1,5 @@
 -- Reads a time of the service; NULL where it is none, as one odd value must not break a view.
--- Without a zone it is UTC, whatever the session's time zone is.
+-- Without a zone it is UTC, in any time zone of the session.
 create or replace function metersync.time_of(value text)
 returns timestamptz
 language sql stable parallel safe

@@ -73,7 +73,7 @@ with
           t.ended_by_kind,
           t.ended_by
         from analytics.superseding_times(s.id) as t
-        -- A document that names no other stands for itself, whatever others do.
+        -- A document that names no other depends on no other.
         where s.revised_document_id is not null
           and s.deleted_at is null
           and s.raw is not null
@@ -128,7 +128,7 @@ with
       and not_counted_before is null as counted
     from neighboured
     where raw is not null
-      -- What counts neither before nor after is in no sum.
+      -- A bill that counts neither before nor after is in no sum.
       and (not_counted is null or (not is_new and not_counted_before is null))
   ),
   changes as (
@@ -246,6 +246,31 @@ with
 select * from final;
 
 comment on view analytics.bill_changes is
-  'One row for each time that what a bill adds to sums may have changed, the first included; two where its currency changed, one a currency. Those between two times add up to the difference of bills_as_of.';
+  'One row for each time that what a bill adds to sums may have changed, the first included; two '
+  'where its currency changed, one a currency. Those between two times add up to the difference '
+  'of bills_as_of.';
 comment on column analytics.bill_changes.change is
-  'new: read for the first time; corrected, superseded, deleted, restored, not_read; read_otherwise: unchanged at the service, but read in another version of the API.';
+  'new: read for the first time; corrected, superseded, deleted, restored, not_read; '
+  'read_otherwise: unchanged at the service, but read in another version of the API.';
+comment on column analytics.bill_changes.account_number is 'Account at the provider, since.';
+comment on column analytics.bill_changes.provider is 'Utility that sent the bill.';
+comment on column analytics.bill_changes.invoice_id is
+  'The utility''s number of the bill, since.';
+comment on column analytics.bill_changes.changed_at is
+  'When the warehouse got the change: of the bill itself, or of the bill in its place.';
+comment on column analytics.bill_changes.changed_by_kind is
+  'event or run; NULL where neither is known.';
+comment on column analytics.bill_changes.changed_by is 'Id of the event or the run.';
+comment on column analytics.bill_changes.fields is
+  'Changed fields of the bill, as bill_restatements names them; empty where another document '
+  'changed.';
+comment on column analytics.bill_changes.currency is
+  'Currency of the amounts: never add those of several.';
+comment on column analytics.bill_changes.cost_before is
+  'What it added to sums; 0 where it did not count or the amount was of another currency, NULL '
+  'where it had none.';
+comment on column analytics.bill_changes.cost_after is 'What it adds since, in the same way.';
+comment on column analytics.bill_changes.cost_change is 'How much sums changed with it.';
+comment on column analytics.bill_changes.reason is
+  'Why: how it was found deleted, the document that superseded it, or what brought it back; NULL '
+  'for a correction in place, as the service gives no reason.';

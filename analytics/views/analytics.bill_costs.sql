@@ -1,6 +1,6 @@
--- What each meter of a bill costs. Lines of a commodity are divided by use among its meters, demand
--- among meters with demand, the rest in equal parts. The parts are scaled to the cost of the bill,
--- and add up to it exactly: each is the difference of two rounded running sums.
+-- Divides the cost of a bill among its meters. Lines of a commodity are divided by use among its
+-- meters, demand among meters with demand, the rest in equal parts. The parts are scaled to the
+-- cost of the bill, and add up to it exactly: each is the difference of two rounded running sums.
 create or replace view analytics.bill_costs as
 with
   bill_meters as (
@@ -161,15 +161,19 @@ with
 select * from final;
 
 comment on view analytics.bill_costs is
-  'One row for each bill and meter on it: its part of the bill''s cost. Parts add up to the bill exactly.';
+  'One row for each bill and meter on it: its part of the bill''s cost. Parts add up to the bill '
+  'exactly.';
 comment on column analytics.bill_costs.site_id is 'Site of the meter, else of the bill.';
 comment on column analytics.bill_costs.meter_id is 'Meter; NULL for a bill without usage.';
 comment on column analytics.bill_costs.period is
-  'Days that the meter''s usage on the bill is for, else those of the bill, else its date; half-open. Where they are more than ten years apart, the last of them.';
+  'Days that the meter''s usage on the bill is for, else those of the bill, else its date; '
+  'half-open. Where they are more than ten years apart, the last of them.';
 comment on column analytics.bill_costs.cost is
   'The meter''s part of the bill''s cost, in currency.';
 comment on column analytics.bill_costs.allocation_method is
-  'direct: the only meter; line_items: lines by use within their commodity, demand among meters with demand, fixed fees and taxes in equal parts; equal: where lines tell nothing; none: a bill without meters.';
-comment on column analytics.bill_costs.bill_cost is 'Cost of the whole bill.';
+  'direct: the only meter; line_items: lines by use within their commodity, demand among meters '
+  'with demand, fixed fees and taxes in equal parts; equal: where lines have no usable amounts; '
+  'none: a bill without meters.';
+comment on column analytics.bill_costs.bill_cost is 'Cost of the complete bill.';
 comment on column analytics.bill_costs.cost_source is
   'Which of the bill''s fields cost is: see bills.';

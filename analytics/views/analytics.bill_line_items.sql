@@ -61,7 +61,8 @@ comment on column analytics.bill_line_items.description is 'What the bill calls 
 comment on column analytics.bill_line_items.charge_type is 'USAGE, FIXED, TAX, …: an open list.';
 comment on column analytics.bill_line_items.supply_or_delivery is
   'Of what the utility charges it for: SUPPLY, DELIVERY, …';
-comment on column analytics.bill_line_items.datasource_type is 'Commodity, where the line tells.';
+comment on column analytics.bill_line_items.datasource_type is
+  'Commodity, where the line has one.';
 comment on column analytics.bill_line_items.is_demand is 'Whether demand is charged.';
 comment on column analytics.bill_line_items.time_of_use is 'PEAK, OFF_PEAK, …';
 comment on column analytics.bill_line_items.quantity is 'How many of quantity_units.';

@@ -5,3 +5,5 @@ where is_effective;
 
 comment on view analytics.bills is
   'One row for each bill that counts: it lives, and no live one superseded it.';
+
+select metersync.copy_comments('analytics.bills_all', 'analytics.bills');

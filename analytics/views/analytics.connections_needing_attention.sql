@@ -36,18 +36,20 @@ where f.status_class not in ('healthy')
   and f.status <> 'PENDING';
 
 comment on view analytics.connections_needing_attention is
-  'Connections that collect nothing: what is wrong, since when, what a person has to do, and what data is late for it.';
+  'Connections that collect nothing: what is wrong, since when, what a person has to do, and '
+  'what data is late for it.';
 comment on column analytics.connections_needing_attention.company is 'Name of the company.';
 comment on column analytics.connections_needing_attention.provider is 'Utility.';
 comment on column analytics.connections_needing_attention.status is
   'Status, as the service names it.';
 comment on column analytics.connections_needing_attention.status_class is 'As in freshness.';
 comment on column analytics.connections_needing_attention.since is
-  'When the status began: as an event told or the service says, whichever is newer, as a status can come back without an event.';
+  'When the status began: by an event or by the record, whichever is newer, as a status can come '
+  'back without an event.';
 comment on column analytics.connections_needing_attention.what_to_do is
   'What a person has to do.';
 comment on column analytics.connections_needing_attention.customer_must_act is
-  'Whether it stays so until somebody does.';
+  'Whether it stays unchanged until somebody acts.';
 comment on column analytics.connections_needing_attention.detail is 'The service''s own words.';
 comment on column analytics.connections_needing_attention.url is
   'Address of the provider''s portal.';

@@ -41,7 +41,8 @@ from analytics.monthly_usage u
     );
 
 comment on view analytics.emissions_monthly is
-  'monthly_usage by the emission factors that you supplied (ops.emission_factors): one row for each that applies; NULL emissions, not zero, where none does.';
+  'monthly_usage by the emission factors that you supplied (ops.emission_factors): one row for '
+  'each that applies; NULL emissions, not zero, where none does.';
 comment on column analytics.emissions_monthly.month is
   'First day of the month; NULL for usage without dates, which no factor applies to.';
 comment on column analytics.emissions_monthly.usage is 'monthly_usage.usage.';

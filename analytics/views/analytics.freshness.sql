@@ -81,11 +81,13 @@ with
 select * from final;
 
 comment on view analytics.freshness is
-  'One row for each connection: how far its bills reach, when the service collected them, when they came here, and who is late.';
+  'One row for each connection: how far its bills reach, when the service collected them, when '
+  'they came here, and who is late.';
 comment on column analytics.freshness.provider is 'Utility.';
 comment on column analytics.freshness.status is 'Status, as the service names it.';
 comment on column analytics.freshness.status_class is
-  'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is none of those documented.';
+  'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is '
+  'none of those documented.';
 comment on column analytics.freshness.utility_published_until is
   'Last day that a bill of the connection is for.';
 comment on column analytics.freshness.service_collected_at is
@@ -101,4 +103,5 @@ comment on column analytics.freshness.next_bill_expected_on is
 comment on column analytics.freshness.is_late is
   'Whether that day is past; NULL without any bill.';
 comment on column analytics.freshness.cause_of_lateness is
-  'metersync (events wait for more than an hour), customer, provider, service, inactive, or utility when all else is well; NULL when nothing is late.';
+  'metersync (events wait for more than an hour), customer, provider, service, inactive, or '
+  'utility when all else is well; NULL when nothing is late.';

@@ -80,6 +80,7 @@ comment on column analytics.interval_coverage.month_seconds is
   'Seconds of the month, by the site''s time zone.';
 comment on column analytics.interval_coverage.coverage is 'covered_seconds / month_seconds.';
 comment on column analytics.interval_coverage.days is 'Days with a reading.';
-comment on column analytics.interval_coverage.days_covered is 'Days that readings cover whole.';
+comment on column analytics.interval_coverage.days_covered is
+  'Days that readings cover completely.';
 comment on column analytics.interval_coverage.estimated_readings is
   'Readings that are estimated.';

@@ -68,7 +68,7 @@ with
 select * from final;
 
 comment on view analytics.interval_daily is
-  'One row for each meter, local day and unit with readings, from the one resolution that tells '
+  'One row for each meter, local day and unit with readings, from the one resolution that covers '
   'the day best.';
 comment on column analytics.interval_daily.local_date is 'Day in the site''s time zone.';
 comment on column analytics.interval_daily.usage_units is 'Unit, as the service names it.';

@@ -169,17 +169,7 @@ with
       time_zone,
       time_zone_source
   ),
-  days_with_unit as (
-    select
-      d.*,
-      coalesce(own.dimension, common.dimension) as dimension,
-      coalesce(own.factor, common.factor) as factor
-    from days d
-      left join ops.unit_factors own on own.units = d.usage_units
-        and own.datasource_type = d.datasource_type
-      left join ops.unit_factors common on common.units = d.usage_units
-        and common.datasource_type = ''
-  ),
+  days_with_unit as ({{in_standard_units rows="days" commodity="datasource_type"}}),
   final as (
     select
       company_id,

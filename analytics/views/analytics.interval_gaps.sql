@@ -42,7 +42,7 @@ select * from final;
 
 comment on view analytics.interval_gaps is
   'One row for each time between a meter''s first and last reading of a unit that no reading '
-  'covers, of whatever length.';
+  'covers, of any length.';
 comment on column analytics.interval_gaps.usage_units is 'Unit of the readings.';
 comment on column analytics.interval_gaps.gap_start is 'Where it begins.';
 comment on column analytics.interval_gaps.gap_end is 'Where readings go on.';

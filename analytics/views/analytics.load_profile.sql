@@ -60,24 +60,15 @@ with
       weekday,
       hour
   ),
-  hours_with_unit as (
-    select
-      h.*,
-      coalesce(own.dimension, common.dimension) as dimension,
-      case coalesce(own.dimension, common.dimension)
-        when 'energy' then coalesce(own.factor, common.factor) * 3600 / h.granularity_seconds
-        when 'power' then coalesce(own.factor, common.factor)
-      end as kw_of_one
-    from hours_of_week h
-      left join ops.unit_factors own on own.units = h.usage_units
-        and own.datasource_type = h.datasource_type
-      left join ops.unit_factors common on common.units = h.usage_units
-        and common.datasource_type = ''
-  ),
+  hours_with_unit as ({{in_standard_units rows="hours_of_week" commodity="datasource_type"}}),
   -- Each beside the shortest readings of its unit, and a unit of energy that its meter has.
   hours_with_others as (
     select
       *,
+      case dimension
+        when 'energy' then factor * 3600 / granularity_seconds
+        when 'power' then factor
+      end as kw_of_one,
       min(granularity_seconds) over (partition by company_id, meter_id, usage_units) as finest,
       min(case dimension when 'energy' then usage_units end) over (
         partition by company_id, meter_id

@@ -42,14 +42,16 @@ with
 select * from final;
 
 comment on view analytics.monthly_best_usage is
-  'Usage of each meter in each month by readings where they cover at least 95 % of it, else by bills.';
+  'Usage of each meter in each month by readings where they cover at least 95 % of it, else by '
+  'bills.';
 comment on column analytics.monthly_best_usage.month is
   'First day of the month; NULL for usage without dates.';
 comment on column analytics.monthly_best_usage.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_best_usage.usage is
   'interval_usage or billed_usage, as method says.';
 comment on column analytics.monthly_best_usage.method is
-  'interval: readings cover at least 95 % of the month; bill_proration: bills spread over their days, or without any; NULL: neither tells it.';
+  'interval: readings cover at least 95 % of the month; bill_proration: bills spread over their '
+  'days, or without any; NULL: there is neither.';
 comment on column analytics.monthly_best_usage.billed_usage is 'monthly_usage.usage.';
 comment on column analytics.monthly_best_usage.billed_coverage is
   'Part of the month that bills are for.';

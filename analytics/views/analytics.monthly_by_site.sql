@@ -3,7 +3,7 @@
 -- demand have no usage. What each view says is sorted in by place, as a join would multiply it.
 create or replace view analytics.monthly_by_site as
 with
-  told as (
+  amounts as (
     select
       company_id,
       site_id,
@@ -54,7 +54,7 @@ with
       min(currency) as currency,
       min(coverage) as coverage,
       bool_and(is_complete) as is_complete
-    from told
+    from amounts
     group by company_id, site_id, commodity, month, place
   ),
   final as (
@@ -79,7 +79,8 @@ with
 select * from final;
 
 comment on view analytics.monthly_by_site is
-  'Usage and cost of each site, commodity and month, with names. Sums over any rows are right: where there are several units or currencies, each has a row of its own, and stands once.';
+  'Usage and cost of each site, commodity and month, with names. Sums over any rows are right: '
+  'where there are several units or currencies, each has a row of its own, and stands once.';
 comment on column analytics.monthly_by_site.company is 'Its name.';
 comment on column analytics.monthly_by_site.site is 'Its name.';
 comment on column analytics.monthly_by_site.commodity is
@@ -87,10 +88,12 @@ comment on column analytics.monthly_by_site.commodity is
 comment on column analytics.monthly_by_site.month is
   'First day of the month; NULL for what has no dates.';
 comment on column analytics.monthly_by_site.usage is
-  'Usage, each day counted once (monthly_usage_by_site); NULL where none is known, and in rows of a further currency.';
+  'Usage, each day counted once (monthly_usage_by_site); NULL where none is known, and in rows '
+  'of a further currency.';
 comment on column analytics.monthly_by_site.units is 'Standard unit of usage.';
 comment on column analytics.monthly_by_site.cost is
-  'Cost of the commodity''s meters alone, in currency; NULL where none is known, and in rows of a further unit.';
+  'Cost of the commodity''s meters alone, in currency; NULL where none is known, and in rows of '
+  'a further unit.';
 comment on column analytics.monthly_by_site.currency is
   'Currency of cost: never add those of several.';
 comment on column analytics.monthly_by_site.coverage is

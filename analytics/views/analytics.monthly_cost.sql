@@ -88,7 +88,8 @@ with
 select * from final;
 
 comment on view analytics.monthly_cost is
-  'Cost of each meter in each calendar month and currency, from its bills spread evenly over their days. Months of a bill add up to its cost exactly.';
+  'Cost of each meter in each calendar month and currency, from its bills spread evenly over '
+  'their days. Months of a bill add up to its cost exactly.';
 comment on column analytics.monthly_cost.meter_id is 'Meter; NULL for bills without usage.';
 comment on column analytics.monthly_cost.days_in_month is 'Days of the month.';
 comment on column analytics.monthly_cost.days_covered is 'Days that at least one bill is for.';
@@ -96,3 +97,8 @@ comment on column analytics.monthly_cost.days_overlapped is 'Days that bills are
 comment on column analytics.monthly_cost.bills is
   'Bills that have days in the month, or no dates where month is NULL.';
 comment on column analytics.monthly_cost.bill_ids is 'Their documents.';
+comment on column analytics.monthly_cost.month is
+  'First day of the month; NULL for bills without any date.';
+comment on column analytics.monthly_cost.cost is 'Share of the cost of bills, in currency.';
+comment on column analytics.monthly_cost.coverage is
+  'Days covered of the days of the month, over all its meters.';

@@ -207,14 +207,17 @@ with
 select * from final;
 
 comment on view analytics.monthly_usage is
-  'Usage of each meter in each calendar month, from its bills spread evenly over their days. Months without any day billed are NULL, not zero.';
+  'Usage of each meter in each calendar month, from its bills spread evenly over their days. '
+  'Months without any day billed are NULL, not zero.';
 comment on column analytics.monthly_usage.month is
   'First day of the month; NULL for usage without dates, of which no days are known.';
 comment on column analytics.monthly_usage.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_usage.billed_usage is
-  'Share of every bill that counts: the months of a bill add up to it exactly, what rounding leaves falls in its last month. Where bills overlap, their days are in it twice.';
+  'Share of every bill that counts: the months of a bill add up to it exactly, what rounding '
+  'leaves falls in its last month. Where bills overlap, their days are in it twice.';
 comment on column analytics.monthly_usage.usage is
-  'The same with each day counted once, from the newest bill that is for it. NULL when no day of the month is billed; for part of the month when coverage is below 1.';
+  'The same with each day counted once, from the newest bill that is for it. NULL when no day of '
+  'the month is billed; for part of the month when coverage is below 1.';
 comment on column analytics.monthly_usage.extrapolated_usage is
   'usage by the days covered, for the days of the whole month: an estimate.';
 comment on column analytics.monthly_usage.original_usage is
@@ -223,7 +226,10 @@ comment on column analytics.monthly_usage.original_units is 'That unit.';
 comment on column analytics.monthly_usage.generated_usage is
   'Generation (net metering), which usage leaves out.';
 comment on column analytics.monthly_usage.peak_demand is
-  'Highest demand that a bill of the month has, never a share. Rows of a unit of power are the service''s rows of demand: theirs is in peak_demand_units. Elsewhere it is the highest of the bill''s demand meters (v2.2), which tell their unit, else what was billed (billed_demand), in the bill''s own unit, which the service does not tell.';
+  'Highest demand that a bill of the month has, never a share. Rows of a unit of power are the '
+  'service''s rows of demand: theirs is in peak_demand_units. Elsewhere it is the highest of the '
+  'bill''s demand meters (v2.2), which tell their unit, else what was billed (billed_demand), in '
+  'the bill''s own unit, which the service does not tell.';
 comment on column analytics.monthly_usage.days_in_month is 'Days of the month.';
 comment on column analytics.monthly_usage.days_covered is 'Days that at least one bill is for.';
 comment on column analytics.monthly_usage.coverage is 'days_covered / days_in_month.';
@@ -235,6 +241,8 @@ comment on column analytics.monthly_usage.bills is
   'Bills that have days in the month, or no dates where month is NULL.';
 comment on column analytics.monthly_usage.bill_ids is 'Their documents.';
 comment on column analytics.monthly_usage.peak_demand_units is
-  'Standard unit of peak_demand, kW, kVA or kVAR: where several are told, the first of these; NULL where the service does not tell it.';
+  'Standard unit of peak_demand, kW, kVA or kVAR: where a meter has several, the first of these; '
+  'NULL where the service sends none.';
 comment on column analytics.monthly_usage.unmetered_source is
-  'Of records without a meter: their commodity and account, else their bill (see usage); NULL for a meter.';
+  'Of records without a meter: their commodity and account, else their bill (see usage); NULL '
+  'for a meter.';

@@ -30,3 +30,9 @@ group by company_id, datasource_type, month, units;
 
 comment on view analytics.monthly_usage_by_company is
   'monthly_usage of the meters of each company, net: what was exported is subtracted.';
+
+select
+  metersync.copy_comments(
+    'analytics.monthly_usage_by_site',
+    'analytics.monthly_usage_by_company'
+  );

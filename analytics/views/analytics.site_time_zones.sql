@@ -1,4 +1,4 @@
--- Where days begin: the zone of a site, as you told it.
+-- Where days begin: the zone that you set for a site.
 create or replace view analytics.site_time_zones as
 select
   s.id as site_id,
@@ -14,7 +14,7 @@ from utility.sites s
   left join ops.company_overrides c on c.company_id = s.company_id;
 
 comment on view analytics.site_time_zones is
-  'The time zone that is used for each site: the service tells none.';
+  'The time zone that is used for each site: the service sends none.';
 comment on column analytics.site_time_zones.time_zone is 'IANA name.';
 comment on column analytics.site_time_zones.time_zone_source is
   'Where it is from: site (ops.site_overrides), company (ops.company_overrides) or default (UTC).';

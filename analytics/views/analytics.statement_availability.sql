@@ -192,7 +192,8 @@ with
 select * from final;
 
 comment on view analytics.statement_availability is
-  'Bills of each site and month, those that count and why others do not, and meters whose days should be billed by now.';
+  'Bills of each site and month, those that count and why others do not, and meters whose days '
+  'should be billed by now.';
 comment on column analytics.statement_availability.month is
   'First day of the month in which the bills'' periods end; NULL for bills without any date.';
 comment on column analytics.statement_availability.bills is 'Documents.';

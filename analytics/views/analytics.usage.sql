@@ -201,7 +201,8 @@ with
 select * from final;
 
 comment on view analytics.usage is
-  'One row for each usage record that counts: it lives, and so does its bill, which no other superseded.';
+  'One row for each usage record that counts: it lives, and so does its bill, which no other '
+  'superseded.';
 comment on column analytics.usage.usage_id is 'The usage record.';
 comment on column analytics.usage.bill_id is 'Its document.';
 comment on column analytics.usage.site_id is 'Site of the meter, else of the document.';
@@ -212,17 +213,24 @@ comment on column analytics.usage.end_date is 'Last day, as the service sent it.
 comment on column analytics.usage.period is 'Days that it is for, half-open.';
 comment on column analytics.usage.period_days is 'Days in period.';
 comment on column analytics.usage.boundary_rule is
-  'How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record of the same dimension starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates: none, or of a year that has not four digits.';
+  'How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: '
+  'the meter''s next record of the same dimension starts on the end day, which belongs to that '
+  'one; one_day: start and end are the same, as the service sends when the end is unknown (so '
+  'are periods of more than ten years: they count on their last day); dates_swapped: the end was '
+  'before the start; no_dates: none, or of a year that has not four digits.';
 comment on column analytics.usage.date_quality is
-  'ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing (also where a year has not four digits).';
+  'ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future '
+  'or missing (also where a year has not four digits).';
 comment on column analytics.usage.counted_days is
-  'The days of period that no newer bill of the meter (or unmetered_source) is for, in the same dimension.';
+  'The days of period that no newer bill of the meter (or unmetered_source) is for, in the same '
+  'dimension.';
 comment on column analytics.usage.may_overlap is
   'Whether another record of the meter (or unmetered_source) and dimension touches its days.';
 comment on column analytics.usage.next_start is
   'Where the next record of the meter (or unmetered_source) and dimension starts.';
 comment on column analytics.usage.usage is
-  'Amount, in usage_units, as billed; NULL for one of more than a hundred digits, which no unit is turned into.';
+  'Amount, in usage_units, as billed; NULL for one of more than a hundred digits, which no unit '
+  'is turned into.';
 comment on column analytics.usage.usage_units is 'Unit, as the service names it.';
 comment on column analytics.usage.standard_usage is 'The amount in standard_units.';
 comment on column analytics.usage.standard_units is
@@ -241,7 +249,7 @@ comment on column analytics.usage.billed_demand is
 comment on column analytics.usage.is_implied is
   'Whether it was derived from another meter, as sewer from water.';
 comment on column analytics.usage.electricity_type is
-  'USAGE or DEMAND rows of electricity, where the API version tells them apart.';
+  'USAGE or DEMAND rows of electricity, where the API version distinguishes them.';
 comment on column analytics.usage.time_of_use is
   'PEAK, OFF_PEAK, … where a version of the API has a row for each.';
 comment on column analytics.usage.tariff is 'Tariff.';
@@ -251,8 +259,10 @@ comment on column analytics.usage.utility is 'Utility that the record names.';
 comment on column analytics.usage.provider is
   'The same: the utility is the provider in all views.';
 comment on column analytics.usage.unmetered_source is
-  'Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter.';
+  'Of a record without a meter: its commodity and the account of its bill, else the bill, else '
+  'itself; its days are counted once, as those of a meter are. NULL for one with a meter.';
 comment on column analytics.usage.demand_kw is
-  'Highest demand that its bill tells for it (demandMeters, from v2.2 on), in kW; contracted and allotted capacity (CONTRACT, UCAP, ICAP, TRANSMISSION) left out.';
-comment on column analytics.usage.demand_kva is 'The same, of what is told in kVA.';
-comment on column analytics.usage.demand_kvar is 'The same, of what is told in kVAR.';
+  'Highest demand of the record on its bill (demandMeters, from v2.2 on), in kW; contracted and '
+  'allotted capacity (CONTRACT, UCAP, ICAP, TRANSMISSION) left out.';
+comment on column analytics.usage.demand_kva is 'The same of demand in kVA.';
+comment on column analytics.usage.demand_kvar is 'The same of demand in kVAR.';

@@ -24,7 +24,7 @@ select
     else coalesce(done.outcome, 'pending')
   end as outcome,
   case
-    when e.arrived_as in ('applied', 'superseded') then e.recorded_at
+    when e.arrived_as = 'applied' then e.recorded_at
     when done.outcome in ('applied', 'superseded') then done.settled_at
   end as applied_at,
   coalesce(e.error, done.error, waits.error) as error,
@@ -78,7 +78,7 @@ comment on view metersync.events is
   'The journal: every verified event once, by its id, with what became of it.';
 comment on column metersync.events.id is 'Message id of the delivery: the same on every attempt.';
 comment on column metersync.events.type is
-  'Type of the event; told by its shape where the payload names none; unknown where neither tells.';
+  'Type of the event; derived from its shape where the payload names none; else unknown.';
 comment on column metersync.events.kind is 'connection, document, interval or ignored.';
 comment on column metersync.events.record_id is
   'Connection, document or meter that the event is about.';
@@ -96,13 +96,13 @@ comment on column metersync.events.body is 'The exact bytes of a payload that js
 comment on column metersync.events.outcome is
   'pending: its record waits to be read again; applied; superseded: a newer state was already '
   'known; ignored: unknown type; dead: it cannot be applied, see error; missing: the service '
-  'never showed what it told of.';
+  'never showed the state that it named.';
 comment on column metersync.events.applied_at is 'When its effect was in the warehouse.';
 comment on column metersync.events.error is 'Why it is dead or missing, or why it still waits.';
 comment on column metersync.events.error_code is
-  'Code of the failure in error, as docs/failures.md lists them.';
+  'Code of the failure in error, as docs/reference/failures.md lists them.';
 comment on column metersync.events.attempts is
-  'How often its record was looked at in vain for the reason in error_code.';
+  'Unsuccessful attempts to read its record, for the reason in error_code.';
 comment on column metersync.events.next_attempt_at is 'Not read again before this time.';
 comment on column metersync.events.interval_count is
   'Readings that the event said its range has.';

@@ -1,4 +1,4 @@
--- What was announced again after it was fetched is missing until it was fetched again.
+-- A range that is announced again after it was fetched is missing until the next fetch.
 create or replace view metersync.interval_ledger as
 with
   announcements as (
@@ -45,7 +45,7 @@ with
 select * from final;
 
 comment on view metersync.interval_ledger is
-  'What of each meter''s readings events announced, what was fetched since, and what is missing.';
+  'Ranges of each meter''s readings: announced by events, fetched since, and missing.';
 comment on column metersync.interval_ledger.meter_id is 'The meter.';
 comment on column metersync.interval_ledger.announced is
   'All ranges that events announced, merged.';
@@ -53,8 +53,8 @@ comment on column metersync.interval_ledger.fetched is
   'Ranges that were fetched, less those that were announced again since.';
 comment on column metersync.interval_ledger.missing is 'announced less fetched.';
 comment on column metersync.interval_ledger.readings_told is
-  'Readings that the events told of; those in several ranges count each time.';
+  'Readings that the events reported; those in several ranges count each time.';
 comment on column metersync.interval_ledger.readings_found is
   'Readings that the warehouse has in the ranges of the events, counted when each was fetched.';
 comment on column metersync.interval_ledger.shortfall is
-  'Readings that events told of and their ranges did not show.';
+  'Readings that events reported and the service did not show.';

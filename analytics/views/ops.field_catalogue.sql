@@ -27,15 +27,8 @@ from metersync.field_catalogue f
 
 comment on view ops.field_catalogue is
   'Every field that a record was ever seen to have, for each resource and version of the API: '
-  'what the service sends, learnt from what it sent.';
+  'the fields that the service has sent.';
+comment on column ops.field_catalogue.share is
+  'Share of the resource''s records that have it, as read.';
 
-select
-  metersync.comment_columns(
-    'ops.field_catalogue',
-    jsonb_build_object('share', 'Share of the resource''s records that have it, as read.') || (
-      select jsonb_object_agg(a.attname, col_description(a.attrelid, a.attnum))
-      from pg_attribute a
-      where a.attrelid = 'metersync.field_catalogue'::regclass
-        and a.attnum > 0
-    )
-  );
+select metersync.copy_comments('metersync.field_catalogue', 'ops.field_catalogue');

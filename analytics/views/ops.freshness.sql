@@ -1,4 +1,4 @@
--- What was read and applied of each company and resource, and when.
+-- The last reads and events of each company and resource.
 create or replace view ops.freshness as
 with
   last_runs as (

@@ -106,7 +106,7 @@ comment on column ops.open_issues.issue_id is
   'Id of the row of data_issues, which metersync checks acknowledge takes.';
 comment on column ops.open_issues.company is 'Name of the company.';
 comment on column ops.open_issues.site_id is
-  'Site of the meter, else of the bill; NULL where neither tells one.';
+  'Site of the meter, else of the bill; NULL where neither has one.';
 comment on column ops.open_issues.site is 'Its name.';
 comment on column ops.open_issues.meter_id is
   'Meter that it is about; NULL for bills as a whole and connections.';

@@ -1,14 +1,14 @@
 import type pg from 'pg';
 
-/** What a company has in the world that analysts are measured on. */
+/** The data of each company in the analytics measure. */
 export interface AnalyticsShape {
   /** Bills, one a month and meter. */
   readonly documents: number;
   readonly months: number;
-  /** Meters with readings of a quarter of an hour, and how many each. */
+  /** Meters with readings each quarter-hour, and the readings of each. */
   readonly intervalMeters: number;
   readonly readings: number;
-  /** Whether Postgres looks at the tables when they are filled; it does where this is not given. */
+  /** Whether Postgres analyses the tables after they are filled; default true. */
   readonly analysed?: boolean;
 }
 
@@ -16,9 +16,9 @@ const firstMonth = '2023-01-01';
 const firstReading = '2025-01-01 00:00:00+00';
 
 /**
- * Fills the tables with companies number `from` to `to`, both included, in statements over sets. One bill in a hundred is
- * superseded, one deleted, two overlap their neighbour, two were corrected once; one in twenty is estimated. Readings lie
- * by day and meter, as synced ranges bring them, and one in fifty days is missing.
+ * Fills the tables with companies number `from` to `to`, both included, in set-based statements. One bill in
+ * a hundred is superseded, one deleted, two overlap their neighbour, two were corrected once; one in twenty
+ * is estimated. Readings are inserted by day and meter, as synced ranges arrive; one day in fifty is missing.
  */
 export async function fillAnalytics(
   client: pg.Client,
@@ -97,7 +97,7 @@ const usage = `
       now()
     from world_bills`;
 
-/** What two bills in a hundred said before they were corrected. */
+/** Earlier states of the two bills in a hundred that were corrected. */
 const corrections = `
   insert into history.documents (id, company_id, site_id, created, updated, raw_updated, raw, api_version, first_synced_at,
       synced_at, valid_from, valid_to, ended_by_kind, ended_by)
@@ -107,7 +107,7 @@ const corrections = `
     from world_bills b join utility.documents d on d.id = b.id
     where (b.meter * 7 + b.n) % 50 = 7`;
 
-/** A day of all meters at a time. */
+/** Inserts a day of all meters at a time. */
 async function fillReadings(client: pg.Client, { intervalMeters, readings }: AnalyticsShape): Promise<void> {
   if (intervalMeters === 0) return;
   const days = Math.ceil(readings / 96);

@@ -3,8 +3,8 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { withClient } from '../stack.ts';
 
 /**
- * Copies every reading of a sandbox's database into a warehouse, exactly and as fast as Postgres goes: as after a
- * backfill, without its time. Returns how many there are.
+ * Copies every reading of a sandbox's database into a warehouse, as fast as Postgres copies. The result
+ * equals that of a backfill. Returns the number of readings.
  */
 export async function copyReadings(sandboxUrl: string, warehouseUrl: string): Promise<number> {
   return await withClient(sandboxUrl, (sandbox) =>

@@ -13,7 +13,7 @@ export interface DocumentPage {
   readonly items: readonly { readonly id: string }[];
 }
 
-/** The listing of a company's documents, as the sandbox sends it. */
+/** Lists a company's documents, as the sandbox sends them. */
 export async function recordDocumentPages(bench: Bench, documents: number): Promise<DocumentPage[]> {
   const sandbox = await startSandbox(bench, { companies: 1, documents, intervalDays: 0 });
   const base = new URL(sandbox.apiUrl).pathname;
@@ -30,7 +30,7 @@ export async function recordDocumentPages(bench: Bench, documents: number): Prom
   return recorded;
 }
 
-/** The same pages after every record was corrected. */
+/** Makes the same pages after a correction of every record. */
 export function corrected(pages: readonly DocumentPage[]): DocumentPage[] {
   return pages.map(({ body }) => {
     const later = body.replaceAll(/"updated":"\d{4}/g, '"updated":"2030');
@@ -38,7 +38,7 @@ export function corrected(pages: readonly DocumentPage[]): DocumentPage[] {
   });
 }
 
-/** Seconds that it takes, the flush of what was counted included. Every record has to be new, or changed. */
+/** Seconds to write the pages, including the flush of the counts. Every record must be new, or changed. */
 export async function writeDocumentPages(
   warehouse: Warehouse,
   pages: readonly DocumentPage[],

@@ -2,8 +2,8 @@ import { createRandom, type Random } from './random.ts';
 import type { Connection, Document, World } from './world.ts';
 
 /**
- * How often each change of the service is drawn: the mix of the sandbox's random changes, mostly documents, then
- * connections, then interval ranges.
+ * How often each change of the service is drawn. The mix is that of the sandbox's random changes: mostly
+ * documents, then connections, then interval ranges.
  */
 const weights = {
   createDocument: 24,
@@ -18,15 +18,19 @@ const everyChange = Object.keys(weights) as readonly Change[];
 
 const statuses = ['CONNECTED', 'WEBSITE_DOWN', 'OTHER_ERROR', 'MFA_TOKEN_EXPIRED', 'PASSWORD_INCORRECT'];
 
-/** Takes the bodies of so many events, of any change or of these. */
+/** Draws event bodies, of any change or of the given ones. */
 interface Events {
   take(count: number, changes?: readonly Change[]): string[];
 }
 
-/** Draws changes of a world and tells them as the bodies of events (seed 2.4 to 2.6), in the order of their times. */
+/**
+ * Draws changes of a world and makes the bodies of their events (seed 2.4 to 2.6), in the order of their
+ * times.
+ */
 export function createEvents(world: World, seed: number): Events {
   const random = createRandom(seed);
-  // Microseconds after a moment later than every record of the world: each event is newer than the one before.
+  // Microseconds after a moment later than every record of the world, so each event is newer than the one
+  // before.
   let micros = 0;
   const now = (): string => {
     micros += random.int(1, 900);
@@ -66,8 +70,8 @@ function draw(change: Change, world: World, random: Random, at: string): object[
       );
     }
     case 'changeConnection': {
-      const told = { eventType: 'connection.updated.v2', protectedChanges: ['password'], old: {} };
-      return [connectionPayload(random.pick(world.connections), at, told)];
+      const changed = { eventType: 'connection.updated.v2', protectedChanges: ['password'], old: {} };
+      return [connectionPayload(random.pick(world.connections), at, changed)];
     }
   }
 }

@@ -2,8 +2,8 @@ import { withClient } from '../stack.ts';
 import { createWorld, worldSeed } from './world.ts';
 
 /**
- * Writes a load's world as rows, as after a backfill: companies that are known start no backfill of their own, and
- * most events meet a row that is already there. `raw` is of the size of a real document's.
+ * Writes a load's world as rows, as a backfill would. Existing companies start no backfill of their own, and
+ * most events find an existing row. `raw` has the size of a real document's.
  */
 export async function fillWarehouse(url: string): Promise<void> {
   const { companies, connections, documents, meters } = createWorld(worldSeed);

@@ -1,4 +1,6 @@
-/** The process that sends a load: it holds a world, signs its events beforehand, and sends them when it is told to. */
+/**
+ * The process that sends a load: it holds a world, signs its events in advance, and sends them on request.
+ */
 import { randomUUID } from 'node:crypto';
 import { serve } from '../process/serve.ts';
 import { type Change, createEvents } from './events.ts';
@@ -8,7 +10,7 @@ import { createWorld, worldSeed } from './world.ts';
 
 export interface PrepareInput {
   readonly secret: string;
-  /** So many fresh events of its world, of all changes or of some, or exactly these. */
+  /** Number of fresh events of its world, of all changes or some; or exactly these events. */
   readonly events: number | Drawn | readonly Outgoing[];
 }
 

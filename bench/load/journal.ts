@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 
-/** How long events may take to be applied before the bench gives up. */
+/** How long events may take until applied; then the bench gives up. */
 const appliedWithinMs = 60_000;
 const lookEveryMs = 100;
-/** How long events may take until nothing waits, and how often that is looked at. */
+/** How long events may take until none waits, and how often that is checked. */
 const settledWithinMs = 300_000;
 const settledEveryMs = 250;
 
 /**
- * Waits until the journal holds so many events; returns when that was seen, in Unix milliseconds.
- * @throws Error when it doesn't within a minute
+ * Waits until the journal holds this many events; returns the time, in Unix milliseconds.
+ * @throws Error after a minute
  */
 export async function untilJournaled(client: pg.Client, events: number): Promise<number> {
   for (const deadline = Date.now() + appliedWithinMs; ; ) {
@@ -22,8 +22,8 @@ export async function untilJournaled(client: pg.Client, events: number): Promise
 }
 
 /**
- * The same of events that were received since (Unix milliseconds): it counts no others, and so costs the same however
- * long the journal is.
+ * Waits until the journal holds this many events received since a time (Unix milliseconds). It counts no
+ * others, so its cost does not grow with the journal.
  */
 export async function untilReceived(client: pg.Client, since: number, events: number): Promise<number> {
   for (const deadline = Date.now() + appliedWithinMs; ; ) {
@@ -43,7 +43,7 @@ export async function journaled(client: pg.Client): Promise<number> {
   return rows[0].count;
 }
 
-/** @throws Error when an event is dead, or the record of one has no row of header columns as new as the event */
+/** @throws Error if an event is dead, or the row of its record has older header columns than the event */
 export async function proveApplied(client: pg.Client): Promise<void> {
   const { rows } = await client.query(`
     select count(*)::int as count from metersync.events e
@@ -55,13 +55,13 @@ export async function proveApplied(client: pg.Client): Promise<void> {
   if (rows[0].count > 0) throw new Error(`${rows[0].count} events are in the journal without their effect`);
 }
 
-/** Whether any record is still to be read again, which is asked for little: what events became costs Postgres far more. */
+/** Whether any record is stale. This query is cheap; that for the outcomes of events costs far more. */
 async function anyStale(db: pg.Client): Promise<boolean> {
   const { rows } = await db.query('select exists (select from metersync.stale_records) as stale');
   return rows[0].stale;
 }
 
-/** Waits until every event is in the journal and none is pending; returns when, in Unix milliseconds. */
+/** Waits until every event is in the journal and none is pending; returns the time, in Unix milliseconds. */
 export async function untilSettled(db: pg.Client, events: number): Promise<number> {
   for (const deadline = Date.now() + settledWithinMs; ; ) {
     while (Date.now() < deadline && (await anyStale(db))) await delay(settledEveryMs);
@@ -81,8 +81,8 @@ export async function untilSettled(db: pg.Client, events: number): Promise<numbe
 }
 
 /**
- * How often records were read again for the events received since (ISO time): a record counts each time that it was
- * read, however many of its events that settled. A deletion is applied at once, without reading.
+ * Counts reads of records for the events received since a time (ISO). Each read counts once, however many
+ * events it settled. A deletion is applied at once, without a read.
  */
 export async function countRecordsRead(db: pg.Client, since: string): Promise<number> {
   const { rows } = await db.query(

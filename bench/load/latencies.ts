@@ -15,10 +15,10 @@ const options = {
 /** Latencies as an HDR histogram of microseconds. */
 export interface Latencies {
   add(ms: number): void;
-  /** Milliseconds below which this part of the latencies lies. */
+  /** The latency in milliseconds at a percentile. */
   percentile(percent: number): number;
   readonly count: number;
-  /** For another process, which reads it with `mergedLatencies`. */
+  /** Encodes them for another process, which reads them with `mergedLatencies`. */
   encode(): string;
 }
 
@@ -26,7 +26,7 @@ export function createLatencies(): Latencies {
   return wrap(build(options));
 }
 
-/** Reads what other processes encoded, all together. */
+/** Decodes and merges the latencies of other processes. */
 export function mergedLatencies(encoded: readonly string[]): Latencies {
   const all = build(options);
   for (const one of encoded) all.add(decodeFromCompressedBase64(one) as typeof all);

@@ -1,16 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type pg from 'pg';
 
-/** What Postgres says of a statement that it ran. */
+/** What Postgres reports of a statement that it ran. */
 export interface RunPlan {
-  /** Planning, execution and turning the rows into text. */
+  /** Planning, execution and conversion of the rows to text. */
   readonly ms: number;
-  /** The same as time of a processor, where that can be known: what it takes on a machine that does nothing else. */
+  /** The same as processor time, if it can be measured: the time on an idle machine. */
   readonly cpuMs: number | undefined;
-  /** The planner's own unit. */
+  /** The planner's cost, in its own unit. */
   readonly cost: number;
   readonly rows: number;
-  /** Every table and index that was looked into, with the way it was. */
+  /** Every table and index that was read, and how. */
   readonly scans: readonly { readonly node: string; readonly relation: string }[];
 }
 
@@ -23,37 +23,37 @@ interface Node {
   readonly Plans?: readonly Node[];
 }
 
-/** Runs a statement as its caller would; the rows become text on the server, and stay there. */
+/** Runs a statement as its caller would. The rows become text on the server, and stay there. */
 export async function runPlan(client: pg.Client, statement: string): Promise<RunPlan> {
   const before = cpuMs(client);
   const { rows } = await client.query(
     `explain (analyze, timing off, serialize text, format json) ${statement}`,
   );
   const after = cpuMs(client);
-  const told = rows[0]['QUERY PLAN'][0] as {
+  const explained = rows[0]['QUERY PLAN'][0] as {
     Plan: Node;
     'Planning Time': number;
     'Execution Time': number;
   };
   return {
-    ms: told['Planning Time'] + told['Execution Time'],
+    ms: explained['Planning Time'] + explained['Execution Time'],
     cpuMs: before === undefined || after === undefined ? undefined : after - before,
-    cost: told.Plan['Total Cost'],
-    rows: told.Plan['Actual Rows'],
-    scans: scansOf(told.Plan),
+    cost: explained.Plan['Total Cost'],
+    rows: explained.Plan['Actual Rows'],
+    scans: scansOf(explained.Plan),
   };
 }
 
-/** Linux counts it in hundredths of a second; a server elsewhere, or on another system, tells nothing. */
+/** Linux counts it in hundredths of a second. Undefined for a server elsewhere, or on another system. */
 function cpuMs(client: pg.Client): number | undefined {
   return cpuMsOf((client as pg.Client & { readonly processID: number | null }).processID);
 }
 
-/** Time of a processor that a process took so far. */
+/** Returns the processor time that a process has used. */
 export function cpuMsOf(processID: number | null): number | undefined {
   const file = `/proc/${processID}/stat`;
   if (processID === null || !existsSync(file)) return undefined;
-  // The name of the program, in brackets, may hold blanks.
+  // The program's name, in brackets, may contain blanks.
   const fields = readFileSync(file, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');

@@ -1,14 +1,14 @@
-/** Numbers that look random and are the same for the same seed: every run sends the same events. */
+/** Numbers that look random but depend on the seed alone: every run sends the same events. */
 export interface Random {
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   next(): number;
-  /** From `least` to `most`, both possible. */
+  /** Returns an integer from `least` to `most`, both possible. */
   int(least: number, most: number): number;
   pick<T>(from: readonly T[]): T;
   uuid(): string;
 }
 
-/** Mulberry32: 32 bits of state are plenty to fill a bench. */
+/** Mulberry32: 32 bits of state are enough for a bench. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const bits = (): number => {

@@ -1,20 +1,20 @@
 import { createLatencies } from './latencies.ts';
 import { LeanSocket } from './socket.ts';
 
-/** What a load came to. */
+/** The result of a load. */
 export interface LoadReport {
   readonly events: number;
-  /** From the first byte sent to the last answer. */
+  /** Seconds from the first byte sent to the last answer. */
   readonly seconds: number;
   /** When the first byte was sent, in Unix milliseconds. */
   readonly beganAt: number;
-  /** From sending a request to its answer; see `mergedLatencies`. */
+  /** Times from a request to its answer; see `mergedLatencies`. */
   readonly latencies: string;
 }
 
 /**
- * Sends every request, `inFlight` at a time over as many connections, each as soon as the answer before it is there.
- * @throws Error when an answer is not the expected one: a rate of refusals is no figure.
+ * Sends every request over `inFlight` connections, one at a time on each.
+ * @throws Error if an answer is not the expected one: a rate of refusals is no figure
  */
 export async function runLoad(
   port: number,

@@ -5,7 +5,7 @@ import type { GeneratorCalls, PrepareInput } from './generator.ts';
 import { type Latencies, mergedLatencies } from './latencies.ts';
 import type { LoadReport } from './run.ts';
 
-/** A load generator in a process of its own. */
+/** A load generator in its own process. */
 export interface Generator {
   /** Signs the events, and then sends them; signing is not timed. */
   send(target: Target, events: PrepareInput['events'], inFlight: number): Promise<LoadReport>;
@@ -21,7 +21,7 @@ export function startGenerator(bench: Bench): Generator {
   };
 }
 
-/** Events a second of some rounds together: one that others disturbed counts by its length. */
+/** Events a second over several rounds; a longer round weighs more. */
 export function perSecond(reports: readonly Pick<LoadReport, 'events' | 'seconds'>[]): number {
   const events = reports.reduce((sum, report) => sum + report.events, 0);
   return events / reports.reduce((sum, report) => sum + report.seconds, 0);

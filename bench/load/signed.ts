@@ -2,13 +2,13 @@ import { createHmac, randomBytes } from 'node:crypto';
 
 export const newSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** An event as it will be sent: its id and the body that is signed. */
+/** An event to be sent: its id and the body that is signed. */
 export interface Outgoing {
   readonly id: string;
   readonly body: string;
 }
 
-/** The bytes of a delivery's request: signed now (seed 5.3), ready for the wire. */
+/** Makes the bytes of a delivery's request: signed now (seed 5.3), ready to send. */
 export function signedRequest(secret: string, { id, body }: Outgoing): Buffer {
   const timestamp = Math.floor(Date.now() / 1000);
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');

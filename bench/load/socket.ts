@@ -3,8 +3,9 @@ import { connect, type Socket } from 'node:net';
 const headEnd = Buffer.from('\r\n\r\n');
 
 /**
- * One keep-alive connection that sends requests whole, one at a time, and reads no more of an answer than its status
- * and its end: the sender of a load must cost as little as it can, as it shares the machine with what it measures.
+ * One keep-alive connection that sends complete requests, one at a time. Of an answer it reads only the
+ * status and finds the end. The sender of a load must be cheap, as it shares the machine with the measured
+ * part.
  */
 export class LeanSocket {
   readonly #port: number;
@@ -20,7 +21,7 @@ export class LeanSocket {
     this.#port = port;
   }
 
-  /** Sends the bytes of a request; calls back with the status of its answer, or with what went wrong. */
+  /** Sends the bytes of a request; calls back with the status of its answer, or with the error. */
   send(request: Buffer, answered: (status: number) => void, failed: (error: Error) => void): void {
     this.#answered = answered;
     this.#failed = failed;
@@ -53,7 +54,7 @@ export class LeanSocket {
     return socket;
   }
 
-  /** Only the head is kept; of the body it matters when it is over. */
+  /** Keeps only the head; of the body only its end matters. */
   #read(bytes: Buffer): void {
     if (this.#bodyBytesMissing > 0) {
       this.#readBody(bytes.length);

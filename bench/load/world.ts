@@ -1,6 +1,6 @@
 import { createRandom } from './random.ts';
 
-/** Records that the service of a load has, and that the warehouse knows before the load begins. */
+/** Records of the simulated service, which the warehouse has before the load begins. */
 export interface World {
   readonly companies: readonly Company[];
   readonly connections: readonly Connection[];
@@ -38,7 +38,7 @@ export interface Meter {
   readonly company: Company;
 }
 
-/** Seed of the world and of its changes: the warehouse is filled from the same that the generator draws from. */
+/** Seed of the world and its changes: the generator draws from the world that fills the warehouse. */
 export const worldSeed = 1;
 
 const companiesCount = 120;
@@ -47,7 +47,7 @@ const connectionsOfCompany = 6;
 const documentsOfCompany = 100;
 const metersOfCompany = 8;
 
-/** Every record is made from the seed, so that two processes that make the world hold the same. */
+/** Makes every record from the seed, so that two processes have the same world. */
 export function createWorld(seed: number): World {
   const random = createRandom(seed);
   const created = (day: number) =>

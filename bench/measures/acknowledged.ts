@@ -5,7 +5,7 @@ import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 import { startBare, startPipeline, type Target } from '../pipeline/start.ts';
 import { withClient } from '../stack.ts';
 
-/** Requests in flight that a rate is measured with. */
+/** Numbers of requests in flight at which a rate is measured. */
 const levels = [512, 64] as const;
 
 export const acknowledged: Measure = {
@@ -44,7 +44,7 @@ async function measureAcknowledged(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Of rounds side by side, as whatever disturbed the one has mostly met the other. */
+/** Compares adjacent rounds: what disturbed one mostly disturbed the other. */
 function ratioOf(durable: readonly LoadReport[], reference: readonly LoadReport[]): number {
   return median(
     durable.map((report, round) => perSecond([report]) / perSecond([reference[round] as LoadReport])),
@@ -56,7 +56,10 @@ const rateOf = (reports: readonly LoadReport[]): number =>
 
 type Rounds = Record<(typeof levels)[number], LoadReport[]>;
 
-/** Both in turn, so that whatever else the machine does meets both; each round begins with nothing left to apply. */
+/**
+ * Measures both in turn, so that other load on the machine affects both. Each round begins with nothing left
+ * to apply.
+ */
 async function measureInTurn(
   bench: Bench,
   generator: Generator,
@@ -91,7 +94,7 @@ async function measureInTurn(
   return { durable, reference };
 }
 
-/** Without a worker: what taking events costs when another machine applies them. */
+/** Measures without a worker: the cost of taking events if another machine applies them. */
 async function measureReceiverAlone(bench: Bench, generator: Generator): Promise<number> {
   bench.say('the receiver without a worker, 512 in flight');
   const pipeline = await startPipeline(bench, { worker: false, filled: false });

@@ -12,10 +12,11 @@ import { history } from './history.ts';
 import { intervals } from './intervals.ts';
 import { live } from './live.ts';
 import { lone } from './lone.ts';
+import { metrics } from './metrics.ts';
 import { peers } from './peers.ts';
 import { sandbox } from './sandbox.ts';
 
-/** Every measure, in the order in which a whole run takes them. */
+/** Every measure, in the order of a complete run. */
 export const measures: readonly Measure[] = [
   acknowledged,
   applied,
@@ -31,5 +32,6 @@ export const measures: readonly Measure[] = [
   audit,
   sandbox,
   growth,
+  metrics,
   peers,
 ];

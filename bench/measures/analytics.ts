@@ -15,12 +15,12 @@ export const analytics: Measure = {
   run: measureAnalytics,
 };
 
-/** Each view is asked so often after a first time, and the middle one counts. */
+/** Queries of each view after one that warms up; the median counts. */
 const asked = 3;
 
-/** A month must have so many readings before an index of its days is worth its look. */
+/** From this number of readings in a month on, the planner should use the index of its days. */
 const readingsForBrin = 100_000;
-/** Of fewer companies, one has so large a part of the readings that looking at all of them is right. */
+/** With fewer companies, one has so many of the readings that reading all is right. */
 const companiesForBrin = 10;
 
 const day = "start_at >= '2025-01-02 00:00Z' and start_at < '2025-01-03 00:00Z'";
@@ -28,7 +28,7 @@ const day = "start_at >= '2025-01-02 00:00Z' and start_at < '2025-01-03 00:00Z'"
 async function measureAnalytics(bench: Bench): Promise<Figures> {
   const url = await bench.stack.warehouse();
   const [small, large, plans] = await withClient(url, async (client) => {
-    // One process for each statement: the time of its processor is all that it takes.
+    // One process a statement, so that its processor time is all that the statement uses.
     await client.query('set jit = off; set max_parallel_workers_per_gather = 0');
     const few = Math.max(1, Math.floor(bench.size.analyticsCompanies / 10));
     const before = await grownTo(bench, client, 1, few);
@@ -50,7 +50,7 @@ async function measureAnalytics(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Beside the goals' figures: what they come to without anything else on the machine. Of tiny sizes it is nothing. */
+/** Returns processor times beside the goals' figures. At tiny sizes there are none. */
 function cpuFigures({ views, everyone }: Answers): Figures {
   const slowest = Math.max(...[...views.values()].map(({ cpuMs }) => cpuMs ?? 0));
   if (slowest === 0 || !everyone.cpuMs) return {};
@@ -86,14 +86,14 @@ async function grownTo(bench: Bench, client: pg.Client, from: number, to: number
   for (const view of await viewsOfCompanies(client)) {
     views.set(view, await answer(client, `select * from analytics.${view} where company_id = '${id}'`));
   }
-  const whole = views
+  const scanned = views
     .get('interval_readings')
     ?.scans.find(
       ({ node, relation }) =>
         node.includes('Seq Scan') && relation.startsWith('intervals_') && !emptyMonths.has(relation),
     );
-  if (whole !== undefined && readings > readingsForBrin && to >= companiesForBrin)
-    throw new Error(`readings of one company were looked for in all of ${whole.relation}`);
+  if (scanned !== undefined && readings > readingsForBrin && to >= companiesForBrin)
+    throw new Error(`readings of one company were looked for in all of ${scanned.relation}`);
   return { readings, views, everyone: await answer(client, 'select * from analytics.monthly_usage') };
 }
 
@@ -111,7 +111,7 @@ async function viewsOfCompanies(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Months ahead, which hold nothing: a look into them costs nothing either. */
+/** Lists months ahead, which are empty: reading them costs nothing. */
 async function emptyPartitions(client: pg.Client): Promise<ReadonlySet<string>> {
   const { rows } = await client.query<{ name: string }>(`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -119,7 +119,7 @@ async function emptyPartitions(client: pg.Client): Promise<ReadonlySet<string>> 
   return new Set(rows.map(({ name }) => name));
 }
 
-/** The middle one of some answers, after one that warms up what is cached. */
+/** Returns the median of several runs, after one that warms the caches. */
 async function answer(client: pg.Client, statement: string): Promise<RunPlan> {
   await runPlan(client, statement);
   const plans: RunPlan[] = [];
@@ -128,7 +128,7 @@ async function answer(client: pg.Client, statement: string): Promise<RunPlan> {
   return ordered[Math.floor(asked / 2)] as RunPlan;
 }
 
-/** A day's readings are read from its month alone, and there by the index of days. */
+/** Checks that readings of a day come from its month alone, through the index of days. */
 async function lookAtPlans(bench: Bench, client: pg.Client): Promise<Figures> {
   const partitions = await countOf(client, `pg_inherits where inhparent = 'utility.intervals'::regclass`);
   const plan = await answer(
@@ -178,8 +178,8 @@ function describe(small: Answers, large: Answers): string {
 }
 
 /**
- * How fast documents are written with history and the catalogue of fields, as part of how fast without both: when they are
- * new, and when each was corrected, so that history keeps a state of each.
+ * Measures how fast documents are written with history and field catalogue, as a share of the rate without
+ * both. It writes new documents, and then corrections of each, so that history keeps a state of each.
  */
 async function measureLoad(bench: Bench): Promise<Figures> {
   const pages = await recordDocumentPages(bench, bench.size.analyticsLoaded);

@@ -1,7 +1,7 @@
 import { journaled, proveApplied, untilJournaled } from '../load/journal.ts';
 import { type Generator, perSecond, startGenerator } from '../load/send.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
-import type { Grouping } from '../pipeline/compose.ts';
+import type { Grouping } from '../pipeline/process.ts';
 import { startBare, startPipeline } from '../pipeline/start.ts';
 import { withClient } from '../stack.ts';
 
@@ -37,7 +37,7 @@ async function measureApplied(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Events a second from the first byte sent to the last event seen in the journal. */
+/** Events a second from the first byte sent to the last event in the journal. */
 async function rateOf(
   bench: Bench,
   generator: Generator,

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { pino } from 'pino';
 import { openService } from '../../app/service.ts';
 import { readSettings } from '../../app/settings.ts';
-import { auditResources } from '../../contract/names.ts';
+import { auditResources } from '../../contract/endpoints.ts';
 import { connectWarehouse } from '../../db/connect.ts';
 import { type AuditReport, repair } from '../../operations/audit/audit.ts';
 import { copyReadings } from '../load/copy-readings.ts';
@@ -20,7 +20,7 @@ export const audit: Measure = {
   run: measureAudit,
 };
 
-/** Listings of a company that are read at once while the warehouse gets what isn't readings; not measured. */
+/** Companies that are read at once to fill the warehouse; not measured. */
 const fillConcurrency = 8;
 
 async function measureAudit(bench: Bench): Promise<Figures> {
@@ -44,7 +44,7 @@ async function measureAudit(bench: Bench): Promise<Figures> {
 
 const peak = (resident: readonly number[]): number => Math.max(...resident);
 
-/** A service and a warehouse that hold the same. */
+/** A service and a warehouse with equal data. */
 interface Sides {
   readonly readings: number;
   readonly warehouseUrl: string;
@@ -66,12 +66,15 @@ async function equalSides(bench: Bench, companies: number): Promise<Sides> {
   return { readings, warehouseUrl, env };
 }
 
-/** Repairs a warehouse that lacks everything, but for the readings. */
+/** Fills a warehouse that lacks everything except readings, by a repair. */
 async function fillRecords(env: Readonly<Record<string, string>>): Promise<void> {
   const settings = readSettings(env);
   const { url = '', apiKey = '' } = settings.service;
   const warehouse = connectWarehouse({
-    ...{ url: env.DATABASE_URL ?? '', timeZone: 'UTC', max: fillConcurrency, onError: () => {} },
+    url: env.DATABASE_URL ?? '',
+    timeZone: 'UTC',
+    max: fillConcurrency,
+    onError: () => {},
   });
   const { client, apiVersion } = openService(settings.service, url, apiKey, pino({ level: 'silent' }));
   try {
@@ -105,8 +108,8 @@ async function auditEqual(bench: Bench, sides: Sides): Promise<CommandRun> {
 }
 
 /**
- * Makes a few readings among all of them differ by the least that a reading can: an amount by a thousandth, a start by a
- * microsecond. Each has to be found, and nothing else.
+ * Changes a few readings by the least possible: an amount by a thousandth, a start by a microsecond. The
+ * audit must find each, and nothing else.
  */
 async function auditChanged(bench: Bench, sides: Sides): Promise<void> {
   const { rows: made } = await withClient(sides.warehouseUrl, (client) => client.query<Change>(changeSome));
@@ -127,7 +130,10 @@ const changes = 6;
 const sameReading = `(i.meter_id, i.start_at, i.granularity_seconds, i.usage_units)
   = (c.meter_id, c.start_at, c.granularity_seconds, c.usage_units)`;
 
-/** One reading of each of as many meters, from the first to the last; returns them as an audit names them, in its order. */
+/**
+ * Changes one reading of each of several meters, from the first to the last. Returns them with an audit's
+ * names, in its order.
+ */
 const changeSome = `
   with meter as (
     select id, row_number() over (order by id) - 1 as place, count(*) over () - 1 as last from utility.meters m

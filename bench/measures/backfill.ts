@@ -17,10 +17,10 @@ export const backfill: Measure = {
 const warmUpCompanies = 5;
 
 const apiKey = 'bench';
-/** What has no path here is off: the figures are about documents. */
+/** Endpoints without a path are off: the figures are about documents. */
 const endpoints = { connections: null, meters: null, usageData: null, intervals: null };
 
-/** Documents of each of the companies that are small. */
+/** Documents of each small company. */
 const documentsOfSmall = 5;
 
 async function measureBackfill(bench: Bench): Promise<Figures> {
@@ -64,7 +64,7 @@ async function measureDocuments(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Companies of a few documents a second: what a company costs beside its records. */
+/** Measures companies of a few documents each: what a company costs beside its records. */
 async function measureCompanies(bench: Bench): Promise<number> {
   const recorded = await record(bench, bench.size.backfillSmallCompanies, documentsOfSmall);
   const service = { url: recorded.url, apiKey };
@@ -75,7 +75,7 @@ async function measureCompanies(bench: Bench): Promise<number> {
   return recorded.companies.length / seconds;
 }
 
-/** The documents of a real service, recorded, as a service that costs next to nothing. */
+/** Records the documents of a real service, for a server that costs next to nothing. */
 async function record(bench: Bench, companies: number, documents: number): Promise<Recorded> {
   bench.say(`the sandbox makes ${companies} companies of ${documents} documents; their pages are recorded`);
   const sandbox = await startSandbox(bench, { companies, documents, intervalDays: 0 });
@@ -86,7 +86,7 @@ async function record(bench: Bench, companies: number, documents: number): Promi
   return recorded;
 }
 
-/** Reads some companies and forgets them again: their second reading would find its rows there. */
+/** Reads some companies and forgets them: a second read would find their rows. */
 async function warmUp(pipeline: Pipeline, { companies }: Recorded): Promise<void> {
   await runBackfill(pipeline, companies.slice(0, warmUpCompanies));
   await withClient(pipeline.databaseUrl, (client) => client.query('truncate utility.documents'));

@@ -10,7 +10,7 @@ export const catalogue: Measure = {
   run: measureCatalogue,
 };
 
-/** A worker has parsed each page before, to walk the listing: that is no part of either figure. */
+/** A worker has parsed each page already, to walk the listing: parsing is part of neither figure. */
 async function measureCatalogue(bench: Bench): Promise<Figures> {
   const { catalogueDocuments, catalogueRounds } = bench.size;
   const pages = await recordDocumentPages(bench, catalogueDocuments);
@@ -19,7 +19,7 @@ async function measureCatalogue(bench: Bench): Promise<Figures> {
   bench.atEnd(() => warehouse.close());
   bench.say(`${pages.length} pages of 100 documents, ${catalogueRounds} rounds, with and without in turn`);
   const seconds = { with: [] as number[], without: [] as number[] };
-  // The first round warms up connections and code; a worker meets new fields in its first seconds only.
+  // The first round warms up connections and code; a worker meets new fields only in its first seconds.
   for (let round = 0; round <= catalogueRounds; round++) {
     const fields = createFieldCatalogue({
       db: warehouse.db,

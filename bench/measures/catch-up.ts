@@ -7,6 +7,8 @@ import { DefaultLogger } from '@temporalio/worker';
 import { pino } from 'pino';
 import { catchUpDocuments } from '../../activities/catch-up/documents.ts';
 import type { ActivityDependencies } from '../../activities/dependencies.ts';
+import { createNotifier } from '../../activities/notify/notifier.ts';
+import { activitySettings, readSettings } from '../../app/settings.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { connectWarehouse } from '../../db/connect.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
@@ -17,7 +19,7 @@ import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 /** Lengths of the listings, in pages. */
 const lengths = [1, 10, 100, 1_000] as const;
 const perPage = 100;
-/** Documents of the longest listing that are changed, spread over it: how far the search goes differs a little. */
+/** Changed documents of the longest listing, spread over it: the depth of the search differs a little. */
 const changedDocuments = 9;
 
 export const catchUp: Measure = {
@@ -33,7 +35,7 @@ interface Listing {
 }
 
 const documentId = (at: number): string => `00000000-0000-4000-8000-${String(at).padStart(12, '0')}`;
-/** Oldest first: what is fresh stands at the far end. */
+/** Oldest first: the newest stands at the far end. */
 const createdAt = (at: number): string => new Date(Date.UTC(2020, 0, 1) + at * 60_000).toISOString();
 
 async function measureCatchUp(bench: Bench): Promise<Figures> {
@@ -44,36 +46,35 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
   const log = pino({ level: 'silent' });
   const none = { companies: null, meters: null, usageData: null, document: null, documentUsage: null };
   const client = createServiceClient({
-    ...{
-      baseUrl: service.url,
-      apiKey: 'bench',
-      endpoints: { ...defaultEndpoints, ...none },
-      random: Math.random,
-      log,
-    },
+    baseUrl: service.url,
+    apiKey: 'bench',
+    endpoints: { ...defaultEndpoints, ...none },
+    random: Math.random,
+    log,
     clock: { now: () => Date.now(), sleep: async (ms) => await wait(ms) },
   });
   bench.atEnd(() => client.close());
   const catalogue = createFieldCatalogue({ db: warehouse.db, onError: () => {} });
   bench.atEnd(() => catalogue.close());
+  const unasked = { away: 'nobody asks', todo: 'Nothing.' };
   const deps: ActivityDependencies = {
-    ...{
-      warehouse,
-      catchingUp: warehouse,
-      checks: warehouse,
-      service: client,
-      catalogue,
-      apiVersion: 'v2.2',
-      companies: [],
-      log,
-    },
-    ...{ deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90, reconcileDays: 2, checksOff: [] },
+    ...activitySettings(readSettings({})),
+    warehouse,
+    catchingUp: warehouse,
+    checks: warehouse,
+    service: client,
+    catalogue,
+    apiVersion: 'v2.2',
+    log,
     wake: async () => {},
     backfillFirst: async () => {},
     howEnded: async () => 'completed',
+    readHealth: async () => ({ warehouse: unasked, temporal: unasked, schema: null }),
+    notifier: createNotifier({ targets: [], now: Date.now }),
+    wallClock: Date.now,
     now: () => performance.now(),
   };
-  /** Requests that the catch-up of one event makes. */
+  /** Counts the requests of the catch-up of one event. */
   const requestsFor = async (pages: number, at: number): Promise<number> => {
     const listing = { companyId: randomUUID(), pages };
     service.show(listing);
@@ -117,23 +118,33 @@ function eventOf({ companyId }: Listing, at: number) {
   return { id: randomUUID(), timestamp: 0, receivedAt, body: JSON.stringify(event) };
 }
 
-/** A service that has one listing, and makes its pages as they are asked for. */
+/** A service with one listing, which makes its pages on request. */
 async function startListing(bench: Bench) {
-  let shown: Listing = { companyId: '', pages: 1 };
+  let served: Listing = { companyId: '', pages: 1 };
   let requests = 0;
   const server = createServer((request, response) => {
     requests += 1;
     const asked = Number(new URL(request.url ?? '', 'http://listing').searchParams.get('page') ?? 1);
-    const page = Math.min(asked, shown.pages);
+    const page = Math.min(asked, served.pages);
     const documents = Array.from({ length: perPage }, (_, n) => {
       const at = (page - 1) * perPage + n;
-      return { id: documentId(at), company: shown.companyId, created: createdAt(at), updated: createdAt(at) };
+      return {
+        id: documentId(at),
+        company: served.companyId,
+        created: createdAt(at),
+        updated: createdAt(at),
+      };
     });
     response.setHeader('content-type', 'application/json');
     response.end(
       JSON.stringify({
-        ...{ totalDocuments: shown.pages * perPage, perPage, totalPages: shown.pages, currentPage: page },
-        ...{ hasNext: page < shown.pages, hasPrevious: page > 1, documents },
+        totalDocuments: served.pages * perPage,
+        perPage,
+        totalPages: served.pages,
+        currentPage: page,
+        hasNext: page < served.pages,
+        hasPrevious: page > 1,
+        documents,
       }),
     );
   });
@@ -145,7 +156,7 @@ async function startListing(bench: Bench) {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2.2`,
     show: (listing: Listing): void => {
-      shown = listing;
+      served = listing;
       requests = 0;
     },
     requests: (): number => requests,

@@ -15,7 +15,7 @@ export const checks: Measure = {
   run: measureChecks,
 };
 
-/** Companies that are looked at one by one; the middle one counts. */
+/** Companies that are checked one by one; the median counts. */
 const asked = 40;
 
 async function measureChecks(bench: Bench): Promise<Figures> {
@@ -43,21 +43,24 @@ async function measureChecks(bench: Bench): Promise<Figures> {
   const [firstOfConnectionMs = 0] = (await each(connect(bench, url, 1), [read])).ms;
   const withReadings = await each(one, [read, read, read, read, read]);
   return {
-    ...{ allMs, againMs, companyMs: median(alone.ms) },
-    ...{ companyWithReadingsMs: median(withReadings.ms), firstOfConnectionMs },
-    // Beside the goals: what it comes to without anything else on the machine. Of tiny sizes it is nothing.
+    allMs,
+    againMs,
+    companyMs: median(alone.ms),
+    companyWithReadingsMs: median(withReadings.ms),
+    firstOfConnectionMs,
+    // Processor time, beside the goals. At tiny sizes it is nothing.
     ...(alone.cpuMs ? { companyCpuMs: alone.cpuMs } : {}),
   };
 }
 
-/** Connections that have nothing planned yet. */
+/** Opens connections on which no statement was planned yet. */
 function connect(bench: Bench, url: string, max: number): Warehouse {
   const warehouse = connectWarehouse({ url, timeZone: 'UTC', max, onError: () => {} });
   bench.atEnd(() => warehouse.close());
   return warehouse;
 }
 
-/** How long each took, and of the processor of the one connection on average. */
+/** Elapsed time of each, and average processor time of the one connection. */
 async function each({ db }: Warehouse, ids: readonly string[]): Promise<{ ms: number[]; cpuMs: number }> {
   const { rows } = await db.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
   const pid = rows[0]?.pid ?? null;

@@ -13,14 +13,14 @@ import type { Work } from '../../test/db/cost/work/work.ts';
 import { connectExplained, type Ran } from '../../test/support/plans.ts';
 import type { Bench, Figures } from '../measure.ts';
 
-/** Plots are loaded in portions, each in a statement for a table. */
+/** Plots are loaded in portions of this many, one statement a table each. */
 const plotsTogether = 1_000;
-/** Of a statement that is told of, in characters. */
-const textShown = 160;
-/** Above the plots that work is done on. */
+/** Length of a reported statement, in characters. */
+const textMax = 160;
+/** First plot beside those on which work is done. */
 const firstPlotBeside = 10_001;
 
-/** What Postgres knows of a large warehouse: nothing newer than its first plots, all, or nothing. */
+/** Statistics of a large warehouse: of its first plots only, of all, or none. */
 const knowledge: readonly (readonly [string, (warehouse: Warehouse) => Promise<unknown>])[] = [
   ['analysed before it was loaded', async () => {}],
   ['analysed', ({ pool }) => pool.query('analyze')],
@@ -28,8 +28,9 @@ const knowledge: readonly (readonly [string, (warehouse: Warehouse) => Promise<u
 ];
 
 /**
- * The part of a deployment's work whose statements touch as few blocks in a large warehouse as in a small one, as the
- * test of costs judges it (test/db/cost), in a warehouse twenty times as large as there. What the test excuses is excused.
+ * Measures the share of a deployment's statements that touch as few blocks in a large warehouse as in a small
+ * one. The cost test (test/db/cost) judges them, in a warehouse twenty times as large as there. Its
+ * exceptions hold here too.
  */
 export async function measureStatements(bench: Bench): Promise<Figures> {
   const { growthPlots, growthEveryNthWork } = bench.size;
@@ -43,7 +44,7 @@ export async function measureStatements(bench: Bench): Promise<Figures> {
     await loadPlots(db, 1, works.length);
   });
   const before: Ran[][] = [];
-  // Where there is little the planner scans, rightly: what it would do with more is what is compared.
+  // In small tables the planner rightly scans. The comparison is with its plan for large ones.
   for (const [place, work] of works.entries())
     before.push(await ranBy(small, work, place + 1, { enable_seqscan: 'off' }));
   await loadLarge(bench, large, works.length * knowledge.length, growthPlots);
@@ -51,7 +52,7 @@ export async function measureStatements(bench: Bench): Promise<Figures> {
   for (const [way, [known, learn]] of knowledge.entries()) {
     await withWarehouse(large, learn);
     for (const [place, work] of works.entries()) {
-      // Each way has plots of its own, as work changes the plot that it is done on.
+      // Each state of the statistics has plots of its own, as work changes its plot.
       const plot = way * works.length + place + 1;
       const ran = await ranBy(large, work, plot, { random_page_cost: '4' });
       const said = complaintsAbout(before[place] ?? [], ran, work.rows).filter(
@@ -59,7 +60,7 @@ export async function measureStatements(bench: Bench): Promise<Figures> {
       );
       if (said.length === 0) cheap += 1;
       for (const complaint of said)
-        bench.say(`${known}: ${work.name}: ${complaint.said}: ${complaint.text.slice(0, textShown)}`);
+        bench.say(`${known}: ${work.name}: ${complaint.said}: ${complaint.text.slice(0, textMax)}`);
     }
   }
   return { statementsAsCheap: cheap / (works.length * knowledge.length) };
@@ -81,7 +82,7 @@ async function loadLarge(bench: Bench, url: string, plotsOfWork: number, plotsBe
   );
 }
 
-/** Does work on its plot; returns what Postgres ran. */
+/** Runs work on its plot; returns the statements of Postgres. */
 async function ranBy(
   url: string,
   work: Work,

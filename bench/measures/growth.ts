@@ -20,14 +20,14 @@ export const growth: Measure = {
 };
 
 const inFlight = 512;
-/** Events are signed and held in memory before they are sent: so many at once. */
+/** Events that are signed and held in memory before they are sent. */
 const eventsTogether = 20_000;
 /** Companies that are backfilled before anything is timed. */
 const warmUpCompanies = 5;
 
 async function measureGrowth(bench: Bench): Promise<Figures> {
   const copied = await copyDocuments(bench);
-  // Where nothing else tells of usage, documents' records do, and each page writes usage as well.
+  // Without usage endpoints, usage comes from document records: each page writes usage as well.
   const noUsage = { usageData: null, documentUsage: null };
   const withListing = await measureDocuments(bench, copied, 'with', {});
   const withoutListing = await measureDocuments(bench, copied, 'without', noUsage);
@@ -42,7 +42,7 @@ async function measureGrowth(bench: Bench): Promise<Figures> {
   };
 }
 
-/** A service of many companies, each with the documents of one that the sandbox made. */
+/** Makes a service of many companies, each with the documents of one of the sandbox. */
 async function copyDocuments(bench: Bench): Promise<Copied> {
   const { growthCompanies, growthDocuments: documents } = bench.size;
   const sandbox = await startSandbox(bench, { companies: 1, documents, intervalDays: 0 });
@@ -55,7 +55,7 @@ async function copyDocuments(bench: Bench): Promise<Copied> {
   return copied;
 }
 
-/** Loads all companies into a new warehouse, the first and the last tenth of them by themselves. */
+/** Loads all companies into a new warehouse; times the first and the last tenth alone. */
 async function measureDocuments(
   bench: Bench,
   { url, companies, documents, bytesOfDocument }: Copied,
@@ -67,7 +67,7 @@ async function measureDocuments(
   bench.say(
     `${count(measured).toLocaleString('en')} documents of ${Math.round(bytesOfDocument)} B, ${usage} a listing of usage`,
   );
-  // What has no path here is off: the figure is about documents.
+  // Endpoints without a path are off: the figure is about documents.
   const none = { connections: null, meters: null, intervals: null };
   const service = { url, apiKey: 'bench', endpoints: { ...none, ...endpoints } };
   const pipeline = await startPipeline(bench, { service, filled: false });
@@ -99,8 +99,8 @@ async function proveDocuments({ databaseUrl }: Pipeline, documents: number): Pro
 }
 
 /**
- * Events a second where many wait, in turn with a warehouse in which nothing did before. The service is away: so nothing
- * is read again, and what has to be waits.
+ * Measures events a second with many pending, in turn with an empty warehouse. The service is down, so
+ * nothing is read again.
  */
 async function measureEvents(bench: Bench): Promise<Figures> {
   const { rounds, growthWaiting, growthEvents, warmUpEvents } = bench.size;
@@ -127,7 +127,7 @@ async function measureEvents(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Sends events of new documents and of readings, which supersede none, until so many wait. */
+/** Sends events of new documents and of readings, which supersede none, until this many are pending. */
 async function letWait(
   bench: Bench,
   generator: Generator,
@@ -158,7 +158,7 @@ async function countWaiting({ databaseUrl: url }: Pipeline): Promise<number> {
   }
 }
 
-/** Events a second from the first byte sent to the last event seen in the journal. */
+/** Events a second from the first byte sent to the last event in the journal. */
 async function rateOf(generator: Generator, pipeline: Pipeline, events: number): Promise<number> {
   const { beganAt } = await generator.send(pipeline, events, inFlight);
   const endedAt = await withClient(pipeline.databaseUrl, (client) => untilReceived(client, beganAt, events));

@@ -44,7 +44,7 @@ async function measureHistory(bench: Bench): Promise<Figures> {
   });
 }
 
-/** Events in the histories of every workflow that was started since, those that still run included. */
+/** Counts events in the histories of all workflows started since, including running ones. */
 async function countHistory(client: Client, since: Date): Promise<number> {
   let events = 0;
   const query = `StartTime >= "${since.toISOString()}"`;

@@ -46,7 +46,7 @@ async function measureIntervals(bench: Bench): Promise<Figures> {
         seconds.overlap.push(overlap);
       }
     }
-    // The middle call of many: one that met something else on the machine doesn't count.
+    // The median call of many: a call that was disturbed does not count.
     const [copy, fresh, overlap] = [median(seconds.copy), median(seconds.fresh), median(seconds.overlap)];
     return {
       freshOfCopy: copy / fresh,
@@ -78,7 +78,7 @@ async function writeFresh(warehouse: Warehouse, meterId: string, columns: Interv
   if (inserted !== columns.startAt.length) throw new Error(`${inserted} of the fresh readings were written`);
 }
 
-/** Seconds that writing over what an earlier sync left takes; leaving it is not counted. */
+/** Seconds to write over the rows of an earlier sync; writing those is not counted. */
 async function writeOverlapping(
   warehouse: Warehouse,
   meterId: string,

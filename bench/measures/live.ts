@@ -9,10 +9,10 @@ import { holdChanges, releaseHeld } from '../service/held.ts';
 import { type BenchSandbox, startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
 
-/** What each company has before anything changes: enough for changes to meet records of every kind. */
+/** Each company's data before any change: enough for changes to meet records of every kind. */
 const documents = 60;
 const intervalDays = 2;
-/** Changes that most surely tell of themselves in so many events: some are told of in two. */
+/** Changes that make about this many events: some make two. */
 const eventsOfChange = 1.05;
 
 export const live: Measure = {
@@ -55,8 +55,8 @@ async function measureLive(bench: Bench): Promise<Figures> {
 }
 
 /**
- * What the sandbox wrote down of its deliveries: how fast they were acknowledged, and how long an answer took.
- * @throws Error when one was refused or is missing: a rate of refusals is no figure
+ * Reads the sandbox's record of its deliveries: how fast they were acknowledged, and how long an answer took.
+ * @throws Error if one was refused or is missing: a rate of refusals is no figure
  */
 async function answersOf(sandbox: BenchSandbox, events: number): Promise<Figures> {
   const { rows } = await withClient(sandbox.databaseUrl, (db) =>
@@ -76,7 +76,7 @@ async function answersOf(sandbox: BenchSandbox, events: number): Promise<Figures
   return { acknowledgedPerSecond: events / seconds, answerP50Ms: p50, answerP99Ms: p99 };
 }
 
-/** From the receiver having an event to its row, and to its record having been read again. */
+/** Times from an event's arrival at the receiver to its row, and to the read of its record. */
 async function latenciesOf(pipeline: Pipeline, since: string, events: number): Promise<Figures> {
   const url = pipeline.databaseUrl;
   const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
@@ -90,7 +90,7 @@ async function latenciesOf(pipeline: Pipeline, since: string, events: number): P
   }
 }
 
-/** What was not measured is no number, and so an error of the measure. */
+/** A missing figure becomes NaN, which fails the measure. */
 const percentiles = (name: string, { p50Ms, p99Ms }: Latency): Figures => ({
   [`${name}P50Ms`]: p50Ms ?? Number.NaN,
   [`${name}P99Ms`]: p99Ms ?? Number.NaN,

@@ -9,10 +9,10 @@ import { runBackfill } from '../service/backfill.ts';
 import { startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
 
-/** How often rows are looked for; it is the resolution of the figures. */
+/** How often the rows are polled; this is the resolution of the figures. */
 const lookEveryMs = 2;
 const recordWithinMs = 30_000;
-/** Between one event and the next, so that each is alone. */
+/** Pause between events, so that each is alone. */
 const restMs = 30;
 
 export const lone: Measure = {
@@ -54,7 +54,9 @@ async function measureLone(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Created and updated documents, one event each: the newest, as the service shows no other state. */
+/**
+ * Picks created and updated documents with one event each: the newest, as the service shows no other state.
+ */
 async function documentEvents(
   sandbox: Awaited<ReturnType<typeof startSandbox>>,
   count: number,

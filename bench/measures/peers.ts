@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { backfillBounds } from '../../contract/limits.ts';
 import { taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
-import { backfillBounds } from '../../workflows/activity-options.ts';
 import { untilReceived } from '../load/journal.ts';
 import type { LoadReport } from '../load/run.ts';
 import { type Generator, latenciesOf, perSecond, startGenerator } from '../load/send.ts';
@@ -37,7 +37,7 @@ async function measurePeers(bench: Bench): Promise<Figures> {
   return { ...(await measureBackfill(bench, python)), ...(await measureEvents(bench, folder)) };
 }
 
-/** A first load of the same pages from memory into a Postgres of its own, by dlt and by us. */
+/** Measures a first load of the same pages from memory into a Postgres of its own, by dlt and by us. */
 async function measureBackfill(bench: Bench, python: string): Promise<Figures> {
   const { peersCompanies, peersDocuments, rounds } = bench.size;
   const made = makeSmallDocuments(peersCompanies, peersDocuments);
@@ -62,7 +62,7 @@ async function measureBackfill(bench: Bench, python: string): Promise<Figures> {
   };
 }
 
-/** Documents a second from the begin of its run, after its start, to its end. */
+/** Documents a second between the start and the end of its run, without its start-up. */
 async function loadWithDlt(
   bench: Bench,
   python: string,
@@ -90,13 +90,13 @@ async function loadWithDlt(
   return documents / seconds;
 }
 
-/** Documents a second of a backfill that reads the list of companies, too, as dlt does. */
+/** Documents a second of a backfill that also reads the list of companies, as dlt does. */
 async function loadWithMetersync(bench: Bench, url: string, { documents }: SmallDocuments): Promise<number> {
-  // What has no path here is off, as for dlt.
+  // Endpoints without a path are off, as for dlt.
   const endpoints = { connections: null, meters: null, usageData: null, intervals: null };
   const service = { url, apiKey: 'bench', endpoints };
   const pipeline = await startPipeline(bench, { service, filled: false });
-  // The worker is a server that has run before: its first workflow is not timed, nor are dlt's imports.
+  // The worker has run before: neither its first workflow nor the imports of dlt are timed.
   await withTemporal(pipeline.temporal, (client) =>
     client.workflow.execute(workflowNames.reconcile, {
       workflowId: workflowIds.reconcile('first'),
@@ -124,7 +124,10 @@ interface Round {
 }
 type Rounds = Record<Level, Round[]>;
 
-/** Signed events over HTTP, each engine with a Postgres database of its own; both apply what they take to rows. */
+/**
+ * Measures signed events over HTTP, each engine with a Postgres database of its own; both apply events to
+ * rows.
+ */
 async function measureEvents(bench: Bench, folder: string): Promise<Figures> {
   const { events512, events64, warmUpEvents, rounds } = bench.size;
   const generator = startGenerator(bench);
@@ -161,7 +164,7 @@ async function measureEvents(bench: Bench, folder: string): Promise<Figures> {
 const reportsOf = (rounds: readonly Round[]): LoadReport[] => rounds.map(({ report }) => report);
 const rateOf = (rounds: readonly Round[]): string => perSecond(reportsOf(rounds)).toFixed(0);
 
-/** Of rounds side by side, as whatever disturbed the one has mostly met the other. */
+/** Compares adjacent rounds: what disturbed one mostly disturbed the other. */
 const timesOf = (ours: readonly Round[], theirs: readonly Round[]): number =>
   median(
     ours.map(
@@ -194,7 +197,7 @@ async function sendOurs(
   return { report, applied: (events * 1000) / (endedAt - report.beganAt) };
 }
 
-/** stripe-sync-engine and a sender of Stripe's events; an answer of it says that the event is a row. */
+/** stripe-sync-engine and a sender of Stripe's events; its answer means that the event is a row. */
 async function startStripeSync(bench: Bench, folder: string) {
   const databaseUrl = bench.stack.asSuperuser(await bench.stack.database('stripe'));
   const secret = newSecret();

@@ -15,7 +15,7 @@ export const sandbox: Measure = {
   run: measureSandbox,
 };
 
-/** What the sandbox has in flight for an endpoint when nothing else is asked for. */
+/** The sandbox's default of deliveries in flight for an endpoint. */
 const deliveriesInFlight = 16;
 const readsInFlight = 32;
 /** Documents of a company: five pages. */
@@ -30,7 +30,7 @@ async function measureSandbox(bench: Bench): Promise<Figures> {
   return { ...(await measureDeliveries(bench, service)), ...pages };
 }
 
-/** A backlog falls due at one moment; the same bodies, signed beforehand, are then posted by a load that keeps no books. */
+/** Releases a backlog at one moment. Then a simple load posts the same bodies, signed in advance. */
 async function measureDeliveries(bench: Bench, service: BenchSandbox): Promise<Figures> {
   const generator = startGenerator(bench);
   const receiver = bench.child<AnsweringCalls>('service/answering.ts');
@@ -58,7 +58,7 @@ async function measureDeliveries(bench: Bench, service: BenchSandbox): Promise<F
   };
 }
 
-/** Lets the time of all that is held come; returns the seconds until the receiver has it. */
+/** Releases all held deliveries; returns the seconds until the receiver has them. */
 async function deliverHeld(
   service: BenchSandbox,
   receiver: Child<AnsweringCalls>,
@@ -73,13 +73,13 @@ async function deliverHeld(
   return (lastAt - began) / 1_000;
 }
 
-/** @throws Error when it is not signed as the service's document says */
+/** @throws Error if it is not signed as the service's document says */
 function proveSigned({ headers, body }: Delivery, secret: string): void {
   const names = ['webhook-id', 'webhook-timestamp', 'webhook-signature'];
   new Webhook(secret).verify(body, Object.fromEntries(names.map((name) => [name, String(headers[name])])));
 }
 
-/** Pages as often as a sync and its audit ask for them, against `node:http` that has the same bytes in memory. */
+/** Measures pages as a sync and its audit request them, against `node:http` with the same bytes in memory. */
 async function measurePages(bench: Bench, service: BenchSandbox): Promise<Figures> {
   const { listings, documentPages } = await readAll(service);
   const reader = bench.child<PageReaderCalls>('service/page-reader.ts');
@@ -115,7 +115,7 @@ async function measurePages(bench: Bench, service: BenchSandbox): Promise<Figure
   };
 }
 
-/** What is served when every company has just changed, so that each page is made anew. */
+/** Measures pages right after a change of every company, so that each page is made anew. */
 async function measureFirstReads(
   service: BenchSandbox,
   listings: ReadonlyMap<string, Uint8Array>,
@@ -135,7 +135,7 @@ function firstConnection(body: Uint8Array): string {
   return first.id;
 }
 
-/** Every page of connections, meters and intervals, and every page of documents, by path. */
+/** Lists every page of connections, meters and intervals, and every page of documents, by path. */
 async function readAll(service: BenchSandbox) {
   const base = new URL(service.apiUrl).pathname;
   const companies = await service.ask<{ id: string }[]>('GET', `${base}/company`);

@@ -3,7 +3,7 @@ import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
-/** What peers are measured at, and what each of them brings along. */
+/** Versions of the measured peers, and of what each needs. */
 export const versions = {
   dlt: '1.31.0',
   stripeSyncEngine: '0.48.5',
@@ -14,34 +14,35 @@ export const versions = {
 export const peersDir = resolve(import.meta.dirname, '../../.metersync/peers');
 
 const run = promisify(execFile);
-/** A first fetch over a slow line. */
+/** Time-out of a first fetch over a slow line. */
 const installWithinMs = 600_000;
 
 export interface Installing {
-  /** Folder that all peers are kept in. */
+  /** Folder of all peers. */
   readonly dir: string;
-  /** The environment of what installs: where it looks for programs, and how packages are fetched. */
+  /** Environment of an installer: where it finds programs, and how it fetches packages. */
   readonly env: NodeJS.ProcessEnv;
   say(line: string): void;
 }
 
 /**
- * Installs dlt in a virtual environment of its own, unless it is there; returns the path of its Python.
- * @throws Error that says what is missing: python3, venv, pip, or the package
+ * Installs dlt in its own virtual environment, unless it exists; returns the path of its Python.
+ * @throws Error that names the missing part: python3, venv, pip, or the package
  */
 export async function installDlt({ dir, env, say }: Installing): Promise<string> {
   const home = join(dir, `dlt-${versions.dlt}`);
   const python = join(home, process.platform === 'win32' ? 'Scripts/python.exe' : 'bin/python');
   await once(home, async () => {
-    await tell('the bench of peers needs python3', () => run('python3', ['--version'], { env }));
+    await explain('the bench of peers needs python3', () => run('python3', ['--version'], { env }));
     say(`dlt ${versions.dlt} is fetched from PyPI`);
-    await tell('the bench of peers needs venv and pip of python3', () =>
+    await explain('the bench of peers needs venv and pip of python3', () =>
       run('python3', ['-m', 'venv', home], { env, timeout: installWithinMs }),
     );
     const wanted = `dlt[postgres]==${versions.dlt}`;
-    await tell(`pip could not install ${wanted}`, () =>
+    await explain(`pip could not install ${wanted}`, () =>
       run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', wanted], {
-        ...{ env, timeout: installWithinMs },
+        env,
+        timeout: installWithinMs,
       }),
     );
   });
@@ -49,8 +50,8 @@ export async function installDlt({ dir, env, say }: Installing): Promise<string>
 }
 
 /**
- * Installs stripe-sync-engine in a folder of its own, unless it is there; returns the folder.
- * @throws Error that says what is missing: npm, or the packages
+ * Installs stripe-sync-engine in its own folder, unless it exists; returns the folder.
+ * @throws Error that names the missing part: npm, or the packages
  */
 export async function installStripeSync({ dir, env, say }: Installing): Promise<string> {
   const home = join(dir, `stripe-sync-engine-${versions.stripeSyncEngine}`);
@@ -62,14 +63,14 @@ export async function installStripeSync({ dir, env, say }: Installing): Promise<
     };
     await writeFile(join(home, 'package.json'), JSON.stringify({ private: true, dependencies }));
     const args = ['install', '--no-audit', '--no-fund', '--ignore-scripts'];
-    await tell(`npm could not install ${Object.keys(dependencies).join(' and ')}`, () =>
+    await explain(`npm could not install ${Object.keys(dependencies).join(' and ')}`, () =>
       run('npm', args, { cwd: home, env, timeout: installWithinMs, shell: process.platform === 'win32' }),
     );
   });
   return home;
 }
 
-/** Fills a folder by `install`; one that was interrupted begins anew. */
+/** Fills a folder by `install`; an interrupted install begins anew. */
 async function once(home: string, install: () => Promise<void>): Promise<void> {
   const complete = join(home, '.complete');
   const isComplete = await access(complete).then(
@@ -83,8 +84,8 @@ async function once(home: string, install: () => Promise<void>): Promise<void> {
   await writeFile(complete, '');
 }
 
-/** Puts what was to be done before the end of what the program said. */
-async function tell(what: string, work: () => Promise<unknown>): Promise<void> {
+/** Adds the purpose to the error, before the end of the program's output. */
+async function explain(what: string, work: () => Promise<unknown>): Promise<void> {
   try {
     await work();
   } catch (error) {

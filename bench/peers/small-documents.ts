@@ -3,7 +3,10 @@ import { createHash } from 'node:crypto';
 /** Documents of a page. */
 const perPage = 100;
 
-/** A service of companies with documents of some 600 B, as the bytes of each path: what every reader of it gets. */
+/**
+ * Makes a service of companies with documents of some 600 B, as the bytes of each path: every reader gets the
+ * same.
+ */
 export interface SmallDocuments {
   readonly pages: ReadonlyMap<string, Uint8Array>;
   readonly documents: number;
@@ -21,8 +24,12 @@ export function makeSmallDocuments(companies: number, documentsOfCompany: number
       const from = (page - 1) * perPage;
       const body = Buffer.from(
         JSON.stringify({
-          ...{ totalDocuments: documentsOfCompany, perPage, totalPages, currentPage: page },
-          ...{ hasNext: page < totalPages, hasPrevious: page > 1 },
+          totalDocuments: documentsOfCompany,
+          perPage,
+          totalPages,
+          currentPage: page,
+          hasNext: page < totalPages,
+          hasPrevious: page > 1,
           documents: Array.from({ length: Math.min(perPage, documentsOfCompany - from) }, (_, n) =>
             documentOf(company, at * documentsOfCompany + from + n),
           ),
@@ -35,7 +42,7 @@ export function makeSmallDocuments(companies: number, documentsOfCompany: number
   return { pages, documents: companies * documentsOfCompany, bytes };
 }
 
-/** The same id for the same name in every run. */
+/** Makes an id that depends on the name alone. */
 function idOf(name: string): string {
   const hex = createHash('md5').update(name).digest('hex');
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
@@ -54,7 +61,10 @@ function documentOf({ sites: [site], ...company }: ReturnType<typeof companyOf>,
     `${new Date(Date.UTC(2026, 0, 1) + (number + seconds) * 1000).toISOString().slice(0, -1)}042`;
   return {
     id: idOf(`document ${number}`),
-    ...{ company, site, created: at(0), updated: at(30) },
+    company,
+    site,
+    created: at(0),
+    updated: at(30),
     accountNumber: `${1e9 + number}`,
     serviceType: 'ELECTRICITY',
     startDate: '2026-01-01',

@@ -1,4 +1,7 @@
-/** The process that sends a load of Stripe's events: one for each event of our own load, of the same record and size. */
+/**
+ * The process that sends a load of Stripe's events: one for each event of our load, of the same record and
+ * size.
+ */
 import { createHmac } from 'node:crypto';
 import { createEvents } from '../load/events.ts';
 import { type LoadReport, runLoad } from '../load/run.ts';
@@ -13,7 +16,7 @@ function createStripeLoad() {
   let made = 0;
   let prepared: Buffer[] = [];
   return {
-    /** Makes and signs so many events. */
+    /** Makes and signs this many events. */
     prepare: async ({ secret, count }: { secret: string; count: number }): Promise<void> => {
       prepared = events.take(count).map((body) => {
         made += 1;
@@ -29,7 +32,10 @@ function createStripeLoad() {
   };
 }
 
-/** An update of a customer that stands for the record of an event of ours; later than all before, so that it is written. */
+/**
+ * Makes an update of a customer that stands for the record of our event. It is later than all before, so it
+ * is written.
+ */
 function customerEvent(number: number, created: number, ours: string): string {
   const { id, meterId } = JSON.parse(ours) as { id?: string; meterId?: string };
   const customer = {
@@ -53,7 +59,7 @@ function customerEvent(number: number, created: number, ours: string): string {
   return JSON.stringify(event);
 }
 
-/** The bytes of a request with Stripe's signature, made now. */
+/** Makes the bytes of a request with Stripe's signature, made now. */
 function signed(secret: string, body: string): Buffer {
   const timestamp = Math.floor(Date.now() / 1000);
   const signature = createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex');

@@ -1,4 +1,7 @@
-/** The process of stripe-sync-engine: an HTTP server that hands each webhook to it, and answers when it is written. */
+/**
+ * The process of stripe-sync-engine: an HTTP server that passes each webhook on, and answers once it is
+ * written.
+ */
 import { createServer, type IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
@@ -6,7 +9,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { serve } from '../process/serve.ts';
 
-/** What is used of the package, which is no dependency of ours. */
+/** The used part of the package, which is no dependency of ours. */
 interface Engine {
   runMigrations(options: { databaseUrl: string; schema: string; logger: MigrationLog }): Promise<void>;
   StripeSync: new (options: {
@@ -17,7 +20,7 @@ interface Engine {
   }) => { processWebhook(payload: Buffer, signature: string): Promise<void> };
 }
 
-/** Where it says what went wrong with its tables: `runMigrations` itself never fails. */
+/** Where it reports errors of its tables: `runMigrations` itself never fails. */
 interface MigrationLog {
   info(): void;
   error(error: unknown): void;
@@ -37,7 +40,7 @@ function createStripeSync() {
       databaseUrl: string;
       secret: string;
     }): Promise<{ port: number }> => {
-      // Its ESM build looks for its migrations where they are not.
+      // Its ESM build looks for its migrations in the wrong folder.
       const require = createRequire(join(given.folder, 'package.json'));
       const engine = require('@supabase/stripe-sync-engine') as Engine;
       const { databaseUrl, secret } = given;
@@ -46,7 +49,9 @@ function createStripeSync() {
       await engine.runMigrations({ databaseUrl, schema, logger });
       if (failures.length > 0) throw new Error(`stripe-sync-engine has no tables: ${failures[0]}`);
       const sync = new engine.StripeSync({
-        ...{ schema, stripeSecretKey: 'sk_test_peer', stripeWebhookSecret: secret },
+        schema,
+        stripeSecretKey: 'sk_test_peer',
+        stripeWebhookSecret: secret,
         poolConfig: { connectionString: databaseUrl, max: connections },
       });
       const take = async (request: IncomingMessage): Promise<void> =>

@@ -1,4 +1,4 @@
-/** The limit that a receiver is held against: Fastify that verifies a delivery with the same library and answers. */
+/** The limit of a receiver: Fastify that verifies a delivery with the same library and answers. */
 import type { AddressInfo } from 'node:net';
 import { fastify } from 'fastify';
 import { Webhook } from 'standardwebhooks';

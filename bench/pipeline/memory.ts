@@ -4,12 +4,12 @@ import type { Pipeline } from './start.ts';
 
 const lookEveryMs = 250;
 
-/** Resident memory of receiver and worker in megabytes: at the begin, the middle and the end of a load. */
+/** Resident memory of receiver and worker in megabytes: at the start, the middle and the end of a load. */
 export type MemoryFigures = Readonly<
   Record<'rssStartMb' | 'rssMiddleMb' | 'rssEndMb' | 'rssGrowthMb', number>
 >;
 
-/** Follows the memory of receiver and worker; `rssGrowthMb` is the growth over the second half. */
+/** Samples the memory of receiver and worker; `rssGrowthMb` is the growth over the second half. */
 export function watchMemory({ process }: Pipeline): { stop(): Promise<MemoryFigures> } {
   const bytes: number[] = [];
   let over = false;

@@ -1,23 +1,46 @@
-/** The process of a deployment: receiver, worker, or both in one, as `npm start` has them. */
+/** The process of a deployment: receiver, worker, or both in one, as `npm start` runs them. */
 
 import { createLog } from '../../app/log.ts';
+import { createMonitor } from '../../app/monitor.ts';
+import { startReceiver } from '../../app/receiver-part.ts';
 import type { Running } from '../../app/running.ts';
 import { readSettings } from '../../app/settings.ts';
 import { installRuntime } from '../../app/temporal-native.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
+import { startWorker, type WorkerOverrides } from '../../app/worker-part.ts';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
+import { healthOf } from '../../operations/health.ts';
+import { fixedSecrets } from '../../receiver/secrets.ts';
 import type { Start } from '../../receiver/start-group.ts';
 import { serve } from '../process/serve.ts';
-import { type Grouping, startBenchReceiver, startBenchWorkers } from './compose.ts';
+
+/**
+ * How the receiver hands events to Temporal: in groups as it really does, or each in a workflow of its own, started
+ * at once, which is the simpler way.
+ */
+export type Grouping = 'groups' | 'one-per-event';
+
+const alone = { groupEventsMax: 1, groupStartsInFlight: Number.POSITIVE_INFINITY };
+
+/** Without a service, catching up is off: nobody is woken and no schedule looks. */
+const eventsAlone: WorkerOverrides = {
+  dependencies: { wake: async () => {}, backfillFirst: async () => {} },
+  ownSchedules: false,
+};
+const never = new Promise<void>(() => {});
+const nowhere = { url: 'http://127.0.0.1:9/v2.2', apiKey: 'none' };
 
 export interface PipelineInput {
   readonly temporal: TemporalPlace;
   readonly logFile: string;
+  /** Whether the process measures itself, and serves that on a private port. */
+  readonly metrics?: boolean;
   readonly receiver?: { readonly secret: string; readonly grouping: Grouping };
   readonly worker?: {
     readonly databaseUrl: string;
     readonly bundlePath: string;
-    /** Where catching up and backfills read; without it they are off. */
+    /** Where catch-ups and backfills read; without it they are off. */
     readonly service?: {
       readonly url: string;
       readonly apiKey: string;
@@ -32,32 +55,78 @@ function createPipeline() {
   const running: Running[] = [];
   let stopping = false;
   const calls = {
-    start: async ({ temporal, logFile, receiver, worker }: PipelineInput): Promise<{ port: number }> => {
+    start: async ({
+      temporal,
+      logFile,
+      receiver,
+      worker,
+      metrics = false,
+    }: PipelineInput): Promise<{ port: number; metricsUrl?: string | undefined }> => {
       const log = createLog({ level: 'warn', file: logFile });
-      installRuntime(log);
       let startHere: Start | undefined;
+      const settings = readSettings({});
+      const databaseUrl = worker?.databaseUrl ?? '';
+      const readHealth = healthOf({ settings, databaseUrl, temporal });
+      const watched = metrics ? openWarehouse(settings, databaseUrl, log, 1) : undefined;
+      if (watched !== undefined) running.push({ finished: never, stop: () => watched.close() });
+      const monitor = watched
+        ? await createMonitor({
+            settings: { host: '127.0.0.1', port: 0 },
+            parts: ['receiver', 'worker'],
+            readHealth: () => readHealth(watched.db),
+            log,
+          })
+        : undefined;
+      installRuntime(log, monitor?.core);
       if (worker !== undefined) {
-        const { databaseUrl, bundlePath, service } = worker;
-        const plain = readSettings({});
-        const endpoints = { ...plain.service.endpoints, ...service?.endpoints };
-        const settings = { ...plain, service: { ...plain.service, endpoints } };
-        const work = { settings, temporal, databaseUrl, bundlePath, service, log };
-        const workers = await startBenchWorkers(work);
+        const { bundlePath, service } = worker;
+        const endpoints = { ...settings.service.endpoints, ...service?.endpoints };
+        const workers = await startWorker(
+          {
+            settings: { ...settings, service: { ...settings.service, endpoints }, makeSchedules: false },
+            service: service ?? nowhere,
+            databaseUrl,
+            temporal,
+            readHealth,
+            core: monitor?.core,
+            observer: monitor?.worker,
+            log,
+          },
+          { workflowBundle: { codePath: bundlePath }, ...(service === undefined ? eventsAlone : {}) },
+        );
         running.push(workers);
         workers.finished.catch((error: unknown) => {
           log.error({ err: error }, 'a worker ended');
-          // While it is stopped, Temporal's core may say that something still holds it. Else nothing would work on.
+          // During a stop, Temporal's core may report that something still holds it. At any other time the
+          // deployment could not go on.
           if (!stopping) process.exit(1);
         });
         ({ startHere } = workers);
       }
+      const served = await monitor?.serve();
+      if (served !== undefined) running.push(served);
       if (receiver === undefined) return { port: 0 };
-      const started = await startBenchReceiver({ temporal, ...receiver, startHere, log });
+      const started = await startReceiver({
+        settings: { ...settings, receiver: { host: '127.0.0.1', port: 0 } },
+        secrets: fixedSecrets([receiver.secret]),
+        temporal,
+        arrival: { isThere: () => true },
+        startHere: () => startHere,
+        groups: receiver.grouping === 'groups' ? {} : alone,
+        observer: monitor?.receiver,
+        log,
+      });
       running.push(started);
-      return { port: started.port };
+      const metricsUrl = served === undefined ? undefined : `${served.url}/metrics`;
+      return { port: Number(new URL(started.url).port), metricsUrl };
     },
-    /** Resident memory of this process in bytes. */
+    /** Returns the resident memory of this process in bytes. */
     memory: async (): Promise<number> => process.memoryUsage().rss,
+    /** Returns the processor time of this process so far, in milliseconds. */
+    processorMs: async (): Promise<number> => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1_000;
+    },
   };
   return {
     calls,

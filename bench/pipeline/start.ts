@@ -5,10 +5,9 @@ import type { Bench } from '../measure.ts';
 import type { Child } from '../process/child.ts';
 import type { NamedPlace } from '../stack.ts';
 import type { BareCalls } from './bare.ts';
-import type { Grouping } from './compose.ts';
-import type { PipelineCalls, PipelineInput } from './process.ts';
+import type { Grouping, PipelineCalls, PipelineInput } from './process.ts';
 
-/** Somewhere to send a load to. */
+/** A receiver that takes a load. */
 export interface Target {
   readonly port: number;
   readonly secret: string;
@@ -18,23 +17,26 @@ export interface Pipeline extends Target {
   readonly process: Child<PipelineCalls>;
   readonly databaseUrl: string;
   readonly temporal: NamedPlace;
+  /** Undefined without metrics. */
+  readonly metricsUrl: string | undefined;
 }
 
-/** Starts a deployment in a process of its own, on a warehouse and a Temporal namespace of its own. */
+/** Starts a deployment in its own process, on its own warehouse and Temporal namespace. */
 export async function startPipeline(
   bench: Bench,
   options: {
     readonly grouping?: Grouping;
-    /** False leaves the receiver alone: workflows are started and nobody runs them. */
+    /** False starts the receiver alone: workflows are started and nothing runs them. */
     readonly worker?: boolean;
     readonly service?: NonNullable<PipelineInput['worker']>['service'];
-    /** Whether the warehouse knows the world that the generator draws its events from. */
+    /** Whether the warehouse has the world that the generator draws its events from. */
     readonly filled?: boolean;
+    readonly metrics?: boolean;
   } = {},
 ): Promise<Pipeline> {
-  const { grouping = 'groups', worker = true, service, filled = true } = options;
+  const { grouping = 'groups', worker = true, service, filled = true, metrics = false } = options;
   const { stack } = bench;
-  // It loads its modules while the servers make what it needs.
+  // It loads its modules while the servers prepare.
   const child = bench.child<PipelineCalls>('pipeline/process.ts');
   const [temporal, databaseUrl, bundlePath] = await Promise.all([
     stack.namespace(),
@@ -44,16 +46,17 @@ export async function startPipeline(
   if (filled) await fillWarehouse(databaseUrl);
   const secret = newSecret();
   const work = { databaseUrl, bundlePath, ...(service === undefined ? {} : { service }) };
-  const { port } = await child.call('start', {
+  const { port, metricsUrl } = await child.call('start', {
     temporal,
     logFile: join(stack.dir, 'logs', 'bench.log'),
     receiver: { secret, grouping },
     ...(worker ? { worker: work } : {}),
+    metrics,
   });
-  return { process: child, port, secret, databaseUrl, temporal };
+  return { process: child, port, secret, databaseUrl, temporal, metricsUrl };
 }
 
-/** Starts what a receiver is held against. */
+/** Starts the limit of a receiver. */
 export async function startBare(bench: Bench): Promise<Target & { readonly process: Child<BareCalls> }> {
   const secret = newSecret();
   const child = bench.child<BareCalls>('pipeline/bare.ts');

@@ -5,23 +5,24 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Answer, CallOf, Calls, Request } from './serve.ts';
 
-/** A child that has not ended by itself this long after it was asked to is killed. */
+/** Time that a child has to end after it was asked to; then it is killed. */
 const stopWithinMs = 15_000;
 
-/** A process that does work for the bench, so that each part has an event loop of its own. */
+/** A process that works for the bench, so that each part has its own event loop. */
 export interface Child<C extends Calls> {
   readonly pid: number;
-  /** Rejects with the child's own message when the call fails or the child ends. */
+  /** Rejects with the child's message if the call fails or the child ends. */
   call<K extends keyof C & string>(name: K, input: Parameters<C[K]>[0]): Promise<Awaited<ReturnType<C[K]>>>;
   /** Lets it clean up and end. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a script of the bench that ends with `serve(...)`. It ends with this process, however that ends.
+ * Starts a script of the bench that ends with `serve(...)`. It ends with this process, even if this is
+ * killed.
  * @param script path relative to `bench/`
- * @param options.output file that what it prints is added to
- * @param options.profileDir where it writes a CPU profile when it ends; none when undefined
+ * @param options.output file to which its output is added
+ * @param options.profileDir folder for a CPU profile at its end; none if undefined
  */
 export function startChild<C extends Calls>(
   script: string,
@@ -61,7 +62,7 @@ export function startChild<C extends Calls>(
       const call = Promise.withResolvers<unknown>();
       const request: Request = { id: asked, name, input };
       asked += 1;
-      // Throws when the input cannot be sent; then nobody waits for an answer.
+      // Throws if the input cannot be sent; then nothing waits for an answer.
       child.send(request, (error) => error && call.reject(error));
       waiting.set(request.id, call);
       return (await call.promise) as CallOf<C, typeof name>;
@@ -73,7 +74,7 @@ export function startChild<C extends Calls>(
 async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exit = once(child, 'exit');
-  // The closed channel is the child's sign to clean up and end.
+  // The child cleans up and ends when its channel closes.
   if (child.connected) child.disconnect();
   const ended = await Promise.race([exit.then(() => true), delay(stopWithinMs, false, { ref: false })]);
   if (ended) return;

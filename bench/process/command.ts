@@ -13,11 +13,11 @@ export interface CommandRun {
   readonly status: number | null;
   readonly stdout: string;
   readonly seconds: number;
-  /** Resident memory in bytes while it ran, at even distances. */
+  /** Samples of its resident memory in bytes, at even intervals. */
   readonly resident: readonly number[];
 }
 
-/** Runs `metersync ARGS` to its end, as a user does, and looks at its memory meanwhile. What it says on stderr goes to the log. */
+/** Runs `metersync ARGS` to its end, as a user does, and samples its memory. Its stderr goes to the log. */
 export async function runCommand(
   bench: Bench,
   args: readonly string[],
@@ -53,7 +53,7 @@ export async function runCommand(
   }
 }
 
-/** Resident memory of a process; rejects when there is no such process. */
+/** Returns the resident memory of a process; rejects if there is no such process. */
 async function residentBytes(pid: number): Promise<number> {
   const kilobytes =
     process.platform === 'linux'

@@ -1,4 +1,4 @@
-/** What a child of the bench can be asked to do: each call takes one value and gives one back. */
+/** The calls of a child of the bench: each takes one value and returns one. */
 // biome-ignore lint/suspicious/noExplicitAny: the table is only a bound; every call site is typed by its own table
 export type Calls = Record<string, (input: any) => unknown>;
 export type CallOf<C extends Calls, K extends keyof C> = Awaited<ReturnType<C[K]>>;
@@ -13,8 +13,8 @@ export type Answer =
   | { readonly id: number; readonly error: string };
 
 /**
- * Answers the calls of the process that forked this one, and ends when its channel closes: by `stop`, or because
- * that process is gone.
+ * Answers the calls of the process that forked this one. Ends when its channel closes: by `stop`, or because
+ * that process has ended.
  * @param cleanUp is awaited before the end
  */
 export function serve(calls: Calls, cleanUp: () => Promise<void> = async () => {}): void {
@@ -28,7 +28,7 @@ export function serve(calls: Calls, cleanUp: () => Promise<void> = async () => {
       () => process.exit(1),
     );
   });
-  // Ctrl-C in a terminal reaches every process there; the one that forked this decides when it ends.
+  // Ctrl-C in a terminal reaches every process there; the parent decides when this one ends.
   process.on('SIGINT', () => {});
 }
 

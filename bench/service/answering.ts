@@ -1,9 +1,9 @@
-/** The process of a receiver that only answers: it reads a delivery to its end, counts it and says 204. */
+/** The process of a receiver that only answers: it reads a delivery to its end, counts it and answers 204. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serve } from '../process/serve.ts';
 
-/** How long what is expected may take. */
+/** How long the expected deliveries may take. */
 const arrivesWithinMs = 120_000;
 
 export interface Delivery {
@@ -11,9 +11,9 @@ export interface Delivery {
   readonly body: string;
 }
 export interface Arrived {
-  /** When the last expected delivery was there, in Unix milliseconds. */
+  /** When the last expected delivery arrived, in Unix milliseconds. */
   readonly lastAt: number;
-  /** The last one, as it came. */
+  /** The last delivery, unchanged. */
   readonly last: Delivery;
 }
 
@@ -40,12 +40,12 @@ function createAnswering() {
       await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
       return (server.address() as AddressInfo).port;
     },
-    /** Counts from now on. */
+    /** Starts to count. */
     expect: (deliveries: number): void => {
       missing = deliveries;
       arrived = Promise.withResolvers();
     },
-    /** Answers when all that was expected is there. */
+    /** Answers once all expected deliveries have arrived. */
     arrived: async (_: undefined): Promise<Arrived> => {
       const timer = setTimeout(
         () => arrived.reject(new Error(`${missing} deliveries are missing`)),

@@ -6,7 +6,7 @@ import { type RunState, workflowIds } from '../../contract/names.ts';
 import { connectWarehouse } from '../../db/connect.ts';
 import type { Pipeline } from '../pipeline/start.ts';
 
-/** Runs a work with a client of a namespace, closed at its end. */
+/** Runs work with a client of a namespace, and closes the client. */
 export async function withTemporal<T>(
   place: TemporalPlace,
   work: (client: Client) => Promise<T>,
@@ -20,9 +20,9 @@ export async function withTemporal<T>(
 }
 
 /**
- * Backfills the given companies, or all, through the real workflows, and waits for the checks of the data that follow,
- * which would go on beside whatever comes next; returns how many seconds it took without them.
- * @throws Error when the run ended in another state than complete
+ * Backfills the given companies, or all, through the real workflows. Waits for the checks of the data that
+ * follow, which would disturb the next measure. Returns the seconds of the backfill alone.
+ * @throws Error if the run ended in another state than complete
  */
 export async function runBackfill(
   { temporal, databaseUrl }: Pick<Pipeline, 'temporal' | 'databaseUrl'>,

@@ -1,4 +1,4 @@
-/** The process of the limit of a service: `node:http` and nothing else, with every page ready in memory. */
+/** The limit of a service: a process of `node:http` alone, with every page ready in memory. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serve } from '../process/serve.ts';

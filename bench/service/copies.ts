@@ -1,6 +1,6 @@
 /**
- * The process of a service with as many companies as one likes, which costs next to nothing: it reads the documents and
- * usage of one company of a real one, and serves them as those of each of many, with ids of their own.
+ * The process of a service with any number of companies, which costs next to nothing. It reads the documents
+ * and usage of one company of a real service, and serves them for each company, with ids of their own.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,9 +9,9 @@ import { serve } from '../process/serve.ts';
 export interface Copied {
   readonly url: string;
   readonly companies: readonly string[];
-  /** Of each company. */
+  /** Documents of each company. */
   readonly documents: number;
-  /** Of a page of documents, on average. */
+  /** Average size of a document of a page, in bytes. */
   readonly bytesOfDocument: number;
 }
 
@@ -58,10 +58,10 @@ type Template = readonly string[];
 const idPattern = /([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})/;
 const templateOf = (text: string): Template => text.split(idPattern);
 
-/** An odd factor gives each number bits of its own, so that no two copies share an id. */
+/** An odd factor gives each number its own bits, so no two copies share an id. */
 const bitsOf = (number: number): number => Math.imul(number, 0x9e3779b1);
 
-/** The text with every id in it changed by the number of the copy; the same id stays the same within a copy. */
+/** Changes every id in the text by the number of the copy; equal ids stay equal within a copy. */
 function copyOf(template: Template, number: number): string {
   const bits = bitsOf(number);
   let text = '';

@@ -1,16 +1,19 @@
-/** The limit of a backfill: a process that fetches and parses every page with the same client, and does nothing. */
+/**
+ * The limit of a backfill: a process that fetches and parses every page with the same client, and does
+ * nothing else.
+ */
 import { createLog } from '../../app/log.ts';
 import { openService } from '../../app/service.ts';
 import { readSettings } from '../../app/settings.ts';
+import { backfillBounds } from '../../contract/limits.ts';
 import { walkPages } from '../../service/walk.ts';
-import { backfillBounds } from '../../workflows/activity-options.ts';
 import { serve } from '../process/serve.ts';
 
 export type FetchOnlyCalls = ReturnType<typeof createFetchOnly>;
 
 function createFetchOnly() {
   return {
-    /** Seconds for every document of every company, as many companies at once as a backfill reads. */
+    /** Seconds to read every document of every company, as many companies at once as a backfill reads. */
     fetch: async (service: {
       url: string;
       apiKey: string;

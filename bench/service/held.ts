@@ -1,10 +1,10 @@
 import type { Outgoing } from '../load/signed.ts';
 import type { BenchSandbox } from './sandbox.ts';
 
-/** Service time for which events are held back: a backlog is there before anything is timed. */
+/** Service time for which events are held back, so that a backlog exists before anything is timed. */
 const heldSeconds = 3_600;
 
-/** Makes random changes whose events wait for their time; returns the events. */
+/** Makes random changes whose events are held back; returns the events. */
 export async function holdChanges(service: BenchSandbox, changes: number): Promise<Outgoing[]> {
   const delayMs = [heldSeconds * 1_000, heldSeconds * 1_000];
   await service.ask('POST', '/sandbox/disturb', { delayMs });
@@ -13,7 +13,7 @@ export async function holdChanges(service: BenchSandbox, changes: number): Promi
   return events;
 }
 
-/** Lets the time of all that is held come. */
+/** Releases all held events. */
 export async function releaseHeld(service: BenchSandbox): Promise<void> {
   await service.ask('POST', '/sandbox/clock', { advanceSeconds: heldSeconds + 60 });
 }

@@ -1,4 +1,4 @@
-/** The process that reads pages: it asks for each path in turn, over and over, and looks at no more than the status. */
+/** The process that reads pages: it requests each path in turn, repeatedly, and checks only the status. */
 import { type LoadReport, runLoad } from '../load/run.ts';
 import { serve } from '../process/serve.ts';
 
@@ -6,7 +6,7 @@ export interface ReadInput {
   readonly port: number;
   readonly apiKey: string;
   readonly paths: readonly string[];
-  /** How many pages to read in all. */
+  /** Number of pages to read. */
   readonly pages: number;
   readonly inFlight: number;
 }

@@ -4,22 +4,22 @@ import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../.
 import type { Outgoing } from '../load/signed.ts';
 import type { Bench } from '../measure.ts';
 
-/** Changes are asked for in portions, as each is one request of the control routes. */
+/** Changes a request of the control routes asks for; more are made in portions. */
 const changesTogether = 2_000;
 const eventsTogether = 5_000;
 
-/** The real service, in a process and on a database of its own. */
+/** The sandbox, in its own process and on its own database. */
 export interface BenchSandbox extends SandboxProcess {
-  /** Its own database, to look at what it holds. */
+  /** URL of its database, to read what it has. */
   readonly databaseUrl: string;
   /**
-   * Makes random changes and returns the events that tell of them, in their order. Nothing is delivered: the bench
-   * sends them itself, as fast as it likes, when the service holds their state.
+   * Makes random changes and returns their events, in order. Nothing is delivered: the bench sends the events
+   * itself, once the service has their state.
    */
   change(count: number, types?: readonly string[]): Promise<Outgoing[]>;
-  /** One request of the API or the control routes, with what both ask for; the answer is JSON. */
+  /** Requests a path of the API or of the control routes with the headers of both; the answer is JSON. */
   ask<T>(method: string, path: string, body?: unknown): Promise<T>;
-  /** The text of a page. */
+  /** Returns the text of a page. */
   read(path: string): Promise<string>;
 }
 
@@ -32,7 +32,7 @@ export async function startSandbox(bench: Bench, size: SandboxSize): Promise<Ben
     onLine: () => {},
   });
   bench.atEnd(() => sandbox.stop());
-  // Events come into being only while webhooks are enabled (seed 6.1.1).
+  // Events exist only while webhooks are enabled (seed 6.1.1).
   await ask(sandbox, 'PATCH', `${sandbox.apiUrl}/external/configure_webhook`, { enabled: true });
   let seen = 0;
   return {

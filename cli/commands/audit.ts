@@ -1,7 +1,7 @@
 import { requireSchema } from '../../app/prepare.ts';
 import { joinLimit } from '../../app/shared-limit.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
-import type { AuditResource } from '../../contract/names.ts';
+import type { AuditResource } from '../../contract/endpoints.ts';
 import { timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import {

@@ -6,6 +6,8 @@ import { openWarehouse } from '../../app/warehouse.ts';
 import type { Database } from '../../db/connect.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { whyRefused } from '../../operations/named-company.ts';
+import { recorded } from '../../operations/recorded.ts';
+import { asOperation } from '../as-operation.ts';
 import { companyOf } from '../company.ts';
 import { readCompanyIds } from '../company-ids.ts';
 import { type Context, openContext } from '../context.ts';
@@ -73,7 +75,15 @@ async function run(
     const company = await companyOf(warehouse.db, options);
     if (options.company !== undefined) await refuseIfUnknown(context, warehouse.db, options.company);
     const companies = ids ?? (company === undefined ? undefined : [company]);
-    const runId = await startBackfill(client, companies && { db: warehouse.db, companies });
+    const runId = await recorded(
+      warehouse.db,
+      asOperation(settings, 'backfill', {
+        company,
+        companies: ids === undefined ? undefined : String(ids.length),
+      }),
+      () => startBackfill(client, companies && { db: warehouse.db, companies }),
+      (started) => `backfill ${started} started`,
+    );
     print(`backfill ${runId} started${ids === undefined ? '' : `: ${ids.length} companies`}`);
     if (options.follow) await follow(client, warehouse.db, runId);
     else say(`Follow it with: metersync backfill --run ${runId}`);

@@ -1,5 +1,5 @@
 import type { ClosedReason, Severity } from '../../contract/names.ts';
-import { shownTime, timeAgo } from '../../contract/times.ts';
+import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import { acknowledgeIssue } from '../../db/checks/check-data.ts';
 import type { Database } from '../../db/connect.ts';
@@ -11,6 +11,8 @@ import {
   readChecks,
 } from '../../db/read/issues.ts';
 import { type CheckingProgress, checkData } from '../../operations/checks.ts';
+import { Refused, recorded } from '../../operations/recorded.ts';
+import { asOperation } from '../as-operation.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, paragraph, tableOf } from '../terminal.ts';
@@ -111,8 +113,8 @@ function aboutWhat({ company, companyId, entityType, entityId }: DataIssue, name
 }
 
 function openAs({ openedAt, acknowledgedAt, acknowledgedNote }: DataIssue): string[] {
-  const acknowledged = acknowledgedAt === null ? [] : [`acknowledged ${shownTime(acknowledgedAt)}`];
-  return [shownTime(openedAt), ...acknowledged, ...(acknowledgedNote === null ? [] : [acknowledgedNote])];
+  const acknowledged = acknowledgedAt === null ? [] : [`acknowledged ${formatTime(acknowledgedAt)}`];
+  return [formatTime(openedAt), ...acknowledged, ...(acknowledgedNote === null ? [] : [acknowledgedNote])];
 }
 
 const reasons: Readonly<Record<ClosedReason, string>> = {
@@ -122,7 +124,7 @@ const reasons: Readonly<Record<ClosedReason, string>> = {
 };
 
 function closedAs({ closedAt, closedReason }: DataIssue): string[] {
-  return [shownTime(closedAt ?? ''), ...(closedReason === null ? [] : [reasons[closedReason]])];
+  return [formatTime(closedAt ?? ''), ...(closedReason === null ? [] : [reasons[closedReason]])];
 }
 
 /** `metersync checks describe`: prints what each check looks for. */
@@ -162,10 +164,16 @@ export async function checksAcknowledge(
 ): Promise<void> {
   const { note, undo = false } = options;
   if (undo && note !== undefined) throw new UsageError('--undo takes the note back, too: leave --note out');
-  await withWarehouse({ temporal: false }, async ({ db }) => {
-    if (!(await acknowledgeIssue(db, id, { note, undo }))) {
-      throw new CommandError(`no issue ${id} is open: metersync checks list shows those that are`);
-    }
+  await withWarehouse({ temporal: false }, async ({ db, context }) => {
+    await recorded(
+      db,
+      asOperation(context.settings, undo ? 'issue unacknowledge' : 'issue acknowledge', { id: String(id) }),
+      async () => {
+        if (await acknowledgeIssue(db, id, { note, undo })) return;
+        throw new Refused(`no issue ${id} is open: metersync checks list shows those that are`);
+      },
+      () => (undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`),
+    );
     if (options.json) printJson({ id, acknowledged: !undo });
     else
       print(

@@ -1,19 +1,12 @@
-import { counted, nameInWords } from '../../contract/words.ts';
+import { nameInWords } from '../../contract/words.ts';
 import type { Database } from '../../db/connect.ts';
-import {
-  approveDeletes,
-  type InferredDeletes,
-  readDeletes,
-  rejectDeletes,
-  undoDeletes,
-} from '../../db/deletes/decide.ts';
-import { CommandError } from '../errors.ts';
+import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
+import { type Decision, decideDeletes, describeDecided } from '../../operations/decide-deletes.ts';
+import { recorded } from '../../operations/recorded.ts';
+import { asOperation } from '../as-operation.ts';
 import { asJson, print } from '../print.ts';
 import { tableOf } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
-
-/** A decision on rows that a run found gone. */
-export type Decision = 'approve' | 'reject' | 'undo';
 
 export interface DeletesOptions {
   readonly all?: boolean;
@@ -31,7 +24,15 @@ export async function deletesDecide(
   run: string,
   options: { json?: boolean },
 ): Promise<void> {
-  await withWarehouse({ temporal: false }, async ({ db }) => print(await decide(db, decision, run, options)));
+  await withWarehouse({ temporal: false }, async ({ db, context }) => {
+    const done = await recorded(
+      db,
+      asOperation(context.settings, `deletes ${decision}`, { run }),
+      () => decideDeletes(db, decision, run),
+      describeDecided,
+    );
+    print(options.json ? asJson(done) : describeDecided(done));
+  });
 }
 
 /** Lists deletions that wait for a decision; decided ones too of one run or with `--all`. */
@@ -67,34 +68,4 @@ async function list(
     },
     { head: ['of', 'what', 'rows'], rows: found.map(narrow) },
   ]);
-}
-
-async function decide(
-  db: Database,
-  action: Decision,
-  run: string,
-  { json }: DeletesOptions,
-): Promise<string> {
-  const ofRun = (await readDeletes(db, { all: true })).filter(({ runId }) => runId === run);
-  const needed = action === 'undo' ? 'applied' : 'quarantined';
-  if (!ofRun.some(({ state }) => state === needed)) {
-    const has = ofRun.length === 0 ? 'no inferred deletions' : `none that is ${needed}`;
-    throw new CommandError(`run ${run} has ${has}: metersync deletes list --all shows what there is`);
-  }
-  if (action === 'approve') {
-    const done = await approveDeletes(db, run);
-    const skipped =
-      done.spared === 0
-        ? ''
-        : `; ${counted(done.spared, 'row')} seen or told of meanwhile stay: the next run looks again`;
-    return json ? asJson(done) : `${counted(done.tombstoned, 'row')} tombstoned${skipped}.`;
-  }
-  if (action === 'reject') {
-    const done = await rejectDeletes(db, run);
-    return json ? asJson(done) : `${counted(done.kept, 'row')} kept: later runs ask before they delete them.`;
-  }
-  const done = await undoDeletes(db, run);
-  return json
-    ? asJson(done)
-    : `${counted(done.revived, 'row')} live again: later runs ask before they delete them.`;
 }

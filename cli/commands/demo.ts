@@ -13,11 +13,13 @@ import { awaitTemporal } from '../../app/temporal-arrival.ts';
 import { installRuntime } from '../../app/temporal-native.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { startWorker } from '../../app/worker-part.ts';
+import { headline, type Verdict, verdictOf } from '../../contract/verdict.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import type { Database, Warehouse } from '../../db/connect.ts';
 import { eventLatency, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
 import { runnerOf } from '../../embedded/start.ts';
 import { type AuditReport, audit } from '../../operations/audit/audit.ts';
+import { healthOf } from '../../operations/health.ts';
 import { type Context, openContext } from '../context.ts';
 import { CommandError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
@@ -81,10 +83,18 @@ async function demoIn(dataDir: string, options: DemoOptions): Promise<void> {
   process.on('SIGINT', interrupted);
   const warehouse = openWarehouse(context.settings, context.stack.databaseUrl, context.log, connections);
   try {
-    const result = await play(context, warehouse, options, progress, running);
+    const failed = Promise.withResolvers<never>();
+    const begun = (part: Running): void => {
+      running.push(part);
+      part.finished.catch(failed.reject);
+    };
+    const played = play(context, warehouse, options, progress, begun);
+    const result = await Promise.race([played, failed.promise]);
     print(...describe(result, (performance.now() - began) / 1000));
     if (result.report.differences > 0) process.exitCode = 1;
-    print('', ...(await describeNext(context, dataDir, options.keep)));
+    const console = options.keep ? await openConsole(context) : undefined;
+    if (console !== undefined) running.push(console);
+    print('', ...(await describeNext(context, dataDir, console?.url)));
     if (options.keep) await keepRunning(running, interrupted);
   } finally {
     process.off('SIGINT', interrupted);
@@ -93,8 +103,12 @@ async function demoIn(dataDir: string, options: DemoOptions): Promise<void> {
   }
 }
 
-/** Describes what to try with the demo's data; with `keep`, also the addresses of what keeps running. */
-async function describeNext(context: Context, dataDir: string, keep: boolean): Promise<string[]> {
+/** Describes what to try with the demo's data; with a console, also the addresses of what keeps running. */
+async function describeNext(
+  context: Context,
+  dataDir: string,
+  console: string | undefined,
+): Promise<string[]> {
   const { service, sandbox, stack } = context;
   const psql = psqlCommand(stack.databaseUrl);
   const query = 'select provider, currency, sum(cost) as cost from bills group by 1, 2 order by 1, 2';
@@ -104,10 +118,11 @@ async function describeNext(context: Context, dataDir: string, keep: boolean): P
     `  export METERSYNC_DIR=${dataDir}`,
     `  ${call} status`,
     `  ${call} report --html report.html`,
-    ...(keep
+    ...(console !== undefined
       ? [
           `  ${psql} -c '${query}'`,
           psql,
+          `Console: ${console}`,
           `Temporal: ${stack.temporalUi}`,
           `Service: ${service.url}, API key ${service.apiKey}`,
           ...(sandbox === undefined ? [] : [`Portal: ${await webhooksOf(service).portal()}`]),
@@ -137,6 +152,12 @@ async function openDemo(dataDir: string, options: DemoOptions, progress: Progres
   });
 }
 
+/** Serves the console on a free port, with the demo's health. */
+async function openConsole(context: Context): Promise<Running & { readonly url: string }> {
+  const { startConsole } = await import('./console.ts');
+  return await startConsole(context, { host: '127.0.0.1', port: 0 });
+}
+
 interface Played {
   readonly backfillSeconds: number;
   readonly events: number;
@@ -144,6 +165,7 @@ interface Played {
   readonly latency: Awaited<ReturnType<typeof eventLatency>>;
   readonly report: AuditReport;
   readonly deliveries: Record<string, number>;
+  readonly verdict: Verdict;
 }
 
 async function play(
@@ -151,7 +173,7 @@ async function play(
   warehouse: Warehouse,
   options: DemoOptions,
   progress: Progress,
-  running: Running[],
+  begun: (part: Running) => void,
 ): Promise<Played> {
   const { settings, stack, service, sandbox, log } = context;
   if (sandbox === undefined) throw new CommandError('the demo needs the sandbox');
@@ -167,12 +189,13 @@ async function play(
   const { temporal, databaseUrl } = stack;
   const receiving = { ...settings, receiver: { host: '127.0.0.1', port } };
   progress.show(['starting the receiver and the workers…']);
-  const worker = await startWorker({ settings, service, databaseUrl, temporal, log });
-  running.push(worker);
+  const readHealth = healthOf({ settings, databaseUrl, temporal });
+  const worker = await startWorker({ settings, service, databaseUrl, temporal, readHealth, log });
+  begun(worker);
   const secrets = secretsOf({ ...settings.webhooks, secrets: [secret] }, log);
   const arrival = await awaitTemporal(temporal, log);
   const startHere = () => worker.startHere;
-  running.push(await startReceiver({ settings: receiving, secrets, temporal, arrival, startHere, log }));
+  begun(await startReceiver({ settings: receiving, secrets, temporal, arrival, startHere, log }));
 
   const backfillBegan = performance.now();
   const { client, close } = await connectClient(temporal);
@@ -205,7 +228,8 @@ async function play(
     });
     progress.done();
     const [status, latency] = [await readStatus(warehouse.db), await eventLatency(warehouse.db, since)];
-    return { backfillSeconds, events: fired.events, status, latency, report, deliveries };
+    const verdict = verdictOf(await readHealth(warehouse.db));
+    return { backfillSeconds, events: fired.events, status, latency, report, deliveries, verdict };
   } finally {
     await access.client.close();
   }
@@ -253,6 +277,7 @@ function describe(played: Played, seconds: number): string[] {
       ],
     ),
     ...describeAudit(report),
+    headline(played.verdict),
     `backfill ${played.backfillSeconds.toFixed(1)} s, all ${seconds.toFixed(1)} s`,
   ];
 }

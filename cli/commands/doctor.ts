@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { secretsOf } from '../../app/receiver-part.ts';
+import { doctorPolicy } from '../../contract/retry-policy.ts';
 import { headline, verdictStatus } from '../../contract/verdict.ts';
 import type { Check } from '../../operations/doctor/check.ts';
 import { examine } from '../../operations/doctor/doctor.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';
-
-/** Long enough for a busy worker. */
-const probeArrivesWithinMs = 15_000;
 
 /** `metersync doctor`: prints a verdict and its checks; status 1 unless all is in sync or catching up. */
 export async function doctor(options: { json?: boolean }): Promise<void> {
@@ -31,7 +29,7 @@ export async function doctor(options: { json?: boolean }): Promise<void> {
       secrets: () => secretsOf(settings.webhooks, log),
       now: Date.now,
       probeId: `metersync-probe-${randomUUID()}`,
-      probeArrivesWithinMs,
+      probeArrivesWithinMs: doctorPolicy.probeArrivesMs,
     });
     const ok = verdictStatus[verdict.word] === 0;
     if (options.json) printJson({ ok, verdict: { word: verdict.word, says: headline(verdict) }, checks });

@@ -1,9 +1,11 @@
 import type { EventOutcome } from '../../contract/names.ts';
-import { shownTime, timeAgo } from '../../contract/times.ts';
+import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
-import { type JournalledEvent, listEvents, readEvent, type WholeEvent } from '../../db/read/events.ts';
+import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
+import { recorded } from '../../operations/recorded.ts';
 import { type ReplayReport, replayEvents } from '../../operations/replay.ts';
+import { asOperation } from '../as-operation.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { asJson, print, printJson } from '../print.ts';
 import { createProgress, tableOf } from '../terminal.ts';
@@ -47,7 +49,7 @@ const unknownEvent = (id: string) => new CommandError(`no event ${id} is in the 
 function describeList(events: readonly JournalledEvent[], next: string | null): string[] {
   if (events.length === 0) return ['No event matches.'];
   const wide = events.map(({ receivedAt, outcome, type, id, recordId, error }) => [
-    shownTime(receivedAt),
+    formatTime(receivedAt),
     outcome,
     type,
     id,
@@ -72,7 +74,7 @@ export async function eventsShow(id: string, options: { json?: boolean }): Promi
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const event = await readEvent(db, id);
     if (event === undefined) throw unknownEvent(id);
-    if (options.json) print(wholeAsJson(event));
+    if (options.json) print(detailsAsJson(event));
     else print(...describeEvent(event));
   });
 }
@@ -80,28 +82,30 @@ export async function eventsShow(id: string, options: { json?: boolean }): Promi
 /**
  * Writes an event as JSON. The payload stays the text of Postgres, so that its numbers pass through no float.
  */
-function wholeAsJson({ payload, body, ...event }: WholeEvent): string {
+function detailsAsJson({ payload, body, ...event }: EventDetails): string {
   const columns = asJson({ ...event, body: body?.toString('utf8') ?? null });
   const oneLine = payload?.replaceAll(/\n\s*/g, '') ?? 'null';
   return `${columns.slice(0, -1)},"payload":${oneLine}}`;
 }
 
-function describeEvent({ payload, body, ...event }: WholeEvent): string[] {
+function describeEvent({ payload, body, ...event }: EventDetails): string[] {
   const lines = Object.entries(event)
     .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name === 'id' ? 'event' : label(name)}: ${shownValue(value)}`);
+    .map(([name, value]) => `${name === 'id' ? 'event' : label(name)}: ${formatValue(value)}`);
   if (payload !== null) lines.push('payload:', ...payload.split('\n'));
-  else if (body !== null) lines.push('body, as it was signed:', body.toString('utf8'));
-  else if (event.payloadDroppedAt !== null) lines.push('payload: dropped for its age');
-  else lines.push('payload: too large to be shown, once its numbers are written out');
+  else if (body !== null) lines.push('body, as signed:', body.toString('utf8'));
+  else lines.push('payload: dropped for its age');
   return lines;
 }
 
 /** Formats a value of an event; a time also says how long ago it was. */
-const shownValue = (value: unknown): string => {
+const formatValue = (value: unknown): string => {
   const text = String(value);
-  return shownTime(text) === text ? text : timeAgo(text);
+  return formatTime(text) === text ? text : timeAgo(text);
 };
+
+/** Ids, and lines of the result, that the log of operations keeps. */
+const idsNoted = 20;
 
 /** `metersync events replay`: applies kept events again with the current code. */
 export async function eventsReplay(
@@ -126,13 +130,23 @@ export async function eventsReplay(
           'no worker is running to do the work: run metersync start (or metersync worker) first',
         );
       }
-      const report = await replayEvents({
-        client,
+      const report = await recorded(
         db,
-        filter: { ...filterOf(chosen), ...(ids.length === 0 ? {} : { ids }) },
-        replay: force ? 'all' : 'unapplied',
-        onProgress: (replayed) => progress.show([`${counted(replayed, 'event')} recorded again`]),
-      });
+        asOperation(context.settings, 'replay', {
+          ...chosen,
+          ...(ids.length === 0 ? {} : { events: ids.slice(0, idsNoted).join(' ') }),
+          ...(force ? { force: 'yes' } : {}),
+        }),
+        () =>
+          replayEvents({
+            client,
+            db,
+            filter: { ...filterOf(chosen), ...(ids.length === 0 ? {} : { ids }) },
+            replay: force ? 'all' : 'unapplied',
+            onProgress: (replayed) => progress.show([`${counted(replayed, 'event')} recorded again`]),
+          }),
+        (done) => describeReplay(done).slice(0, idsNoted).join('; '),
+      );
       progress.done();
       if (json) printJson(report);
       else print(...describeReplay(report));

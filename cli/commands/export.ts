@@ -20,7 +20,7 @@ export interface ExportCommandOptions extends CompanyOptions {
 export async function exportCommand(relation: string, options: ExportCommandOptions): Promise<void> {
   const { format, out, spreadsheet = false } = options;
   if (spreadsheet && format !== 'csv')
-    throw new UsageError(`--spreadsheet is for CSV: no program takes a text in ${format} for a formula`);
+    throw new UsageError(`--spreadsheet is for CSV: no program reads text in ${format} as a formula`);
   if (out === undefined && format === 'parquet' && process.stdout.isTTY)
     throw new UsageError('Parquet is not for a terminal: name a file with --out, or send it on with | or >');
   if (out !== undefined) requireFolder(out);

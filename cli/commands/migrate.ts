@@ -1,16 +1,36 @@
-import { migrate } from '../../app/prepare.ts';
+import { migrate, planOf } from '../../app/prepare.ts';
 import { describeBlocked } from '../../app/typed-views.ts';
 import { counted } from '../../contract/words.ts';
 import { openContext } from '../context.ts';
-import { print, say } from '../print.ts';
+import { describePlan } from '../describe-plan.ts';
+import { print, printJson, say } from '../print.ts';
 
-/** `metersync migrate`: migrates the warehouse's schema to the newest version. */
-export async function migrateCommand(): Promise<void> {
+interface MigrateOptions {
+  readonly plan?: boolean;
+  readonly json?: boolean;
+}
+
+/** `metersync migrate`: migrates the warehouse's schema to the newest version, or says what that would run. */
+export async function migrateCommand(options: MigrateOptions): Promise<void> {
   const context = await openContext({ temporal: false, service: false, quiet: true });
   try {
     const { settings, stack, log, insecure } = context;
     for (const { saw, todo } of insecure) say(`Warning: ${saw}. ${todo}`);
-    const { applied, blocked, warnings, rolesMissing } = await migrate(settings, stack.databaseUrl, log);
+    if (options.plan) {
+      const plan = await planOf(settings, stack.databaseUrl, log);
+      if (options.json) printJson(plan);
+      else print(...describePlan(plan));
+      return;
+    }
+    const { applied, views, blocked, warnings, rolesMissing } = await migrate(
+      settings,
+      stack.databaseUrl,
+      log,
+    );
+    if (options.json) {
+      printJson({ applied, views, blocked: blocked.map(describeBlocked), warnings, rolesMissing });
+      return;
+    }
     print(applied === 0 ? 'The warehouse is up to date.' : `Applied ${counted(applied, 'migration')}.`);
     for (const view of blocked) print(describeBlocked(view));
     for (const warning of warnings) print(warning);

@@ -1,7 +1,8 @@
 import { connectClient } from '../../app/temporal.ts';
 import type { FailureCode } from '../../contract/failures.ts';
-import { counted } from '../../contract/words.ts';
-import { type ResumeReport, resumeParked } from '../../operations/resume.ts';
+import { recorded } from '../../operations/recorded.ts';
+import { describeResumed, resumeParked } from '../../operations/resume.ts';
+import { asOperation } from '../as-operation.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
@@ -10,22 +11,16 @@ export async function resume(options: { code?: FailureCode; json?: boolean }): P
   await withWarehouse({ temporal: true }, async ({ db, context }) => {
     const { client, close } = await connectClient(context.stack.temporal);
     try {
-      const report = await resumeParked({ client, db, code: options.code });
+      const report = await recorded(
+        db,
+        asOperation(context.settings, 'resume', { code: options.code }),
+        () => resumeParked({ client, db, code: options.code }),
+        (resumed) => describeResumed(resumed).join('; '),
+      );
       if (options.json) printJson(report);
-      else print(...describe(report));
+      else print(...describeResumed(report));
     } finally {
       await close();
     }
   });
-}
-
-function describe({ events, runId, companies }: ResumeReport): string[] {
-  if (events === 0 && runId === null) return ['Nothing is parked.'];
-  const lines = [`${counted(events, 'event')} ${events === 1 ? 'is' : 'are'} due again`];
-  if (runId !== null) {
-    lines.push(
-      `backfill ${runId} started: ${companies === null ? 'all companies' : counted(companies, 'company', 'companies')}`,
-    );
-  }
-  return lines;
 }

@@ -11,10 +11,13 @@ import {
   triggerSchedule,
 } from '../../app/schedules.ts';
 import { connectClient } from '../../app/temporal.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
-import { shownTime, timeAgo } from '../../contract/times.ts';
+import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
-import { openContext } from '../context.ts';
+import { recorded } from '../../operations/recorded.ts';
+import { asOperation } from '../as-operation.ts';
+import { type Context, openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 
@@ -42,8 +45,10 @@ export async function schedule(
   options: ScheduleOptions,
 ): Promise<void> {
   if (action === 'set') checkTimes(options);
+  const changes = action !== 'show';
   const context = await openContext({
-    postgres: false,
+    // Changes are noted in the warehouse's log of operations.
+    postgres: changes,
     temporal: true,
     service: false,
     quiet: true,
@@ -52,7 +57,8 @@ export async function schedule(
   try {
     const { client, close } = await connectClient(context.stack.temporal);
     try {
-      await act(client, action, name ?? 'full', options);
+      if (changes)
+        await noted(context, action, name ?? 'full', options, (kind) => act(client, action, kind, options));
       const names = action === 'show' && name === undefined ? runKinds : [name ?? 'full'];
       const schedules = await Promise.all(names.map((kind) => readSchedule(client, kind)));
       if (options.json) printJson({ schedules });
@@ -80,19 +86,43 @@ function checkTimes(options: ScheduleOptions): void {
   }
 }
 
+async function noted(
+  { settings, stack, log }: Context,
+  action: Exclude<ScheduleAction, 'show'>,
+  name: RunKind,
+  { json: _, ...options }: ScheduleOptions,
+  work: (name: RunKind) => Promise<void>,
+): Promise<void> {
+  const given = Object.entries(options).map(([key, value]) => [key, String(value)]);
+  const operation = asOperation(settings, `schedule ${action}`, {
+    schedule: name,
+    ...Object.fromEntries(given),
+  });
+  const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
+  try {
+    await recorded(
+      warehouse.db,
+      operation,
+      () => work(name),
+      () => 'done',
+    );
+  } finally {
+    await warehouse.close();
+  }
+}
+
 type Client = Parameters<typeof readSchedule>[0];
 
 async function act(
   client: Client,
-  action: ScheduleAction,
+  action: Exclude<ScheduleAction, 'show'>,
   name: RunKind,
   options: ScheduleOptions,
 ): Promise<void> {
   const { cron, every: everyMs, timeZone, jitter: jitterMs, catchUp: catchUpMs } = options;
-  const actions: Readonly<Record<ScheduleAction, () => Promise<void>>> = {
+  const actions: Readonly<Record<typeof action, () => Promise<void>>> = {
     set: () => setSchedule(client, name, { cron, everyMs, timeZone, jitterMs, catchUpMs }),
     reset: () => resetSchedule(client, name),
-    show: async () => {},
     pause: () => pauseSchedule(client, name, options.reason ?? 'paused with metersync schedule pause'),
     resume: () => resumeSchedule(client, name),
     trigger: () => triggerSchedule(client, name),
@@ -113,14 +143,14 @@ const states: Readonly<Record<ScheduleState['state'], string>> = {
 };
 
 /** Describes a schedule in lines for people. */
-export function describeSchedule(now: ScheduleState): string[] {
+function describeSchedule(now: ScheduleState): string[] {
   const { name, state, reason, times, next, last, running, missed } = now;
   const window = `jitter ${shortDuration(now.jitterSeconds * 1000)}, catches up ${shortDuration(now.catchUpSeconds * 1000)}`;
   const heading = [states[state], reason, times === null ? '' : `${times}, ${window}`];
   const lines = [`${name}: ${heading.filter((part) => part !== '' && part !== null).join('; ')}`];
   const [first, ...then] = next;
   if (first !== undefined)
-    lines.push(`  next: ${[timeAgo(first), ...then.slice(0, 2).map(shownTime)].join(', ')}`);
+    lines.push(`  next: ${[timeAgo(first), ...then.slice(0, 2).map(formatTime)].join(', ')}`);
   if (running.length > 0) lines.push(`  running: ${running.join(', ')}`);
   for (const run of last) lines.push(`  ${timeAgo(run.scheduledAt)}: ${run.state} (${run.workflowId})`);
   if (missed > 0)

@@ -1,27 +1,38 @@
+import type { Monitor } from '../../app/monitor.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import { allOf, type Running, whenThere } from '../../app/running.ts';
 import { awaitTemporal, type TemporalArrival } from '../../app/temporal-arrival.ts';
-import type { RunningWorker } from '../../app/worker-part.ts';
+import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
+import type { Health } from '../../contract/verdict.ts';
+import type { Database } from '../../db/connect.ts';
 import { type Context, openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { sandboxControl } from '../sandbox-control.ts';
 import { untilAsked } from '../until-asked.ts';
 
-export type Part = 'receiver' | 'worker';
+export type Part = 'receiver' | 'worker' | 'console';
+
+/** What a test replaces in the worker, made from what it would have. */
+export type Overrides = (given: { readonly readHealth: ReadHealth }) => WorkerOverrides;
+type ReadHealth = ReturnType<typeof import('../../operations/health.ts').healthOf>;
 
 /**
  * `metersync start`, `receiver`, `worker`: runs the parts until it is asked to stop. While Temporal is away,
  * the receiver answers 503 and the worker waits; while Postgres is away, the receiver takes deliveries.
  */
-export async function start(parts: readonly Part[], options: { live?: number } = {}): Promise<void> {
+export async function start(
+  parts: readonly Part[],
+  options: { live?: number; overrides?: Overrides } = {},
+): Promise<void> {
   const works = parts.includes('worker');
   const context = await openContext({ postgres: works, temporal: true, service: works, quiet: false });
   const { log, stack, sandbox } = context;
   if (options.live !== undefined && sandbox === undefined) {
     await context.stop();
-    throw new UsageError('--live is for the sandbox, which stands in while SERVICE_URL is not set');
+    throw new UsageError('--live is for the sandbox, which runs while SERVICE_URL is not set');
   }
   const running: Running[] = [];
+  const monitor = await monitorOf(parts, context);
   const drain = async () => {
     await Promise.all(running.map((part) => part.stop()));
     await context.stop();
@@ -31,6 +42,8 @@ export async function start(parts: readonly Part[], options: { live?: number } =
     for (const line of stack.standIns) log.info(line);
     for (const { saw, todo } of context.insecure) log.warn({ todo }, saw);
     const secrets = parts.includes('receiver') ? configuredSecrets(context) : undefined;
+    const port = await monitor?.serve();
+    if (port !== undefined) running.push(port);
     const arrival = await awaitTemporal(stack.temporal, log);
     const refused = arrival.arrived.then(() => never);
     // A refusal is reported once everything has begun; an unhandled rejection would end the process before.
@@ -39,14 +52,15 @@ export async function start(parts: readonly Part[], options: { live?: number } =
     let worker: RunningWorker | undefined;
     if (works) {
       running.push(
-        await work(context, arrival, (begun) => {
+        await work(context, arrival, monitor, options.overrides, (begun) => {
           worker = begun;
         }),
       );
     }
     if (secrets !== undefined) {
-      running.push(await receive(context, await secrets(), arrival, () => worker?.startHere));
+      running.push(await receive(context, await secrets(), arrival, monitor, () => worker?.startHere));
     }
+    if (parts.includes('console')) await openConsole(context, running);
     if (sandbox !== undefined && options.live !== undefined) {
       await sandboxControl(sandbox).live(options.live);
       log.info(`the sandbox makes ${options.live} changes a minute`);
@@ -64,25 +78,66 @@ type Secrets = ReturnType<typeof secretsOf>;
 
 const never = new Promise<void>(() => {});
 
+/** Serves the console, unless CONSOLE_PORT is 0. Work goes on without it where its port is taken. */
+async function openConsole(context: Context, running: Running[]): Promise<void> {
+  const { settings, log } = context;
+  const { host, port } = settings.console;
+  if (port === 0) return;
+  const { startConsole } = await import('./console.ts');
+  try {
+    running.push(await startConsole(context));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    log.error(`port ${port} of ${host} is taken, so there is no console: set CONSOLE_PORT`);
+  }
+}
+
+/** Makes what observes this process; undefined where METRICS_PORT is 0. */
+async function monitorOf(parts: readonly Part[], context: Context): Promise<Monitor | undefined> {
+  const { settings, stack, log } = context;
+  if (settings.metrics.port === 0) return undefined;
+  const { createMonitor } = await import('../../app/monitor.ts');
+  let db: Database | undefined;
+  const readHealth = async (): Promise<Health> => {
+    const [{ openWarehouse }, { healthOf }] = await Promise.all([
+      import('../../app/warehouse.ts'),
+      import('../../operations/health.ts'),
+    ]);
+    db ??= openWarehouse(settings, stack.databaseUrl, log, 1).db;
+    return await healthOf({ settings, databaseUrl: stack.databaseUrl, temporal: stack.temporal })(db);
+  };
+  const watched = parts.filter((part) => part !== 'console');
+  return await createMonitor({ settings: settings.metrics, parts: watched, readHealth, log });
+}
+
 async function work(
   context: Context,
   arrival: TemporalArrival,
+  monitor: Monitor | undefined,
+  overrides: Overrides = () => ({}),
   onBegun: (worker: RunningWorker) => void,
 ): Promise<Running> {
   const { settings, stack, service, log } = context;
   const { databaseUrl, temporal } = stack;
   // Loaded for a worker only: a receiver alone needs neither a warehouse nor Temporal's native library.
-  const [{ migrate }, { awaitWarehouse }, { installRuntime }, { startWorker }] = await Promise.all([
-    import('../../app/prepare.ts'),
-    import('../../app/warehouse-arrival.ts'),
-    import('../../app/temporal-native.ts'),
-    import('../../app/worker-part.ts'),
-  ]);
-  installRuntime(log);
+  const [{ migrate }, { awaitWarehouse }, { installRuntime }, { startWorker }, { healthOf }] =
+    await Promise.all([
+      import('../../app/prepare.ts'),
+      import('../../app/warehouse-arrival.ts'),
+      import('../../app/temporal-native.ts'),
+      import('../../app/worker-part.ts'),
+      import('../../operations/health.ts'),
+    ]);
+  installRuntime(log, monitor?.core);
   if (settings.databaseUrl === undefined) await migrate(settings, databaseUrl, log);
   const needed = allOf([arrival, await awaitWarehouse({ settings, url: databaseUrl, log })]);
   const begin = async (): Promise<Running> => {
-    const worker = await startWorker({ settings, service, databaseUrl, temporal, log });
+    const observed = { core: monitor?.core, observer: monitor?.worker };
+    const readHealth = healthOf({ settings, databaseUrl, temporal });
+    const worker = await startWorker(
+      { settings, service, databaseUrl, temporal, readHealth, ...observed, log },
+      overrides({ readHealth }),
+    );
     log.info({ service: service.url }, 'worker: running');
     onBegun(worker);
     return worker;
@@ -112,7 +167,7 @@ function configuredSecrets(context: Context): () => Promise<Secrets> {
     await webhooksOf({ url: sandbox.apiUrl, apiKey: sandbox.apiKey }).enable(true);
     const secret = await sandboxControl(sandbox).registerEndpoint(`http://${host}:${port}/webhooks`);
     log.info(
-      `SERVICE_URL is not set: the sandbox stands in at ${sandbox.url}, API ${sandbox.apiUrl}, key ${sandbox.apiKey}`,
+      `SERVICE_URL is not set: the sandbox runs at ${sandbox.url}, API ${sandbox.apiUrl}, key ${sandbox.apiKey}`,
     );
     return secretsOf({ ...webhooks, secrets: [secret] }, log);
   };
@@ -122,11 +177,13 @@ async function receive(
   context: Context,
   secrets: Secrets,
   arrival: TemporalArrival,
+  monitor: Monitor | undefined,
   startHere: () => RunningWorker['startHere'],
 ): Promise<Running> {
   const { settings, stack, log } = context;
   const { temporal } = stack;
-  const receiver = await startReceiver({ settings, secrets, temporal, arrival, startHere, log });
+  const observer = monitor?.receiver;
+  const receiver = await startReceiver({ settings, secrets, temporal, arrival, startHere, observer, log });
   log.info(`receiver: POST ${receiver.url}`);
   return receiver;
 }

@@ -1,9 +1,15 @@
 import { describeBlocked } from '../../app/typed-views.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
-import { shownSeconds, timeAgo } from '../../contract/times.ts';
+import { limits } from '../../contract/limits.ts';
+import { formatSeconds, timeAgo } from '../../contract/times.ts';
 import { headline, type Verdict, verdictOf, verdictStatus } from '../../contract/verdict.ts';
-import { counted, nameInWords } from '../../contract/words.ts';
-import { type ParkedWork, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
+import { counted, countInWords, nameInWords } from '../../contract/words.ts';
+import {
+  type ParkedStatus,
+  readStatus,
+  readStatusAbout,
+  type WarehouseStatus,
+} from '../../db/read/status.ts';
 import { readDeployment } from '../../operations/health.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
@@ -13,7 +19,11 @@ import { paragraph, table } from '../terminal.ts';
  * `metersync status`: prints a verdict, what is wrong and what to do about it, then what was applied and what
  * waits.
  */
-export async function status(options: { json?: boolean; exitCode?: boolean }): Promise<void> {
+export async function status(options: {
+  json?: boolean;
+  exitCode?: boolean;
+  exact?: boolean;
+}): Promise<void> {
   const context = await openContext({
     temporal: 'if running',
     service: false,
@@ -33,9 +43,18 @@ export async function status(options: { json?: boolean; exitCode?: boolean }): P
       });
       const verdict = verdictOf(health);
       const reachable = !('away' in health.warehouse);
-      const now = reachable ? await readStatus(warehouse.db, settings) : undefined;
+      const now =
+        'away' in health.warehouse
+          ? undefined
+          : options.exact
+            ? await readStatus(warehouse.db, settings)
+            : await readStatusAbout(warehouse.db, health.warehouse);
       if (options.json) printJson({ verdict, ...now });
-      else print(...describeVerdict(verdict), ...(now === undefined ? [] : ['', ...describe(now)]));
+      else
+        print(
+          ...describeVerdict(verdict),
+          ...(now === undefined ? [] : ['', ...describe(now, options.exact ?? false)]),
+        );
       if (options.exitCode) process.exitCode = verdictStatus[verdict.word];
       else if (!reachable) process.exitCode = 1;
     } finally {
@@ -49,7 +68,7 @@ export async function status(options: { json?: boolean; exitCode?: boolean }): P
 /**
  * Describes a verdict on one line; then each finding that is wrong, with what to do, and each that is well.
  */
-export function describeVerdict(verdict: Verdict): string[] {
+function describeVerdict(verdict: Verdict): string[] {
   const ill = verdict.findings.filter(({ word }) => word !== 'In sync');
   const well = verdict.findings.filter(({ word }) => word === 'In sync');
   return [
@@ -68,11 +87,20 @@ function describeRuns(name: string, { running, last }: WarehouseStatus['backfill
   return `${name} running: ${running}; last: ${ended}`;
 }
 
-function describe(now: WarehouseStatus): string[] {
-  const ago = (seconds: number | null) => (seconds === null ? 'never' : `${shownSeconds(seconds)} ago`);
-  const rows = Object.entries(now.rows).map(([name, count]) => [nameInWords(name), count]);
+function describe(now: WarehouseStatus, exact: boolean): string[] {
+  const inWords = (count: number) =>
+    exact || count <= limits.countMax
+      ? count
+      : count === limits.countMax + 1
+        ? countInWords(count)
+        : `about ${count.toLocaleString('en')}`;
+  const ago = (seconds: number | null) => (seconds === null ? 'never' : `${formatSeconds(seconds)} ago`);
+  const rows = Object.entries(now.rows).map(([name, count]) => [nameInWords(name), inWords(count)]);
   const lines = [
-    ...table(['events', 'count'], Object.entries(now.events)),
+    ...table(
+      ['events', 'count'],
+      Object.entries(now.events).map(([outcome, count]) => [outcome, inWords(count)]),
+    ),
     ...table(['live rows', 'count'], rows),
     `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${now.events.pending === 0 ? 'none' : ago(now.oldestPendingSeconds)}`,
     describeRuns('backfills', now.backfills),
@@ -82,12 +110,12 @@ function describe(now: WarehouseStatus): string[] {
   lines.push(...now.parked.flatMap(describeParked));
   if (now.events.missing > 0)
     lines.push(
-      `${counted(now.events.missing, 'event')} missing: the service never showed what they told of, or not as new (metersync events list --outcome missing)`,
+      `${counted(now.events.missing, 'event')} missing: the service never showed their record, or only an older state (metersync events list --outcome missing)`,
     );
   const { events: shortEvents, readings } = now.intervalShortfall;
   if (shortEvents > 0)
     lines.push(
-      `readings that the service told of and does not show: ${readings}, of ${counted(shortEvents, 'event')}, see metersync.interval_ledger`,
+      `readings that events reported and the service does not show: ${readings}, of ${counted(shortEvents, 'event')}, see metersync.interval_ledger`,
     );
   const parked = now.parked.map(({ code }) => code);
   for (const { code, events, owners, nextAttemptAt, reason } of now.waiting)
@@ -109,7 +137,7 @@ function describeIssues({ error, warning, info, acknowledged }: WarehouseStatus[
   ];
 }
 
-function describeParked(parked: ParkedWork): string[] {
+function describeParked(parked: ParkedStatus): string[] {
   const { code, events, owners, backfillParts, since, nextAttemptAt, operator } = parked;
   const what = [
     ...(events > 0 ? [`${counted(events, 'event')} of ${ownersOf(owners)}`] : []),

@@ -28,7 +28,7 @@ interface PassKey {
 }
 
 /** The company id of the list of companies in its manifest. */
-const noCompany = '00000000-0000-0000-0000-000000000000';
+export const noCompany = '00000000-0000-0000-0000-000000000000';
 
 const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL | undefined =>
   and(

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import type { CompanyResource } from '../../contract/names.ts';
+import type { CompanyResource } from '../../contract/endpoints.ts';
 import type { Executor } from '../connect.ts';
 import type { Listing } from '../deletes/absent.ts';
 import { row, usage } from '../deletes/tombstone.ts';

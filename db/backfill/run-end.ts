@@ -22,7 +22,7 @@ export async function runsUnderWay(
 }
 
 /** Fails a run that has not ended, and its parts that are still running. */
-export async function failWhole(db: Executor, runId: string, error: string): Promise<void> {
+export async function failRunAndParts(db: Executor, runId: string, error: string): Promise<void> {
   await failRunning(db, runId, error);
   await sumUp(db, runId, error);
 }
@@ -58,7 +58,7 @@ async function failRunning(db: Executor, runId: string, error: string): Promise<
 
 /** Ends a run: its own row sums up its parts. */
 export async function concludeRun(db: Executor, runId: string): Promise<RunState> {
-  await failRunning(db, runId, 'it ended without a word');
+  await failRunning(db, runId, 'it ended without a state');
   return await sumUp(db, runId);
 }
 

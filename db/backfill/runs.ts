@@ -2,6 +2,7 @@ import { and, eq, gt, isNotNull, isNull, ne, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { array, columnNames, setToExcluded } from '../arrays.ts';
 import { livesCompany } from '../catch-up/parking.ts';
 import type { Executor } from '../connect.ts';
@@ -150,18 +151,12 @@ export async function finishedOfCompanies(
   return new Map(result.rows.map(({ companyId, finished }) => [companyId, finished]));
 }
 
-/**
- * How long an unfinished part counts as under way, in seconds: a killed run leaves its parts
- * unfinished.
- */
-const elsewhereSeconds = 60;
-
 /** Whether another run recently began to read the company and has not ended that part. */
 export async function isReadElsewhere(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
 ): Promise<boolean> {
-  const lately = sql`clock_timestamp() - make_interval(secs => ${elsewhereSeconds})`;
+  const lately = sql`clock_timestamp() - make_interval(secs => ${attemptPolicy.partUnderWaySeconds})`;
   const others = await db
     .select({ runId: runs.runId })
     .from(runs)
@@ -268,6 +263,7 @@ export async function noteProgress(
       rowsInserted: inserted,
       rowsChanged: changed,
       rowsUnchanged: unchanged,
+      progressAt: clock,
     })
     .where(isRun(key))
     .returning({ now: sql<string>`clock_timestamp()::text` });

@@ -2,8 +2,8 @@ import { and, eq, isNotNull, isNull, not, type SQL, type SQLWrapper, sql } from 
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
+import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, columnNames } from '../arrays.ts';
-import { olderShownAttemptsMax } from '../catch-up/settle.ts';
 import { eventKind, isStale, keyOf, postpone, staleOf } from '../catch-up/stale.ts';
 import type { Executor } from '../connect.ts';
 import { journal, runs, staleRecords } from '../schema/metersync.ts';
@@ -52,7 +52,7 @@ export const recordRead = (companyId: SQLWrapper): SQL => {
 };
 
 /** Whether a company has a live row that the service confirmed. */
-export async function isKnownCompany(db: Executor, companyId: string): Promise<boolean> {
+export async function isConfirmedCompany(db: Executor, companyId: string): Promise<boolean> {
   const isConfirmed = sql`(${companies.raw} is not null or ${recordRead(companies.id)})`;
   const live = await db
     .select({ id: companies.id })
@@ -62,7 +62,7 @@ export async function isKnownCompany(db: Executor, companyId: string): Promise<b
 }
 
 /** Whether the service lists a meter; without a row of it, whether usage or readings name it. */
-async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
+async function meterExists(db: Executor, meterId: string): Promise<boolean> {
   const result = await db.execute<{ exists: boolean }>(sql`
     select coalesce(
       (
@@ -87,7 +87,7 @@ async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
 
 /** Whether an owner, a company or for intervals a meter, is known from events alone. */
 export async function isStranger(db: Executor, kind: CatchUpKind, owner: string): Promise<boolean> {
-  return !(await (kind === 'intervals' ? isKnownMeter(db, owner) : isKnownCompany(db, owner)));
+  return !(await (kind === 'intervals' ? meterExists(db, owner) : isConfirmedCompany(db, owner)));
 }
 
 /** Whether a company `c` is known from events alone, and no run began to read it. */
@@ -253,7 +253,7 @@ const sitesNamed: Readonly<Record<'connections' | 'documents', SQL>> = {
 };
 
 /**
- * Backs off the due records of a stranger. After an hour and a half its events are `missing`, and
+ * Backs off the due records of a stranger. After `olderStateAttemptsMax` attempts its events are `missing`, and
  * rows written from events alone are tombstoned. A later read of a record reopens its events.
  */
 export async function postponeStranger(
@@ -266,7 +266,7 @@ export async function postponeStranger(
     db,
     staleOf.owner(kind, owner),
     { code: strangerCode, message: `${strangerCode}: ${reason}` },
-    { attemptsMax: olderShownAttemptsMax },
+    { attemptsMax: recordPolicy.olderStateAttemptsMax },
   );
   if (kind !== 'intervals' && givenUp.length > 0) await forgetStranger(db, owner);
 }

@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { uuid } from '../../contract/ids.ts';
+import { batches } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
@@ -7,12 +8,6 @@ import { staleRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { serviceParked } from './parking.ts';
 import { eventKind, keyOf } from './stale.ts';
-
-/**
- * Stale records whose owners are returned, longest due first, before each owner is looked up by
- * itself.
- */
-const dueRowsMax = 500;
 
 /**
  * Returns companies, or meters for intervals, that have something due, at most `limit`. The longest
@@ -27,7 +22,7 @@ export async function dueOwners(
 ): Promise<string[]> {
   if (among !== undefined) return (await ownersOf(db, firstDueOf(kind, among), limit)).owners;
   const longest = await ownersOf(db, dueLongest(kind), limit);
-  if (longest.owners.length >= limit || longest.rows < dueRowsMax) return longest.owners;
+  if (longest.owners.length >= limit || longest.rows < batches.dueRecords) return longest.owners;
   // A few owners have many due records: look up each waiting owner once.
   return (await ownersOf(db, firstDueOfEach(kind), limit)).owners;
 }
@@ -66,7 +61,7 @@ const dueLongest = (kind: CatchUpKind): SQL => sql`(
       where s.kind = ${eventKind[kind]}
         and s.due_at <= clock_timestamp()
       order by s.kind, s.due_at
-      limit ${dueRowsMax}
+      limit ${batches.dueRecords}
     ) longest`;
 
 const firstDueOfEach = (kind: CatchUpKind): SQL => sql`(
@@ -213,7 +208,7 @@ export async function createdTimes(
  * Reads the usage rows of documents. Undefined unless each document's record lists its usage and
  * the warehouse holds exactly these rows.
  */
-export async function usageToldByRecords(
+export async function usageListedByRecords(
   db: Executor,
   documentIds: readonly string[],
 ): Promise<WantedDocument[] | undefined> {

@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, columnNames } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import {
@@ -9,13 +10,7 @@ import {
   staleRecords,
 } from '../schema/metersync.ts';
 import { companies, intervals, meters } from '../schema/utility.ts';
-import { keyOf, staleOf, type WaitingReason } from './stale.ts';
-
-/**
- * Attempts to read a range that has fewer readings than its event reported, some seconds apart in
- * all. After them the readings found are accepted, and the shortfall is kept.
- */
-export const shortfallAttemptsMax = 4;
+import { backOff, keyOf, staleOf, type WaitingReason } from './stale.ts';
 
 const iso = sql.raw(`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`);
 const isoTime = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', ${iso})`;
@@ -146,7 +141,7 @@ const overlapSecondsMax = 93 * daySeconds;
  */
 export async function nextPiece(
   db: Executor,
-  { start, end, seconds: length }: TimeRange & Partial<DueRange>,
+  { start, end, seconds: length }: DueRange,
   { from, width }: RangeProgress,
   { shortest, longest }: Granularity,
   readings: number,
@@ -154,8 +149,7 @@ export async function nextPiece(
   const overlap = Math.min(longest, overlapSecondsMax);
   const seconds = Math.max(shortest * readings, overlap) * width;
   // Most ranges fit in one piece.
-  if (from === start && length !== undefined && length <= seconds)
-    return { piece: { start, end }, next: null };
+  if (from === start && length <= seconds) return { piece: { start, end }, next: null };
   const result = await db.execute<
     TimeRange & { next: string | null } & Record<string, unknown>
   >(sql`
@@ -226,7 +220,7 @@ const readingsIn = (event: SQL): SQL => sql`
 /** An event whose range has fewer readings than it reported. */
 export interface Shortfall extends Record<string, unknown> {
   readonly id: string;
-  readonly told: number;
+  readonly reported: number;
   readonly found: number;
   /** Whether the range is read again. */
   readonly waits: boolean;
@@ -278,7 +272,7 @@ export async function settleRanges(
       where s.told_at <= ${readAt}::timestamptz
         and tstzrange(e.range_start, e.range_end, '[]') <@ fetched.spans
     ), judged as materialized (
-      select *, lacks and tried < ${shortfallAttemptsMax} as waits
+      select *, lacks and tried < ${recordPolicy.shortfallAttemptsMax} as waits
       from waiting
         cross join lateral (select coalesce(found < reported, false) as lacks) l
     ), settled as (
@@ -304,20 +298,20 @@ export async function settleRanges(
         attempts = j.tried + 1,
         error_code = ${code},
         error = ${message},
-        due_at = clock_timestamp() + interval '1 second' * power(2, j.tried)
+        due_at = clock_timestamp() + ${backOff(sql`j.tried`)}
       from judged j
       where s.key = any(array(select key from judged where waits))
         and j.key = s.key
         and j.due_at <= ${readAt}::timestamptz
     )
-    select record_id as id, reported::float8 as told, found::float8 as found, waits, lacks
+    select record_id as id, reported::float8 as reported, found::float8 as found, waits, lacks
     from judged
     where not waits
       or due_at <= ${readAt}::timestamptz`);
   const short = result.rows.filter(({ lacks }) => lacks);
   return {
     applied: result.rows.filter(({ waits }) => !waits).length,
-    short: short.map(({ id, told, found, waits }) => ({ id, told, found, waits })),
+    short: short.map(({ id, reported, found, waits }) => ({ id, reported, found, waits })),
   };
 }
 
@@ -336,7 +330,7 @@ const settledColumns = [
 
 const readingsMissing: WaitingReason = {
   code: 'READINGS_NOT_SHOWN',
-  message: 'the service shows fewer readings than this event told of',
+  message: 'the service shows fewer readings than this event reported',
 };
 
 /** Returns the company of a meter, from the meter's row or an event of its intervals. */

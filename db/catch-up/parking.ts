@@ -1,11 +1,19 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
+import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../arrays.ts';
 import type { Database, Executor } from '../connect.ts';
 import { parked, runs, settlements, staleRecords } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
-import { eventKind, keyOf, refreshEach, type StaleKind, type StaleRecord } from './stale.ts';
+import {
+  backOff,
+  eventKind,
+  keyOf,
+  refreshEach,
+  type StaleKind,
+  type StaleRecord,
+} from './stale.ts';
 
 /** Whether the service is parked: it refused for a reason that holds for every request. */
 export const serviceParked: SQL = sql`exists (
@@ -15,14 +23,12 @@ export const serviceParked: SQL = sql`exists (
     )`;
 
 /**
- * Parks all requests to the service, for 10 seconds at first and at most a quarter of an hour.
- * Refusals at the same time count as one attempt.
+ * Parks all requests to the service, longer with each refusal. Refusals at the same time count as
+ * one attempt.
  */
 export async function parkService(db: Executor, code: FailureCode, message: string): Promise<void> {
-  const until = (attempts: SQL): SQL => sql`clock_timestamp() + least(
-        interval '15 minutes',
-        interval '10 seconds' * power(2, least(${attempts}, 12))
-      )`;
+  const until = (attempts: SQL): SQL =>
+    sql`clock_timestamp() + ${backOff(attempts, recordPolicy.parkedSeconds)}`;
   await db
     .insert(parked)
     .values({ code, message, attempts: 1, nextAttemptAt: until(sql`0`) })
@@ -37,16 +43,13 @@ export async function parkService(db: Executor, code: FailureCode, message: stri
     });
 }
 
-/** While an outage lasts, failed attempts follow one another within this time. */
-const outageSeconds = 240;
-
 /**
  * Whether the noted state of the service still holds. A noted outage lapses: while nothing is
  * asked, no success can end it.
  */
 export const stillParked: SQL = sql`(
         ${parked.code} <> 'SERVICE_OUTAGE'
-        or ${parked.nextAttemptAt} > clock_timestamp() - make_interval(secs => ${outageSeconds})
+        or ${parked.nextAttemptAt} > clock_timestamp() - make_interval(secs => ${recordPolicy.outageSeconds})
       )`;
 
 /** Notes that the service fails every request. Nothing is parked: each failed work tries again. */

@@ -1,6 +1,7 @@
 import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
+import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, type RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { tableOf } from '../resources.ts';
@@ -9,22 +10,10 @@ import { documents, usageData } from '../schema/utility.ts';
 import { eventKind, keyOf, postpone, refreshStale, staleOf, type WaitingReason } from './stale.ts';
 
 /**
- * Attempts after which a record that the service never listed is tombstoned: four minutes, as each
- * back-off is longer. A later sight of the record reopens its events.
- */
-export const notShownAttemptsMax = 8;
-
-/**
- * Attempts after which the service's older state is accepted, or its unproved absence: an hour and
- * a half. The event is then `missing`, until its state is read.
- */
-export const olderShownAttemptsMax = 15;
-
-/**
  * Settles the events that waited for the given records before the read began. Events whose state,
  * or a newer one, is now in the warehouse are applied. Those of deleted records are superseded,
- * those of records that Postgres refused are dead. Other due records back off. `notShown` are
- * records that the service proved not to have: after `notShownAttemptsMax` attempts they are
+ * those of records that Postgres refused are dead. Other due records back off. `notFound` are
+ * records that the service proved not to have: after `notFoundAttemptsMax` attempts they are
  * tombstoned, and their events are `missing`. A record that moved to another company is not
  * postponed for the given one.
  */
@@ -33,20 +22,20 @@ export async function settleRecords(
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
   readAt: string,
-  notShown: readonly string[] = [],
+  notFound: readonly string[] = [],
   companyId?: string,
 ): Promise<{ applied: number; waiting: number }> {
-  if (notShown.length > 0) await tombstoneNotShown(db, kind, notShown, companyId);
+  if (notFound.length > 0) await tombstoneNotFound(db, kind, notFound, companyId);
   const { settled, left } = await settleCovered(db, kind, recordIds, readAt);
   if (left.length === 0) return { applied: settled, waiting: 0 };
   const reason = {
     code: 'RECORD_NOT_SHOWN',
-    message: 'the service does not show the state that this event told of',
+    message: 'the service does not show the state that this event named',
   } as const;
   const { waiting, givenUp } = await postpone(db, staleOf.records(kind, left), reason, {
     dueAt: readAt,
     since: readAt,
-    attemptsMax: olderShownAttemptsMax,
+    attemptsMax: recordPolicy.olderStateAttemptsMax,
     ...(companyId === undefined ? {} : { owner: companyId }),
   });
   if (givenUp.length > 0) await acceptOlder(db, kind, givenUp);
@@ -244,7 +233,7 @@ export async function moveToCompany(
 }
 
 /**
- * Backs off events of a document that could not be read. After `olderShownAttemptsMax` attempts
+ * Backs off events of a document that could not be read. After `olderStateAttemptsMax` attempts
  * that fail at the service they are `missing`. A document that was never read is tombstoned then.
  */
 export async function postponeFailed(
@@ -257,7 +246,7 @@ export async function postponeFailed(
   const { givenUp } = await postpone(db, staleOf.records('documents', [recordId]), reason, {
     dueAt: readAt,
     since: readAt,
-    ...(givesUp ? { attemptsMax: olderShownAttemptsMax } : {}),
+    ...(givesUp ? { attemptsMax: recordPolicy.olderStateAttemptsMax } : {}),
   });
   if (givenUp.length === 0) return;
   await db
@@ -267,7 +256,7 @@ export async function postponeFailed(
 }
 
 /**
- * Backs off events of documents whose usage was incomplete. After `olderShownAttemptsMax` attempts
+ * Backs off events of documents whose usage was incomplete. After `olderStateAttemptsMax` attempts
  * they are `missing`, and the usage stays as it is.
  */
 export async function postponeDocuments(
@@ -279,7 +268,7 @@ export async function postponeDocuments(
     code: 'LISTING_UNSTABLE',
     message: 'the service does not show all usage of the document, or contradicts itself about it',
   } as const;
-  const limits = { dueAt: readAt, since: readAt, attemptsMax: olderShownAttemptsMax };
+  const limits = { dueAt: readAt, since: readAt, attemptsMax: recordPolicy.olderStateAttemptsMax };
   await postpone(db, staleOf.records('documents', recordIds), reason, limits);
 }
 
@@ -305,7 +294,7 @@ async function acceptOlder(
 }
 
 /** Tombstones records that the service did not have for long enough, and their usage. */
-async function tombstoneNotShown(
+async function tombstoneNotFound(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
@@ -326,7 +315,7 @@ async function tombstoneNotShown(
           offset 0
         ) s
         where s.error_code = 'RECORD_NOT_SHOWN'
-          and s.attempts >= ${notShownAttemptsMax}
+          and s.attempts >= ${recordPolicy.notFoundAttemptsMax}
           ${ofCompany}
         offset 0
       )`;
@@ -353,5 +342,7 @@ export async function parkOwner(
   owner: string,
   reason: WaitingReason,
 ): Promise<void> {
-  await postpone(db, staleOf.owner(kind, owner), reason, { leastSeconds: 10 });
+  await postpone(db, staleOf.owner(kind, owner), reason, {
+    leastSeconds: recordPolicy.parkedSeconds,
+  });
 }

@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { EventKind } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
+import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { events, settlements, staleRecords } from '../schema/metersync.ts';
@@ -82,16 +83,26 @@ export interface Postponement {
   readonly attemptsMax?: number;
 }
 
+/** The wait after so many failed attempts: twice the one before, up to the longest of `recordPolicy`. */
+export const backOff = (
+  tried: SQL,
+  firstSeconds: number = recordPolicy.waitFirstSeconds,
+): SQL => sql`make_interval(secs => least(
+            ${recordPolicy.waitMaxSeconds}::float8,
+            ${firstSeconds}::float8 * power(2, least(${tried}, 30))
+          ))`;
+
 /**
- * Backs off stale records: from one second to a quarter of an hour, longer with each attempt that
- * fails for the same reason. Those with `attemptsMax` attempts are given up: the events of these
- * attempts are `missing`. Returns how many wait, and the ids of records that were given up.
+ * Backs off stale records, longer with each attempt that fails for the same reason. Those with
+ * `attemptsMax` attempts are given up: the events of these attempts are `missing`. An attempt that
+ * new events brought forward is not counted: a burst of events must not use up the patience of
+ * minutes in seconds. Returns how many wait, and the ids of records that were given up.
  */
 export async function postpone(
   db: Executor,
   records: SQL,
   { code, message }: WaitingReason,
-  { dueAt, since, owner, leastSeconds = 1, attemptsMax }: Postponement = {},
+  { dueAt, since, owner, leastSeconds = 0, attemptsMax }: Postponement = {},
 ): Promise<{ waiting: number; givenUp: string[] }> {
   const triedAt = dueAt === undefined ? sql`clock_timestamp()` : sql`${dueAt}::timestamptz`;
   const tooOften =
@@ -127,17 +138,16 @@ export async function postpone(
       where given_up
     ), later as (
       update ${staleRecords} s set
-        attempts = w.tried + 1,
+        -- What new events brought forward is no attempt more.
+        attempts = w.tried + case when w.tried > 0 and w.due_at <= w.told_at then 0 else 1 end,
         tried_since = coalesce(w.first_tried, ${triedAt}),
         error_code = ${code},
         error = ${message},
         due_at = case
           -- Records named again during the read are due at once.
           when s.told_at > ${triedAt} then s.told_at
-          else clock_timestamp() + greatest(
-            interval '1 second' * ${leastSeconds}::int,
-            least(interval '15 minutes', interval '1 second' * power(2, least(w.tried, 12)))
-          )
+          else clock_timestamp()
+            + greatest(make_interval(secs => ${leastSeconds}::float8), ${backOff(sql`w.tried`)})
         end
       from waiting w
       where s.key = any(array(select key from waiting where not given_up))

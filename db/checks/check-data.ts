@@ -1,5 +1,6 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
-import { type CheckKind, type CheckName, checkKinds } from '../../contract/names.ts';
+import type { CheckName } from '../../contract/check-names.ts';
+import { type CheckKind, checkKinds } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { dataIssues } from '../schema/ops.ts';

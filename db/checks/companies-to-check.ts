@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import type { CheckKind, CheckName } from '../../contract/names.ts';
+import type { CheckName } from '../../contract/check-names.ts';
+import type { CheckKind } from '../../contract/names.ts';
 import { array, type RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { dataChecks, journal, runs, settlements } from '../schema/metersync.ts';

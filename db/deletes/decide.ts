@@ -21,10 +21,10 @@ export interface InferredDeletes {
   readonly examples: readonly string[];
 }
 
-/** Reads inferred deletions, the newest first: quarantined ones, or all. */
+/** Reads inferred deletions, the newest first: quarantined ones or all, of all runs or one. */
 export async function readDeletes(
   db: Executor,
-  { all }: { all: boolean },
+  { all, run }: { readonly all: boolean; readonly run?: string },
 ): Promise<InferredDeletes[]> {
   const { runId, companyId, resource, state, reason, recordId, notedAt } = deletes;
   return await db
@@ -39,7 +39,12 @@ export async function readDeletes(
       examples: sql<string[]>`(array_agg(${recordId} order by ${recordId}))[1:3]`,
     })
     .from(deletes)
-    .where(all ? undefined : sql`${state} = 'quarantined'`)
+    .where(
+      and(
+        all ? undefined : sql`${state} = 'quarantined'`,
+        run === undefined ? undefined : eq(runId, run),
+      ),
+    )
     .groupBy(runId, companyId, resource, state, reason)
     .orderBy(desc(max(notedAt)), resource, companyId);
 }

@@ -1,18 +1,18 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
-import { relatedSites, replaceSites, tellsSites } from '../records/connection-sites.ts';
+import { listsSites, relatedSites, replaceSites } from '../records/connection-sites.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import { connectionStatusChanges, connections } from '../schema/utility.ts';
-import { toldByEvents } from './told.ts';
+import { eventItems } from './items.ts';
 
 /**
  * Applies events to connections. Each change of status that an event reports is also a row of
  * history; several events of one change share it.
  */
 export async function applyConnections(tx: Executor, eventIds: readonly string[]): Promise<void> {
-  const events = sql`${toldByEvents('connection', eventIds)}, changed as (
+  const events = sql`${eventItems('connection', eventIds)}, changed as (
     insert into ${connectionStatusChanges} as s (connection_id, old_status, status, at, event_id)
     select distinct on (connection_id, at, status)
       record_id::uuid as connection_id,
@@ -42,23 +42,23 @@ export async function applyConnectionSites(
   eventIds: readonly string[],
 ): Promise<void> {
   await tx.execute(sql`
-    with ${toldByEvents('connection', eventIds)}, latest as (
+    with ${eventItems('connection', eventIds)}, latest as (
       select distinct on (record_id) record_id, occurred_at, r -> 'sitesRelations' as relations
       from item
-      where ${tellsSites(sql`r`)}
+      where ${listsSites(sql`r`)}
       order by record_id, occurred_at desc, r -> 'sitesRelations' desc
     ), listing as (
       select c.id as connection_id, l.relations
       from latest l
         join ${connections} c on c.id = l.record_id::uuid
-      where (${tellsSites(sql`c.raw`)} is not true or c.raw_updated < l.occurred_at)
+      where (${listsSites(sql`c.raw`)} is not true or c.raw_updated < l.occurred_at)
         and not exists (
           select from ${journal} e
           where e.record_id = l.record_id
             and e.kind = 'connection'
             and case
               when e.occurred_at > l.occurred_at
-                then e.payload is null or ${tellsSites(sql`e.payload`)}
+                then e.payload is null or ${listsSites(sql`e.payload`)}
               when e.occurred_at = l.occurred_at
                 then e.payload -> 'sitesRelations' > l.relations
             end

@@ -3,7 +3,7 @@ import type { Executor } from '../connect.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
 import { documents } from '../schema/utility.ts';
-import { toldByEvents } from './told.ts';
+import { eventItems } from './items.ts';
 
 /**
  * Applies events to documents: header columns of those created or updated, and tombstones with the
@@ -11,14 +11,14 @@ import { toldByEvents } from './told.ts';
  */
 export async function applyDocuments(tx: Executor, eventIds: readonly string[]): Promise<void> {
   await tx.execute(
-    sql`with ${upsertEvents(resources.documents, toldByEvents('document', eventIds))}`,
+    sql`with ${upsertEvents(resources.documents, eventItems('document', eventIds))}`,
   );
 }
 
 /** Sets the site of documents whose record has none and was read before the event came. */
 export async function applyDocumentSites(tx: Executor, eventIds: readonly string[]): Promise<void> {
   await tx.execute(sql`
-    with ${toldByEvents('document', eventIds)}, named as (
+    with ${eventItems('document', eventIds)}, named as (
       select distinct on (record_id)
         record_id::uuid as id,
         occurred_at,

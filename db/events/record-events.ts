@@ -1,11 +1,13 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { type DecodedEvent, decodeEvent, typeOfEvent } from '../../contract/event.ts';
+import { isObject } from '../../contract/exact-json.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { jsonStopsAt } from '../../contract/json-members.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { refreshEach, type StaleRecord } from '../catch-up/stale.ts';
 import type { Database, Transaction } from '../connect.ts';
-import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
+import { sqlMessage, warehouseFailure } from '../failures.ts';
+import { splitOnRefusal } from '../split-on-refusal.ts';
 import { applyConnectionSites, applyConnections } from './connections.ts';
 import { applyDocumentSites, applyDocuments } from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
@@ -35,46 +37,26 @@ export async function recordEvents(
   recording: Recording = {},
 ): Promise<Recorded> {
   const unique = new Map(events.map((event) => [event.id, event]));
+  const entries = [...unique.values()].map((event) => readDelivery(event, recording));
+  const recordInOne = (part: readonly JournalEntry[]): Promise<Recorded> =>
+    db.transaction((tx) => recordTogether(tx, part, recording));
   try {
-    return await recordSplitting(
-      db,
-      [...unique.values()].map((event) => readDelivery(event, recording)),
-      recording,
-    );
+    const parts = await splitOnRefusal(entries, recordInOne, (only, error) => {
+      if (only.error !== null) throw error;
+      return recordInOne([asDead(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error))]);
+    });
+    return parts.reduce(together);
   } catch (error) {
     throw warehouseFailure(error);
   }
 }
 
-async function recordSplitting(
-  db: Database,
-  entries: readonly JournalEntry[],
-  recording: Recording,
-): Promise<Recorded> {
-  try {
-    return await db.transaction((tx) => recordTogether(tx, entries, recording));
-  } catch (error) {
-    const [only] = entries;
-    if (!isRefusal(error) || only === undefined) throw error;
-    if (entries.length === 1) {
-      if (only.error !== null) throw error;
-      return await recordSplitting(
-        db,
-        [asDead(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error))],
-        recording,
-      );
-    }
-    const middle = Math.ceil(entries.length / 2);
-    const first = await recordSplitting(db, entries.slice(0, middle), recording);
-    const second = await recordSplitting(db, entries.slice(middle), recording);
-    return {
-      fresh: first.fresh + second.fresh,
-      duplicates: first.duplicates + second.duplicates,
-      dead: first.dead + second.dead,
-      wake: [...new Set([...first.wake, ...second.wake])],
-    };
-  }
-}
+const together = (one: Recorded, other: Recorded): Recorded => ({
+  fresh: one.fresh + other.fresh,
+  duplicates: one.duplicates + other.duplicates,
+  dead: one.dead + other.dead,
+  wake: [...new Set([...one.wake, ...other.wake])],
+});
 
 async function recordTogether(
   tx: Transaction,
@@ -171,8 +153,7 @@ function withoutNul(text: string): string {
 }
 
 function unreadable(payload: unknown): DecodedEvent {
-  const isObject = typeof payload === 'object' && payload !== null && !Array.isArray(payload);
-  const type = (isObject && typeOfEvent(payload as Record<string, unknown>)) || 'unknown';
+  const type = (isObject(payload) && typeOfEvent(payload)) || 'unknown';
   return {
     type,
     kind: 'ignored',

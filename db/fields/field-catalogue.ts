@@ -1,4 +1,5 @@
 import { and, eq, ne, type SQL, sql } from 'drizzle-orm';
+import { serverWaits } from '../../contract/retry-policy.ts';
 import { columnNames } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { isRefusal, sqlMessage, withoutStatement } from '../failures.ts';
@@ -6,8 +7,6 @@ import { fieldCatalogue } from '../schema/metersync.ts';
 import { FieldTree, type SeenField } from './field-tree.ts';
 import type { FieldKind } from './kinds.ts';
 
-/** How long counts wait in memory: they are lost when the process is killed. */
-const countsEveryMs = 10_000;
 /**
  * Resources and API versions with a tree of their own: a worker has some 16. See also `FieldTree`.
  */
@@ -118,7 +117,7 @@ export function createFieldCatalogue(options: {
   const flush = async (): Promise<void> => {
     for (const kept of [...trees.values(), others]) await write(kept, true);
   };
-  const timer = setInterval(() => void flush().catch(onError), countsEveryMs);
+  const timer = setInterval(() => void flush().catch(onError), serverWaits.fieldCountsEveryMs);
   timer.unref();
 
   return {

@@ -1,3 +1,4 @@
+import { isObject } from '../../contract/exact-json.ts';
 import { uuid } from '../../contract/ids.ts';
 import { type FieldKind, kindBit, kindOfText, kindsOf } from './kinds.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';
@@ -109,7 +110,7 @@ export class FieldTree {
 
   /** Adds a record, as JSON.parse returned it; ignores anything but objects. */
   observe(record: unknown): void {
-    if (typeof record !== 'object' || record === null || Array.isArray(record)) return;
+    if (!isObject(record)) return;
     this.#record += 1;
     this.#see(this.#root, record);
   }

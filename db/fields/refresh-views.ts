@@ -5,14 +5,14 @@ import type { Database, Executor, Transaction } from '../connect.ts';
 import { isMistake, isRefusal, sqlMessage } from '../failures.ts';
 import { lock } from '../locks.ts';
 import { fieldCatalogue, typedColumns, typedViews } from '../schema/metersync.ts';
-import type { FieldKind } from './kinds.ts';
 import {
   type ActualColumn,
   describeWrong,
-  readKnownViews,
+  readExistingViews,
   readRelations,
   removeWrong,
-} from './known-views.ts';
+} from './existing-views.ts';
+import type { FieldKind } from './kinds.ts';
 import {
   type CataloguedField,
   fixedColumns,
@@ -60,7 +60,7 @@ export async function refreshViewsIn(tx: Transaction): Promise<RefreshedViews> {
   const relations = await readRelations(tx);
   const [fields, { views: existing, wrong }] = [
     await readFields(tx),
-    await readKnownViews(tx, relations),
+    await readExistingViews(tx, relations),
   ];
   const warnings = wrong.map((row) => `${describeWrong(row)}: the row was removed`);
   await removeWrong(tx, wrong);

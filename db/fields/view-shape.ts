@@ -104,7 +104,7 @@ const fixedComments: Readonly<Record<string, string>> = {
   id: 'Id of the record.',
   company_id: 'Company.',
   api_version: 'Version of the API that the record was read from.',
-  first_synced_at: 'When metersync first learnt of it.',
+  first_synced_at: 'When metersync first wrote it.',
   synced_at: 'When the read began that brought what is shown; NULL until it was read.',
   position: 'Place in the array, from 1.',
 };

@@ -10,9 +10,12 @@ create schema "metersync";
 create schema "ops";
 
 --> statement-breakpoint
--- A time of the service: ISO 8601, or Unix seconds. What is finer than a microsecond is cut off and not rounded: an event may
--- tell a time more finely than its record does, which must not count as older for it.
-create function metersync.read_time(value text) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
+-- A time of the service: ISO 8601, or Unix seconds. What is finer than a microsecond is cut off and
+-- not rounded: an event may have a time more precise than its record's, which must not make that
+-- count as older.
+create function metersync.read_time(value text)
+returns timestamptz
+language sql stable parallel safe
 as $$
   select
     case
@@ -26,15 +29,20 @@ as $$
 $$;
 
 --> statement-breakpoint
--- What should be an array and isn't counts as empty: one odd record must not make its page unreadable.
-create function metersync.elements(value jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- What should be an array and isn't counts as empty: one odd record must not make its page
+-- unreadable.
+create function metersync.elements(value jsonb)
+returns jsonb
+language sql immutable parallel safe
 as $$
   select case when jsonb_typeof(value) = 'array' then value else '[]'::jsonb end
 $$;
 
 --> statement-breakpoint
 -- A reference is an object with an id, or the id itself.
-create function metersync.id_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+create function metersync.id_of(value jsonb)
+returns text
+language sql immutable parallel safe
 as $$
   select
     case jsonb_typeof(value)
@@ -44,7 +52,9 @@ as $$
 $$;
 
 --> statement-breakpoint
-create function metersync.text_array(value jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+create function metersync.text_array(value jsonb)
+returns text[]
+language sql immutable parallel safe
 as $$
   select coalesce(array_agg(item order by place), '{}')
   from jsonb_array_elements_text(metersync.elements(value)) with ordinality as t(item, place)
@@ -52,7 +62,9 @@ $$;
 
 --> statement-breakpoint
 -- However a UUID is spelled: in capitals, without hyphens, in braces.
-create function metersync.uuid_of(value text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
+create function metersync.uuid_of(value text)
+returns uuid
+language sql immutable parallel safe
 as $$
   select
     case
@@ -62,7 +74,9 @@ as $$
 $$;
 
 --> statement-breakpoint
-create function metersync.boolean_of(value text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+create function metersync.boolean_of(value text)
+returns boolean
+language sql immutable parallel safe
 as $$
   select
     case lower(value)
@@ -72,7 +86,9 @@ as $$
 $$;
 
 --> statement-breakpoint
-create function metersync.number_of(value text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
+create function metersync.number_of(value text)
+returns numeric
+language sql immutable parallel safe
 as $$
   select
     case
@@ -82,8 +98,11 @@ as $$
 $$;
 
 --> statement-breakpoint
--- As before, in a third of the time: without a cast that depends on the session's DateStyle it is made part of the statement.
-create function metersync.date_of(value text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- As before, in a third of the time: without a cast that depends on the session's DateStyle it is
+-- made part of the statement.
+create function metersync.date_of(value text)
+returns date
+language sql immutable parallel safe
 as $$
   select
     case
@@ -95,7 +114,9 @@ $$;
 
 --> statement-breakpoint
 -- Postgres's own words (time zone "..." not recognized) say more than a violated constraint would.
-create function metersync.is_time_zone(name text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+create function metersync.is_time_zone(name text)
+returns boolean
+language sql immutable parallel safe
 as $$
   select
     name is null
@@ -104,7 +125,9 @@ $$;
 
 --> statement-breakpoint
 -- Texts of both, the first as it is when it has all of the second's.
-create function metersync.union_of(known text[], more text[]) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+create function metersync.union_of(known text[], more text[])
+returns text[]
+language sql immutable parallel safe
 as $$
   select
     case
@@ -120,7 +143,9 @@ $$;
 
 --> statement-breakpoint
 -- Texts that a field has: NULL once they are more than an enumeration has.
-create function metersync.enum_union(known text[], more text[]) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+create function metersync.enum_union(known text[], more text[])
+returns text[]
+language sql immutable parallel safe
 as $$
   select
     case
@@ -131,16 +156,21 @@ as $$
 $$;
 
 --> statement-breakpoint
--- Readings of any year may come, and a partition of each of their months would take more locks than a server has. Months within
--- this span have one each; what lies before and after it stands in two partitions of their own.
-create function metersync.interval_months() RETURNS tstzrange LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- Readings of any year may come, and a partition of each of their months would take more locks than
+-- a server has. Months within this span have one each; what lies before and after it stands in two
+-- partitions of their own.
+create function metersync.interval_months()
+returns tstzrange
+language sql immutable parallel safe
 as $$
   select '[2000-01-01 00:00:00+00,2050-01-01 00:00:00+00)'::tstzrange
 $$;
 
 --> statement-breakpoint
 -- An id that may be any text: of a UUID its one spelling.
-create function metersync.canonical_id(value text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+create function metersync.canonical_id(value text)
+returns text
+language sql immutable parallel safe
 as $$
   select coalesce(metersync.uuid_of(value)::text, value)
 $$;
@@ -317,6 +347,41 @@ create table "metersync"."also_listed" (
 );
 
 --> statement-breakpoint
+create table "metersync"."alerts" (
+  "id" uuid primary key default gen_random_uuid() not null,
+  "name" text not null,
+  "key" text not null,
+  "detail" text not null,
+  "pending_since" timestamp(6) with time zone not null,
+  "opened_at" timestamp(6) with time zone,
+  "reminded_at" timestamp(6) with time zone,
+  "notified_at" timestamp(6) with time zone,
+  "error" text,
+  "closed_at" timestamp(6) with time zone,
+  constraint "alerts_open_before_they_close" check (closed_at is null or opened_at is not null)
+);
+
+--> statement-breakpoint
+create table "metersync"."heartbeat" (
+  "one" boolean primary key default true not null,
+  "at" timestamp(6) with time zone not null,
+  constraint "heartbeat_has_one_row" check (one)
+);
+
+--> statement-breakpoint
+create table "metersync"."notifications" (
+  "message_id" uuid not null,
+  "target" text not null,
+  "message" jsonb not null,
+  "alert_ids" uuid[] not null,
+  "made_at" timestamp(6) with time zone not null,
+  "attempts" integer default 0 not null,
+  "sent_at" timestamp(6) with time zone,
+  "error" text,
+  constraint "notifications_message_id_target_pk" primary key ("message_id", "target")
+);
+
+--> statement-breakpoint
 create table "metersync"."catch_ups" ("kind" text primary key not null, "awake" boolean default false not null);
 
 --> statement-breakpoint
@@ -397,9 +462,7 @@ create table "metersync"."journal" (
   "workflow_id" text,
   "workflow_run_id" text,
   "payload_dropped_at" timestamp(6) with time zone,
-  constraint "journal_arrived_as" check (
-    arrived_as in ('pending', 'applied', 'superseded', 'ignored', 'dead')
-  ),
+  constraint "journal_arrived_as" check (arrived_as in ('pending', 'applied', 'ignored', 'dead')),
   constraint "journal_ranges_have_a_length" check (range_end >= range_start),
   constraint "journal_dead_say_why" check (arrived_as <> 'dead' or error is not null),
   constraint "journal_keeps_bytes" check (
@@ -407,6 +470,28 @@ create table "metersync"."journal" (
     or body is not null
     or payload_dropped_at is not null
   )
+);
+
+--> statement-breakpoint
+create table "metersync"."operations" (
+  "id" bigint primary key generated always as identity (
+    sequence name "metersync"."operations_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START
+    with
+      1 CACHE 1
+  ),
+  "at" timestamp(6) with time zone default clock_timestamp() not null,
+  "actor" text not null,
+  "role" text not null,
+  "source" text not null,
+  "action" text not null,
+  "target" jsonb not null,
+  "outcome" text,
+  "finished_at" timestamp(6) with time zone,
+  "detail" text,
+  constraint "operations_role" check (role in ('viewer', 'operator')),
+  constraint "operations_source" check (source in ('console', 'command')),
+  constraint "operations_outcome" check (outcome in ('done', 'failed', 'refused')),
+  constraint "operations_end" check ((outcome is null) = (finished_at is null))
 );
 
 --> statement-breakpoint
@@ -468,6 +553,7 @@ create table "metersync"."runs" (
   "workflow_id" text,
   "state" text not null,
   "started_at" timestamp(6) with time zone default now() not null,
+  "progress_at" timestamp(6) with time zone,
   "finished_at" timestamp(6) with time zone,
   "pages" integer default 0 not null,
   "passes" integer default 0 not null,
@@ -797,6 +883,9 @@ create table "ops"."unit_factors" (
 create index "companies_external" on "utility"."companies" using btree("external_id");
 
 --> statement-breakpoint
+create index "companies_name" on "utility"."companies" using btree(coalesce(name, ''), "id");
+
+--> statement-breakpoint
 create index "connections_company" on "utility"."connections" using btree("company_id");
 
 --> statement-breakpoint
@@ -825,6 +914,21 @@ create index "usage_data_document" on "utility"."usage_data" using btree("docume
 create index "usage_data_meter" on "utility"."usage_data" using btree("meter_id");
 
 --> statement-breakpoint
+create unique index "alerts_live" on "metersync"."alerts" using btree("name", "key")
+where closed_at is null;
+
+--> statement-breakpoint
+create index "alerts_closed" on "metersync"."alerts" using btree("closed_at")
+where closed_at is not null;
+
+--> statement-breakpoint
+create index "notifications_waiting" on "metersync"."notifications" using btree("target", "made_at")
+where sent_at is null;
+
+--> statement-breakpoint
+create index "notifications_made" on "metersync"."notifications" using btree("made_at");
+
+--> statement-breakpoint
 create index "also_listed_company" on "metersync"."also_listed" using btree("company_id", "resource");
 
 --> statement-breakpoint
@@ -849,11 +953,24 @@ create index "journal_with_payload" on "metersync"."journal" using btree("receiv
 where payload_dropped_at is null;
 
 --> statement-breakpoint
+create index "operations_actor" on "metersync"."operations" using btree("actor", "id");
+
+--> statement-breakpoint
 create index "runs_company" on "metersync"."runs" using btree("company_id", "resource", "finished_at");
 
 --> statement-breakpoint
 create index "runs_under_way" on "metersync"."runs" using btree("run_id")
 where finished_at is null;
+
+--> statement-breakpoint
+create index "runs_failed" on "metersync"."runs" using btree("finished_at")
+where resource is not null
+  and state in ('failed', 'partial');
+
+--> statement-breakpoint
+create index "runs_missed" on "metersync"."runs" using btree("finished_at")
+where company_id is not null
+  and rows_missed > 0;
 
 --> statement-breakpoint
 create index "settlements_record" on "metersync"."settlements" using btree("kind", "record_id", "read_at");
@@ -911,11 +1028,14 @@ where closed_at is null;
 create index "data_issues_company" on "ops"."data_issues" using btree("company_id", "check_name");
 
 --> statement-breakpoint
--- Keeps the state that a change ends, in the transaction of the change. It ends for an event that waits for the record
--- or that came in this transaction, else for the run that is reading the company. A statement that changes no record
--- costs a look at an empty table. Arguments: the column that names the record in the journal, '' for none; the columns
--- whose change makes another state, separated by commas.
-create function metersync.keep_history() RETURNS trigger LANGUAGE plpgsql
+-- Keeps the state that a change ends, in the transaction of the change. It ends for an event that
+-- waits for the record or that came in this transaction, else for the run that is reading the
+-- company. A statement that changes no record costs a look at an empty table. Arguments: the column
+-- that names the record in the journal, '' for none; the columns whose change makes another state,
+-- separated by commas.
+create function metersync.keep_history()
+returns trigger
+language plpgsql
 as $$
 declare
   kept text;
@@ -960,9 +1080,40 @@ end
 $$;
 
 --> statement-breakpoint
--- What a row of the catalogue says more than before. Until a run has ended that began after the resource was first seen, it is
--- the baseline: everything is new then.
-create function metersync.note_contract_changes() RETURNS trigger LANGUAGE plpgsql
+-- The log of operations: a row is finished once, and nothing else of it changes.
+create function metersync.keep_operation()
+returns trigger
+language plpgsql
+as $$
+begin
+  if TG_OP = 'UPDATE'
+    and old.outcome is null
+    and new.outcome is not null
+    and (new.id, new.at, new.actor, new.role, new.source, new.action, new.target)
+      = (old.id, old.at, old.actor, old.role, old.source, old.action, old.target)
+  then
+    return new;
+  end if;
+  raise exception 'metersync.operations is a log: its rows are finished once, and stay';
+end
+$$;
+
+--> statement-breakpoint
+create trigger keep_operation
+before update or delete on metersync.operations for each row
+execute function metersync.keep_operation();
+
+--> statement-breakpoint
+create trigger keep_operations
+before truncate on metersync.operations for each statement
+execute function metersync.keep_operation();
+
+--> statement-breakpoint
+-- What a row of the catalogue says more than before. Until a run has ended that began after the
+-- resource was first seen, it is the baseline: everything is new then.
+create function metersync.note_contract_changes()
+returns trigger
+language plpgsql
 as $$
 declare
   baseline boolean := not exists (
@@ -987,8 +1138,11 @@ end
 $$;
 
 --> statement-breakpoint
--- What people tell of sites and units is part of what the checks compare. Who tells it need not know of the checks.
-create function metersync.check_all_again() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+-- Settings of sites and units are part of the checks' input. Whoever changes them needs no right to
+-- the checks.
+create function metersync.check_all_again()
+returns trigger
+language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -1076,8 +1230,8 @@ values
   ('intervals');
 
 --> statement-breakpoint
--- Exact definitions (SI, NIST SP 811, the international yard and pound, the Btu of the International Table). Units of
--- several meanings (M of MCF is a thousand) follow the trade.
+-- Exact definitions (SI, NIST SP 811, the international yard and pound, the Btu of the
+-- International Table). Units of several meanings (M of MCF is a thousand) follow the trade.
 insert into
   ops.unit_factors(units, dimension, standard_units, factor, source)
 select
@@ -1242,9 +1396,10 @@ from
   unnest(names, factors) as t(units, factor);
 
 --> statement-breakpoint
--- Readings of any year may come, and a partition of each of their months would take more locks than a server has. Months within
--- metersync.interval_months() have one each, made when the first reading comes; what lies before and after stands in these two.
--- No default partition: making a month would have to wait for everybody who reads it.
+-- Readings of any year may come, and a partition of each of their months would take more locks than
+-- a server has. Months within metersync.interval_months() have one each, made when the first
+-- reading comes; what lies before and after stands in these two. No default partition: making a
+-- month would have to wait for everybody who reads it.
 create table utility.intervals_before_2000(like utility.intervals INCLUDING all);
 
 create table utility.intervals_from_2050(like utility.intervals INCLUDING all);
@@ -1258,9 +1413,10 @@ values
 from ('2050-01-01 00:00:00+00') to(MAXVALUE);
 
 --> statement-breakpoint
--- How many rows a look for one meter finds in a month. Counting what is there would say as many as a meter with readings has,
--- for each meter, and most have none: reading whole months would look cheaper than asking for the meters of a company. The
--- fraction stands for some 500, between the 744 hours and the 30 days that a month has, and grows with the table.
+-- How many rows a look for one meter finds in a month. Counting what is there would say as many as
+-- a meter with readings has, for each meter, and most have none: reading whole months would look
+-- cheaper than asking for the meters of a company. The fraction stands for some 500, between the
+-- 744 hours and the 30 days that a month has, and grows with the table.
 alter table utility.intervals_before_2000
 alter column meter_id
 set
@@ -1288,7 +1444,7 @@ begin
       ('api_version', 'Last part of SERVICE_URL when raw was read, for example v2.2.'),
       ('first_synced_at', 'When metersync first wrote this row.'),
       ('synced_at', 'When the read began that brought raw.'),
-      ('deleted_at', 'When metersync learnt that the service no longer has the record; NULL while it lives. Last values are kept.'),
+      ('deleted_at', 'When metersync found that the service no longer has the record; NULL while it lives. Last values are kept.'),
       ('deleted_reason', 'event: a delete event said so; absent: a complete, stable listing no longer had it; listed: the service lists it among deleted ones; not_found: its own endpoint answered 404; document: its document is gone.')
     ) as c (column_name, comment_text)
     cross join (values ('companies'), ('sites'), ('connections'), ('documents'), ('usage_data'), ('meters')) as t (relname)
@@ -1304,7 +1460,7 @@ comment on table utility.companies is 'Companies of the organization.';
 comment on column utility.companies.id is 'The service''s identifier.';
 comment on column utility.companies.external_id is 'Identifier chosen by the customer.';
 comment on column utility.companies.public_id is
-  'The service''s public identifier; webhook events tell it.';
+  'The service''s public identifier, from webhook events.';
 comment on column utility.companies.name is 'Name of the company.';
 comment on table utility.connection_sites is
   'Which sites a connection serves, through which accounts.';
@@ -1315,7 +1471,7 @@ comment on column utility.connection_sites.account_ids is
 comment on column utility.connection_sites.datasource_types is
   'Commodities, for example ELECTRICITY.';
 comment on table utility.connection_status_changes is
-  'Every status change that an event told of.';
+  'Every status change that an event reported.';
 comment on column utility.connection_status_changes.connection_id is 'The connection.';
 comment on column utility.connection_status_changes.old_status is
   'Status before; NULL for the status at creation.';
@@ -1323,7 +1479,7 @@ comment on column utility.connection_status_changes.status is 'Status after.';
 comment on column utility.connection_status_changes.at is
   'updated of the connection in the event.';
 comment on column utility.connection_status_changes.event_id is
-  'The event that told of it; the smallest id where several did.';
+  'The event that reported it; the smallest id where several did.';
 comment on table utility.connections is 'Connections to utility providers.';
 comment on column utility.connections.id is 'The service''s identifier.';
 comment on column utility.connections.company_id is 'Company that the connection belongs to.';
@@ -1334,28 +1490,34 @@ comment on column utility.connections.status is
 comment on column utility.connections.url is 'Web address of the provider.';
 comment on column utility.connections.created is 'When the service created the record.';
 comment on column utility.connections.updated is
-  'When the service last changed the record: the newest that an event or a read told.';
+  'When the service last changed the record: the newest of all events and reads.';
 comment on column utility.connections.raw_updated is
-  'updated of the state in raw; older than updated while an event waits for the record to be read again.';
+  'updated of the state in raw; older than updated while an event waits for the record to be '
+  'read again.';
 comment on column utility.connections.digest is
-  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
+  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that '
+  'still has it is not written again. For metersync alone.';
 comment on table utility.documents is 'Utility bills.';
 comment on column utility.documents.id is 'The service''s identifier.';
 comment on column utility.documents.company_id is 'Company that the bill belongs to.';
 comment on column utility.documents.site_id is 'Site that an event or the record names.';
 comment on column utility.documents.created is 'When the service created the record.';
 comment on column utility.documents.updated is
-  'When the service last changed the record: the newest that an event or a read told.';
+  'When the service last changed the record: the newest of all events and reads.';
 comment on column utility.documents.raw_updated is
-  'updated of the state in raw; older than updated while an event waits for the record to be read again.';
+  'updated of the state in raw; older than updated while an event waits for the record to be '
+  'read again.';
 comment on column utility.documents.usage_read_at is
-  'When the last read of all its usage began: a usage row that was read before and is not known by then is gone.';
+  'When the last read of all its usage began: a usage row that was read before and is not known '
+  'by then is gone.';
 comment on column utility.documents.revised_document_id is
   'revisedDocumentId of raw: the bill that supersedes this one.';
 comment on column utility.documents.digest is
-  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
+  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that '
+  'still has it is not written again. For metersync alone.';
 comment on table utility.intervals is
-  'Interval readings, partitioned by month (UTC) of start_at from 2000 to 2049; earlier and later ones stand in a partition each.';
+  'Interval readings, partitioned by month (UTC) of start_at from 2000 to 2049; earlier and '
+  'later ones stand in a partition each.';
 comment on column utility.intervals.meter_id is 'Meter.';
 comment on column utility.intervals.start_at is 'Start of the interval.';
 comment on column utility.intervals.granularity_seconds is 'Length of the interval, in seconds.';
@@ -1372,7 +1534,8 @@ comment on column utility.meters.site_id is 'Site of the meter.';
 comment on column utility.meters.account_id is 'Account at the provider.';
 comment on column utility.meters.datasource_type is 'Commodity, for example ELECTRICITY.';
 comment on column utility.meters.digest is
-  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
+  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that '
+  'still has it is not written again. For metersync alone.';
 comment on table utility.sites is 'Sites of companies.';
 comment on column utility.sites.id is 'The service''s identifier.';
 comment on column utility.sites.company_id is 'Company that the site belongs to.';
@@ -1396,32 +1559,66 @@ comment on column utility.usage_data.net_metering_type is
   'netMeteringType of raw, for example EXPORT.';
 comment on column utility.usage_data.billed_demand is 'billedDemand of raw.';
 comment on column utility.usage_data.digest is
-  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
+  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that '
+  'still has it is not written again. For metersync alone.';
 
 --> statement-breakpoint
 comment on SCHEMA history is
-  'Earlier states of the records of utility, one table a resource: each row is what utility said from valid_from until valid_to. The state of now is in utility alone.';
+  'Earlier states of the records of utility, one table a resource: each row is what utility said '
+  'from valid_from until valid_to. The state of now is in utility alone.';
 
 --> statement-breakpoint
 comment on SCHEMA metersync is
   'The pipeline''s own state: the journal of events, runs, what was refused.';
 comment on table metersync.also_listed is
-  'Records that the listing of a company shows though another company is their owner. They live as long as any listing shows them.';
+  'Records that the listing of a company shows though another company is their owner. They live '
+  'as long as any listing shows them.';
 comment on column metersync.also_listed.resource is 'Kind of the record.';
 comment on column metersync.also_listed.record_id is 'Id of the record.';
 comment on column metersync.also_listed.company_id is
   'The company whose listing shows it, and that is not its owner.';
+comment on table metersync.alerts is
+  'Alarms of docs/runbooks.md that workers raised: those that wait for their minutes, are open, or are closed.';
+comment on column metersync.alerts.id is 'The alarm, the same from its beginning to its end.';
+comment on column metersync.alerts.name is 'Its name in docs/runbooks.md.';
+comment on column metersync.alerts.key is
+  'What tells it apart from others of its name, for example a failure code.';
+comment on column metersync.alerts.detail is 'What was seen last.';
+comment on column metersync.alerts.pending_since is 'When its condition began.';
+comment on column metersync.alerts.opened_at is
+  'When it had lasted long enough; null until then.';
+comment on column metersync.alerts.reminded_at is 'When targets were last reminded of it.';
+comment on column metersync.alerts.notified_at is 'When a target last took word of it.';
+comment on column metersync.alerts.error is
+  'Why targets have not taken the last word of it; null once all have.';
+comment on column metersync.alerts.closed_at is 'When its condition was over.';
+comment on table metersync.heartbeat is 'When the look of each minute last ran.';
+comment on column metersync.heartbeat.one is 'Always true: there is one row.';
+comment on column metersync.heartbeat.at is 'When it last ran.';
+comment on table metersync.notifications is
+  'What the targets of NOTIFY_URLS are told: a row for each message and target.';
+comment on column metersync.notifications.message_id is
+  'The message, the same for all targets and tries.';
+comment on column metersync.notifications.target is 'The target, without its secrets.';
+comment on column metersync.notifications.message is 'The alarms that it reports.';
+comment on column metersync.notifications.alert_ids is 'Their ids.';
+comment on column metersync.notifications.made_at is 'When a look made it.';
+comment on column metersync.notifications.attempts is 'How often it was sent.';
+comment on column metersync.notifications.sent_at is 'When the target took it; null until then.';
+comment on column metersync.notifications.error is 'Why the target did not take it.';
 comment on table metersync.catch_ups is 'Whether the catch-up workflow of each kind is awake.';
 comment on column metersync.catch_ups.kind is 'connections, documents or intervals.';
 comment on column metersync.catch_ups.awake is
   'True while the workflow runs; who records an event wakes it when false.';
 comment on table metersync.data_checks is
-  'Companies whose data was checked, one row for each kind of checks: while it is there, nothing is known to have changed since that they would see.';
+  'Companies whose data was checked, one row for each kind of checks: while it is there, nothing '
+  'is known to have changed since that they would see.';
 comment on column metersync.data_checks.company_id is 'The company.';
 comment on column metersync.data_checks.run_with is
   'Which of ops.data_issue_checks were made: those that run with bills, connections or intervals.';
 comment on column metersync.data_checks.seen_until is
-  'Nothing that changed before was left out: the check began then, or it was found later that nothing had changed.';
+  'Nothing that changed before was left out: the check began then, or it was found later that '
+  'nothing had changed.';
 comment on column metersync.data_checks.today is 'The date that the check took for today.';
 comment on column metersync.data_checks.checks_off is 'Checks that were left out.';
 comment on table metersync.deletes is
@@ -1431,9 +1628,11 @@ comment on column metersync.deletes.company_id is 'Company of the row.';
 comment on column metersync.deletes.resource is 'Resource of the row.';
 comment on column metersync.deletes.record_id is 'Id of the row.';
 comment on column metersync.deletes.state is
-  'quarantined: more rows than the cap, kept until somebody decides; applied: tombstoned; rejected: kept; undone: revived.';
+  'quarantined: more rows than the cap, kept until somebody decides; applied: tombstoned; '
+  'rejected: kept; undone: revived.';
 comment on column metersync.deletes.reason is
-  'absent: no pass of a backfill, or look of an audit, showed it; listed: a reconcile saw it among deleted documents.';
+  'absent: no pass of a backfill, or look of an audit, showed it; listed: a reconcile saw it '
+  'among deleted documents.';
 comment on column metersync.deletes.updated is
   'The updated of the record where the service lists it as deleted.';
 comment on column metersync.deletes.absent_since is
@@ -1441,17 +1640,21 @@ comment on column metersync.deletes.absent_since is
 comment on column metersync.deletes.noted_at is 'When the run noted it.';
 comment on column metersync.deletes.decided_at is 'When somebody decided.';
 comment on table metersync.field_catalogue is
-  'Every field that a record was ever seen to have, for each resource and version of the API. Analysts read ops.field_catalogue.';
+  'Every field that a record was ever seen to have, for each resource and version of the API. '
+  'Analysts read ops.field_catalogue.';
 comment on column metersync.field_catalogue.resource is
   'documents, usageData and so on; events/TYPE for the payloads of events.';
 comment on column metersync.field_catalogue.api_version is
   'Version of the API that it was read from; webhooks for events.';
 comment on column metersync.field_catalogue.path is
-  'Where it stands: a JSON Pointer in which * is any element of an array, or any field of a map (~2 is an asterisk in a name). Empty for the record itself.';
+  'Where it stands: a JSON Pointer in which * is any element of an array, or any field of a map '
+  '(~2 is an asterisk in a name). Empty for the record itself.';
 comment on column metersync.field_catalogue.types is
-  'Kinds of values it had, null aside: boolean, number, decimal (a number as text), timestamp, date, uuid, text, object, array.';
+  'Kinds of values it had, null aside: boolean, number, decimal (a number as text), timestamp, '
+  'date, uuid, text, object, array.';
 comment on column metersync.field_catalogue.records is
-  'How many records had it, each time that they were read; about, as a killed process loses some seconds of counts.';
+  'How many records had it, each time that they were read; about, as a killed process loses some '
+  'seconds of counts.';
 comment on column metersync.field_catalogue.first_seen_at is 'When it was first seen.';
 comment on column metersync.field_catalogue.last_seen_at is 'When it was last seen.';
 comment on column metersync.field_catalogue.example is
@@ -1459,18 +1662,20 @@ comment on column metersync.field_catalogue.example is
 comment on column metersync.field_catalogue.enum_values is
   'Its texts, while they are few and short; NULL when they are no enumeration.';
 comment on column metersync.field_catalogue.collapsed is
-  'Whether its own fields are not told apart, as they are too many, or keys that are data, or too deep: those of a map stand under its *.';
+  'Whether its own fields are not listed, as they are too many, or keys that are data, or too '
+  'deep: those of a map stand under its *.';
 comment on table metersync.interval_fetches is
   'Ranges of each meter''s readings that were fetched.';
 comment on column metersync.interval_fetches.meter_id is 'The meter.';
 comment on column metersync.interval_fetches.fetched is 'All ranges that were fetched, merged.';
 comment on column metersync.interval_fetches.updated_at is 'When the last one was added.';
 comment on table metersync.journal is
-  'The log of events: every verified event once, by its id, as it came. What became of it is told by the view metersync.events.';
+  'The log of events: every verified event once, by its id, as it came. The view '
+  'metersync.events has its outcome.';
 comment on column metersync.journal.id is
   'Message id of the delivery: the same on every attempt.';
 comment on column metersync.journal.type is
-  'Type of the event; told by its shape where the payload names none; unknown where neither tells.';
+  'Type of the event; derived from its shape where the payload names none; else unknown.';
 comment on column metersync.journal.kind is 'connection, document, interval or ignored.';
 comment on column metersync.journal.record_id is
   'Connection, document or meter that the event is about.';
@@ -1487,16 +1692,32 @@ comment on column metersync.journal.payload is
 comment on column metersync.journal.body is
   'The exact bytes of a payload that jsonb cannot hold.';
 comment on column metersync.journal.arrived_as is
-  'What it was when it came: pending (its record had to be read), applied (nothing was left to read), ignored (unknown type), dead (it cannot be applied, see error), superseded (as an earlier version noted it).';
+  'What it was when it came: pending (its record had to be read), applied (nothing was left to '
+  'read), ignored (unknown type), dead (it cannot be applied, see error).';
 comment on column metersync.journal.error is 'Why it was dead when it came.';
 comment on column metersync.journal.error_code is
-  'Code of the failure in error, as docs/failures.md lists them.';
+  'Code of the failure in error, as docs/reference/failures.md lists them.';
 comment on column metersync.journal.interval_count is
   'Readings that the event said its range has.';
 comment on column metersync.journal.workflow_id is 'Temporal workflow that recorded the event.';
 comment on column metersync.journal.workflow_run_id is 'Its run.';
 comment on column metersync.journal.payload_dropped_at is
   'When payload or body was dropped for its age: the id stays.';
+comment on table metersync.operations is
+  'Log of what people did with the console or the command, and of what they were refused. A row is '
+  'written before the action and finished once; a trigger refuses every other change.';
+comment on column metersync.operations.id is 'Identifier.';
+comment on column metersync.operations.at is 'When it was asked for.';
+comment on column metersync.operations.actor is
+  'Who asked: a user of the console; of a command METERSYNC_ACTOR, else the user of the system.';
+comment on column metersync.operations.role is 'viewer or operator: a viewer is refused.';
+comment on column metersync.operations.source is 'console or command.';
+comment on column metersync.operations.action is 'What was asked for, for example resume.';
+comment on column metersync.operations.target is 'Of what: codes, ids, filters.';
+comment on column metersync.operations.outcome is
+  'done, failed or refused; NULL: it is under way, or its process ended first.';
+comment on column metersync.operations.finished_at is 'When it ended.';
+comment on column metersync.operations.detail is 'What it did, or why it did not.';
 comment on table metersync.pages is
   'Manifest of a running pass; unlogged: after a crash of Postgres the pass is simply read again.';
 comment on column metersync.pages.run_id is 'The run.';
@@ -1510,15 +1731,18 @@ comment on column metersync.pages.has_next is 'Whether the service said that a p
 comment on column metersync.pages.ids is 'Ids on the page.';
 comment on column metersync.pages.read_at is 'When the read began.';
 comment on table metersync.parked is
-  'Why nothing at all is asked of the service, for example as it refuses the API key; empty while all is well.';
-comment on column metersync.parked.code is 'Code of the failure, as docs/failures.md lists them.';
+  'Why nothing at all is asked of the service, for example as it refuses the API key; empty '
+  'while all is well.';
+comment on column metersync.parked.code is
+  'Code of the failure, as docs/reference/failures.md lists them.';
 comment on column metersync.parked.message is 'The failure in words.';
 comment on column metersync.parked.since is 'When it was first met.';
 comment on column metersync.parked.attempts is
   'How often it was met since, or since the last metersync resume.';
 comment on column metersync.parked.next_attempt_at is 'Nothing is asked before this time.';
 comment on table metersync.rejected_records is
-  'Records of the API that Postgres refused (NUL, impossible date, overflow); their neighbours were written.';
+  'Records of the API that Postgres refused (NUL, impossible date, overflow); their neighbours '
+  'were written.';
 comment on column metersync.rejected_records.resource is 'Resource.';
 comment on column metersync.rejected_records.record_id is
   'Id of the record, or a hash of its text where it has none.';
@@ -1546,6 +1770,8 @@ comment on column metersync.runs.workflow_id is
 comment on column metersync.runs.state is
   'running, complete, partial (some failed), suspect (fewer rows than said), failed.';
 comment on column metersync.runs.started_at is 'Start.';
+comment on column metersync.runs.progress_at is
+  'When a part that reads intervals last stored a page.';
 comment on column metersync.runs.finished_at is 'End.';
 comment on column metersync.runs.pages is 'Pages read.';
 comment on column metersync.runs.passes is 'Passes over the listing until one was stable.';
@@ -1559,13 +1785,13 @@ comment on column metersync.runs.rows_tombstoned is 'Rows that a stable pass no 
 comment on column metersync.runs.rows_rejected is
   'Records that Postgres refused, kept in rejected_records.';
 comment on column metersync.runs.rows_missed is
-  'Rows that the run had to change though an event should have told of it.';
+  'Rows that the run changed though an event should have reported the change.';
 comment on column metersync.runs.drift is
   'Pages that moved while they were read, over all passes.';
 comment on column metersync.runs.requests is 'Requests that were sent to the service.';
 comment on column metersync.runs.error is 'What went wrong.';
 comment on column metersync.runs.error_code is
-  'Code of the failure in error, as docs/failures.md lists them.';
+  'Code of the failure in error, as docs/reference/failures.md lists them.';
 comment on table metersync.service_gate is
   'The gate of the service: until when all workers wait.';
 comment on column metersync.service_gate.one is 'Always true: there is one row.';
@@ -1579,7 +1805,8 @@ comment on column metersync.service_workers.seen_at is 'When it last said that i
 comment on column metersync.service_workers.held is
   'Requests at once that are its part of the limit, or that it still has in flight.';
 comment on table metersync.settlements is
-  'How events were settled: a row for each time that a record was read for them, or that they were given up.';
+  'How events were settled: a row for each time that a record was read for them, or that they '
+  'were given up.';
 comment on column metersync.settlements.kind is 'connection, document or interval.';
 comment on column metersync.settlements.record_id is 'As in stale_records.';
 comment on column metersync.settlements.owner is 'As in stale_records.';
@@ -1588,23 +1815,25 @@ comment on column metersync.settlements.since is
 comment on column metersync.settlements.read_at is
   'When the read began: it settles events that were recorded from since until then.';
 comment on column metersync.settlements.shown is
-  'The state that the read showed: it settles events that told of no newer one.';
-comment on column metersync.settlements.settled_at is 'When that was known.';
+  'The state that the read returned: it settles events that named no newer one.';
+comment on column metersync.settlements.settled_at is 'When its events were settled.';
 comment on column metersync.settlements.outcome is
-  'applied: their state, or a newer one, is in the warehouse; superseded: a newer state was already known, or the record is gone; missing: the service never showed it; dead: Postgres cannot hold it.';
+  'applied: their state, or a newer one, is in the warehouse; superseded: a newer state was '
+  'already known, or the record is gone; missing: the service never showed it; dead: Postgres '
+  'cannot hold it.';
 comment on column metersync.settlements.updates_only is
   'Whether a deletion that waits for its company is not settled by it.';
 comment on column metersync.settlements.error is 'Why they are dead or missing.';
 comment on column metersync.settlements.error_code is
-  'Code of the failure in error, as docs/failures.md lists them.';
-comment on column metersync.settlements.attempts is
-  'How often the record was looked at in vain before.';
+  'Code of the failure in error, as docs/reference/failures.md lists them.';
+comment on column metersync.settlements.attempts is 'Unsuccessful attempts before.';
 comment on column metersync.settlements.intervals_told is
   'Readings that the event said its range has.';
 comment on column metersync.settlements.intervals_found is
   'Readings that the warehouse had in the range when it was last fetched.';
 comment on table metersync.stale_records is
-  'What has to be read again: a row for each record, and each range of readings, that events wait for.';
+  'What has to be read again: a row for each record, and each range of readings, that events '
+  'wait for.';
 comment on column metersync.stale_records.key is 'kind and record_id: one record.';
 comment on column metersync.stale_records.queue is 'kind and owner: what one catch-up reads.';
 comment on column metersync.stale_records.kind is 'connection, document or interval.';
@@ -1616,15 +1845,15 @@ comment on column metersync.stale_records.events is 'Events that wait for it.';
 comment on column metersync.stale_records.since is 'When the first of them was recorded.';
 comment on column metersync.stale_records.told_at is
   'When the last of them was recorded: a read that began later settles them all.';
-comment on column metersync.stale_records.wanted is 'The newest state that they tell of.';
+comment on column metersync.stale_records.wanted is 'The newest state that its events name.';
 comment on column metersync.stale_records.due_at is 'Not read again before this time.';
 comment on column metersync.stale_records.attempts is
-  'How often it was looked at in vain for the reason in error_code.';
+  'Unsuccessful attempts for the reason in error_code.';
 comment on column metersync.stale_records.tried_since is
   'When the first of these attempts began: what was recorded later was not looked for as often.';
 comment on column metersync.stale_records.error is 'Why it still waits.';
 comment on column metersync.stale_records.error_code is
-  'Code of the failure in error, as docs/failures.md lists them.';
+  'Code of the failure in error, as docs/reference/failures.md lists them.';
 comment on table metersync.typed_columns is
   'Columns of the typed views: a name, once given, stays with its field.';
 comment on column metersync.typed_columns.view_name is 'The view.';
@@ -1643,7 +1872,8 @@ comment on column metersync.typed_views.made_at is 'When it was last made.';
 
 --> statement-breakpoint
 comment on SCHEMA ops is
-  'What analysts may see of the pipeline, and what you tell it: overrides, factors, issues of the data.';
+  'What analysts may see of the pipeline, and what you set: overrides, factors, issues of the '
+  'data.';
 comment on table ops.company_overrides is
   'The same for every site of a company that has none of its own; yours to fill.';
 comment on column ops.company_overrides.company_id is 'Company.';
@@ -1651,7 +1881,8 @@ comment on column ops.company_overrides.time_zone is 'IANA name; NULL: UTC.';
 comment on column ops.company_overrides.emission_region is
   'Region by which emission factors are looked up.';
 comment on table ops.contract_changes is
-  'What the service was first seen to send: a resource, a field, a type of a field, a value of an enumeration.';
+  'What the service was first seen to send: a resource, a field, a type of a field, a value of '
+  'an enumeration.';
 comment on column ops.contract_changes.id is 'Number of the row.';
 comment on column ops.contract_changes.seen_at is 'When it was first seen.';
 comment on column ops.contract_changes.resource is
@@ -1662,9 +1893,11 @@ comment on column ops.contract_changes.change is 'resource, path, type or value.
 comment on column ops.contract_changes.value is
   'The type or the value; of a path the types it came with.';
 comment on column ops.contract_changes.is_baseline is
-  'Whether it was seen before a backfill had ended that began to read the resource: what came later is a change of the service''s.';
+  'Whether it was seen before a backfill had ended that began to read the resource: what came '
+  'later is a change of the service''s.';
 comment on table ops.data_issues is
-  'What the checks of ops.refresh_data_issues() found: one row an issue, open while closed_at is NULL.';
+  'What the checks of ops.refresh_data_issues() found: one row an issue, open while closed_at is '
+  'NULL.';
 comment on column ops.data_issues.id is 'Identifier.';
 comment on column ops.data_issues.check_name is 'Check, as ops.data_issue_checks lists them.';
 comment on column ops.data_issues.severity is
@@ -1680,12 +1913,15 @@ comment on column ops.data_issues.last_seen_at is 'When a check last found it.';
 comment on column ops.data_issues.closed_at is
   'When a check no longer found it, or its check was left out; NULL while it is open.';
 comment on column ops.data_issues.closed_reason is
-  'evidence_gone: what showed it is no longer there; check_off: its check is in CHECKS_OFF; check_removed: there is no such check any more. NULL while it is open, and where it was closed before this was noted.';
+  'evidence_gone: what showed it is no longer there; check_off: its check is in CHECKS_OFF; '
+  'check_removed: there is no such check any more. NULL while it is open, and where it was '
+  'closed before this was noted.';
 comment on column ops.data_issues.acknowledged_at is
   'When somebody said to know of it, by metersync checks acknowledge; it stays open.';
 comment on column ops.data_issues.acknowledged_note is 'What they said to it.';
 comment on table ops.emission_factors is
-  'Emission factors that you supply: there are none from the start, and without one emissions are NULL.';
+  'Emission factors that you supply: there are none from the start, and without one emissions '
+  'are NULL.';
 comment on column ops.emission_factors.id is 'Names the factor in analytics.emissions_monthly.';
 comment on column ops.emission_factors.region is
   'Emission region of sites (ops.site_overrides, ops.company_overrides); empty: every site.';
@@ -1702,7 +1938,8 @@ comment on column ops.emission_factors.source is 'Where the factor is from.';
 comment on column ops.emission_factors.version is
   'Set of factors that it belongs to: several can stand side by side.';
 comment on column ops.emission_factors.created_at is 'When the row was added.';
-comment on table ops.site_overrides is 'What the service does not tell of a site; yours to fill.';
+comment on table ops.site_overrides is
+  'Facts of a site that the service does not send; yours to fill.';
 comment on column ops.site_overrides.site_id is 'Site.';
 comment on column ops.site_overrides.time_zone is
   'IANA name, for example America/New_York; NULL: that of the company.';
@@ -1711,7 +1948,9 @@ comment on column ops.site_overrides.emission_region is
 comment on column ops.site_overrides.floor_area is 'Floor area, in floor_area_units.';
 comment on column ops.site_overrides.floor_area_units is 'For example m2 or ft2.';
 comment on table ops.unit_factors is
-  'How units become the standard unit of their kind: amount × factor. Add a row with a datasource_type for what depends on the commodity, such as the heat content of gas (CCF of GAS into kWh).';
+  'How units become the standard unit of their kind: amount × factor. Add a row with a '
+  'datasource_type for what depends on the commodity, such as the heat content of gas (CCF of '
+  'GAS into kWh).';
 comment on column ops.unit_factors.units is 'Unit, as the service names it.';
 comment on column ops.unit_factors.datasource_type is
   'Commodity that the row is for; empty: every one without a row of its own.';
@@ -1739,7 +1978,7 @@ begin
     execute format('comment on column history.%I.%I is %L', kept.relname, kept.attname, case kept.attname
       when 'valid_from' then 'When the warehouse began to say this, by its own clock.'
       when 'valid_to' then 'When it said something else: the state held until then, this moment not included.'
-      when 'ended_by_kind' then 'event: an event told of the change; run: a backfill found it; NULL: neither is known.'
+      when 'ended_by_kind' then 'event: an event reported the change; run: a backfill found it; NULL: neither is known.'
       when 'ended_by' then 'Id of that event (metersync.events) or run (ops.runs).'
       else coalesce((select col_description(kept.origin, o.attnum) from pg_attribute o
         where o.attrelid = kept.origin and o.attname = kept.attname), 'As in utility.') end);

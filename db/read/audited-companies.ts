@@ -32,7 +32,7 @@ export async function unlistedCompanies(
 }
 
 /** Lists live companies, for a service without a list of them. */
-export async function knownCompanies(db: Executor): Promise<string[]> {
+export async function liveCompanies(db: Executor): Promise<string[]> {
   const live = await db
     .select({ id: companies.id })
     .from(companies)

@@ -2,8 +2,14 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { TracedKind } from '../../contract/names.ts';
 import type { Executor } from '../connect.ts';
-import * as earlierStates from '../schema/history.ts';
-import { connections, documents, meters } from '../schema/utility.ts';
+import {
+  connections,
+  documents,
+  earlierConnections,
+  earlierDocuments,
+  earlierMeters,
+  meters,
+} from '../schema/utility.ts';
 
 /** A change of a record: its time, its cause, and the fields that differ. */
 export interface RecordChange {
@@ -22,9 +28,9 @@ export interface ChangedField {
 }
 
 const tables = {
-  document: { now: documents, earlier: earlierStates.documents, id: 'uuid' },
-  connection: { now: connections, earlier: earlierStates.connections, id: 'uuid' },
-  meter: { now: meters, earlier: earlierStates.meters, id: 'text' },
+  document: { now: documents, earlier: earlierDocuments, id: 'uuid' },
+  connection: { now: connections, earlier: earlierConnections, id: 'uuid' },
+  meter: { now: meters, earlier: earlierMeters, id: 'text' },
 } as const;
 
 /** Most changes that are returned, the latest. */

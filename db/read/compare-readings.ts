@@ -2,9 +2,9 @@ import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { array, columnNames } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
-import { halving } from '../halving.ts';
 import { type IntervalColumns, plainReadings, readingsAt } from '../records/interval-text.ts';
 import { intervals, meters } from '../schema/utility.ts';
+import { splitOnRefusal } from '../split-on-refusal.ts';
 
 import type { Difference, DifferentField } from './compare-records.ts';
 
@@ -25,7 +25,7 @@ export async function compareIntervals(
   columns: IntervalColumns,
   since: string | null = null,
 ): Promise<ReadingsCompared> {
-  const parts = await halving<number, ReadingsCompared>(
+  const parts = await splitOnRefusal<number, ReadingsCompared>(
     [...columns.startAt.keys()],
     (places) => compareReadings(warehouse, meterId, readingsAt(columns, places), since),
     (place) => ({

@@ -3,9 +3,8 @@ import { array, columnNames, printedUuids } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { row } from '../deletes/tombstone.ts';
 import { isRefusal } from '../failures.ts';
-import { halving } from '../halving.ts';
 import { sitesOfCompanies } from '../records/companies.ts';
-import { relatedSites, tellsSites } from '../records/connection-sites.ts';
+import { listsSites, relatedSites } from '../records/connection-sites.ts';
 import { itemTexts, pageOfTexts } from '../records/item-texts.ts';
 import { alsoListing, ownerOf } from '../records/owner.ts';
 import { items, type RecordPage } from '../records/page.ts';
@@ -20,6 +19,7 @@ import {
 } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { connectionSites } from '../schema/utility.ts';
+import { splitOnRefusal } from '../split-on-refusal.ts';
 
 /**
  * A record that the warehouse lacks, has in excess, or holds with other values than the service.
@@ -53,7 +53,7 @@ const heldSites = sql`(
       where ${connectionSites.connectionId} = ${row.id}
     )`;
 const listedSites = sql`case
-      when ${tellsSites(sql`r`)} then (
+      when ${listsSites(sql`r`)} then (
         with listing as (
           select
             null::uuid as connection_id,
@@ -94,7 +94,7 @@ export async function comparePage(
     return await compareRecords(db, resource, page, since);
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    const parts = await halving<string, Difference[]>(
+    const parts = await splitOnRefusal<string, Difference[]>(
       itemTexts(page),
       (texts) => compareRecords(db, resource, pageOfTexts(page, texts), since),
       (text) => [
@@ -187,7 +187,7 @@ const saysSince = (resource: RecordResource, since: string | null): SQL =>
     : sql`coalesce(metersync.read_time(r ->> 'updated') >= ${since}::timestamptz, true)`;
 
 /** A row that a listing should contain and did not. */
-export interface Unshown {
+export interface UnlistedRow {
   readonly id: string;
   /** How many companies' listings should contain it, including this one. */
   readonly listings: number;
@@ -197,7 +197,7 @@ export interface Unshown {
  * Reads live rows of the warehouse that the service did not list: of one company, including rows of
  * others that it is noted as listing, or of all (null).
  */
-export async function unshownRows(
+export async function unlistedRows(
   db: Executor,
   resource: RecordResource,
   companyId: string | null,
@@ -205,7 +205,7 @@ export async function unshownRows(
   since: string | null = null,
   /** Companies that no list contains. */
   unlisted: readonly string[] = [],
-): Promise<Unshown[]> {
+): Promise<UnlistedRow[]> {
   const owner = resource === 'companies' ? row.id : row.companyId;
   const ofCompany = companyId === null ? sql`true` : sql`${owner} = ${companyId}::uuid`;
   const recent =

@@ -3,8 +3,6 @@ import { type EventKind, probeEventType } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { printedBytesMax } from '../events/printed-size.ts';
-import { isRefusal } from '../failures.ts';
 import { events, journal } from '../schema/metersync.ts';
 import { amongThem, type EventFilter, event, matching } from './event-filter.ts';
 
@@ -36,7 +34,7 @@ export interface JournalledEvent {
  * An event with its signed payload: JSON as Postgres prints it, or bytes if it cannot hold them;
  * neither once dropped.
  */
-export interface WholeEvent extends JournalledEvent {
+export interface EventDetails extends JournalledEvent {
   readonly payload: string | null;
   readonly body: Buffer | null;
 }
@@ -92,56 +90,46 @@ export async function listEvents(
 }
 
 /**
- * The text of a payload; NULL if it is larger than any recorded today. Earlier versions kept
- * payloads whose numbers expand to gigabytes. Postgres refuses more than one gigabyte.
- */
-export const printed = (payload: typeof event.payload | typeof journal.payload): SQL => sql`
-      cross join lateral (
-        select ${payload}::text as text
-        offset 0
-      ) payload_text
-      cross join lateral (
-        select case
-          when octet_length(payload_text.text) <= ${printedBytesMax} then payload_text.text
-        end as payload
-      ) printed`;
-
-/**
  * The payload with indentation, unless that may take more than some megabytes: nested lines are
  * indented by their depth.
  */
 const laidOut: SQL = sql`case
-        when octet_length(printed.payload) <= 100000
-          and length(printed.payload) - length(translate(printed.payload, '[{', '')) <= 200
+        when octet_length(printed.text) <= 100000
+          and length(printed.text) - length(translate(printed.text, '[{', '')) <= 200
           then jsonb_pretty(${event.payload})
-        else printed.payload
+        else printed.text
       end`;
 
-/**
- * Reads an event with its signed payload, or without payload and body if they are too large or were
- * dropped.
- */
-export async function readEvent(db: Executor, id: string): Promise<WholeEvent | undefined> {
-  try {
-    return await readWithPayload(db, id, { payload: laidOut, from: printed(event.payload) });
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
-    return await readWithPayload(db, id, { payload: sql`null`, from: sql`` });
-  }
-}
-
-async function readWithPayload(
-  db: Executor,
-  id: string,
-  { payload, from }: { readonly payload: SQL; readonly from: SQL },
-): Promise<WholeEvent | undefined> {
-  const result = await db.execute<WholeEvent & Record<string, unknown>>(sql`
+/** Reads an event with its signed payload, unless that was dropped. */
+export async function readEvent(db: Executor, id: string): Promise<EventDetails | undefined> {
+  const result = await db.execute<EventDetails & Record<string, unknown>>(sql`
     select ${columns},
-      ${payload} as payload,
+      ${laidOut} as payload,
       ${event.body}
-    from ${events} ${event}${from}
+    from ${events} ${event}
+      cross join lateral (
+        select ${event.payload}::text as text
+        offset 0
+      ) printed
     where ${event.id} = ${id}`);
   return result.rows[0];
+}
+
+/** Counts matching events, up to `most` + 1. */
+export async function countEvents(
+  db: Executor,
+  filter: EventFilter,
+  most: number,
+): Promise<number> {
+  const { rows } = await db.execute<{ events: number }>(sql`
+    select count(*)::int as events
+    from (
+      select
+      from ${amongThem(filter)}
+      where ${matching(filter)}
+      limit ${most + 1}
+    ) counted`);
+  return rows[0]?.events ?? 0;
 }
 
 /** Reads all events of a record, oldest first. */

@@ -1,10 +1,13 @@
 import { and, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
+import { checkNames } from '../../contract/check-names.ts';
 import type { CheckKind, ClosedReason, Severity } from '../../contract/names.ts';
+import type { WarehouseHealth } from '../../contract/verdict.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies } from '../schema/utility.ts';
+import type { Most } from './counted.ts';
 
 export interface IssueFilter {
   /** This issue, open or closed. */
@@ -43,14 +46,37 @@ export interface DataIssue {
 
 const issue = alias(dataIssues, 'issue');
 
+/** The order of a list of issues: each column ascending. */
+const orderOf = (
+  of: typeof issue,
+): SQL => sql`${of.closedAt} is null and ${of.acknowledgedAt} is not null,
+      case ${of.severity} when 'error' then 1 when 'warning' then 2 else 3 end,
+      -extract(epoch from ${of.openedAt}),
+      -${of.id}`;
+
+const before = alias(dataIssues, 'before');
+
 /**
  * Lists issues, the gravest first, then the latest; acknowledged open ones come after all others.
+ * `after` is the last issue of the previous page.
  */
 export async function listDataIssues(
   db: Executor,
   filter: IssueFilter,
   limit: number,
+  after?: number,
 ): Promise<DataIssue[]> {
+  const later =
+    after === undefined
+      ? sql`true`
+      : sql`(
+        ${orderOf(issue)}
+      ) > (
+        select
+          ${orderOf(before as unknown as typeof issue)}
+        from ${dataIssues} ${before}
+        where ${before.id} = ${after}
+      )`;
   const result = await db.execute<DataIssue & Record<string, unknown>>(sql`
     select
       ${issue.id}::int as id,
@@ -75,11 +101,9 @@ export async function listDataIssues(
     from ${dataIssues} ${issue}
       left join ${companies} on ${companies.id} = ${issue.companyId}
     where ${matching(filter)}
+      and ${later}
     order by
-      ${issue.closedAt} is null and ${issue.acknowledgedAt} is not null,
-      case ${issue.severity} when 'error' then 1 when 'warning' then 2 else 3 end,
-      ${issue.openedAt} desc,
-      ${issue.id} desc
+      ${orderOf(issue)}
     limit ${limit}`);
   return result.rows;
 }
@@ -149,6 +173,41 @@ export async function countIssues(db: Executor): Promise<IssueCounts> {
     from ${dataIssues} ${issue}
     where ${issue.closedAt} is null`);
   return result.rows[0] as IssueCounts;
+}
+
+/** Counts open issues of each check, up to `limits.countMax` of each. */
+export async function countIssuesByCheck(
+  db: Executor,
+  most: Most,
+): Promise<Pick<WarehouseHealth, 'issues' | 'acknowledgedIssues'>> {
+  const { rows } = await db.execute<{
+    check: string;
+    severity: Severity;
+    open: number;
+    acknowledged: number;
+  }>(sql`
+    select
+      checks.name as check,
+      opened.severity,
+      count(*) filter (where opened.acknowledged_at is null)::int as open,
+      count(opened.acknowledged_at)::int as acknowledged
+    from unnest(${array(checkNames, 'text')}) as checks (name)
+      cross join lateral (
+        select
+          ${issue.severity},
+          ${issue.acknowledgedAt}
+        from ${dataIssues} ${issue}
+        where ${issue.checkName} = checks.name
+          and ${issue.closedAt} is null
+        order by ${issue.entityType}, ${issue.entityId}, ${issue.subject}
+        limit ${most}
+      ) opened
+    group by 1, 2
+    order by 1, 2`);
+  return {
+    issues: rows.map(({ acknowledged, ...issues }) => issues).filter(({ open }) => open > 0),
+    acknowledgedIssues: rows.reduce((sum, { acknowledged }) => sum + acknowledged, 0),
+  };
 }
 
 /** A check, and how many of its issues are open. */

@@ -1,21 +1,16 @@
 import { sql } from 'drizzle-orm';
 import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
+import { batches } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array, type RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { halving } from '../halving.ts';
 import { type events, journal } from '../schema/metersync.ts';
 import { amongThem, type EventFilter, event, matching } from './event-filter.ts';
-import { printed } from './events.ts';
 
-/**
- * A kept event, ready to be recorded again; `event` is undefined if its payload was dropped or is
- * too large.
- */
+/** A kept event, ready to be recorded again; `event` is undefined if its payload was dropped. */
 export interface KeptEvent {
   readonly id: string;
   readonly outcome: EventOutcome;
-  readonly dropped: boolean;
   readonly event: DeliveredEvent | undefined;
 }
 
@@ -40,11 +35,11 @@ export async function keptEvents(
     rows.flatMap(({ id, dropped }) => (dropped ? [] : [id])),
   );
   return {
-    events: rows.map(({ id, outcome, seconds, iso, dropped }) => {
+    events: rows.map(({ id, outcome, seconds, iso }) => {
       const body = signed.get(id);
       const delivered =
         body === undefined ? undefined : { id, timestamp: seconds, receivedAt: iso, body };
-      return { id, outcome, dropped, event: delivered };
+      return { id, outcome, event: delivered };
     }),
     next: isFull ? { receivedAt: last.received_at, id: last.id } : undefined,
   };
@@ -86,26 +81,18 @@ async function readKept(
   return result.rows;
 }
 
-/** Payloads read by one statement: at today's limit 30 MB together. */
-const payloadsAtOnce = 20;
-
-/**
- * Reads the payloads of events, by their ids; leaves out those too large to read, without affecting
- * others.
- */
+/** Reads the payloads of events, by their ids. */
 async function readSigned(
   db: Executor,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const signed = new Map<string, string>();
-  for (let from = 0; from < ids.length; from += payloadsAtOnce) {
-    const read = async (part: readonly string[]): Promise<void> => {
-      for (const { id, payload, body } of await readBytes(db, part)) {
-        const text = payload ?? body?.toString('utf8');
-        if (text !== undefined) signed.set(id, text);
-      }
-    };
-    await halving(ids.slice(from, from + payloadsAtOnce), read, () => {});
+  for (let from = 0; from < ids.length; from += batches.payloadsRead) {
+    const part = ids.slice(from, from + batches.payloadsRead);
+    for (const { id, payload, body } of await readBytes(db, part)) {
+      const text = payload ?? body?.toString('utf8');
+      if (text !== undefined) signed.set(id, text);
+    }
   }
   return signed;
 }
@@ -116,9 +103,9 @@ async function readBytes(db: Executor, ids: readonly string[]): Promise<Bytes[]>
   const result = await db.execute<Bytes>(sql`
     select
       ${journal.id},
-      printed.payload,
+      ${journal.payload}::text as payload,
       ${journal.body}
-    from ${journal}${printed(journal.payload)}
+    from ${journal}
     where ${journal.id} = any(${array(ids, 'text')})`);
   return result.rows;
 }

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { type CompanyResource, companyResources, type RunState } from '../../contract/names.ts';
+import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
+import type { RunState } from '../../contract/names.ts';
 import type { Executor } from '../connect.ts';
 import { intervalFetches, pages, runCompanies, runs } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
@@ -44,7 +45,8 @@ export interface RunProgress {
   readonly seconds: number;
   /** Companies that it reads: those chosen for it that the service has, else all live ones. */
   readonly companies: number;
-  readonly companiesDone: number;
+  /** Null for an ended run that has lost parts to `RUNS_DAYS`. */
+  readonly companiesDone: number | null;
   readonly rows: number;
   /** The longest running first. */
   readonly running: readonly CompanyProgress[];
@@ -83,6 +85,8 @@ async function readSummary(db: Executor, runId: string): Promise<Summary> {
         ${part.state},
         ${part.error},
         ${part.workflowId},
+        case when ${part.finishedAt} is not null then ${rowsOfPart} end as rows,
+        case when ${part.finishedAt} is not null then ${part.requests} end as requests,
         extract(epoch from coalesce(${part.finishedAt}, clock_timestamp()) - ${part.startedAt})
           as seconds
       from ${runs} ${part}
@@ -94,7 +98,8 @@ async function readSummary(db: Executor, runId: string): Promise<Summary> {
         count(*) filter (
           where ${part.resource} = 'intervals' and ${part.state} <> 'running'
         ) as done,
-        sum(${rowsOfPart}) as rows
+        sum(${rowsOfPart}) as rows,
+        coalesce(sum(${part.requests}), 0) as requests
       from ${runs} ${part}
       where ${isPart(runId)}
         and ${part.resource} is not null
@@ -123,8 +128,13 @@ async function readSummary(db: Executor, runId: string): Promise<Summary> {
           where ${companies.deletedAt} is null
         )
       end as companies,
-      parts.done::int as "companiesDone",
-      (coalesce(parts.rows, 0) + coalesce((select rows from listed), 0))::float8 as rows
+      case
+        when parts.requests >= coalesce((select requests from run), 0) then parts.done::int
+      end as "companiesDone",
+      coalesce(
+        (select rows from run),
+        coalesce(parts.rows, 0) + coalesce((select rows from listed), 0)
+      )::float8 as rows
     from parts
       cross join chosen`);
   return result.rows[0] as Summary;

@@ -1,35 +1,23 @@
-import { and, gte, isNotNull, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { probeEventType } from '../../contract/event.ts';
-import { shownTime } from '../../contract/times.ts';
+import { formatTime } from '../../contract/times.ts';
+import type { Silence } from '../../contract/verdict.ts';
 import { counted } from '../../contract/words.ts';
 import type { Executor } from '../connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
-
-/** Measures of whether the service's events arrive. */
-export interface Silence {
-  /** When the last event of the service was received; null if none ever was. */
-  readonly lastEventAt: string | null;
-  /** Seconds since then or, without any event, since the first run began; null before that. */
-  readonly quietSeconds: number | null;
-  /**
-   * Changes that runs found since the last event, or in the last day, though an event should have
-   * reported them.
-   */
-  readonly missedRows: number;
-  /** Companies with such changes, and when the last was found. */
-  readonly missedCompanies: number;
-  readonly missedAt: string | null;
-  /** Sentences about what looks wrong; empty if nothing does. */
-  readonly signs: readonly string[];
-}
+import { type Most, mostCounted } from './counted.ts';
 
 /**
  * Looks for signs of silence. `silenceHours` without any event are one; 0 turns that off. Probes
  * are not events of the service.
  */
-export async function readSilence(db: Executor, silenceHours: number): Promise<Silence> {
+export async function readSilence(
+  db: Executor,
+  silenceHours: number,
+  most: Most = mostCounted,
+): Promise<Silence> {
   const quiet = await readQuiet(db);
-  const missed = await readMissed(db, quiet?.last ?? null);
+  const missed = await readMissed(db, quiet?.last ?? null, most);
   const measured = {
     lastEventAt: quiet?.last ?? null,
     quietSeconds: quiet?.seconds == null ? null : Math.max(0, quiet.seconds),
@@ -63,6 +51,8 @@ async function readQuiet(db: Executor): Promise<Quiet | undefined> {
           (
             select min(${runs.startedAt})
             from ${runs}
+            where ${runs.companyId} is null
+              and ${runs.resource} is null
           )
         )
       )::float8 as seconds
@@ -74,21 +64,29 @@ async function readQuiet(db: Executor): Promise<Quiet | undefined> {
 async function readMissed(
   db: Executor,
   lastEventAt: string | null,
+  most: Most,
 ): Promise<{ rows: number; companies: number; at: string | null } | undefined> {
-  const { companyId, rowsMissed, finishedAt } = runs;
-  const since = sql`least(
-      clock_timestamp() - interval '1 day',
-      ${lastEventAt ?? '-infinity'}::timestamptz
-    )`;
-  const [missed] = await db
-    .select({
-      rows: sql<number>`coalesce(sum(${rowsMissed}), 0)::int`,
-      companies: sql<number>`count(distinct ${companyId})::int`,
-      at: sql<string | null>`max(${finishedAt})::text`,
-    })
-    .from(runs)
-    .where(and(isNotNull(companyId), sql`${rowsMissed} > 0`, gte(finishedAt, since)));
-  return missed;
+  const result = await db.execute<{ rows: number; companies: number; at: string | null }>(sql`
+    select
+      coalesce(sum(rows_missed), 0)::int as rows,
+      count(distinct company_id)::int as companies,
+      max(finished_at)::text as at
+    from (
+      select
+        ${runs.rowsMissed},
+        ${runs.companyId},
+        ${runs.finishedAt}
+      from ${runs}
+      where ${runs.companyId} is not null
+        and ${runs.rowsMissed} > 0
+        and ${runs.finishedAt} >= least(
+          now() - interval '1 day',
+          ${lastEventAt ?? '-infinity'}::timestamptz
+        )
+      order by ${runs.finishedAt} desc
+      limit ${most}
+    ) missed`);
+  return result.rows[0];
 }
 
 function signsOf(measured: Omit<Silence, 'signs'>, silenceHours: number): string[] {
@@ -96,8 +94,8 @@ function signsOf(measured: Omit<Silence, 'signs'>, silenceHours: number): string
   const signs: string[] = [];
   if (missedRows > 0) {
     signs.push(
-      `${counted(missedRows, 'change')} in ${counted(missedCompanies, 'company', 'companies')} ${missedRows === 1 ? 'was' : 'were'} found by backfills and told by no event,` +
-        ` the last at ${shownTime(missedAt ?? '')}`,
+      `${counted(missedRows, 'change')} in ${counted(missedCompanies, 'company', 'companies')} ${missedRows === 1 ? 'was' : 'were'} found by backfills without an event,` +
+        ` the last at ${formatTime(missedAt ?? '')}`,
     );
   }
   if (silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3600) {

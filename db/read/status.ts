@@ -1,37 +1,41 @@
-import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
-import { type FailureCode, failureTypes, parkingCodes } from '../../contract/failures.ts';
-import type { EventOutcome, RunKind, RunState } from '../../contract/names.ts';
+import { type SQL, sql } from 'drizzle-orm';
+import { type FailureCode, failureTypes } from '../../contract/failures.ts';
+import { limits } from '../../contract/limits.ts';
+import type { EventOutcome, Severity } from '../../contract/names.ts';
+import type {
+  KindOfRuns,
+  LastRun,
+  ParkedWork,
+  Silence,
+  WarehouseHealth,
+} from '../../contract/verdict.ts';
 import { array } from '../arrays.ts';
-import { livesCompany, stillParked } from '../catch-up/parking.ts';
-import type { Executor } from '../connect.ts';
+import type { Database, Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
 import {
   deletes,
   events,
   journal,
-  parked,
   rejectedRecords,
-  runs,
   settlements,
   staleRecords,
 } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
+import { aboutCount, countOf, cut, type Most, mostCounted } from './counted.ts';
 import { eventsOf } from './event-filter.ts';
+import { withinTime } from './health.ts';
 import { countIssues, type IssueCounts } from './issues.ts';
+import { readKindOfRuns } from './kinds-of-runs.ts';
 import { readNarrowViews } from './narrow-views.ts';
-import { readSilence, type Silence } from './silence.ts';
+import { readParked } from './parked.ts';
+import { readShortfall } from './shortfall.ts';
+import { readSilence } from './silence.ts';
 
 /** Runs of a kind; `error` is why the last one is not complete, or what it left out. */
 export interface RunsStatus {
   readonly running: number;
-  readonly last: {
-    readonly runId: string;
-    readonly state: RunState;
-    readonly finishedAt: string;
-    readonly error: string | null;
-  } | null;
+  readonly last: Pick<LastRun, 'runId' | 'state' | 'finishedAt' | 'error'> | null;
 }
 
 /** The output of `metersync status`. Ages are seconds. */
@@ -48,7 +52,7 @@ export interface WarehouseStatus {
   /** Why events wait for their next attempt, by failure, most events first. */
   readonly waiting: readonly WaitingEvents[];
   /** Work that the service refused, by failure. */
-  readonly parked: readonly ParkedWork[];
+  readonly parked: readonly ParkedStatus[];
   /**
    * Interval events whose ranges have fewer readings than they reported, and how many readings are
    * lacking.
@@ -77,106 +81,16 @@ export interface WaitingEvents {
 }
 
 /** Work that waits until an operator acts. */
-export interface ParkedWork {
-  readonly code: FailureCode;
-  /** The first of its error messages. */
-  readonly reason: string;
+export interface ParkedStatus extends Omit<ParkedWork, 'parts'> {
   /** What the operator does. */
   readonly operator: string;
-  readonly events: number;
-  /** Companies, and for intervals meters, whose events wait. */
-  readonly owners: number;
   /** Parts of backfills that failed for it and that no later run read. */
   readonly backfillParts: number;
-  readonly since: string;
-  /**
-   * When the events are tried again automatically; null if only a backfill or a resume tries again.
-   */
-  readonly nextAttemptAt: string | null;
 }
 
-const stale = alias(staleRecords, 'stale');
-const part = alias(runs, 'part');
-
-/** Reads work that the service refused, by failure, longest parked first. */
-export async function readParked(db: Executor): Promise<ParkedWork[]> {
-  const result = await db.execute<Omit<ParkedWork, 'operator'> & Record<string, unknown>>(sql`
-    with refused as (${parkedEvents}
-      union all
-      select
-        ${parked.code},
-        ${parked.message},
-        0,
-        0,
-        0,
-        ${parked.since},
-        ${parked.nextAttemptAt}
-      from ${parked}
-      where ${stillParked}
-      union all${parkedParts}
-    )
-    select
-      code,
-      min(reason) as reason,
-      sum(events)::int as events,
-      sum(owners)::int as owners,
-      sum(parts)::int as "backfillParts",
-      min(since)::text as since,
-      max(next_attempt_at)::text as "nextAttemptAt"
-    from refused
-    group by code
-    order by min(since)`);
-  return result.rows.map((row) => ({ ...row, operator: failureTypes[row.code].operator }));
-}
-
-const codes = array(parkingCodes, 'text');
-
-/** Events that wait for a parking failure. */
-const parkedEvents = sql`
-      select
-        ${stale.errorCode} as code,
-        min(${stale.error}) as reason,
-        sum(${stale.events})::int as events,
-        count(distinct ${stale.owner})::int as owners,
-        0 as parts,
-        min(${stale.since}) as since,
-        min(${stale.dueAt}) as next_attempt_at
-      from ${staleRecords} ${stale}
-      where ${stale.errorCode} = any(${codes})
-      group by ${stale.errorCode}`;
-
 /**
- * Parts of backfills that failed for a parking failure and that no later run read. A tombstoned
- * company's failures need no retry.
- */
-const parkedParts = sql`
-      select
-        error_code,
-        min(error),
-        0,
-        0,
-        count(*)::int,
-        min(started_at),
-        null
-      from (
-        select distinct on (${part.companyId}, ${part.resource})
-          ${part.companyId},
-          ${part.state},
-          ${part.error},
-          ${part.errorCode},
-          ${part.startedAt}
-        from ${runs} ${part}
-        where ${part.resource} is not null
-        order by ${part.companyId}, ${part.resource}, ${part.startedAt} desc
-      ) last
-      where state in ('failed', 'partial')
-        and error_code = any(${codes})
-        and (company_id is null or ${livesCompany(sql`company_id`)})
-      group by error_code`;
-
-/**
- * Reads the state of the pipeline from its own tables. `silenceHours` without any event are a sign
- * of silence.
+ * Counts the state of the pipeline from its own tables: the cost grows with them. `silenceHours`
+ * without any event are a sign of silence.
  */
 export async function readStatus(
   db: Executor,
@@ -187,18 +101,45 @@ export async function readStatus(
     events: await countOutcomes(db),
     oldestPendingSeconds: Math.max(0, ages.pending ?? 0),
     lastEventSecondsAgo: ages.last,
-    silence: await readSilence(db, silenceHours),
-    backfills: await readRuns(db, 'full'),
-    reconciles: await readRuns(db, 'reconcile'),
-    waiting: await readWaiting(db),
-    parked: await readParked(db),
-    intervalShortfall: await readShortfall(db),
+    silence: await readSilence(db, silenceHours, null),
+    backfills: statusOfRuns(await readKindOfRuns(db, 'full')),
+    reconciles: statusOfRuns(await readKindOfRuns(db, 'reconcile')),
+    waiting: await readWaiting(db, null),
+    parked: statusOfParked(await readParked(db, null)),
+    intervalShortfall: await readShortfall(db, null),
     rejectedRecords: ages.rejected,
     quarantinedDeletes: ages.quarantined,
     blockedViews: await readNarrowViews(db),
     issues: await countIssues(db),
     rows: await countRows(db),
   };
+}
+
+/** Adds to the health of a warehouse what `metersync status` shows besides: numbers above 10,000 are about. */
+export async function readStatusAbout(
+  db: Database,
+  health: WarehouseHealth,
+): Promise<WarehouseStatus> {
+  return await withinTime(db, async (tx) => {
+    const counts = await aboutOutcomes(tx, health.pending);
+    const pending = counts.pending === 0 ? [] : Object.values(health.pending);
+    return {
+      events: counts,
+      oldestPendingSeconds: Math.max(0, ...pending.map(({ oldestSeconds }) => oldestSeconds ?? 0)),
+      lastEventSecondsAgo: await lastEventAge(tx),
+      silence: health.silence,
+      backfills: statusOfRuns(health.runs.full),
+      reconciles: statusOfRuns(health.runs.reconcile),
+      waiting: await readWaiting(tx, mostCounted),
+      parked: statusOfParked(health.parked),
+      intervalShortfall: health.intervalShortfall,
+      rejectedRecords: health.rejectedRecords,
+      quarantinedDeletes: health.undecidedDeletes,
+      blockedViews: await readNarrowViews(tx),
+      issues: issuesOf(health),
+      rows: await aboutRows(tx),
+    };
+  });
 }
 
 interface Ages extends Record<string, unknown> {
@@ -232,18 +173,62 @@ async function readAges(db: Executor): Promise<Ages> {
   return result.rows[0] ?? { pending: null, last: null, rejected: 0, quarantined: 0 };
 }
 
-async function readWaiting(db: Executor): Promise<WaitingEvents[]> {
+/** Reads how long ago the last event was received; null before the first. */
+async function lastEventAge(db: Executor): Promise<number | null> {
+  const { rows } = await db.execute<{ seconds: number | null }>(sql`
+    select extract(epoch from clock_timestamp() - max(${journal.receivedAt}))::float8 as seconds
+    from ${journal}`);
+  return rows[0]?.seconds ?? null;
+}
+
+const statusOfRuns = ({ running, last }: KindOfRuns): RunsStatus => {
+  if (last === null) return { running, last };
+  const { runId, state, finishedAt, error } = last;
+  return { running, last: { runId, state, finishedAt, error } };
+};
+
+const statusOfParked = (work: readonly ParkedWork[]): ParkedStatus[] =>
+  work.map(({ parts, ...row }) => ({
+    ...row,
+    operator: failureTypes[row.code].operator,
+    backfillParts: parts,
+  }));
+
+function issuesOf({ issues, acknowledgedIssues }: WarehouseHealth): IssueCounts {
+  const of = (severity: Severity): number =>
+    issues.filter((issue) => issue.severity === severity).reduce((sum, { open }) => sum + open, 0);
+  return {
+    error: of('error'),
+    warning: of('warning'),
+    info: of('info'),
+    acknowledged: acknowledgedIssues,
+  };
+}
+
+const codes = array(Object.keys(failureTypes), 'text');
+
+/** Counts pending events that failed, by failure, most first. */
+export async function readWaiting(db: Executor, most: Most): Promise<WaitingEvents[]> {
   const result = await db.execute<WaitingEvents & Record<string, unknown>>(sql`
     select
-      ${stale.errorCode} as code,
-      min(${stale.error}) as reason,
-      sum(${stale.events})::int as events,
-      count(distinct ${stale.owner})::int as owners,
-      min(${stale.dueAt})::text as "nextAttemptAt"
-    from ${staleRecords} ${stale}
-    where ${stale.errorCode} is not null
-    group by ${stale.errorCode}
-    order by 3 desc, ${stale.errorCode}`);
+      codes.code,
+      min(waiting.error) as reason,
+      ${cut(sql`sum(waiting.events)`, most)} as events,
+      count(distinct waiting.owner)::int as owners,
+      min(waiting.due_at)::text as "nextAttemptAt"
+    from unnest(${codes}) as codes (code)
+      cross join lateral (
+        select
+          ${staleRecords.error},
+          ${staleRecords.events},
+          ${staleRecords.owner},
+          ${staleRecords.dueAt}
+        from ${staleRecords}
+        where ${staleRecords.errorCode} = codes.code
+        limit ${most}
+      ) waiting
+    group by codes.code
+    order by 3 desc, codes.code`);
   return result.rows;
 }
 
@@ -283,7 +268,7 @@ async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
         ${of('came', 'pending')} as waited,
         ${of('came', 'applied')} as applied,
         ${of('came', 'ignored')} as ignored,
-        ${of('came', 'superseded')} + ${of('settled', 'superseded')} as superseded,
+        ${of('settled', 'superseded')} as superseded,
         ${of('came', 'dead')} + ${of('settled', 'dead')} as dead,
         ${of('settled', 'missing')} as missing,
         ${of('settled', 'superseded')}
@@ -317,42 +302,75 @@ function of(step: 'came' | 'settled', outcome: EventOutcome): SQL {
         ), 0)`);
 }
 
-/** Reads whole runs of a kind: how many are running, and the last that ended. */
-export async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
-  return { running: await countRunning(db, kind), last: await readLastRun(db, kind) };
-}
-
-/** Whether a row is that of a whole run of a kind. */
-const isWhole = (kind: RunKind): SQL | undefined =>
-  and(isNull(runs.resource), isNull(runs.companyId), eq(runs.kind, kind));
-
-async function countRunning(db: Executor, kind: RunKind): Promise<number> {
-  const [running] = await db
-    .select({ count: sql<number>`count(*)::int` })
-    .from(runs)
-    .where(and(isWhole(kind), sql`${runs.state} = 'running'`));
-  return running?.count ?? 0;
-}
-
-async function readLastRun(db: Executor, kind: RunKind): Promise<RunsStatus['last']> {
-  const { runId, state, finishedAt, error } = runs;
-  const [last] = await db
-    .select({ runId, state, finishedAt: sql<string>`${finishedAt}::text`, error })
-    .from(runs)
-    .where(and(isWhole(kind), isNotNull(finishedAt)))
-    .orderBy(desc(finishedAt))
-    .limit(1);
-  return last ?? null;
-}
-
-async function readShortfall(db: Executor): Promise<WarehouseStatus['intervalShortfall']> {
-  const { intervalsTold, intervalsFound } = settlements;
-  const missing = sql`coalesce(sum(${intervalsTold} - ${intervalsFound}), 0)`;
-  const [shortfall] = await db
-    .select({ events: sql<number>`count(*)::int`, readings: sql<number>`${missing}::float8` })
-    .from(settlements)
-    .where(sql`${intervalsFound} < ${intervalsTold}`);
-  return shortfall ?? { events: 0, readings: 0 };
+/**
+ * Counts events by outcome exactly while the journal is short. Else the applied ones are about what
+ * the others leave of the journal, and of the superseded the records are counted.
+ */
+async function aboutOutcomes(
+  db: Executor,
+  pending: WarehouseHealth['pending'],
+): Promise<WarehouseStatus['events']> {
+  const all = await aboutCount(db, sql`from ${journal}`);
+  if (all <= limits.countMax) return await countOutcomes(db);
+  const result = await db.execute<Record<EventOutcome, number>>(sql`
+    with given_up as materialized (
+      select distinct
+        kind,
+        record_id
+      from (
+        select
+          ${settlements.kind},
+          ${settlements.recordId}
+        from ${settlements}
+        where ${settlements.outcome} in ('dead', 'missing')
+        limit ${mostCounted}
+      ) few
+    ), of_given_up as (${eventsOf(sql`given_up`)}
+    ), settled as materialized (
+      select e.outcome
+      from of_given_up o
+        cross join lateral (
+          select ${events.outcome}
+          from ${events}
+          where ${events.id} = o.id
+          offset 0
+        ) e
+      limit ${mostCounted}
+    )
+    select
+      ${countOf(
+        sql`from ${settlements}
+          where ${settlements.outcome} = 'superseded'`,
+        mostCounted,
+      )} as superseded,
+      ${countOf(
+        sql`from ${journal}
+          where ${journal.arrivedAs} = 'ignored'`,
+        mostCounted,
+      )} as ignored,
+      (
+        select count(*)::int
+        from settled
+        where outcome = 'dead'
+      ) + ${countOf(
+        sql`from ${journal}
+          where ${journal.arrivedAs} = 'dead'`,
+        mostCounted,
+      )} as dead,
+      (
+        select count(*)::int
+        from settled
+        where outcome = 'missing'
+      ) as missing`);
+  const [counts] = result.rows;
+  if (counts === undefined) throw new Error('a count without a row');
+  const { superseded, ignored, dead, missing } = counts;
+  const waits = Object.values(pending).reduce(
+    (sum, { due, waiting, parked }) => sum + due + waiting + parked,
+    0,
+  );
+  const applied = Math.max(0, all - superseded - ignored - dead - missing - waits);
+  return { pending: waits, applied, superseded, ignored, dead, missing };
 }
 
 /** The resources whose rows are counted, by the name of their table. */
@@ -382,6 +400,14 @@ export async function countRows(db: Executor): Promise<Record<string, number>> {
     ),
   );
   return Object.fromEntries(result.rows.map((row) => [row.name, row.count]));
+}
+
+/** Counts live rows of every resource; of those with more than 10,000 about. */
+async function aboutRows(db: Executor): Promise<Record<string, number>> {
+  const counts: [string, number][] = [];
+  for (const { name, rows } of counted)
+    counts.push([name, await aboutCount(db, sql`from ${rows}`)]);
+  return Object.fromEntries(counts);
 }
 
 export interface Latency {

@@ -4,14 +4,14 @@ import { companies } from '../schema/utility.ts';
 import { countWritten, items, type UpsertPage } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
-/** Writes companies; with `knownOnly`, only those that have a row. */
+/** Writes companies; with `existingOnly`, only those that have a row. */
 export const upsertCompanies: UpsertPage = (tx, page) =>
   countWritten(
     tx,
     upsertRecords(resources.companies, {
       items: items(page),
       page,
-      from: page.knownOnly ? sql`item where ${hasRow(sql`item.r`)}` : sql`item`,
+      from: page.existingOnly ? sql`item where ${hasRow(sql`item.r`)}` : sql`item`,
     }),
   );
 
@@ -25,7 +25,7 @@ export const upsertCompanySites: UpsertPage = (tx, page) =>
     upsertRecords(resources.sites, {
       items: sql`${items(page)}, ${sitesOfCompanies}`,
       page,
-      from: page.knownOnly ? sql`site where ${hasRow(sql`site.company`)}` : sql`site`,
+      from: page.existingOnly ? sql`site where ${hasRow(sql`site.company`)}` : sql`site`,
     }),
   );
 

@@ -4,7 +4,7 @@ import { connectionSites } from '../schema/utility.ts';
 /**
  * Whether a connection's record, or an event of it, lists its sites (service-facts 2: it may not).
  */
-export const tellsSites = (record: SQL): SQL =>
+export const listsSites = (record: SQL): SQL =>
   sql`jsonb_typeof(${record} -> 'sitesRelations') = 'array'`;
 
 /** The sites of connections `listing (connection_id, relations)`, each one once. */

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { resources } from '../resources.ts';
 import { connections } from '../schema/utility.ts';
-import { relatedSites, replaceSites, tellsSites } from './connection-sites.ts';
+import { listsSites, relatedSites, replaceSites } from './connection-sites.ts';
 import { requeueMissing } from './missing.ts';
 import { countRows, items, type UpsertPage, type WrittenRow } from './page.ts';
 import { upsertRecords } from './upsert.ts';
@@ -19,7 +19,7 @@ export const upsertConnections: UpsertPage = async (tx, page) => {
       select distinct on (c.id) c.id as connection_id, item.r -> 'sitesRelations' as relations
       from item
         join ${connections} c on c.id = (item.r ->> 'id')::uuid and c.raw = item.r
-      where ${tellsSites(sql`item.r`)}
+      where ${listsSites(sql`item.r`)}
         and c.raw_updated is not distinct from c.updated
     ), ${relatedSites}
     ${replaceSites}`);

@@ -1,15 +1,15 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Transaction } from '../connect.ts';
 import { sqlMessage } from '../failures.ts';
-import { halving } from '../halving.ts';
 import { resources } from '../resources.ts';
 import { documents } from '../schema/utility.ts';
+import { splitOnRefusal } from '../split-on-refusal.ts';
 import { requeueMissing } from './missing.ts';
 import { moveUsage } from './owner.ts';
 import { countRows, items, type RecordPage, type UpsertPage, type WrittenRow } from './page.ts';
 import { rejectRecord, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
-import { believed, replaceUsageByRecord, usageIsNotRead } from './usage-data.ts';
+import { acceptedUsage, replaceUsageByRecord, usageIsNotRead } from './usage-data.ts';
 
 /** A written document, and the usage that its record lists now and listed before. */
 interface Written extends WrittenRow {
@@ -19,7 +19,7 @@ interface Written extends WrittenRow {
   /** Ids of usage rows. */
   readonly before: readonly string[] | null;
   /** Usage rows as JSON text; null if the record lists none, or a row has no id. */
-  readonly told: string | null;
+  readonly listed: string | null;
 }
 
 /**
@@ -49,7 +49,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
       case
         when ${ofNew ? sql`true` : sql`earlier.raw is not null`} and ${hasUsage(sql`incoming.raw`)}
         then (incoming.raw -> 'usageData')::text
-      end as told
+      end as listed
     from written
       join incoming on incoming.id = written.id
       left join lateral (
@@ -75,21 +75,21 @@ async function writeUsage(
   page: RecordPage,
   written: readonly Written[],
 ): Promise<void> {
-  const withUsage = written.flatMap(({ told, ...rest }) =>
-    told === null ? [] : [{ ...rest, told }],
+  const withUsage = written.flatMap(({ listed, ...rest }) =>
+    listed === null ? [] : [{ ...rest, listed }],
   );
   if (withUsage.length === 0) return;
   const { readAt } = page;
-  await halving(
-    await believed(tx, withUsage, page.usage === 'alone'),
+  await splitOnRefusal(
+    await acceptedUsage(tx, withUsage, page.usage === 'alone'),
     (part) => tx.transaction((inner) => replaceUsageByRecord(inner, page, part)),
-    async ({ id, told }, error) => {
+    async ({ id, listed }, error) => {
       await usageIsNotRead(tx, id, readAt);
       await rejectRecord(tx, {
         resource: 'usageData',
         companyId: page.companyId,
         id: usageOfDocument(id),
-        text: told,
+        text: listed,
         error: sqlMessage(error),
       });
     },

@@ -5,15 +5,15 @@ import { PgDialect } from 'drizzle-orm/pg-core';
 import { from as copyFrom } from 'pg-copy-streams';
 import { array, columnNames } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
-import { hasNoPartition, isRefusal, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
+import { hasNoPartition, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
 import { intervals } from '../schema/utility.ts';
+import { splitOnRefusal } from '../split-on-refusal.ts';
 import {
   copyText,
   type IntervalColumns,
   type PlainReadings,
   plainReadings,
   readingsAt,
-  sliceOf,
   wrongReadings,
 } from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
@@ -43,54 +43,59 @@ export async function writeIntervals(
   readAt: string,
   columns: IntervalColumns,
   how: WriteIntervals = {},
+): Promise<PageWritten> {
+  if (columns.startAt.length === 0) return nothingWritten;
+  const { db, zoneIsUtc } = warehouse;
+  const places = [...columns.startAt.keys()];
+  const plain = plainReadings(columns, zoneIsUtc);
+  const wrong = wrongReadings(columns, plain);
+  const writePart = async (part: readonly number[]): Promise<PageWritten> => {
+    if (part.length === places.length)
+      return await writeTogether(warehouse, meterId, readAt, columns, plain, how);
+    const some = readingsAt(columns, part);
+    return await writeTogether(
+      warehouse,
+      meterId,
+      readAt,
+      some,
+      plainReadings(some, zoneIsUtc),
+      how,
+    );
+  };
+  try {
+    const rejected = await rejectReadings(db, meterId, columns, wrong);
+    const right = places.filter((place) => !wrong.has(place));
+    const parts = await splitOnRefusal(right, writePart, (place, error) =>
+      rejectReadings(db, meterId, columns, new Map([[place, sqlMessage(error)]])),
+    );
+    return parts.reduce(sum, rejected);
+  } catch (error) {
+    throw warehouseFailure(error);
+  }
+}
+
+async function writeTogether(
+  warehouse: Warehouse,
+  meterId: string,
+  readAt: string,
+  columns: IntervalColumns,
+  plain: PlainReadings | undefined,
+  how: WriteIntervals,
   lookedAgain = false,
 ): Promise<PageWritten> {
   const count = columns.startAt.length;
   if (count === 0) return nothingWritten;
   try {
-    const plain = plainReadings(columns, warehouse.zoneIsUtc);
-    const wrong = wrongReadings(columns, plain);
-    if (wrong.size > 0) {
-      const rejected = await rejectReadings(warehouse.db, meterId, columns, wrong);
-      const others = readingsAt(
-        columns,
-        [...columns.startAt.keys()].filter((place) => !wrong.has(place)),
-      );
-      return sum(rejected, await writeIntervals(warehouse, meterId, readAt, others, how));
-    }
     const copied =
       plain?.distinct && (await copyIfFresh(warehouse, meterId, readAt, columns, plain));
     if (copied) return { inserted: count, changed: 0, rejected: 0 };
-    return {
-      ...(await mergeIntervals(warehouse, meterId, readAt, columns, plain, how)),
-      rejected: 0,
-    };
+    const merged = await mergeIntervals(warehouse, meterId, readAt, columns, plain, how);
+    return { ...merged, rejected: 0 };
   } catch (error) {
-    if (hasNoPartition(error) && !lookedAgain) {
-      // Someone dropped the partition of a month noted as existing.
-      warehouse.intervalMonths.clear();
-      return await writeIntervals(warehouse, meterId, readAt, columns, how, true);
-    }
-    if (!isRefusal(error)) throw warehouseFailure(error);
-    if (count === 1)
-      return await rejectReadings(
-        warehouse.db,
-        meterId,
-        columns,
-        new Map([[0, sqlMessage(error)]]),
-      );
-    const middle = Math.ceil(count / 2);
-    const first = await writeIntervals(
-      warehouse,
-      meterId,
-      readAt,
-      sliceOf(columns, 0, middle),
-      how,
-    );
-    return sum(
-      first,
-      await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, middle, count), how),
-    );
+    if (!hasNoPartition(error) || lookedAgain) throw error;
+    // Someone dropped the partition of a month noted as existing.
+    warehouse.intervalMonths.clear();
+    return await writeTogether(warehouse, meterId, readAt, columns, plain, how, true);
   }
 }
 
@@ -101,6 +106,7 @@ async function rejectReadings(
   columns: IntervalColumns,
   wrong: ReadonlyMap<number, string>,
 ): Promise<PageWritten> {
+  if (wrong.size === 0) return nothingWritten;
   const rejected = [...wrong].map(([place, error]): RejectedRecord => {
     const reading = Object.fromEntries(
       Object.entries(columns).map(([name, values]) => [name, values[place]]),

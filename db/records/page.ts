@@ -39,7 +39,7 @@ export interface RecordPage {
    * For companies: whether to skip those without a row. A backfill's list adds them, and reads them
    * next.
    */
-  readonly knownOnly?: boolean | undefined;
+  readonly existingOnly?: boolean | undefined;
   /** For usage data: the document of each row, by the row's id, when the row does not name it. */
   readonly documentOf?: Readonly<Record<string, string>>;
   /** Digests of the items in hex, in their order: see unchanged.ts. */

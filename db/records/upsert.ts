@@ -208,7 +208,7 @@ export function upsertEvents(resource: Resource, events: SQL): SQL {
   const next = nextByEvent(resource);
   const { id, updated, rawUpdated, deletedAt, deletedReason } = table;
   if (updated === undefined || rawUpdated === undefined)
-    throw new Error(`events tell of no records without updated`);
+    throw new Error(`events name only records with updated`);
   const ofEvents = columns.filter(({ ofRecords }) => !ofRecords);
   const all = [id, ...ofEvents.map(({ column }) => column), deletedAt, deletedReason];
   const decided = ties.map((column) => sql`${sql.identifier(column.name)} desc nulls last`);

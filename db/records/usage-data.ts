@@ -102,14 +102,14 @@ async function lockDocuments(tx: Executor, reported: SQL): Promise<void> {
 }
 
 /** A document that was just written, and the usage that its record lists. */
-export interface ToldUsage {
+export interface ListedUsage {
   readonly id: string;
   /** Whether the document is new: then it has no other usage. */
   readonly inserted: boolean;
   /** Ids of the usage rows that its record listed before. */
   readonly before: readonly string[] | null;
   /** Usage rows, each with an id, as a JSON array. */
-  readonly told: string;
+  readonly listed: string;
 }
 
 /**
@@ -120,19 +120,19 @@ export interface ToldUsage {
 export async function replaceUsageByRecord(
   tx: Executor,
   page: RecordPage,
-  documents: readonly ToldUsage[],
+  documents: readonly ListedUsage[],
 ): Promise<void> {
   await upsertRows(tx, fromRecords(documents, page), page, true);
   const existing = documents.filter(({ inserted }) => !inserted);
   if (existing.length === 0) return;
-  const seen = existing.flatMap(({ told }) => JSON.parse(told) as { readonly id: string }[]);
+  const seen = existing.flatMap(({ listed }) => JSON.parse(listed) as { readonly id: string }[]);
   const idOf = ({ id }: { readonly id: string }): string => id;
   await retireUsage(tx, existing.map(idOf), seen.map(idOf), page.readAt);
 }
 
 /** The rows that records list, as a step `reported`. They are JSON already, and need no quoting. */
-const fromRecords = (documents: readonly ToldUsage[], { companyId }: RecordPage): SQL => {
-  const lists = `[${documents.map(({ told }) => told).join(',')}]`;
+const fromRecords = (documents: readonly ListedUsage[], { companyId }: RecordPage): SQL => {
+  const lists = `[${documents.map(({ listed }) => listed).join(',')}]`;
   const ids = array(
     documents.map(({ id }) => id),
     'uuid',
@@ -170,7 +170,7 @@ export async function usageIsNotRead(
  * document; if the rows it listed before are those of the warehouse, or were refused; or if usage
  * has no other source (`alone`).
  */
-export async function believed<T extends ToldUsage>(
+export async function acceptedUsage<T extends ListedUsage>(
   tx: Executor,
   listing: readonly T[],
   alone: boolean,

@@ -1,7 +1,7 @@
 import type { Database, Executor, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
-import { halving } from '../halving.ts';
 import { isListedByCompany, type RecordResource } from '../resources.ts';
+import { splitOnRefusal } from '../split-on-refusal.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { noteListed } from './owner.ts';
 import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
@@ -68,7 +68,7 @@ export async function writePage(
     );
   const writePart = (records: readonly PageRecord[]) => writeRecords(records, deleteRefusals);
   const writeParts = async (records: readonly PageRecord[]): Promise<PageWritten> => {
-    const parts = await halving(records, writePart, async ({ id, text }, error) => {
+    const parts = await splitOnRefusal(records, writePart, async ({ id, text }, error) => {
       const { companyId } = page;
       await rejectRecord(db, { resource, companyId, id, text, error: sqlMessage(error) });
       return { ...nothingWritten, rejected: 1 };
@@ -130,6 +130,12 @@ function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): 
 }
 
 export const nothingWritten: PageWritten = { inserted: 0, changed: 0, rejected: 0 };
+
+/** Counts the records of a listing that a read found as their rows have them. */
+export const unchangedOf = (
+  distinct: number,
+  { inserted, changed, rejected }: PageWritten,
+): number => Math.max(0, distinct - inserted - changed - rejected);
 
 export function sum(a: PageWritten, b: PageWritten): PageWritten {
   return {

@@ -9,7 +9,7 @@ export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 
 export const now: SQL = sql`now()`;
 
-export const deletedReasons = ['event', 'absent', 'not_found', 'document', 'listed'] as const;
+const deletedReasons = ['event', 'absent', 'not_found', 'document', 'listed'] as const;
 
 /** Columns that every record table has beside the service's own fields. */
 export const synced = () => ({

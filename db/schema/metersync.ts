@@ -12,13 +12,24 @@ import {
   primaryKey,
   text,
   unique,
+  uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { checkKinds, eventOutcomes, runKinds, runStates } from '../../contract/names.ts';
+import {
+  checkKinds,
+  eventOutcomes,
+  operationActions,
+  operationOutcomes,
+  operationSources,
+  operatorRoles,
+  runKinds,
+  runStates,
+} from '../../contract/names.ts';
+import type { Notification } from '../../contract/notification.ts';
 import { bytea, now, time } from './columns.ts';
 
-/** How an event can arrive; `superseded` is in journals written by earlier versions only. */
-const arrivals = ['pending', 'applied', 'superseded', 'ignored', 'dead'] as const;
+/** How an event can arrive. */
+const arrivals = ['pending', 'applied', 'ignored', 'dead'] as const;
 
 const settledOutcomes = ['applied', 'superseded', 'dead', 'missing'] as const;
 
@@ -62,10 +73,7 @@ export const journal = metersync.table(
       .on(t.arrivedAs, t.recordedAt)
       .where(sql`arrived_as in ('dead', 'ignored')`),
     index('journal_with_payload').on(t.receivedAt).where(sql`payload_dropped_at is null`),
-    check(
-      'journal_arrived_as',
-      sql`arrived_as in ('pending', 'applied', 'superseded', 'ignored', 'dead')`,
-    ),
+    check('journal_arrived_as', sql`arrived_as in ('pending', 'applied', 'ignored', 'dead')`),
     check('journal_ranges_have_a_length', sql`range_end >= range_start`),
     check('journal_dead_say_why', sql`arrived_as <> 'dead' or error is not null`),
     check(
@@ -210,6 +218,7 @@ export const runs = metersync.table(
     workflowId: text('workflow_id'),
     state: text('state', { enum: runStates }).notNull(),
     startedAt: time('started_at').notNull().default(now),
+    progressAt: time('progress_at'),
     finishedAt: time('finished_at'),
     pages: integer('pages').notNull().default(0),
     passes: integer('passes').notNull().default(0),
@@ -230,6 +239,10 @@ export const runs = metersync.table(
     unique('runs_key').on(t.runId, t.companyId, t.resource).nullsNotDistinct(),
     index('runs_company').on(t.companyId, t.resource, t.finishedAt),
     index('runs_under_way').on(t.runId).where(sql`finished_at is null`),
+    index('runs_failed')
+      .on(t.finishedAt)
+      .where(sql`resource is not null and state in ('failed', 'partial')`),
+    index('runs_missed').on(t.finishedAt).where(sql`company_id is not null and rows_missed > 0`),
     check('runs_kind', sql`kind in ('full', 'reconcile')`),
     check('runs_state', sql`state in ('running', 'complete', 'partial', 'suspect', 'failed')`),
   ],
@@ -323,6 +336,33 @@ export const deletes = metersync.table(
 );
 
 /**
+ * What people did, and what they were refused: a log. A row is written before the action and
+ * finished once; a trigger refuses every other change.
+ */
+export const operations = metersync.table(
+  'operations',
+  {
+    id: bigint('id', { mode: 'number' }).primaryKey().generatedAlwaysAsIdentity(),
+    at: time('at').notNull().default(sql`clock_timestamp()`),
+    actor: text('actor').notNull(),
+    role: text('role', { enum: operatorRoles }).notNull(),
+    source: text('source', { enum: operationSources }).notNull(),
+    action: text('action', { enum: operationActions }).notNull(),
+    target: jsonb('target').$type<Readonly<Record<string, string>>>().notNull(),
+    outcome: text('outcome', { enum: operationOutcomes }),
+    finishedAt: time('finished_at'),
+    detail: text('detail'),
+  },
+  (t) => [
+    index('operations_actor').on(t.actor, t.id),
+    check('operations_role', sql`role in ('viewer', 'operator')`),
+    check('operations_source', sql`source in ('console', 'command')`),
+    check('operations_outcome', sql`outcome in ('done', 'failed', 'refused')`),
+    check('operations_end', sql`(outcome is null) = (finished_at is null)`),
+  ],
+);
+
+/**
  * The ranges of each meter's readings that were fetched. The events hold the other side of the
  * ledger.
  */
@@ -348,6 +388,58 @@ export const serviceGate = metersync.table(
     updatedAt: time('updated_at').notNull().default(now),
   },
   () => [check('service_gate_has_one_row', sql`one`)],
+);
+
+/**
+ * Alarms, each from when its condition began: it waits for its minutes, is open, and is closed.
+ * `notifiedAt`: when a target last took word of it; `error`: why others have not.
+ */
+export const alerts = metersync.table(
+  'alerts',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    name: text('name').notNull(),
+    key: text('key').notNull(),
+    detail: text('detail').notNull(),
+    pendingSince: time('pending_since').notNull(),
+    openedAt: time('opened_at'),
+    remindedAt: time('reminded_at'),
+    notifiedAt: time('notified_at'),
+    error: text('error'),
+    closedAt: time('closed_at'),
+  },
+  (t) => [
+    uniqueIndex('alerts_live').on(t.name, t.key).where(sql`closed_at is null`),
+    index('alerts_closed').on(t.closedAt).where(sql`closed_at is not null`),
+    check('alerts_open_before_they_close', sql`closed_at is null or opened_at is not null`),
+  ],
+);
+
+/** What targets are told: a row for each message and target. */
+export const notifications = metersync.table(
+  'notifications',
+  {
+    messageId: uuid('message_id').notNull(),
+    target: text('target').notNull(),
+    message: jsonb('message').$type<Notification>().notNull(),
+    alertIds: uuid('alert_ids').array().notNull(),
+    madeAt: time('made_at').notNull(),
+    attempts: integer('attempts').notNull().default(0),
+    sentAt: time('sent_at'),
+    error: text('error'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.messageId, t.target] }),
+    index('notifications_waiting').on(t.target, t.madeAt).where(sql`sent_at is null`),
+    index('notifications_made').on(t.madeAt),
+  ],
+);
+
+/** When the look of each minute last ran, one row. */
+export const heartbeat = metersync.table(
+  'heartbeat',
+  { one: boolean('one').primaryKey().default(true), at: time('at').notNull() },
+  () => [check('heartbeat_has_one_row', sql`one`)],
 );
 
 /** Every field that any record ever had. */

@@ -19,8 +19,21 @@ import { bytea, synced, time } from './columns.ts';
  */
 export const utility = pgSchema('utility');
 
-/** Columns shared with a table of history. */
-export const companyColumns = () => ({
+/**
+ * Earlier states of the records, one table per resource. A trigger writes them with the change that
+ * ends them.
+ */
+export const history = pgSchema('history');
+
+const state = () => ({
+  validFrom: time('valid_from').notNull(),
+  validTo: time('valid_to').notNull(),
+  endedByKind: text('ended_by_kind', { enum: ['event', 'run'] }),
+  endedBy: text('ended_by'),
+});
+
+/** Columns that both tables of a resource have. */
+const companyColumns = () => ({
   externalId: text('external_id'),
   publicId: text('public_id'),
   name: text('name'),
@@ -30,10 +43,19 @@ export const companyColumns = () => ({
 export const companies = utility.table(
   'companies',
   { id: uuid('id').primaryKey(), ...companyColumns() },
-  (t) => [index('companies_external').on(t.externalId)],
+  (t) => [
+    index('companies_external').on(t.externalId),
+    index('companies_name').on(sql`coalesce(name, '')`, t.id),
+  ],
 );
 
-export const siteColumns = () => ({
+export const earlierCompanies = history.table(
+  'companies',
+  { id: uuid('id').notNull(), ...companyColumns(), ...state() },
+  (t) => [index('history_companies_id').on(t.id, t.validTo)],
+);
+
+const siteColumns = () => ({
   companyId: uuid('company_id'),
   name: text('name'),
   ...synced(),
@@ -45,7 +67,13 @@ export const sites = utility.table(
   (t) => [index('sites_company').on(t.companyId)],
 );
 
-export const connectionColumns = () => ({
+export const earlierSites = history.table(
+  'sites',
+  { id: uuid('id').notNull(), ...siteColumns(), ...state() },
+  (t) => [index('history_sites_id').on(t.id, t.validTo)],
+);
+
+const connectionColumns = () => ({
   companyId: uuid('company_id'),
   externalId: text('external_id'),
   datasource: text('datasource'),
@@ -64,6 +92,12 @@ export const connections = utility.table(
     index('connections_company').on(t.companyId),
     check('connections_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
+);
+
+export const earlierConnections = history.table(
+  'connections',
+  { id: uuid('id').notNull(), ...connectionColumns(), ...state() },
+  (t) => [index('history_connections_id').on(t.id, t.validTo)],
 );
 
 export const connectionSites = utility.table(
@@ -89,7 +123,7 @@ export const connectionStatusChanges = utility.table(
   (t) => [primaryKey({ columns: [t.connectionId, t.at, t.status] })],
 );
 
-export const documentColumns = () => ({
+const documentColumns = () => ({
   companyId: uuid('company_id'),
   siteId: uuid('site_id'),
   created: time('created'),
@@ -112,6 +146,15 @@ export const documents = utility.table(
   ],
 );
 
+export const earlierDocuments = history.table(
+  'documents',
+  { id: uuid('id').notNull(), ...documentColumns(), ...state() },
+  (t) => [
+    index('history_documents_id').on(t.id, t.validTo),
+    index('history_documents_company').on(t.companyId),
+  ],
+);
+
 /**
  * Postgres accepts NaN, its largest number, and infinities as amounts: one would ruin every sum.
  */
@@ -121,7 +164,7 @@ const usageIsFinite = sql`usage > '-Infinity' and usage < 'Infinity'`;
  * Fields that sums read from every row have columns of their own: reading them from raw would parse
  * the whole record.
  */
-export const usageDataColumns = () => ({
+const usageDataColumns = () => ({
   companyId: uuid('company_id'),
   documentId: uuid('document_id'),
   meterId: text('meter_id'),
@@ -153,7 +196,13 @@ export const usageData = utility.table(
   ],
 );
 
-export const meterColumns = () => ({
+export const earlierUsageData = history.table(
+  'usage_data',
+  { id: uuid('id').notNull(), ...usageDataColumns(), ...state() },
+  (t) => [index('history_usage_data_id').on(t.id, t.validTo)],
+);
+
+const meterColumns = () => ({
   companyId: uuid('company_id'),
   siteId: uuid('site_id'),
   accountId: text('account_id'),
@@ -165,6 +214,12 @@ export const meters = utility.table(
   'meters',
   { id: text('id').primaryKey(), ...meterColumns(), digest: bytea('digest') },
   (t) => [index('meters_company').on(t.companyId)],
+);
+
+export const earlierMeters = history.table(
+  'meters',
+  { id: text('id').notNull(), ...meterColumns(), ...state() },
+  (t) => [index('history_meters_id').on(t.id, t.validTo)],
 );
 
 /**

@@ -1,5 +1,5 @@
--- The months of all sites add up to what was billed, exactly, with what has no dates and what no meter or commodity is known
--- of. Power is a highest value and no sum.
+-- The months of all sites add up to what was billed, exactly, with what has no dates and what no
+-- meter or commodity is known of. Power is a highest value and no sum.
 select datasource_type, units, m.usage as months, b.usage as bills
 from (
     select coalesce(datasource_type, '') as datasource_type, coalesce(units, '') as units, sum(billed_usage) as usage

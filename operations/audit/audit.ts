@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import PQueue from 'p-queue';
-import { rewrite, usageTold } from '../../activities/reading/page-write.ts';
+import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
-import { type AuditResource, auditResources, companyResources } from '../../contract/names.ts';
+import { type AuditResource, auditResources, companyResources } from '../../contract/endpoints.ts';
+import { canonicalId } from '../../contract/ids.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
-import { knownCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
+import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
 import { eventsBehind, refusals } from '../../db/read/behind-differences.ts';
 import {
   compareIntervals,
@@ -15,7 +16,12 @@ import {
   extraReadings,
   metersWithReadings,
 } from '../../db/read/compare-readings.ts';
-import { comparePage, type Difference, type Unshown, unshownRows } from '../../db/read/compare-records.ts';
+import {
+  comparePage,
+  type Difference,
+  type UnlistedRow,
+  unlistedRows,
+} from '../../db/read/compare-records.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { itemTexts } from '../../db/records/item-texts.ts';
 import { forgetVersions, removeReadings } from '../../db/records/repair.ts';
@@ -131,7 +137,7 @@ class Auditor {
   /** Compares the list of companies and their sites; returns the companies to go on with. */
   async companies(only: string | undefined): Promise<string[]> {
     const { db } = this.#warehouse;
-    if (!this.#service.has('companies')) return only === undefined ? await knownCompanies(db) : [only];
+    if (!this.#service.has('companies')) return only === undefined ? await liveCompanies(db) : [only];
     const wanted = (['companies', 'sites'] as const).filter((resource) => this.#resources.includes(resource));
     const beganAt = await warehouseNow(db);
     const ids: string[] = [];
@@ -151,7 +157,7 @@ class Auditor {
       const seen = resource === 'sites' ? sites : ids;
       const extra = this.#extra(
         resource,
-        await unshownRows(db, resource, only ?? null, seen, null, unlistedIds),
+        await unlistedRows(db, resource, only ?? null, seen, null, unlistedIds),
       );
       this.#count(resource, extra, 0);
       if (this.#repair === null || extra.length === 0) continue;
@@ -203,14 +209,14 @@ class Auditor {
       await this.#compare(resource, companyId, page);
       seen.push(...present(page.ids));
     }
-    const extra = this.#extra(resource, await unshownRows(db, resource, companyId, seen, this.#since));
+    const extra = this.#extra(resource, await unlistedRows(db, resource, companyId, seen, this.#since));
     this.#count(resource, extra, 0);
     if (this.#repair !== null && extra.length > 0)
       await this.#retire(resource, companyId, params, seen, beganAt);
   }
 
   /** Returns the rows that are missing from every listing that should contain them. */
-  #extra(resource: RecordResource, unlisted: readonly Unshown[]): Difference[] {
+  #extra(resource: RecordResource, unlisted: readonly UnlistedRow[]): Difference[] {
     const extra = unlisted.filter(({ id, listings }) => {
       if (listings === 1) return true;
       const key = `${resource} ${id}`;
@@ -323,7 +329,7 @@ class Auditor {
     const { apiVersion } = this.#repair as Repair;
     const listing = listingOf(resource);
     const owner = listing === 'companies' ? null : companyId;
-    const arrival = { listing, companyId: owner, readAt: page.readAt, page, ...usageTold(this.#service) };
+    const arrival = { listing, companyId: owner, readAt: page.readAt, page, ...usageSource(this.#service) };
     await rewrite(this.#warehouse, apiVersion, arrival);
   }
 
@@ -395,9 +401,7 @@ function siteIds(company: unknown): string[] {
 /** Reduces a page to one company, in the text that the service sent. */
 function onlyCompany(page: ReadPage, companyId: string): ReadPage {
   const texts = itemTexts(page);
-  const places = [...page.ids.keys()].filter(
-    (place) => page.ids[place]?.toLowerCase() === companyId.toLowerCase(),
-  );
+  const places = [...page.ids.keys()].filter((place) => page.ids[place] === canonicalId(companyId));
   return {
     body: `[${places.map((place) => texts[place]).join(',')}]`,
     itemsKey: null,

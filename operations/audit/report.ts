@@ -1,4 +1,4 @@
-import { type AuditResource, auditResources } from '../../contract/names.ts';
+import { type AuditResource, auditResources } from '../../contract/endpoints.ts';
 import type { EventBehind } from '../../db/read/behind-differences.ts';
 import type { Difference } from '../../db/read/compare-records.ts';
 

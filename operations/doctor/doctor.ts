@@ -4,11 +4,12 @@ import type { Settings } from '../../app/settings.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
 import type { Insecure } from '../../app/transport.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
+import { doctorPolicy } from '../../contract/retry-policy.ts';
 import { type Finding, type Verdict, type VerdictWord, verdictOf, worst } from '../../contract/verdict.ts';
 import type { Database } from '../../db/connect.ts';
 import { sqlMessage } from '../../db/failures.ts';
-import { missingMigrations } from '../../db/migrate.ts';
-import { knownCompanies } from '../../db/read/audited-companies.ts';
+import { readSchemaVersions } from '../../db/migrate.ts';
+import { liveCompanies } from '../../db/read/audited-companies.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { readDeployment } from '../health.ts';
 import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
@@ -27,7 +28,7 @@ export interface DoctorOptions {
   readonly service: { readonly url: string; readonly apiKey: string };
   /** Connections that are not safe. */
   readonly insecure: readonly Insecure[];
-  /** Whether the sandbox stands in for the service; only metersync start knows its secret. */
+  /** Whether the sandbox replaces the service; only metersync start knows its secret. */
   readonly standIn: boolean;
   /** @throws Error that says what is wrong with the secrets */
   readonly secrets: () => SecretSource;
@@ -39,12 +40,6 @@ export interface DoctorOptions {
   /** How long the probe may take from its answer to the journal. */
   readonly probeArrivesWithinMs: number;
 }
-
-/**
- * Tries each request once, with a short time-out: the doctor reports what it sees and does not wait for
- * better.
- */
-const patience = { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15_000 };
 
 /** What the doctor found: checks of what a sync rests on, the pipeline's health, and one word for both. */
 export interface Examination {
@@ -108,7 +103,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
 /** Warns of connections that are not safe; with STRICT_TLS on they were refused before. */
 function judgeInsecure(insecure: readonly Insecure[]): Judged {
   if (insecure.length === 0)
-    return ok('what leaves this machine goes over verified TLS, or to a host of PLAINTEXT_HOSTS');
+    return ok('connections to other machines use verified TLS, or lead to a host of PLAINTEXT_HOSTS');
   return warn(
     insecure.map(({ saw }) => saw).join('; '),
     [...new Set(insecure.map(({ todo }) => todo))].join(' '),
@@ -148,9 +143,9 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
     return { checks: [reached, ...rest], db: undefined, aheadMs };
   }
   const schema = await check('schema', 'Run metersync migrate.', async () =>
-    judgeSchema(await missingMigrations(db)),
+    judgeSchema(await readSchemaVersions(db)),
   );
-  if (schema.state !== 'ok') {
+  if (schema.state === 'fail') {
     const views = { name: 'typed views', ...notChecked('the schema is another') };
     return { checks: [reached, schema, views], db: undefined, aheadMs };
   }
@@ -161,7 +156,8 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
 async function examineService(stored: Stored, options: DoctorOptions): Promise<Check[]> {
   const { settings, service, log, now } = options;
   if (service.url === '') {
-    const todo = 'Set SERVICE_URL and SERVICE_API_KEY; or run metersync start, which has a sandbox stand in.';
+    const todo =
+      'Set SERVICE_URL and SERVICE_API_KEY; or run metersync start, which starts a sandbox instead.';
     return [{ name: 'service', ...notChecked('SERVICE_URL is not set, and no sandbox runs', todo) }];
   }
   const { client, apiVersion } = openService(
@@ -170,7 +166,7 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
     service.apiKey,
     log,
     undefined,
-    patience,
+    doctorPolicy.requests,
   );
   try {
     const { checks, pinged, failed } = await pingService(() => client.ping(), now);
@@ -182,12 +178,12 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
     if (checks.some(({ name }) => name === 'service'))
       return [...first, ...withoutRest('the service is away')];
     if ('problem' in pinged && failed !== 'SERVICE_NOT_FOUND')
-      return [...first, ...withoutRest('the service did not take the key')];
+      return [...first, ...withoutRest('the service refused the key')];
     const webhooks = await checkWebhooks(webhooksOf(service));
     if (failed === 'SERVICE_NOT_FOUND' && /SERVICE_NOT_FOUND/.test(webhooks.saw))
       return [wrongAddress(service.url), ...withoutRest('SERVICE_URL is wrong')];
     const today = new Date(now()).toISOString().slice(0, 10);
-    const warehoused = stored.db === undefined ? [] : await knownCompanies(stored.db);
+    const warehoused = stored.db === undefined ? [] : await liveCompanies(stored.db);
     const companies = [...settings.service.companies, ...warehoused];
     const endpoints = await checkEndpoints(client, companies, today);
     return [...first, webhooks, ...endpoints];
@@ -199,20 +195,20 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
 async function checkSecrets({ secrets, settings, standIn }: DoctorOptions): Promise<Check> {
   const { webhooks } = settings;
   if (standIn && webhooks.secrets.length === 0 && webhooks.secretsFile === undefined) {
-    return { name: 'webhook secrets', ...notChecked('the sandbox stands in for the service') };
+    return { name: 'webhook secrets', ...notChecked('the sandbox replaces the service') };
   }
   const todo =
     'Set WEBHOOK_SECRETS or WEBHOOK_SECRETS_FILE to the signing secret that the portal shows for the endpoint.';
   return await check('webhook secrets', todo, () => {
     const count = secrets()().length;
-    if (count === 0) return fail('the file says none: every delivery is refused', todo);
+    if (count === 0) return fail('the file contains none: every delivery is refused', todo);
     return ok(count === 1 ? 'one is set' : `${count} are set`);
   });
 }
 
 async function examineEvents({ db }: Stored): Promise<Check> {
   const name = 'event types';
-  if (db === undefined) return { name, ...notChecked('the warehouse cannot be asked') };
+  if (db === undefined) return { name, ...notChecked('the warehouse cannot be read') };
   return await check(name, 'See metersync status.', () => judgeEventTypes(db));
 }
 

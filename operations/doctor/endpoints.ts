@@ -62,12 +62,12 @@ class Endpoints {
     if (name === 'companies') return { params: {} };
     if (name === 'intervals') {
       return this.#meterId === undefined
-        ? { without: 'no meter is known to ask about' }
+        ? { without: 'there is no meter to request' }
         : { params: { meterId: this.#meterId } };
     }
     const [companyId] = this.#companies;
     return companyId === undefined
-      ? { without: 'no company is known to ask about: set SERVICE_COMPANIES' }
+      ? { without: 'there is no company to request: set SERVICE_COMPANIES' }
       : { params: { companyId } };
   }
 
@@ -92,7 +92,7 @@ class Endpoints {
 
   async #judge(name: EndpointName, params: Record<string, string>, page: Page): Promise<Verdict> {
     const saw = `${page.count} on the first page, ${page.total ?? 'an unknown number'} in all`;
-    if (page.total === null) return warn(`${saw}: the key of the total is not there`, todo);
+    if (page.total === null) return warn(`${saw}: the key of the total is missing`, todo);
     if (name !== 'intervals' && page.ids.includes(null)) return warn(`${saw}, some without id`, todo);
     if (!this.#service.has(name, 'updatedSince')) return ok(saw);
     const { companyId = '' } = params;
@@ -101,23 +101,23 @@ class Endpoints {
     const since = new Date(Date.parse(this.#today) + 86_400_000).toISOString().slice(0, 10);
     const filtered = await this.#page(name, { companyId, since }, true);
     if (complete.total === 0 || filtered.total === null || complete.total === null) return ok(saw);
-    if (filtered.total < complete.total) return ok(`${saw}; the filter of what was updated works`);
+    if (filtered.total < complete.total) return ok(`${saw}; the filter by update time works`);
     return warn(
-      `${saw}; asked for what was updated since tomorrow it shows ${filtered.total} of ${complete.total}: the filter is ignored`,
+      `${saw}; asked for records updated since tomorrow, it lists ${filtered.total} of ${complete.total}: the filter is ignored`,
       'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out: the nightly backfill finds the rest.',
     );
   }
 
   async #single(): Promise<Verdict> {
     const id = this.#documentId;
-    if (id === undefined) return notChecked('no document is known to ask about');
+    if (id === undefined) return notChecked('there is no document to request');
     const answer = await this.#service.record({ endpoint: 'document', params: { id }, lane: 'live' });
     return answer.found ? ok(`answers with document ${id}`) : missingSingle(id);
   }
 
   async #usageOfOne(): Promise<Verdict> {
     const id = this.#documentId;
-    if (id === undefined) return notChecked('no document is known to ask about');
+    if (id === undefined) return notChecked('there is no document to request');
     try {
       const page = await this.#page('documentUsage', { id });
       return ok(`${counted(page.count, 'row')} of document ${id}`);

@@ -1,14 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { request } from 'undici';
 import { probeEventType } from '../../contract/event.ts';
+import { doctorPolicy } from '../../contract/retry-policy.ts';
 import type { Executor } from '../../db/connect.ts';
 import { outcomesOf } from '../../db/read/events.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';
-
-/** The service gives up on a delivery after this time (seed 4.1.2). */
-const answerWithinMs = 15_000;
-const lookEveryMs = 200;
 
 export interface ProbeOptions {
   /** The address to which the service sends events; undefined when not configured. */
@@ -52,8 +49,8 @@ export async function checkReceiver(options: ProbeOptions): Promise<Check> {
         'webhook-signature': secret.sign(options.id, timestamp, body),
       },
       body,
-      headersTimeout: answerWithinMs,
-      bodyTimeout: answerWithinMs,
+      headersTimeout: doctorPolicy.probeAnswerMs,
+      bodyTimeout: doctorPolicy.probeAnswerMs,
     });
     await answer.body.dump();
     const answered = `a signed probe was answered ${answer.statusCode} in ${Math.round(performance.now() - began)} ms`;
@@ -80,14 +77,13 @@ function refusalOf(status: number, saw: string): Verdict | undefined {
 }
 
 async function arrival({ db, id, now, arrivesWithinMs }: ProbeOptions, answered: string): Promise<Verdict> {
-  if (db === undefined)
-    return warn(`${answered}; the journal cannot be asked for it`, 'Mend the warehouse first.');
+  if (db === undefined) return warn(`${answered}; the journal cannot be read`, 'Repair the warehouse first.');
   const until = now() + arrivesWithinMs;
   for (;;) {
     const [outcome] = Object.keys(await outcomesOf(db, [id]));
     if (outcome !== undefined) return ok(`${answered} and is in the journal, ${outcome}, as event ${id}`);
     if (now() > until) break;
-    await wait(lookEveryMs);
+    await wait(doctorPolicy.probeLookEveryMs);
   }
   return fail(
     `${answered}, but is not in the journal after ${Math.round(arrivesWithinMs / 1000)} s`,

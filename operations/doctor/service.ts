@@ -24,7 +24,7 @@ export async function pingService(
       failed = error instanceof Failure ? error.code : undefined;
       throw error;
     }
-    return ok('the service takes it (GET /ping)');
+    return ok('the service accepts it (GET /ping)');
   });
   if (answer !== undefined)
     return { checks: [key], pinged: { ping: answer, at: (began + now()) / 2 }, failed };
@@ -32,7 +32,7 @@ export async function pingService(
     return { checks: [key], pinged: { problem: key }, failed };
   const service: Check = { name: 'service', ...judgeAway(failed, key) };
   return {
-    checks: [service, { name: 'API key', ...notChecked('the service did not get to see it') }],
+    checks: [service, { name: 'API key', ...notChecked('it did not reach the service') }],
     pinged: { problem: service },
     failed,
   };
@@ -67,11 +67,11 @@ export function checkVersion(pinged: Pinged, asked: string): Check {
 function versionOf(pinged: Pinged, asked: string): Verdict {
   if ('problem' in pinged) return notChecked('/ping was not answered');
   const { version } = pinged.ping;
-  if (version === null) return notChecked('no version is found in what /ping answers');
+  if (version === null) return notChecked('the answer of /ping names no version');
   if (plain(version) === plain(asked)) return ok(`${version}, as SERVICE_URL asks`);
   return warn(
     `/ping says ${version}, SERVICE_URL ends in ${asked}`,
-    'End SERVICE_URL in the version that you mean: documents and usage differ between versions.',
+    'Set the version at the end of SERVICE_URL: documents and usage differ between versions.',
   );
 }
 
@@ -91,7 +91,7 @@ export function checkClock(pinged: Pinged, warehouseAheadMs: number | null, tole
   if (warehouseAheadMs !== null) offs.push({ of: 'the warehouse', ms: warehouseAheadMs });
   const measured = offs.filter(({ ms }) => Number.isFinite(ms));
   if (measured.length === 0)
-    return { name: 'clock', ...notChecked('neither service nor warehouse told the time') };
+    return { name: 'clock', ...notChecked('neither service nor warehouse returned the time') };
   const saw = measured.map(({ of, ms }) => `${(ms / 1000).toFixed(1)} s to that of ${of}`).join(', ');
   const worst = Math.max(...measured.map(({ ms }) => Math.abs(ms)));
   const todo = `Have NTP set this machine's clock: webhooks are refused beyond WEBHOOK_TOLERANCE_SECONDS (${toleranceSeconds}).`;

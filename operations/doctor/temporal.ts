@@ -30,7 +30,9 @@ export async function checkTemporal(place: TemporalPlace | undefined): Promise<C
 async function judgePayloads(client: Client, { codecKeys = [], plaintext }: TemporalPlace): Promise<Verdict> {
   const [first] = codecKeys;
   if (first === undefined) {
-    return ok('not encrypted: whoever reaches Temporal can read events and make some (TEMPORAL_CODEC_KEYS)');
+    return ok(
+      'not encrypted: anyone who reaches Temporal can read events and make some (TEMPORAL_CODEC_KEYS)',
+    );
   }
   const refused = await refusedWorkflows(client);
   if (refused.length > 0) {
@@ -40,7 +42,7 @@ async function judgePayloads(client: Client, { codecKeys = [], plaintext }: Temp
   const under = `encrypted under the key "${first.id}"`;
   if (plaintext !== 'accepted') return ok(`${under}; others are refused, and none waits`);
   return warn(
-    `${under}; others are accepted, also of whoever reaches Temporal without a key`,
+    `${under}; others are accepted, also from anyone who reaches Temporal without a key`,
     'Take TEMPORAL_PLAINTEXT out when no workflow runs that began before the keys.',
   );
 }

@@ -1,8 +1,8 @@
 import { blockedOperator, grantWriter, mayNotMake, sawBlocked } from '../../app/typed-views.ts';
 import { type EventKind, eventTypes } from '../../contract/event.ts';
-import { counted } from '../../contract/words.ts';
+import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-versions.ts';
 import type { Executor } from '../../db/connect.ts';
-import { describeWrong, readKnownViews, readRelations } from '../../db/fields/known-views.ts';
+import { describeWrong, readExistingViews, readRelations } from '../../db/fields/existing-views.ts';
 import { mayMakeViews } from '../../db/fields/refresh-views.ts';
 import { typesSeen } from '../../db/read/events.ts';
 import { readNarrowViews } from '../../db/read/narrow-views.ts';
@@ -20,20 +20,15 @@ export async function askWarehouse(
   return { version, aheadMs: nowMs - (began + now()) / 2 };
 }
 
-/** Judges the schema. @param missing migrations that the warehouse lacks; negative when it has newer ones */
-export function judgeSchema(missing: number): Verdict {
-  if (missing > 0)
-    return fail(
-      `${counted(missing, 'migration')} ${missing === 1 ? 'is' : 'are'} missing`,
-      'Run metersync migrate.',
-    );
-  if (missing < 0)
-    return fail(`${-missing} migrations are newer than this metersync`, 'Upgrade this metersync.');
-  return ok('the one of this metersync');
+export function judgeSchema(versions: SchemaVersions): Verdict {
+  const fit = fitOf(versions);
+  if (fit === 'same') return ok('that of this metersync');
+  const { saw, todo } = describeFit(versions);
+  return fit === 'ahead' ? warn(saw, todo) : fail(saw, todo);
 }
 
 export async function judgeViews(db: Executor): Promise<Verdict> {
-  const { wrong } = await readKnownViews(db, await readRelations(db));
+  const { wrong } = await readExistingViews(db, await readRelations(db));
   if (wrong.length > 0) {
     return warn(
       wrong.map(describeWrong).join('; '),

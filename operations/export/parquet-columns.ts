@@ -40,7 +40,7 @@ const asIs = (type: 'INT32' | 'INT64' | 'FLOAT' | 'DOUBLE', read: (value: string
   read,
 });
 
-/** Types all of whose values Parquet holds unchanged. */
+/** Types with values that Parquet always holds unchanged. */
 const plain: Readonly<Record<string, Made>> = {
   boolean: { leaf: { type: 'BOOLEAN' }, sent: (name) => `${name}::text`, read: (value) => value === 'true' },
   smallint: asIs('INT32', Number),

@@ -22,7 +22,7 @@ export async function findRelation(db: Executor, wanted: string): Promise<Relati
   const near = nearest(wanted, relations.map(qualifiedName));
   const hint = near.length === 0 ? '' : ` Near it: ${near.join(', ')}.`;
   throw new UnknownRelation(
-    `there is no table or view ${wanted} in ${readSchemas.join(', ')}.${hint} docs/dictionary.md describes all`,
+    `there is no table or view ${wanted} in ${readSchemas.join(', ')}.${hint} docs/reference/dictionary.md describes all`,
   );
 }
 

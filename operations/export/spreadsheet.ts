@@ -3,8 +3,17 @@ import type { RelationColumn } from '../../db/read/relations.ts';
 
 /** Types without free text: their values stay numbers and dates, and none is a formula. */
 const safeTypes: ReadonlySet<string> = new Set([
-  ...['smallint', 'integer', 'bigint', 'numeric', 'real', 'double precision', 'boolean', 'uuid'],
-  ...['date', 'timestamp with time zone', 'timestamp without time zone'],
+  'smallint',
+  'integer',
+  'bigint',
+  'numeric',
+  'real',
+  'double precision',
+  'boolean',
+  'uuid',
+  'date',
+  'timestamp with time zone',
+  'timestamp without time zone',
 ]);
 
 /**

@@ -8,14 +8,14 @@ export function amount(text: string | null, places = 2): string {
   return format.format(text as Intl.StringNumericLiteral);
 }
 
-export const whole = (count: number): string => count.toLocaleString('en');
+export const formatCount = (count: number): string => count.toLocaleString('en');
 
 /** Formats a share from 0 to 1 as percent. */
 export const percent = (text: string | null): string =>
   text === null ? '–' : `${(Number(text) * 100).toFixed(1)} %`;
 
 /** Formats the first day of a month as `2026-03`. */
-export const monthOf = (day: string): string => day.slice(0, 7);
+const monthOf = (day: string): string => day.slice(0, 7);
 
 /** Formats a month, and marks it if it had not ended at a time. */
 export const monthAt = (day: string, time: string): string =>

@@ -1,6 +1,6 @@
 import { html, raw } from 'hono/html';
 import type { Report } from '../../db/read/report.ts';
-import { amount, monthAt, percent, timeOf, weekdays, whole } from './amounts.ts';
+import { amount, formatCount, monthAt, percent, timeOf, weekdays } from './amounts.ts';
 import { correctionsChart, costChart, coverageChart, loadChart, usageChart } from './charts.ts';
 import { style } from './style.ts';
 import { countsOf, figuresOf, isEmpty, scopeOf, usageSeries, zonesOf } from './summary.ts';
@@ -76,9 +76,9 @@ function sections(report: Report): Html[] {
       title: 'Corrections',
       figure: figures.corrections,
       caption:
-        'Bills that changed after they were first read: corrected in place, superseded, deleted or restored; by the month in which the warehouse learnt of it.',
+        'Bills that changed after they were first read: corrected in place, superseded, deleted or restored; by the month in which the warehouse got the change.',
       chart: report.corrections.byMonth.length === 0 ? undefined : correctionsChart(report),
-      head: ['Learnt at (UTC)', 'Provider', 'Invoice', 'What happened', 'Change in cost'],
+      head: ['Changed at (UTC)', 'Provider', 'Invoice', 'What happened', 'Change in cost'],
       rows: report.corrections.latest.map((row) => [
         timeOf(row.changedAt),
         row.provider ?? '–',
@@ -119,8 +119,8 @@ function sections(report: Report): Html[] {
         row.checkName,
         row.severity,
         row.what,
-        whole(row.open),
-        whole(row.acknowledged),
+        formatCount(row.open),
+        formatCount(row.acknowledged),
       ]),
       summary: 'By check',
       open: true,
@@ -135,8 +135,11 @@ function sections(report: Report): Html[] {
         ['Utilities published until', report.freshness.publishedUntil ?? '–'],
         ['The service collected at (UTC)', timeOf(report.freshness.collectedAt)],
         ['Applied here at (UTC)', timeOf(report.freshness.appliedAt)],
-        ['Events that wait', whole(report.freshness.pendingEvents)],
-        ...report.freshness.byCause.map((row) => [`Late, waiting for: ${row.cause}`, whole(row.connections)]),
+        ['Events that wait', formatCount(report.freshness.pendingEvents)],
+        ...report.freshness.byCause.map((row) => [
+          `Late, waiting for: ${row.cause}`,
+          formatCount(row.connections),
+        ]),
       ],
       open: true,
       none: 'There are no connections.',
@@ -154,7 +157,11 @@ function usageSections(report: Report): Html[] {
       caption,
       chart: usageChart(report, rows, place),
       head: ['Month', `Usage (${units})`, 'Meters billed'],
-      rows: rows.map((row) => [monthAt(row.month, report.madeAt), amount(row.usage), whole(row.meters)]),
+      rows: rows.map((row) => [
+        monthAt(row.month, report.madeAt),
+        amount(row.usage),
+        formatCount(row.meters),
+      ]),
       none: '',
     }),
   );

@@ -1,7 +1,7 @@
 import type { Severity } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';
 import type { MonthlyUsage, Report } from '../../db/read/report.ts';
-import { amount, hasEnded, monthAt, percent, weekdays, whole } from './amounts.ts';
+import { amount, formatCount, hasEnded, monthAt, percent, weekdays } from './amounts.ts';
 
 /** The main line of each part, which the page shows large and the terminal prints. */
 export interface Figures {
@@ -29,7 +29,7 @@ export function figuresOf(report: Report): Figures {
     load: loadFigure(report),
     coverage: coverageFigure(report),
     corrections: correctionsFigure(report),
-    attention: `${whole(report.attention.total)} of ${counted(report.freshness.connections, 'connection')}`,
+    attention: `${formatCount(report.attention.total)} of ${counted(report.freshness.connections, 'connection')}`,
     issues: issuesFigure(report),
     freshness: freshnessFigure(report),
   };
@@ -90,7 +90,7 @@ export function zonesOf({ timeZones }: Report): string {
   const set = new Set(timeZones.filter(({ source }) => source !== 'default').map(({ timeZone }) => timeZone));
   const names = set.size > 3 ? `${set.size} time zones` : [...set].join(' and ');
   if (unset === 0) return set.size === 0 ? 'in UTC' : `in ${names}, as set for all sites`;
-  const missing = `no time zone is set for ${whole(unset)} of ${counted(sites, 'site')} (ops.site_overrides)`;
+  const missing = `no time zone is set for ${formatCount(unset)} of ${counted(sites, 'site')} (ops.site_overrides)`;
   return set.size === 0 ? `in UTC: ${missing}` : `in ${names}, and in UTC where ${missing}`;
 }
 
@@ -121,7 +121,7 @@ function correctionsFigure({ corrections }: Report): string {
   return corrections.byChange
     .map(({ what, currency, bills, change }) => {
       const cost = change === null ? '' : ` (${amount(change)} ${currency ?? '(no currency)'})`;
-      return `${whole(bills)} ${what}${cost}`;
+      return `${formatCount(bills)} ${what}${cost}`;
     })
     .join(', ');
 }
@@ -133,16 +133,16 @@ function issuesFigure({ issues }: Report): string {
   const open = [
     counted(of('error'), 'error'),
     counted(of('warning'), 'warning'),
-    `${whole(of('info'))} for information`,
+    `${formatCount(of('info'))} for information`,
   ];
   const acknowledged = sum((check) => check.acknowledged);
-  return `${open.join(', ')}${acknowledged === 0 ? '' : `; acknowledged: ${whole(acknowledged)} more`}`;
+  return `${open.join(', ')}${acknowledged === 0 ? '' : `; acknowledged: ${formatCount(acknowledged)} more`}`;
 }
 
 function freshnessFigure({ freshness }: Report): string {
   const { connections, late, byCause } = freshness;
-  const causes = byCause.map((row) => `${whole(row.connections)} for ${row.cause}`);
-  return `${whole(late)} of ${counted(connections, 'connection')} late${causes.length === 0 ? '' : `: waiting, ${causes.join(', ')}`}`;
+  const causes = byCause.map((row) => `${formatCount(row.connections)} for ${row.cause}`);
+  return `${formatCount(late)} of ${counted(connections, 'connection')} late${causes.length === 0 ? '' : `: waiting, ${causes.join(', ')}`}`;
 }
 
 /** Writes the figures as lines for a terminal. */

@@ -6,7 +6,7 @@ import { anyStep, stepOf } from '../../db/fields/paths.ts';
  * How a field changed between two versions: it is in one version only, has another type or another value, or
  * is in both but missing from some records of one (`sometimes`).
  */
-export const fieldChanges = ['appears', 'disappears', 'type', 'value', 'sometimes'] as const;
+const fieldChanges = ['appears', 'disappears', 'type', 'value', 'sometimes'] as const;
 export type FieldChange = (typeof fieldChanges)[number];
 
 /** A field in one version. */

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { openService } from '../../app/service.ts';
 import type { Settings } from '../../app/settings.ts';
+import { companyResources } from '../../contract/endpoints.ts';
 import { Failure } from '../../contract/failures.ts';
-import { companyResources } from '../../contract/names.ts';
 import { itemTexts } from '../../db/records/item-texts.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { endOf, startOf } from '../../service/intervals.ts';
@@ -12,7 +12,7 @@ import { type FieldDifference, VersionDiff } from './diff.ts';
 export type { FieldDifference } from './diff.ts';
 
 /** Resources to compare. Versions differ in documents and usage (seed 9); checking the rest costs little. */
-export const comparedResources = ['companies', ...companyResources] as const;
+const comparedResources = ['companies', ...companyResources] as const;
 export type ComparedResource = (typeof comparedResources)[number];
 
 export interface ResourceDiff {

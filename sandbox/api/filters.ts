@@ -1,16 +1,16 @@
 import { type Query, readBoolean, readChoice, readDate, readTexts, readTime } from './query.ts';
 
-/** SQL conditions that grow with the filters asked for; `name` tells one combination from another. */
+/** SQL conditions that grow with the filters asked for; `name` identifies their combination. */
 export interface Conditions {
   readonly name: string;
   readonly where: string;
   readonly parameters: readonly unknown[];
 }
 
-export const dateTypes = ['USAGE_PERIOD', 'BILL_DATE', 'CREATED_DATE', 'UPDATED_DATE'] as const;
+const dateTypes = ['USAGE_PERIOD', 'BILL_DATE', 'CREATED_DATE', 'UPDATED_DATE'] as const;
 export type DateType = (typeof dateTypes)[number];
 
-export function alsoWhere(
+function alsoWhere(
   conditions: Conditions,
   name: string,
   where: (parameter: string) => string,
@@ -63,7 +63,7 @@ function comparedColumns(dateType: DateType, { alias, periodStart, periodEnd }: 
   return same(`${alias}.${dateType === 'CREATED_DATE' ? 'created' : 'updated'}`, 'timestamp');
 }
 
-export const datasourceTypes = [
+const datasourceTypes = [
   'ELECTRICITY',
   'GAS',
   'WATER',

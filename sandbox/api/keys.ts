@@ -1,12 +1,12 @@
 import type { Pool } from 'pg';
 
-/** Which organization a key belongs to. Nothing but this process issues keys, so they are read once. */
+/** Finds the organization of a key. Only this process issues keys, so they are read once. */
 export type ApiKeys = Map<string, string>;
 
 export interface Organization {
   readonly id: string;
   readonly name: string;
-  /** The first of its keys. */
+  /** Returns the first of its keys. */
   readonly apiKey: string;
 }
 

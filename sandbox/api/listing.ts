@@ -10,7 +10,7 @@ export interface Listing {
   readonly from: string;
   readonly where: string;
   readonly order: string;
-  /** Rows of the page under the same alias, joined with whatever `record` reads besides. */
+  /** Rows of the page under the same alias, joined with the other tables that `record` reads. */
   readonly join?: string;
   readonly record: string;
   /** SQL for the company of the record that the list belongs to; null when the caller sees no such record. */
@@ -21,7 +21,7 @@ export interface Listing {
 export interface PageAsked {
   readonly page: number;
   readonly perPage: number;
-  /** Records at the head of the list that are not shown: a fault's doing, else 0. */
+  /** Records hidden at the head of the list: by a fault, else 0. */
   readonly hidden: number;
 }
 
@@ -42,9 +42,9 @@ interface PageRow {
 }
 
 /**
- * One page as the envelope of seed 2.7, in one statement, so that total and records are of one moment.
- * A page beyond the last is the last page and says so in `currentPage` (seed 7); an empty list has one empty page.
- * Undefined when what the list belongs to is not there.
+ * Reads one page as the envelope of seed 2.7, in one statement, so that total and records are of one moment.
+ * A page beyond the last returns the last page, with its number in `currentPage` (seed 7); an empty list has
+ * one empty page. Undefined if the record of the scope does not exist.
  */
 export async function readPage(
   reader: Reader,

@@ -1,9 +1,9 @@
 /**
- * Pages ready to be sent, for as long as nothing of their company changes: a page costs Postgres milliseconds, and
- * those who sync and audit read each one several times.
+ * Keeps pages ready to be sent while nothing of their company changes: a page costs Postgres milliseconds,
+ * and a sync with an audit reads each several times.
  */
 export interface PageCache {
-  /** To be taken before a page is read: what changes later makes the page old. */
+  /** Must be taken before a page is read: a later change makes the page old. */
   asOf(): number;
   find(key: string): Buffer | undefined;
   keep(key: string, page: { readonly companyId: string; readonly asOf: number; readonly body: Buffer }): void;
@@ -18,7 +18,7 @@ interface Kept {
 }
 
 export function createPageCache(bytesMax: number): PageCache {
-  // A Map keeps the order of insertion: what is used moves to the end, what is dropped comes from the start.
+  // A Map keeps the order of insertion: used pages move to the end, the oldest are dropped from the start.
   const pages = new Map<string, Kept>();
   const changedAt = new Map<string, number>();
   let bytes = 0;

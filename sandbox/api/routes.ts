@@ -21,7 +21,7 @@ import { type Resource, readCompanies, readRecord } from './single.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whose key the request carries. */
+    /** Returns the organization of the request's key. */
     organizationId: string;
   }
 }
@@ -61,7 +61,7 @@ const records: readonly (readonly [string, Resource])[] = [
 
 /** Most records that `limit` may ask of `/connection/company/{id}`. */
 const limitMax = 500;
-/** Far beyond any page there can be; more digits would not be a number that Postgres takes. */
+/** Far beyond any page; Postgres takes no number with more digits. */
 const pageMax = 999_999_999;
 
 /** The API under each of its version prefixes: same paths, key and data (seed 4, 5, 9). */
@@ -109,7 +109,7 @@ function versionRoutes(app: FastifyInstance, version: Version, dependencies: Api
   configureWebhook(app, pool, links);
 }
 
-/** A page from the cache, or read and kept; a request that a fault strikes does neither. */
+/** Returns a page from the cache, or reads and keeps it; a request that a fault strikes does neither. */
 async function answerPage(
   request: FastifyRequest<ById>,
   scope: Scope,
@@ -131,7 +131,7 @@ async function answerPage(
   return read.body;
 }
 
-/** @throws Problem 401 without a key that is known. */
+/** @throws Problem 401 without a valid key */
 function organizationOf(request: FastifyRequest, keys: ReadonlyMap<string, string>): string {
   const key = request.headers['x-api-key'];
   if (typeof key !== 'string' || key === '') {

@@ -1,8 +1,8 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 
 /**
- * The HTTP server of API, control routes and portal. Every refusal is JSON `{"detail": …}`; what is not known
- * is told as 500 and handed to `report`, never to the caller.
+ * The HTTP server of API, control routes and portal. Every refusal is JSON `{"detail": …}`. Unexpected errors
+ * are answered with 500 and passed to `report`, never to the caller.
  */
 export function createServer(report: (error: Error) => void): FastifyInstance {
   const app = Fastify({
@@ -12,7 +12,7 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
     routerOptions: { ignoreTrailingSlash: true, caseSensitive: true },
     forceCloseConnections: true,
   });
-  // A request that says JSON and sends nothing has no body: not an error.
+  // A request that names JSON and has no body is no error.
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser('application/json');
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) =>

@@ -30,7 +30,7 @@ function recordOf(resource: Resource, version: Version): string {
   ];
 }
 
-/** One record's JSON text, or undefined when it is not there or of another organization. */
+/** Returns one record's JSON text; undefined if it does not exist or belongs to another organization. */
 export async function readRecord(
   reader: Reader,
   resource: Resource,

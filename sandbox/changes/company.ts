@@ -1,7 +1,7 @@
 import type { ChangeOf } from './schema.ts';
 import type { ChangeContext } from './working-set.ts';
 
-/** A company with one site. No event tells of it. Returns its id. */
+/** Creates a company with one site, without an event. Returns its id. */
 export function createCompany({ set, newId }: ChangeContext, change: ChangeOf<'createCompany'>): string {
   const id = change.id ?? newId();
   const company = {

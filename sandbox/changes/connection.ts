@@ -4,7 +4,7 @@ import { utilities } from '../generate/catalogue.ts';
 import { relation } from '../generate/company.ts';
 import { Problem } from '../problem.ts';
 import type { Account, ConnectionFacts, SiteRelation } from '../records/connection.ts';
-import type { MeterInPlace } from '../records/meter.ts';
+import { type MeterInPlace, meterFacts } from '../records/meter.ts';
 import { fromText, laterThan, toText } from '../timestamps.ts';
 import type { ChangeOf } from './schema.ts';
 import { type ChangeContext, type Connection, emit, take } from './working-set.ts';
@@ -158,29 +158,10 @@ function newMeter(
     site: { id: site.id, name: site.name },
     utility: facts.datasource,
     country: facts.country,
-    facts: {
-      site: site.id,
-      account: accountId,
-      address: site.name,
-      identifiers: [
-        { rawName: 'Meter No.', value: Number.parseInt(id.slice(0, 7), 16).toString(), name: 'METER' },
-        { rawName: 'Account Number', value: accountNumber, name: 'ACCOUNT' },
-      ],
-      datasourceType,
-      isTracked: true,
-      timeOfUse: null,
-      netMeteringType: null,
-      waterType: datasourceType === 'WATER' ? 'POTABLE_WATER' : null,
-      meterHighLow: null,
-      gasType: datasourceType === 'GAS' ? 'NATURAL_GAS' : null,
-      fuelType: null,
-      districtType: null,
-      districtMediumType: null,
-      wasteDescription: null,
-      wasteType: null,
-      wasteStream: null,
-      refrigerantType: null,
-    },
+    facts: meterFacts(
+      { meter: Number.parseInt(id.slice(0, 7), 16).toString(), account: accountNumber },
+      { site: site.id, account: accountId, address: site.name, datasourceType, timeOfUse: null },
+    ),
   };
 }
 

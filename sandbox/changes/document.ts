@@ -11,8 +11,8 @@ import type { ChangeOf } from './schema.ts';
 import { type ChangeContext, type Document, emit, take } from './working-set.ts';
 
 /**
- * A bill of the meter's account was retrieved or uploaded: `document.created.v2`. It is that of the next period, once
- * that is over; else an older one, of the time before the first. Returns its id.
+ * Adds a bill of the meter's account, retrieved or uploaded: `document.created.v2`. It is of the next period
+ * once that is over, else an older one, before the first. Returns its id.
  */
 export function createDocument(context: ChangeContext, change: ChangeOf<'createDocument'>): string {
   const { set, now, newId } = context;

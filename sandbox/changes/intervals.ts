@@ -16,7 +16,7 @@ interface WrittenRow {
   readonly updatedCount: number;
 }
 
-/** What is present in a range after a sync, whoever wrote it (seed 2.6). */
+/** The readings in a range after a sync, from any source (seed 2.6). */
 interface PresentRow {
   readonly granularitySeconds: number[];
   readonly usageUnits: string[];

@@ -1,7 +1,7 @@
 import { createRandom } from '../generate/random.ts';
 import type { ChangeService } from './service.ts';
 
-/** Plausible changes that keep happening, as at a real service. */
+/** Makes plausible changes continuously, as at a real service. */
 export interface Live {
   /** 0 ends them. */
   setRate(perMinute: number): void;

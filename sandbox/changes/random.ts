@@ -7,7 +7,7 @@ import type { Change, ChangeType } from './schema.ts';
 /** How long a generated period is at most. */
 const longestPeriodDays = 33;
 
-/** How often each type is drawn. Superseding bills, touches and no-ops come only when asked for by name. */
+/** How often each type is drawn. Superseding bills, touches and no-ops are drawn only on request. */
 const weights = {
   createDocument: 24,
   reprocessDocument: 22,
@@ -55,15 +55,15 @@ interface Samples {
   readonly meters: MeterSample[];
 }
 
-/** When changes happen: the day that it is, and the last one of the generated history. */
+/** When changes happen: the present day, and the last one of the generated history. */
 export interface Days {
   readonly today: string;
   readonly until: string;
 }
 
 /**
- * Draws up to `count` valid changes for one batch from what the database holds; at least one when it can. Where no types
- * are named, a bill whose period is not over is a correction of the last one instead.
+ * Draws up to `count` valid changes for one batch from the database; at least one if it can. Without named
+ * types, a bill whose period is not over is a correction of the last one instead.
  */
 export async function drawChanges(
   client: ClientBase,
@@ -97,7 +97,7 @@ function drawType(random: Random, types: readonly RandomType[] | undefined): Ran
   return 'createDocument';
 }
 
-/** What one batch has drawn so far, so that a later change of it stays valid. */
+/** The changes drawn so far in one batch, so that a later change of it stays valid. */
 interface Drawn {
   readonly statuses: Map<string, string>;
   readonly documents: Set<string>;
@@ -125,7 +125,7 @@ function compose(
   return connection && drawForConnection(random, type, connection, drawn.statuses);
 }
 
-/** The bill of the next period once that is over, until then a correction of the last one. */
+/** Draws the bill of the next period once that is over, until then a correction of the last one. */
 function drawBill(
   random: Random,
   meter: MeterSample | undefined,
@@ -139,7 +139,7 @@ function drawBill(
   return drawForDocument(random, 'reprocessDocument', { id: documentId, meters: [] }, drawn);
 }
 
-/** Undefined when this batch has drawn the document before: it may be deleted by then. */
+/** Undefined if this batch has drawn the document before: it may be deleted by then. */
 function drawForDocument(
   random: Random,
   type: RandomType,
@@ -192,7 +192,7 @@ function drawForConnection(
   }
 }
 
-/** Some hours after the meter's last interval, or some that were there before, or both. */
+/** Draws some hours after the meter's last interval, or some existing ones, or both. */
 function drawSync(random: Random, meter: MeterSample, until: string): Change {
   const granularitySeconds = meter.seconds ?? 3600;
   const usageUnits = meter.units ?? (meter.datasourceType === 'ELECTRICITY' ? 'kWh' : 'CCF');
@@ -230,7 +230,7 @@ async function sample(client: ClientBase, random: Random, count: number): Promis
     [probes],
   );
   const documents = await client.query<DocumentSample>(
-    // A bill moves to a meter of its commodity that has none of its time yet.
+    // A bill moves to a meter of its commodity that has no bill of its time yet.
     `select x.id, array(
         select m.id
         from sandbox.meters m

@@ -13,10 +13,10 @@ const time = z.string().refine((value) => {
   }
 }, 'a timestamp YYYY-MM-DDTHH:MM:SS[.ffffff] without a zone, or a date');
 const date = z.iso.date();
-/** The statuses known, or any other: the full list is not shown (seed 2.4). */
+/** The known statuses, or any other: the full list is not shown (seed 2.4). */
 const status = z.union([z.enum(connectionStatuses), z.string().regex(/^[A-Z_]{1,60}$/)]);
 
-/** What `POST /sandbox/changes` takes. Creating changes take the new record's `id` if the caller wants to know it. */
+/** The body of `POST /sandbox/changes`. A creating change may contain the new record's `id`. */
 export const changeSchema = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('createCompany'),
@@ -109,5 +109,5 @@ export type ChangeType = Change['type'];
 export type ChangeOf<T extends ChangeType> = Extract<Change, { type: T }>;
 
 /** Changes that one request may carry. */
-export const changesMax = 10_000;
+const changesMax = 10_000;
 export const changesSchema = z.strictObject({ changes: z.array(changeSchema).min(1).max(changesMax) });

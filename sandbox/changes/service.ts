@@ -16,7 +16,7 @@ export interface ChangeServiceDependencies {
   readonly newMessageId: () => string;
   /** Last day of the generated history: intervals of a meter without any begin there. */
   readonly until: string;
-  /** Changes were committed. */
+  /** Called after changes were committed. */
   readonly committed: (applied: Applied) => void;
 }
 
@@ -33,7 +33,10 @@ export interface RandomResult {
   readonly byType: Readonly<Record<string, number>>;
 }
 
-/** The one way in which records change. Batches follow one another, so events are numbered in commit order. */
+/**
+ * The only way in which records change. Batches run one after another, so events are numbered in commit
+ * order.
+ */
 export interface ChangeService {
   apply(changes: readonly Change[]): Promise<Applied>;
   /** Draws and applies valid changes until there are `count`. */
@@ -86,7 +89,7 @@ export function createChangeService(dependencies: ChangeServiceDependencies): Ch
   };
 }
 
-/** Runs one piece of work after the other, whether or not the one before failed. */
+/** Runs pieces of work one after another, even if an earlier one failed. */
 function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {

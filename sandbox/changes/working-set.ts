@@ -46,8 +46,8 @@ export interface NewSite extends Site {
 }
 
 /**
- * The records that a batch of changes touches, in memory between one read and one write: changes are applied in
- * their order, each seeing what those before it did, however many they are.
+ * The records that a batch of changes touches, in memory between one read and one write. Changes are applied
+ * in their order, and each sees the earlier ones, however many.
  */
 export interface WorkingSet {
   readonly companies: Map<string, CompanyObject>;
@@ -61,13 +61,13 @@ export interface WorkingSet {
   readonly newSites: NewSite[];
   readonly newMeters: MeterInPlace[];
   readonly changedConnections: Set<string>;
-  /** Documents whose columns change; those whose bill changes too stand in `rewrittenDocuments`. */
+  /** Documents whose columns change; those whose bill changes too are in `rewrittenDocuments`. */
   readonly changedDocuments: Set<string>;
   readonly rewrittenDocuments: Set<string>;
   readonly events: PendingEvent[];
 }
 
-/** What a change needs besides records: all of it given, so that the same input makes the same change. */
+/** The input of a change besides records: all of it given, so that the same input makes the same change. */
 export interface ChangeContext {
   readonly set: WorkingSet;
   readonly now: Micros;

@@ -3,7 +3,7 @@ import { documentColumns, documentValues, usageColumns, usageValues } from '../r
 import { toMembers } from '../records/members.ts';
 import { take, type WorkingSet } from './working-set.ts';
 
-/** Writes what the changes left behind, one statement a table, keys in sorted order. */
+/** Writes the results of the changes, one statement a table, keys in sorted order. */
 export async function writeWorkingSet(client: ClientBase, set: WorkingSet): Promise<void> {
   await writeCompanies(client, set);
   await writeConnections(client, set);
@@ -74,7 +74,7 @@ async function writeMeters(client: ClientBase, { newMeters }: WorkingSet): Promi
   );
 }
 
-/** Documents whose bill is new or different are written whole with their usage rows; others only move. */
+/** Writes documents with a new or different bill completely, with their usage rows; others only move. */
 async function writeDocuments(client: ClientBase, set: WorkingSet): Promise<void> {
   const rewritten = [...set.rewrittenDocuments].sort().map((id) => take(set.documents, 'document', id));
   await insert(

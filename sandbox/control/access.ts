@@ -7,7 +7,7 @@ import { Problem } from '../problem.ts';
 /**
  * Lets only requests with the control token reach the routes of `app`, and none that a web page asks for: they show
  * keys and secrets of every organization, and any user of the machine can reach its loopback.
- * @param host the name or address that the sandbox was told to listen on
+ * @param host the name or address that the sandbox listens on
  */
 export function requireControl(app: FastifyInstance, token: string, host: string): void {
   app.addHook('onRequest', async ({ headers }, reply) => {

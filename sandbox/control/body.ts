@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { badRequest } from '../problem.ts';
 
-/** A request's body as the schema has it. @throws Problem 400 that names what is wrong. */
+/** Decodes a request's body by the schema. @throws Problem 400 that names the error */
 export function readBody<T>(schema: z.ZodType<T>, body: unknown): T {
   const result = schema.safeParse(body ?? {});
   if (result.success) return result.data;

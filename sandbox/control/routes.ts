@@ -11,9 +11,8 @@ import type { Clock } from '../clock.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
 import { badRequest } from '../problem.ts';
 import { toText } from '../timestamps.ts';
-import { readAttempts } from './attempts.ts';
 import { readBody } from './body.ts';
-import { readDeliveries, readEvents } from './events.ts';
+import { readAttempts, readDeliveries, readEvents } from './events.ts';
 import type { Status } from './status.ts';
 
 export interface ControlDependencies {
@@ -34,7 +33,7 @@ export interface ControlDependencies {
   readonly status: () => Promise<Status>;
 }
 
-/** What `GET /sandbox` lists; docs/sandbox.md says more. */
+/** The routes that `GET /sandbox` lists; docs/guides/sandbox.md says more. */
 export const controlRoutes = {
   'GET /sandbox': 'these routes and the state',
   'GET /sandbox/status': 'counts of records, events and deliveries; quiet when nothing is left to deliver',
@@ -43,7 +42,7 @@ export const controlRoutes = {
   'GET /sandbox/deliveries/{id}/attempts': 'what was sent and what came back',
   'POST /sandbox/changes': '{changes: [{type, ...}]}: all applied in order, or none',
   'POST /sandbox/random': '{count, seed?, types?}: that many random valid changes',
-  'POST /sandbox/live': '{perMinute}: so many random changes a minute; 0 ends it',
+  'POST /sandbox/live': '{perMinute}: random changes a minute; 0 ends it',
   'GET /sandbox/organizations': 'organizations and their API keys',
   'POST /sandbox/organizations': '{name?, apiKey?}: one more organization',
   'GET /sandbox/endpoints': 'the webhook endpoints',
@@ -77,7 +76,7 @@ const organizationSchema = z.strictObject({
     .optional(),
 });
 
-/** Routes that look at the service from behind and make things happen in it; no key is asked for. */
+/** Routes that show the service's internals and make things happen in it; they need no API key. */
 export function controlPlane(app: FastifyInstance, dependencies: ControlDependencies): void {
   readingRoutes(app, dependencies);
   changingRoutes(app, dependencies);

@@ -23,14 +23,11 @@ export async function openStores(databaseUrl: string, report: (error: Error) => 
   const guard = new pg.Client({ connectionString: databaseUrl });
   guard.on('error', report);
   await guard.connect();
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize });
-  pool.on('error', report);
-  const deliveryPool = new pg.Pool({
-    connectionString: databaseUrl,
-    max: deliveryPoolSize,
-    options: '-c synchronous_commit=off',
-  });
-  deliveryPool.on('error', report);
+  const pool = openPool({ connectionString: databaseUrl, max: poolSize }, report);
+  const deliveryPool = openPool(
+    { connectionString: databaseUrl, max: deliveryPoolSize, options: '-c synchronous_commit=off' },
+    report,
+  );
   const close = async () => {
     await Promise.all([pool.end(), deliveryPool.end()]);
     await guard.end();
@@ -42,4 +39,12 @@ export async function openStores(databaseUrl: string, report: (error: Error) => 
     throw error;
   }
   return { guard, pool, deliveryPool, close };
+}
+
+function openPool(config: pg.PoolConfig, report: (error: Error) => void): pg.Pool {
+  const pool = new pg.Pool(config);
+  pool.on('error', report);
+  // A connection in use reports its loss by failing the next query; without a listener the process would end.
+  pool.on('connect', (client) => client.on('error', () => {}));
+  return pool;
 }

@@ -9,7 +9,7 @@ export interface Claimed {
   readonly payload: string;
 }
 
-/** Takes what is due for an endpoint, the longest due first; another claim never gets the same. */
+/** Claims due deliveries of an endpoint, the longest due first; no other claim gets the same. */
 export async function claimDue(
   pool: Pool,
   endpointId: string,
@@ -40,7 +40,7 @@ export async function nextDue(pool: Pool, endpointId: string): Promise<string | 
   return rows[0]?.due ?? undefined;
 }
 
-/** Gives back what was claimed and not sent. */
+/** Returns claimed deliveries that were not sent. */
 export async function unclaim(pool: Pool, claimed: readonly Claimed[]): Promise<void> {
   if (claimed.length === 0) return;
   await pool.query(
@@ -49,7 +49,7 @@ export async function unclaim(pool: Pool, claimed: readonly Claimed[]): Promise<
   );
 }
 
-/** What was in flight when the sandbox was killed is sent again: repeated perhaps, lost never. */
+/** Requeues deliveries that were in flight when the sandbox was killed: they may repeat, but are never lost. */
 export async function releaseClaims(pool: Pool): Promise<void> {
   await pool.query(`update sandbox.deliveries set state = 'waiting' where state = 'in_flight'`);
 }

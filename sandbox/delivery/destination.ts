@@ -6,14 +6,15 @@ import { buildConnector } from 'undici';
 /** Whether messages may be sent to an IP address. */
 export type Allows = (address: string) => boolean;
 
-/** This machine, which `0.0.0.0` means as well, and what is public. */
+/** This machine, which `0.0.0.0` means as well, and public addresses. */
 const allowedRanges: ReadonlySet<string> = new Set(['loopback', 'unspecified', 'unicast']);
 
 /**
- * Allows this machine, public addresses and the networks given. All else answers this machine and not whoever may set
- * an endpoint: neighbours in a private network, and the metadata service of a cloud, which hands out credentials.
+ * Allows this machine, public addresses and the given networks. Others trust this machine more than a person
+ * who may add an endpoint: neighbours in a private network, and the metadata service of a cloud, which hands
+ * out credentials.
  * @param networks as `172.16.0.0/12` or a lone address
- * @throws Error when one of them is neither
+ * @throws Error if one of them is neither
  */
 export function allowDestinations(networks: readonly string[] = []): Allows {
   const allowed = networks.map(parseNetwork);
@@ -34,8 +35,8 @@ function parseNetwork(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
 }
 
 /**
- * Makes connections to what is allowed and to nothing else. Names are judged by the addresses that are connected to, so
- * that one which resolves to something else the next time gets nowhere either.
+ * Connects to allowed addresses and to nothing else. Names are judged by the connected address, so a name
+ * that resolves to something else the next time is refused, too.
  */
 export function connectorTo(
   allows: Allows,

@@ -22,13 +22,13 @@ export interface DispatcherDependencies {
   readonly report: (error: Error) => void;
 }
 
-/** Sends what the due-table holds to the active endpoints. */
+/** Sends due deliveries to the active endpoints. */
 export interface Dispatcher {
-  /** Reads the endpoints again: one was added, changed or removed. */
+  /** Reads the endpoints again, after one was added, changed or removed. */
   reload(): Promise<void>;
-  /** Something may be due: a change was committed or the clock moved. */
+  /** Looks for due deliveries, after a commit or a move of the clock. */
   wake(): void;
-  /** Sendings under way or not written down yet, second copies included. */
+  /** Attempts under way or not yet recorded, second copies included. */
   busy(): number;
   close(): Promise<void>;
 }
@@ -42,7 +42,7 @@ interface Route {
 
 /** A timer sleeps this long at most: the clock may have been moved by its scale. */
 const timerMaxMs = 60_000;
-/** How long closing waits for answers before it hangs up. */
+/** How long closing waits for answers before it cuts connections. */
 const closeGraceMs = 2_000;
 /** After a failure of the database, before the next try. */
 const retryMs = 500;

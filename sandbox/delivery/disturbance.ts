@@ -3,16 +3,16 @@ import { createRandom } from '../generate/random.ts';
 
 const probability = z.number().min(0).max(1);
 
-/** `POST /sandbox/disturb`: what happens to deliveries on their way. What is left out is off. */
+/** The body of `POST /sandbox/disturb`: the fate of deliveries on their way. Absent disturbances are off. */
 export const disturbanceSchema = z
   .strictObject({
     /** Share of deliveries that arrive twice: same id, a new timestamp and signature. */
     duplicate: probability.default(0),
     /** Send what is due in random order, within what is claimed at once. */
     shuffle: z.boolean().default(false),
-    /** Every delivery of events from now on is held back by a time in these bounds. */
+    /** Delays every later delivery by a time in these bounds. */
     delayMs: z.tuple([z.number().min(0), z.number().min(0).max(86_400_000)]).default([0, 0]),
-    /** Share of deliveries that are never sent, though the service believes they were. */
+    /** Share of deliveries that are never sent, though the service records them as sent. */
     drop: probability.default(0),
     seed: z.int().default(1),
     /** Only deliveries to this endpoint; else those to all that have no disturbance of their own. */
@@ -25,11 +25,11 @@ export const undisturbed: Disturbance = disturbanceSchema.parse({});
 
 export interface Fate {
   readonly dropped: boolean;
-  /** How a second copy travels: beside the first, behind it, or not at all. */
+  /** How a second copy is sent: beside the first, behind it, or not at all. */
   readonly duplicate: 'none' | 'beside' | 'behind';
 }
 
-/** What becomes of a delivery: the same for the same seed and id, in whatever order deliveries are sent. */
+/** Decides the fate of a delivery by seed and id alone, in any order of deliveries. */
 export function fateOf({ seed, drop, duplicate }: Disturbance, deliveryId: string): Fate {
   if (drop === 0 && duplicate === 0) return { dropped: false, duplicate: 'none' };
   const random = createRandom('fate', seed, deliveryId);

@@ -7,7 +7,7 @@ export interface Endpoint {
   readonly id: string;
   readonly organizationId: string;
   readonly url: string;
-  /** None chosen: all of them (seed 6.1.2). */
+  /** No chosen types means all of them (seed 6.1.2). */
   readonly eventTypes: readonly string[];
   readonly state: 'active' | 'disabled' | 'removed';
   readonly secret: string;
@@ -85,7 +85,7 @@ export async function updateEndpoint(
 /** Hours for which the secret before the newest still signs. */
 export const rotationHours = 24;
 
-/** A new secret; messages are signed with both until `until`, so that receivers can follow. */
+/** Makes a new secret; messages are signed with both until `until`, so that receivers can follow. */
 export async function rotateSecret(pool: Pool, id: string, secret: string, until: string): Promise<Endpoint> {
   const { rows } = await pool.query<Endpoint>(
     `update sandbox.endpoints set previous_secret = secret, previous_secret_until = $3, secret = $2
@@ -97,7 +97,7 @@ export async function rotateSecret(pool: Pool, id: string, secret: string, until
   return endpoint;
 }
 
-/** Moves an endpoint to a state; leaving `active` cancels the attempts that remain (seed 3.2, 6.4). */
+/** Moves an endpoint to a state; leaving `active` cancels the remaining attempts (seed 3.2, 6.4). */
 export async function setEndpointState(
   client: ClientBase,
   id: string,

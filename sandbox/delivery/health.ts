@@ -1,14 +1,14 @@
-/** What health is told by: the outcome of one sending. */
+/** The outcome of one attempt, from which health is derived. */
 export interface Sending {
   readonly endpointId: string;
   readonly state: string;
   readonly at: string;
   readonly duplicate: boolean;
-  /** Undefined when nothing was sent. */
+  /** Undefined if nothing was sent. */
   readonly answer: object | undefined;
 }
 
-/** What a batch of outcomes says of an endpoint: whether it works, and since when it has failed. */
+/** Judges an endpoint by a batch of outcomes: whether it works, and since when it has failed. */
 export interface Health {
   readonly endpointId: string;
   readonly succeeded: boolean;

@@ -5,7 +5,7 @@ import type { Outcome } from './outcome.ts';
 import type { Answer, Sender } from './send.ts';
 
 /** Deliveries taken from the due-table at once; also the window in which `shuffle` mixes. */
-export const claimSize = 256;
+const claimSize = 256;
 
 export interface LaneDependencies {
   readonly endpointId: string;
@@ -19,7 +19,7 @@ export interface LaneDependencies {
   readonly signingTime: () => Date;
   /** Seconds to wait after attempt `number` has failed; undefined after the last. */
   readonly retryDelay: (number: number) => number | undefined;
-  /** Resolves when written down: until then the delivery is in flight. */
+  /** Resolves once recorded: until then the delivery is in flight. */
   readonly record: (outcome: Outcome) => Promise<void>;
   /** Called when nothing is due any more. */
   readonly idle: () => void;
@@ -28,10 +28,10 @@ export interface LaneDependencies {
 
 /** The deliveries of one endpoint: several in flight, in no promised order. */
 export interface Lane {
-  /** Something may be due. */
+  /** Looks for due deliveries. */
   wake(): void;
   readonly inFlight: () => number;
-  /** Sends nothing more; resolves, when what is in flight has ended, with what was claimed and not sent. */
+  /** Sends nothing more; resolves with the unsent claims once all deliveries in flight have ended. */
   stop(): Promise<Claimed[]>;
 }
 
@@ -41,7 +41,7 @@ export function createLane(dependencies: LaneDependencies): Lane {
   const queue: Claimed[] = [];
   let inFlight = 0;
   let claiming = false;
-  /** Woken while claiming: what was added since may not be in that claim. */
+  /** Woken during a claim: later deliveries may not be in it. */
   let wokenAgain = false;
   let stopped = false;
   const ended = Promise.withResolvers<void>();

@@ -5,18 +5,18 @@ import { setEndpointState } from './endpoints.ts';
 import { type Outcome, recordOutcomes } from './outcome.ts';
 
 export interface Ledger {
-  /** Resolves when the outcome is written down. */
+  /** Resolves once the outcome is recorded. */
   add(outcome: Outcome): Promise<void>;
-  /** Outcomes not written down yet. */
+  /** Outcomes that are not recorded yet. */
   open(): number;
-  /** Resolves when all is written, or has failed to be once more. */
+  /** Resolves once all outcomes are recorded, or a further attempt failed. */
   close(): Promise<void>;
 }
 
 export interface LedgerDependencies {
   readonly pool: Pool;
   readonly report: (error: Error) => void;
-  /** Endpoints were disabled because everything failed for too long (seed 3.2). */
+  /** Called after endpoints were disabled because everything failed for too long (seed 3.2). */
   readonly disabled: (endpointIds: readonly string[]) => void;
 }
 
@@ -28,7 +28,7 @@ interface Entry {
 /** After a failure of the database, before the next try. */
 const retryMs = 500;
 
-/** Outcomes are written together: while one transaction runs, those that end meanwhile wait for the next. */
+/** Records outcomes together: while one transaction runs, later ones wait for the next. */
 export function createLedger({ pool, report, disabled }: LedgerDependencies): Ledger {
   let waiting: Entry[] = [];
   let underway: Entry[] = [];
@@ -75,7 +75,7 @@ export function createLedger({ pool, report, disabled }: LedgerDependencies): Le
     async close() {
       closing = true;
       await writing;
-      // What could not be written is still in flight for the database: the next start sends it again.
+      // An unrecorded delivery is still in flight for the database: the next start sends it again.
       for (const { written } of [...underway, ...waiting]) written();
     },
   };

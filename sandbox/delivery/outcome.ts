@@ -3,7 +3,7 @@ import { healthOf } from './health.ts';
 import { failingSecondsMax } from './schedule.ts';
 import type { Answer } from './send.ts';
 
-/** What became of one sending, to be written down with others. */
+/** The outcome of one attempt, to be recorded with others. */
 export interface Outcome {
   readonly deliveryId: string;
   readonly endpointId: string;
@@ -18,7 +18,7 @@ export interface Outcome {
   readonly dueAt: string | null;
 }
 
-/** What a batch says of one delivery: what became of it, if it was sent, and how many copies were. */
+/** The result of a batch for one delivery: its state, if it was sent, and the number of copies. */
 interface Moved {
   readonly id: string;
   readonly first: Outcome | undefined;
@@ -38,9 +38,9 @@ function movedBy(outcomes: readonly Outcome[]): Moved[] {
 }
 
 /**
- * Writes outcomes in one statement: a delivery is in flight until then, so it should be short. One that was
- * cancelled meanwhile stays cancelled. Since when an endpoint fails is kept, a success clears it; returned are those
- * that have failed for five days (seed 3.2).
+ * Records outcomes in one statement; a delivery is in flight until then, so it should be short. A delivery
+ * that was cancelled meanwhile stays cancelled. Keeps since when an endpoint has failed; a success clears it.
+ * Returns endpoints that have failed for five days (seed 3.2).
  */
 export async function recordOutcomes(pool: Pool, outcomes: readonly Outcome[]): Promise<string[]> {
   const moved = movedBy(outcomes);

@@ -2,7 +2,7 @@ import { Webhook } from 'standardwebhooks';
 import { type buildConnector, Pool } from 'undici';
 
 /** Seed 4.1.2: an answer comes within 15 seconds or the attempt has failed. */
-export const answerTimeoutMs = 15_000;
+const answerTimeoutMs = 15_000;
 /** How much of an answer's body an attempt keeps. */
 const answerBytesMax = 20_000;
 

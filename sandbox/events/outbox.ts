@@ -14,7 +14,7 @@ export interface WrittenEvent {
 }
 
 export interface DeliveryDelay {
-  /** Null: every endpoint that is not named. */
+  /** Null means every unnamed endpoint. */
   readonly endpointId: string | null;
   readonly leastMs: number;
   readonly mostMs: number;

@@ -4,16 +4,16 @@ const common = {
   /** The start of the path after the version: `/document/company`. Absent: every path. */
   path: z.string().startsWith('/').optional(),
   probability: z.number().min(0).max(1).default(1),
-  /** Requests that it strikes at most. */
+  /** The most requests that it strikes. */
   times: z.int().min(1).optional(),
   /** Real seconds that it lasts. */
   seconds: z.number().min(0).optional(),
   seed: z.int().default(1),
 };
 
-/** What `POST /sandbox/faults` takes: how the API misbehaves, where, and for how long. */
+/** The body of `POST /sandbox/faults`: how the API misbehaves, where, and for how long. */
 export const faultSchema = z.discriminatedUnion('kind', [
-  /** An answer with this status; `retryAfter` is sent as it is, seconds or a date. */
+  /** An answer with this status; `retryAfter` is sent unchanged, seconds or a date. */
   z.strictObject({
     kind: z.literal('status'),
     status: z.int().min(400).max(599),
@@ -39,4 +39,3 @@ export const faultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('stale'), ...common }),
 ]);
 export type Fault = z.infer<typeof faultSchema>;
-export type FaultOf<K extends Fault['kind']> = Extract<Fault, { kind: K }>;

@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts';
 import { createFaultRegistry, type FaultRegistry, type SetFault } from './registry.ts';
 import { type Snapshot, takeSnapshot } from './snapshot.ts';
 
-/** The faults that are set, with the snapshots that stale reads look at. */
+/** The active faults, with the snapshots of stale reads. */
 export interface Faults {
   readonly registry: FaultRegistry;
   readonly snapshots: ReadonlyMap<string, Snapshot>;

@@ -8,13 +8,13 @@ export interface SetFault {
   readonly struck: number;
 }
 
-/** The faults that are set, and which of them strike a request. */
+/** Holds the active faults, and finds those that strike a request. */
 export interface FaultRegistry {
   set(fault: Fault): SetFault;
   list(): SetFault[];
   /** Ends one fault, or all. */
   clear(id?: string): void;
-  /** The faults that strike this path now; each counts as having struck. */
+  /** Returns the faults that strike this path now; each counts the request. */
   strike(path: string): readonly SetFault[];
 }
 
@@ -24,7 +24,7 @@ interface Held extends SetFault {
   readonly random: Random;
 }
 
-/** `now` is real time in milliseconds; `ended` learns of every fault that is over. */
+/** `now` is real time in milliseconds; `ended` is called with every fault that is over. */
 export function createFaultRegistry(now: () => number, ended: (id: string) => void): FaultRegistry {
   const faults = new Map<string, Held>();
   let numbered = 0;

@@ -1,16 +1,16 @@
 import pg from 'pg';
 
-/** What an API read needs of a database: the pool, or a snapshot that stands still. */
+/** The part of a database that API reads need: the pool, or a fixed snapshot. */
 export interface Reader {
   query<R extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<{ readonly rows: R[] }>;
 }
 
 export interface Snapshot extends Reader {
-  /** Resolves when the reads under way have ended and the snapshot is given up. */
+  /** Resolves once the running reads have ended and the snapshot is released. */
   close(): Promise<void>;
 }
 
-/** Reads as of this moment, however long it is kept: a transaction that sees nothing newer. */
+/** Reads as of this moment for as long as it is kept: a transaction that sees nothing newer. */
 export async function takeSnapshot(databaseUrl: string, report: (error: Error) => void): Promise<Snapshot> {
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', report);

@@ -21,7 +21,7 @@ export interface FaultDependencies {
   readonly snapshots: ReadonlyMap<string, Snapshot>;
 }
 
-/** Lets the faults that are set strike the requests of an API version; `prefix` is left out of their paths. */
+/** Lets the active faults strike the requests of an API version; `prefix` is no part of their paths. */
 export function strikeWithFaults(
   app: FastifyInstance,
   prefix: string,
@@ -57,7 +57,7 @@ function refuse(request: FastifyRequest, reply: FastifyReply): FastifyReply | un
   return undefined;
 }
 
-/** How much of a body a cut lets through. */
+/** Share of a body that a cut lets through. */
 const cutShare = 0.6;
 
 function spoil(request: FastifyRequest, reply: FastifyReply, payload: unknown): unknown {

@@ -10,7 +10,7 @@ export interface BillingPlan {
   readonly documents: number;
   /** The day on which generated history ends. */
   readonly until: string;
-  /** Whether that day is today: then nothing was made later, as it would be of the future. */
+  /** Whether that day is today: then no record may be made later, in the future. */
   readonly untilToday: boolean;
 }
 
@@ -94,7 +94,7 @@ function reading(random: Random, meter: MeterInPlace, startDate: string, endDate
   };
 }
 
-/** What a meter sent back to the grid: usage is told as it is counted, and credited at less than it is sold for. */
+/** What a meter sent back to the grid: usage is listed as counted, and credited below its selling price. */
 function exported(random: Random, meter: MeterInPlace, startDate: string, endDate: string): Reading {
   return {
     usageId: random.uuid(),

@@ -5,7 +5,7 @@ import {
   failingStatuses,
   type SiteRelation,
 } from '../records/connection.ts';
-import type { MeterFacts, MeterInPlace } from '../records/meter.ts';
+import { type MeterInPlace, meterFacts } from '../records/meter.ts';
 import { addDays, fromText, secondsToMicros, toText } from '../timestamps.ts';
 import { type BillingPlan, generateBills } from './bills.ts';
 import {
@@ -41,7 +41,7 @@ interface Place {
 /** Bills of one account reach back this many months at most; more documents need more accounts. */
 const monthsMax = 24;
 
-/** Everything of one company, the same for the same seed and ordinal whatever else is generated. */
+/** Everything of one company, which depends on seed and ordinal alone. */
 export function generateCompany(plan: CompanyPlan): CompanyData {
   const random = createRandom('company', plan.seed, plan.ordinal);
   const company = companyObject(random, plan.ordinal);
@@ -87,7 +87,7 @@ export function generateCompany(plan: CompanyPlan): CompanyData {
   };
 }
 
-/** The document, made and changed before a day began: by as many whole days sooner as that takes. */
+/** The document, made and changed before a day began: as many whole days earlier as that takes. */
 function madeBefore(document: DocumentRow, day: string): DocumentRow {
   const begins = fromText(day);
   const oneDay = secondsToMicros(86_400);
@@ -175,7 +175,19 @@ function connect(
         site: siteObject(at),
         utility: { name: utility.name, url: utility.url },
         country: at.city.country,
-        facts: { ...meterFacts(random, at, type, accountId, accountNumber), netMeteringType },
+        facts: {
+          ...meterFacts(
+            { meter: random.digits(8), account: accountNumber },
+            {
+              site: at.site.id,
+              account: accountId,
+              address: at.site.facts.address,
+              datasourceType: type,
+              timeOfUse: type === 'ELECTRICITY' && random.chance(0.3) ? 'PEAK' : null,
+            },
+          ),
+          netMeteringType,
+        },
       }),
     );
     meters.push(...own);
@@ -261,37 +273,5 @@ function account(
     statusLastUpdateTime: stamp,
     statusFirstSeenTime: stamp,
     statusErrorDetail: '',
-  };
-}
-
-function meterFacts(
-  random: Random,
-  { site }: Place,
-  type: string,
-  accountId: string,
-  accountNumber: string,
-): MeterFacts {
-  return {
-    site: site.id,
-    account: accountId,
-    address: site.facts.address,
-    identifiers: [
-      { rawName: 'Meter No.', value: random.digits(8), name: 'METER' },
-      { rawName: 'Account Number', value: accountNumber, name: 'ACCOUNT' },
-    ],
-    datasourceType: type,
-    isTracked: true,
-    timeOfUse: type === 'ELECTRICITY' && random.chance(0.3) ? 'PEAK' : null,
-    netMeteringType: null,
-    waterType: type === 'WATER' ? 'POTABLE_WATER' : null,
-    meterHighLow: null,
-    gasType: type === 'GAS' ? 'NATURAL_GAS' : null,
-    fuelType: null,
-    districtType: null,
-    districtMediumType: null,
-    wasteDescription: null,
-    wasteType: null,
-    wasteStream: null,
-    refrigerantType: null,
   };
 }

@@ -3,7 +3,7 @@ import { addDays, fromText, secondsToMicros, toText } from '../timestamps.ts';
 import type { Random } from './random.ts';
 import type { DocumentRow } from './rows.ts';
 
-/** What can be out of the ordinary with a bill: what it makes of the document, and of others that come with it. */
+/** A way in which a bill can be irregular: its changes to the document, and further documents. */
 const irregularities: Readonly<Record<string, (random: Random, document: DocumentRow) => DocumentRow[]>> = {
   superseded: (random, document) => supersede(random, document),
   sentTwice: (random, document) => [document, later(random, document, reissued(random, document.bill))],
@@ -24,8 +24,8 @@ const irregularities: Readonly<Record<string, (random: Random, document: Documen
 };
 
 /**
- * Makes a share of the bills irregular, as some are at any utility; the others stay as they were. None is drawn twice:
- * what comes with one (its successor, its copy) is as regular as it was.
+ * Makes a share of the bills irregular, as some are at any utility; the others stay unchanged. None is drawn
+ * twice: the documents that come with one (its successor, its copy) are regular.
  */
 export function makeIrregular(
   random: Random,
@@ -39,8 +39,8 @@ export function makeIrregular(
   });
 }
 
-/** The same bill once more, as the utility sends it under another number: ids of its own, all else the same. */
-export function reissued(random: Random, bill: Bill): Bill {
+/** The same bill once more, as the utility sends it under another number: with its own ids, all else equal. */
+function reissued(random: Random, bill: Bill): Bill {
   return {
     ...bill,
     invoiceId: `INV-${random.digits(9)}`,

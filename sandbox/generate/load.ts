@@ -14,7 +14,7 @@ export interface DataPlan {
   /** Documents of each company. */
   readonly documents: number;
   readonly intervalDays: number;
-  /** `YYYY-MM-DD`: the generated history ends here, whatever day it is. */
+  /** `YYYY-MM-DD`: the generated history ends here, on any day. */
   readonly until: string;
   /** Whether that is today: then no record is of a later time. */
   readonly untilToday?: boolean;

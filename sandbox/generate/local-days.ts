@@ -1,4 +1,6 @@
-/** When days begin in time zones. Asking Intl costs 50 µs, so what was asked is kept while data is generated. */
+/**
+ * Finds when days begin in time zones. Asking Intl costs 50 µs, so answers are kept while data is generated.
+ */
 export interface LocalDays {
   /** Milliseconds since 1970 at which a date `YYYY-MM-DD` begins in a zone. */
   midnight(date: string, timeZone: string): number;
@@ -18,7 +20,7 @@ export function createLocalDays(): LocalDays {
   const compute = (date: string, timeZone: string): number => {
     const utc = Date.parse(`${date}T00:00:00Z`);
     const format = formatOf(timeZone);
-    // Two steps: the offset at UTC midnight may be that of the other side of a change of the clocks.
+    // Two steps: the offset at UTC midnight may be that of the other side of a clock change.
     return utc - offsetAt(utc - offsetAt(utc, format), format);
   };
 

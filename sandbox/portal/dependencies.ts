@@ -13,7 +13,7 @@ export interface PortalDependencies {
   readonly newSecret: () => string;
   readonly newMessageId: () => string;
   readonly newToken: () => string;
-  /** Hears of what a page could not tell. */
+  /** Receives errors that a page does not explain. */
   readonly report: (error: Error) => void;
 }
 

@@ -8,7 +8,7 @@ import type { PortalDependencies } from './dependencies.ts';
 import { inboxRequestsKept } from './read/inbox.ts';
 
 /** As long as the portal's links: an inspection URL is for trying things out. */
-export const inboxLifetimeSeconds = 7 * 24 * 3600;
+const inboxLifetimeSeconds = 7 * 24 * 3600;
 /** A larger body is refused with 413. */
 const bodyBytesMax = 2 * 1024 * 1024;
 

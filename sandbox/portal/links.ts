@@ -3,7 +3,7 @@ import type { Pool } from 'pg';
 import { fromText, type Micros, secondsToMicros, toText } from '../timestamps.ts';
 
 /** Seed 4, 8: how long a link to the webhook portal opens. */
-export const linkLifetimeSeconds = 7 * 24 * 3600;
+const linkLifetimeSeconds = 7 * 24 * 3600;
 
 const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex');
 

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { field, formOf, queryOf } from '../../web/form.ts';
+import { pageHeaders } from '../../web/page-headers.ts';
 import { toText } from '../timestamps.ts';
 import { isEventType } from './chosen-types.ts';
 import type { ById, PortalDependencies } from './dependencies.ts';
-import { field, formOf, queryOf } from './form.ts';
 import { noticeFor } from './notices.ts';
-import { pageHeaders } from './page-headers.ts';
 import { readEndpoint, readEndpoints } from './read/endpoints.ts';
 import { readMessage, readMessageAttempts, readStandings } from './read/message.ts';
 import { type MessagePage, readMessages } from './read/messages.ts';

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
-import { field, queryOf } from './form.ts';
+import { field, queryOf } from '../../web/form.ts';
 
-/** What a page tells of the request before it, by the word in its address: nothing typed is ever repeated. */
+/** The result of the previous request on a page, by the word in its address: typed text is never repeated. */
 const notices = {
   added: 'The endpoint was added. It receives messages from now on.',
   inspecting: 'The inspection URL is ready. What is sent to it appears below.',

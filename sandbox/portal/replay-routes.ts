@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
+import { field, formOf } from '../../web/form.ts';
 import { badRequest } from '../problem.ts';
 import { toText } from '../timestamps.ts';
 import type { ById, PortalDependencies } from './dependencies.ts';
-import { field, formOf } from './form.ts';
 import { showOverview } from './overview-page.ts';
 import { readEndpoint } from './read/endpoints.ts';
 import { recoverMissing, replayFailed } from './replay.ts';

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
+import { type Assets, serveAssets } from '../../web/assets.ts';
+import { takeForms } from '../../web/form.ts';
 import { notFound } from '../problem.ts';
-import { serveAssets } from './assets.ts';
 import type { PortalDependencies } from './dependencies.ts';
 import { endpointRoutes } from './endpoint-routes.ts';
-import { takeForms } from './form.ts';
 import { inboxRoute } from './inbox.ts';
 import { inboxPages } from './inbox-pages.ts';
 import { messageRoutes } from './message-routes.ts';
@@ -12,12 +12,18 @@ import { doorRoute, requireLink, showProblems } from './session.ts';
 import { settingsRoutes } from './settings-routes.ts';
 import { testingRoutes } from './testing-routes.ts';
 
+/** What this site has beyond the looks that all share. */
+const own: Assets = {
+  styles: { 'messages.css': new URL('./assets/messages.css', import.meta.url).href },
+  scripts: {},
+};
+
 /** The webhook portal (seed 6.5): pages below `/portal`, opened by the link of `POST /external/configure_webhook`. */
 export function portalRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, report } = dependencies;
   inboxRoute(app, dependencies);
   app.register(async (portal) => {
-    const assets = await serveAssets(portal, '/portal/assets');
+    const assets = await serveAssets(portal, '/portal/assets', own);
     showProblems(portal, assets, report);
     doorRoute(portal, { pool, clock, assets });
     portal.register(

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Pool } from 'pg';
+import type { AssetAddresses } from '../../web/assets.ts';
+import { pageHeaders } from '../../web/page-headers.ts';
+import { fromOwnPages } from '../../web/same-origin.ts';
 import type { Clock } from '../clock.ts';
 import { Problem } from '../problem.ts';
-import type { AssetAddresses } from './assets.ts';
 import { examineLink, type LinkRefusal, linkName, type OpenLink } from './links.ts';
-import { pageHeaders } from './page-headers.ts';
-import { fromOwnPages } from './same-origin.ts';
 import { closedPage, openingPage } from './views/door.ts';
 import { type Frame, layout, type Page } from './views/layout.ts';
 
@@ -48,7 +48,7 @@ export function doorRoute(app: FastifyInstance, { pool, clock, assets }: Session
     const cookie = `${cookieName(linkName(token))}=${token}; Path=${base}; HttpOnly; SameSite=Strict`;
     return (
       reply
-        // This page's own address holds the token, so it tells no other where one came from.
+        // This page's own address holds the token, so it is sent to no other site as the referrer.
         .headers({ ...pageHeaders, 'referrer-policy': 'no-referrer', 'set-cookie': cookie })
         .send(String(await openingPage(assets, link.organization, `${base}/endpoints`)))
     );
@@ -97,7 +97,7 @@ export async function show(
   return reply.status(status).headers(pageHeaders).send(text);
 }
 
-/** Every refusal as a page that says what to do next; what is not known is told to `report` alone. */
+/** Every refusal as a page that says what to do next; unexpected errors go to `report` alone. */
 export function showProblems(
   app: FastifyInstance,
   assets: AssetAddresses,

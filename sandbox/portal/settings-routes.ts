@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { field, formOf, queryOf } from '../../web/form.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { rotateSecret, rotationHours, setEndpointState, updateEndpoint } from '../delivery/endpoints.ts';
 import { badRequest } from '../problem.ts';
@@ -6,7 +7,6 @@ import { secondsToMicros, toText } from '../timestamps.ts';
 import { chosenTypes } from './chosen-types.ts';
 import type { ById, PortalDependencies } from './dependencies.ts';
 import { wrongWithAddress } from './endpoint-address.ts';
-import { field, formOf, queryOf } from './form.ts';
 import { noticeFor } from './notices.ts';
 import { readEndpoint } from './read/endpoints.ts';
 import { show } from './session.ts';

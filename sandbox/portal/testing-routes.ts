@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
+import { field, formOf, queryOf } from '../../web/form.ts';
 import { badRequest } from '../problem.ts';
 import { toText } from '../timestamps.ts';
 import { isEventType } from './chosen-types.ts';
 import type { ById, PortalDependencies } from './dependencies.ts';
 import { examplePayload } from './examples.ts';
-import { field, formOf, queryOf } from './form.ts';
 import { noticeFor } from './notices.ts';
 import { readRecentExamples } from './read/activity.ts';
 import { readEndpoint } from './read/endpoints.ts';

@@ -1,5 +1,5 @@
+import { field } from '../../web/form.ts';
 import { fromText, type Micros, secondsToMicros, toText } from '../timestamps.ts';
-import { field } from './form.ts';
 
 /** A choice of "when", as forms send it and show it again. */
 export interface WindowChoice {

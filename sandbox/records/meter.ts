@@ -28,6 +28,37 @@ export interface MeterFacts {
   readonly refrigerantType: string | null;
 }
 
+/** The facts of a meter, as far as they follow from its place and its commodity. */
+export function meterFacts(
+  numbers: { readonly meter: string; readonly account: string },
+  place: Pick<MeterFacts, 'site' | 'account' | 'address' | 'datasourceType' | 'timeOfUse'>,
+): MeterFacts {
+  const { site, account, address, datasourceType, timeOfUse } = place;
+  return {
+    site,
+    account,
+    address,
+    identifiers: [
+      { rawName: 'Meter No.', value: numbers.meter, name: 'METER' },
+      { rawName: 'Account Number', value: numbers.account, name: 'ACCOUNT' },
+    ],
+    datasourceType,
+    isTracked: true,
+    timeOfUse,
+    netMeteringType: null,
+    waterType: datasourceType === 'WATER' ? 'POTABLE_WATER' : null,
+    meterHighLow: null,
+    gasType: datasourceType === 'GAS' ? 'NATURAL_GAS' : null,
+    fuelType: null,
+    districtType: null,
+    districtMediumType: null,
+    wasteDescription: null,
+    wasteType: null,
+    wasteStream: null,
+    refrigerantType: null,
+  };
+}
+
 /** A meter with what a bill must know of its surroundings. */
 export interface MeterInPlace {
   readonly id: string;

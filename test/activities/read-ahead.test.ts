@@ -16,7 +16,6 @@ const pageOf = (number: number, characters = 10): Page => ({
   total: null,
   hasNext: true,
   endSaid: true,
-  perPage: null,
 });
 
 /** A listing whose requests end as scheduled, and that notes when each began. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { printable, printableValue } from '../../app/printable.ts';
 import { steering } from '../support/steering.ts';
 
 describe('untrusted text for a terminal', () => {
-  it.each([
+  test.each([
     ['a window title', 'x\u001b]0;OWNED\u0007', String.raw`x\u001b]0;OWNED\u0007`],
     ['a link', '\u001b]8;;http://a\u001b\\b', String.raw`\u001b]8;;http://a\u001b\b`],
     ['controls of the second set', 'a\u009b2J\u0085', String.raw`a\u009b2J\u0085`],
@@ -19,7 +19,7 @@ describe('untrusted text for a terminal', () => {
     expect(printable(text)).toBe(escaped);
   });
 
-  it('words of every script and emoji stay unchanged', () => {
+  test('words of every script and emoji stay unchanged', () => {
     const text = 'Ærø – 東京電力 – كهرباء – חשמל – ❤️ 🔌 "a\\b"';
     expect(printable(text)).toBe(text);
   });
@@ -48,6 +48,8 @@ test('JSON stays the same JSON', () => {
 test('every text and field name in a value is escaped, and a stack keeps its lines', () => {
   const value = { 'a\u001b': ['b\n', { stack: 'Error: c\u009b\n    at d' }], e: 1, f: null };
   expect(printableValue(value)).toEqual({
-    ...{ 'a\\u001b': ['b\\n', { stack: 'Error: c\\u009b\n    at d' }], e: 1, f: null },
+    'a\\u001b': ['b\\n', { stack: 'Error: c\\u009b\n    at d' }],
+    e: 1,
+    f: null,
   });
 });

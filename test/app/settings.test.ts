@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readSettings, SettingsError } from '../../app/settings.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { parseTarget } from '../../contract/notify-target.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 const service = { SERVICE_URL: 'https://service.example/v2.2', SERVICE_API_KEY: 'key-1' };
@@ -24,21 +25,42 @@ describe('defaults', () => {
   test('an empty environment is valid: everything has a default or a stand-in', () => {
     expect(defaults).toEqual({
       service: {
-        ...{ url: undefined, apiKey: undefined, companies: [], timeZone: 'UTC' },
-        ...{ maxConcurrency: 10, maxPerSecond: undefined },
+        url: undefined,
+        apiKey: undefined,
+        companies: [],
+        timeZone: 'UTC',
+        maxConcurrency: 10,
+        maxPerSecond: undefined,
         endpoints: defaultEndpoints,
       },
-      ...{ deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90 },
+      deletesCap: { rows: 50, percent: 5 },
+      journalPayloadDays: 90,
+      runsDays: 90,
       webhooks: {
-        ...{ secrets: [], secretsFile: undefined, headerPrefix: undefined },
-        ...{ toleranceSeconds: 300, publicUrl: undefined },
+        secrets: [],
+        secretsFile: undefined,
+        headerPrefix: undefined,
+        toleranceSeconds: 300,
+        publicUrl: undefined,
       },
-      ...{ strictTls: false, plaintextHosts: [], certificatesIgnored: false },
-      ...{ silenceHours: 72, databaseUrl: undefined, temporalConfigured: false, makeSchedules: true },
-      ...{ ...{ reconcileDays: 2, checksOff: [] }, temporalCodecKeys: [] },
+      strictTls: false,
+      plaintextHosts: [],
+      certificatesIgnored: false,
+      silenceHours: 72,
+      notify: { targets: [], secret: undefined, heartbeatUrl: undefined },
+      databaseUrl: undefined,
+      temporalConfigured: false,
+      makeSchedules: true,
+      reconcileDays: 2,
+      checksOff: [],
+      temporalCodecKeys: [],
       temporalPlaintext: 'refused',
       receiver: { host: '127.0.0.1', port: 8080 },
-      ...{ logLevel: 'info', dataDir: '.metersync' },
+      metrics: { host: '127.0.0.1', port: 9464 },
+      console: { host: '127.0.0.1', port: 8090, access: { by: 'loopback' }, temporalUi: undefined },
+      actor: undefined,
+      logLevel: 'info',
+      dataDir: '.metersync',
     });
   });
 
@@ -58,46 +80,123 @@ describe('settings that are set', () => {
   test('are decoded: numbers, lists without blanks, the base URL without its last slash', () => {
     const companies = ['0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f', '11111111-2222-3333-4444-555555555555'];
     const settings = readSettings({
-      ...{ SERVICE_URL: 'https://service.example/v2.2/', SERVICE_API_KEY: 'key-1' },
-      ...{ SERVICE_COMPANIES: ` ${companies.join(' , ')},`, SERVICE_TIME_ZONE: 'Europe/Berlin' },
-      ...{ SERVICE_MAX_CONCURRENCY: '3', SERVICE_MAX_PER_SECOND: '20' },
-      ...{ DELETES_CAP_ROWS: '7', DELETES_CAP_PERCENT: '0' },
-      ...{ WEBHOOK_SECRETS: signingSecrets.join(', ') },
+      SERVICE_URL: 'https://service.example/v2.2/',
+      SERVICE_API_KEY: 'key-1',
+      SERVICE_COMPANIES: ` ${companies.join(' , ')},`,
+      SERVICE_TIME_ZONE: 'Europe/Berlin',
+      SERVICE_MAX_CONCURRENCY: '3',
+      SERVICE_MAX_PER_SECOND: '20',
+      DELETES_CAP_ROWS: '7',
+      DELETES_CAP_PERCENT: '0',
+      WEBHOOK_SECRETS: signingSecrets.join(', '),
       JOURNAL_PAYLOAD_DAYS: '0',
-      ...{ WEBHOOK_SECRETS_FILE: '/run/secrets', WEBHOOK_HEADER_PREFIX: 'Acme-' },
-      ...{ WEBHOOK_TOLERANCE_SECONDS: '60', DATABASE_URL: 'postgresql://u:p@h/w' },
-      ...{ RECEIVER_HOST: '0.0.0.0', RECEIVER_PORT: '0', LOG_LEVEL: 'debug', METERSYNC_DIR: '/var/lib/m' },
+      RUNS_DAYS: '30',
+      WEBHOOK_SECRETS_FILE: '/run/secrets',
+      WEBHOOK_HEADER_PREFIX: 'Acme-',
+      WEBHOOK_TOLERANCE_SECONDS: '60',
+      DATABASE_URL: 'postgresql://u:p@h/w',
+      METRICS_HOST: '10.0.0.7',
+      METRICS_PORT: '9000',
+      CONSOLE_HOST: '0.0.0.0',
+      CONSOLE_PORT: '0',
+      CONSOLE_USER_HEADER: 'X-Forwarded-User',
+      CONSOLE_TRUSTED_PROXIES: '10.0.0.0/8, ::1',
+      CONSOLE_OPERATORS: 'ada, bob',
+      TEMPORAL_UI_URL: 'https://temporal.example/',
+      METERSYNC_ACTOR: 'ada',
+      RECEIVER_HOST: '0.0.0.0',
+      RECEIVER_PORT: '0',
+      LOG_LEVEL: 'debug',
+      METERSYNC_DIR: '/var/lib/m',
       MAKE_SCHEDULES: 'off',
-      ...{ STRICT_TLS: 'on', PLAINTEXT_HOSTS: 'postgres, Temporal', NODE_TLS_REJECT_UNAUTHORIZED: '0' },
+      STRICT_TLS: 'on',
+      PLAINTEXT_HOSTS: 'postgres, Temporal',
+      NODE_TLS_REJECT_UNAUTHORIZED: '0',
       RECONCILE_DAYS: '5',
       CHECKS_OFF: 'late_bill, bill_gap',
       TEMPORAL_CODEC_KEYS:
         'new:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=, old:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=',
       TEMPORAL_PLAINTEXT: 'accepted',
-      ...{ RECEIVER_PUBLIC_URL: 'https://hooks.example/webhooks', SILENCE_HOURS: '0' },
+      RECEIVER_PUBLIC_URL: 'https://hooks.example/webhooks',
+      SILENCE_HOURS: '0',
+      NOTIFY_URLS: 'pagerduty://key1, json+http://10.0.0.1/in',
+      NOTIFY_SECRET: signingSecrets[0],
+      HEARTBEAT_URL: 'https://hc.example/ping',
     });
     expect(settings).toEqual({
       service: {
-        ...{ url: 'https://service.example/v2.2', apiKey: 'key-1', companies },
-        ...{ timeZone: 'Europe/Berlin', maxConcurrency: 3, maxPerSecond: 20, endpoints: defaultEndpoints },
+        url: 'https://service.example/v2.2',
+        apiKey: 'key-1',
+        companies,
+        timeZone: 'Europe/Berlin',
+        maxConcurrency: 3,
+        maxPerSecond: 20,
+        endpoints: defaultEndpoints,
       },
-      ...{ deletesCap: { rows: 7, percent: 0 }, journalPayloadDays: 0 },
+      deletesCap: { rows: 7, percent: 0 },
+      journalPayloadDays: 0,
+      runsDays: 30,
       webhooks: {
-        ...{ secrets: signingSecrets, secretsFile: '/run/secrets' },
-        ...{ headerPrefix: 'Acme-', toleranceSeconds: 60, publicUrl: 'https://hooks.example/webhooks' },
+        secrets: signingSecrets,
+        secretsFile: '/run/secrets',
+        headerPrefix: 'Acme-',
+        toleranceSeconds: 60,
+        publicUrl: 'https://hooks.example/webhooks',
       },
       silenceHours: 0,
-      ...{ strictTls: true, plaintextHosts: ['postgres', 'temporal'], certificatesIgnored: true },
-      ...{ databaseUrl: 'postgresql://u:p@h/w', temporalConfigured: false, makeSchedules: false },
-      ...{ reconcileDays: 5, checksOff: ['late_bill', 'bill_gap'] },
+      notify: {
+        targets: [parseTarget('pagerduty://key1'), parseTarget('json+http://10.0.0.1/in')],
+        secret: signingSecrets[0],
+        heartbeatUrl: 'https://hc.example/ping',
+      },
+      strictTls: true,
+      plaintextHosts: ['postgres', 'temporal'],
+      certificatesIgnored: true,
+      databaseUrl: 'postgresql://u:p@h/w',
+      temporalConfigured: false,
+      makeSchedules: false,
+      reconcileDays: 5,
+      checksOff: ['late_bill', 'bill_gap'],
       temporalCodecKeys: [
         { id: 'new', key: Buffer.alloc(32, 1) },
         { id: 'old', key: Buffer.alloc(32, 2) },
       ],
       temporalPlaintext: 'accepted',
       receiver: { host: '0.0.0.0', port: 0 },
-      ...{ logLevel: 'debug', dataDir: '/var/lib/m' },
+      metrics: { host: '10.0.0.7', port: 9000 },
+      console: {
+        host: '0.0.0.0',
+        port: 0,
+        access: {
+          by: 'proxy',
+          header: 'x-forwarded-user',
+          proxies: ['10.0.0.0/8', '::1'],
+          operators: ['ada', 'bob'],
+        },
+        temporalUi: 'https://temporal.example',
+      },
+      actor: 'ada',
+      logLevel: 'debug',
+      dataDir: '/var/lib/m',
     });
+  });
+
+  test('name a wrong target or secret of notifications, and quote neither', () => {
+    const problemsOf = (env: Record<string, string>): string => {
+      try {
+        readSettings(env);
+      } catch (error) {
+        return (error as Error).message;
+      }
+      return '';
+    };
+    expect(problemsOf({ NOTIFY_URLS: 'slack+https://h.example/a, xyz://key' })).toMatch(
+      /^Wrong settings:\n {2}NOTIFY_URLS has to hold addresses/,
+    );
+    expect(problemsOf({ NOTIFY_URLS: 'json+https://h.example/a' })).toContain('NOTIFY_SECRET has to be set');
+    const wrong = problemsOf({ NOTIFY_URLS: 'json+https://h.example/xyz', NOTIFY_SECRET: 'xyz' });
+    expect(wrong).toContain('NOTIFY_SECRET: ');
+    expect(wrong).not.toContain('xyz');
   });
 
   test.each([
@@ -172,6 +271,10 @@ describe('wrong settings', () => {
     ['TEMPORAL_CODEC_KEYS', 'a:c2hvcnQ=', 'has to hold id:key pairs'],
     ['TEMPORAL_CODEC_KEYS', `a:${'A'.repeat(43)}=,a:${'B'.repeat(43)}=`, 'each id once'],
     ['TEMPORAL_PLAINTEXT', 'on', 'has to be refused or accepted'],
+    ['CONSOLE_HOST', '0.0.0.0', 'which other machines reach: set CONSOLE_PASSWORDS_FILE'],
+    ['CONSOLE_HOST', 'console.example', 'which other machines reach'],
+    ['CONSOLE_TRUSTED_PROXIES', '10.0.0.0/33', 'has to hold addresses or networks'],
+    ['CONSOLE_TRUSTED_PROXIES', 'proxy', 'has to hold addresses or networks'],
   ])('%s=%s', (name, value, right) => {
     const problems = problemsOf({ ...service, [name]: value });
     expect(problems).toHaveLength(1);
@@ -201,6 +304,16 @@ describe('wrong settings', () => {
     expect(problemsOf({ SERVICE_URL, SERVICE_API_KEY: '' })).toEqual([needed]);
     expect(problemsOf(service)).toEqual([]);
   });
+});
+
+test('a console accepts no header of just anybody, and has one way to say who somebody is', () => {
+  const header = { CONSOLE_USER_HEADER: 'x-user' };
+  expect(problemsOf(header)).toEqual([expect.stringContaining('CONSOLE_TRUSTED_PROXIES has to be set')]);
+  expect(problemsOf({ ...header, CONSOLE_PASSWORDS_FILE: 'people' })).toEqual([
+    expect.stringContaining('two ways'),
+  ]);
+  expect(problemsOf({ CONSOLE_HOST: '0.0.0.0', CONSOLE_PASSWORDS_FILE: 'people' })).toEqual([]);
+  expect(problemsOf({ CONSOLE_HOST: '127.0.0.2' })).toEqual([]);
 });
 
 describe('the endpoint file', () => {
@@ -266,9 +379,13 @@ describe('the endpoint file', () => {
 
 test('no error quotes a secret, or a URL that may hold one', () => {
   const problems = problemsOf({
-    ...{ SERVICE_URL: 'https://user:geheim@service.example', SERVICE_API_KEY: 'geheim key' },
-    ...{ WEBHOOK_SECRETS: 'whsec_geheim', WEBHOOK_HEADER_PREFIX: 'geheim!' },
-    ...{ DATABASE_URL: 'mysql://user:geheim@host/db', RECEIVER_PORT: 'geheim', LOG_LEVEL: 'geheim' },
+    SERVICE_URL: 'https://user:geheim@service.example',
+    SERVICE_API_KEY: 'geheim key',
+    WEBHOOK_SECRETS: 'whsec_geheim',
+    WEBHOOK_HEADER_PREFIX: 'geheim!',
+    DATABASE_URL: 'mysql://user:geheim@host/db',
+    RECEIVER_PORT: 'geheim',
+    LOG_LEVEL: 'geheim',
   });
   expect(problems.length).toBeGreaterThanOrEqual(6);
   expect(problems.join('\n')).not.toContain('geheim');

@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true, force: true }));
 
-/** A folder whose only program ends as it is told. */
+/** Makes a folder whose only program ends as given. */
 async function only(program: string, script: string): Promise<NodeJS.ProcessEnv> {
   const path = join(dir, program);
   await writeFile(path, `#!/bin/sh\n${script}\n`);
@@ -20,7 +20,7 @@ async function only(program: string, script: string): Promise<NodeJS.ProcessEnv>
 }
 const installing = (env: NodeJS.ProcessEnv) => ({ dir: join(dir, 'peers'), env, say: () => {} });
 
-describe('what is missing to measure peers is said', () => {
+describe('the error of a peer names the missing part', () => {
   test('no python3', async () => {
     await expect(installDlt(installing({ PATH: dir }))).rejects.toThrow(
       'the bench of peers needs python3: there is no such program',
@@ -41,7 +41,7 @@ describe('what is missing to measure peers is said', () => {
   });
 });
 
-test('an install that failed is begun anew, one that is complete is not', async () => {
+test('a failed install begins anew, a complete one does not', async () => {
   const home = join(dir, 'peers', `stripe-sync-engine-${versions.stripeSyncEngine}`);
   await expect(installStripeSync(installing(await only('npm', 'exit 1')))).rejects.toThrow('npm could not');
   await installStripeSync(installing(await only('npm', `: > '${home}/installed'`)));
@@ -53,7 +53,7 @@ test('every peer is pinned to one version', () => {
   for (const version of Object.values(versions)) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
 });
 
-test('the pages that peers load hold each document once, of some 600 B', () => {
+test('the pages for peers contain each document once, of some 600 B', () => {
   const { pages, documents, bytes } = makeSmallDocuments(3, 250);
   const parsed = [...pages].map(([path, body]) => ({ path, body: JSON.parse(Buffer.from(body).toString()) }));
   const ids = parsed.flatMap(({ body }) => (body.documents ?? []).map(({ id }: { id: string }) => id));

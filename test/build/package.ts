@@ -25,7 +25,7 @@ export interface UnpackedPackage {
 }
 
 /**
- * Builds, packs and unpacks. The dependencies are those of the checkout: installing them again would prove
+ * Builds, packs and unpacks. The dependencies are those of the checkout: a second install would prove
  * nothing.
  */
 export async function unpackPackage(): Promise<UnpackedPackage> {

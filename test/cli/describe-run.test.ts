@@ -3,13 +3,28 @@ import { createRate, describeRun } from '../../cli/describe-run.ts';
 import type { CompanyProgress, RunProgress } from '../../db/read/run-progress.ts';
 
 const run = (more: Partial<RunProgress> = {}): RunProgress => ({
-  ...{ state: 'running', error: null, workflowId: null },
-  ...{ seconds: 60, companies: 10, companiesDone: 0, rows: 12_345 },
-  ...{ running: [], failed: [], ...more },
+  state: 'running',
+  error: null,
+  workflowId: null,
+  seconds: 60,
+  companies: 10,
+  companiesDone: 0,
+  rows: 12_345,
+  running: [],
+  failed: [],
+  ...more,
 });
 const company = (more: Partial<CompanyProgress> = {}): CompanyProgress => ({
-  ...{ name: 'Acme', resource: 'documents', step: 3, done: 250, of: 1_000, unit: 'records' },
-  ...{ rows: 900, seconds: 5, companySeconds: 9, ...more },
+  name: 'Acme',
+  resource: 'documents',
+  step: 3,
+  done: 250,
+  of: 1_000,
+  unit: 'records',
+  rows: 900,
+  seconds: 5,
+  companySeconds: 9,
+  ...more,
 });
 const lines = (progress: RunProgress) => describeRun({ run: progress, rate: 820.4 });
 
@@ -19,6 +34,9 @@ describe('the lines of a run', () => {
       'backfill: 4 of 10 companies, 12,345 rows, 820 rows/s, about 90 s left',
     ]);
     expect(lines(run())[0]).toBe('backfill: 0 of 10 companies, 12,345 rows, 820 rows/s');
+    expect(lines(run({ state: 'complete', companiesDone: null }))[0]).toMatch(
+      /^backfill: complete, its parts are no longer kept/,
+    );
     expect(lines(run({ state: 'complete', companiesDone: 10 }))[0]).toBe(
       'backfill: 10 of 10 companies, 12,345 rows, 206 rows/s, 60 s in all',
     );

@@ -19,7 +19,9 @@ test('Ctrl-C aborts, and the listener stays registered', () => {
   });
   program.emit('SIGINT');
   expect({ aborted: signal.aborted, listeners, ends: program.ends }).toEqual({
-    ...{ aborted: true, listeners: 2, ends: [] },
+    aborted: true,
+    listeners: 2,
+    ends: [],
   });
   forget();
   expect(program.listenerCount('SIGINT')).toBe(1);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { rfc3339, shownSeconds, shownTime, timeAgo } from '../../contract/times.ts';
+import { formatSeconds, formatTime, rfc3339, timeAgo } from '../../contract/times.ts';
 
 describe('a time that Postgres printed', () => {
   test.each([
@@ -10,7 +10,7 @@ describe('a time that Postgres printed', () => {
     ['2026-11-22 02:32:53-08', '2026-11-22T02:32:53-08:00', '2026-11-22 10:32:53Z'],
     ['2026-11-22T03:20:58.026Z', '2026-11-22T03:20:58.026Z', '2026-11-22 03:20:58Z'],
   ])('%s is RFC 3339 for programs and to the second for people', (text, json, people) => {
-    expect([rfc3339(text), shownTime(text)]).toEqual([json, people]);
+    expect([rfc3339(text), formatTime(text)]).toEqual([json, people]);
   });
 
   test('keeps every digit of its fraction, in RFC 3339 as before', () => {
@@ -27,7 +27,7 @@ describe('a time that Postgres printed', () => {
     const now = Date.parse('2026-11-22T02:34:06Z');
     expect(timeAgo('2026-11-22 02:32:53.016137+00', now)).toBe('2026-11-22 02:32:53Z (73 s ago)');
     expect(timeAgo('2026-11-22 05:34:06+00', now)).toBe('2026-11-22 05:34:06Z (in 3 h)');
-    expect([90, 119.6, 7_000, 90_000, 864_000].map(shownSeconds)).toEqual([
+    expect([90, 119.6, 7_000, 90_000, 864_000].map(formatSeconds)).toEqual([
       '90 s',
       '120 s',
       '117 min',
@@ -39,5 +39,5 @@ describe('a time that Postgres printed', () => {
 
 test.each(['infinity', '', '2026-11-22', 'since 2026-11-22 02:32:53+00', '2026-11-22 02:32:53'])(
   'text that is no time is unchanged: %j',
-  (text) => expect([rfc3339(text), shownTime(text), timeAgo(text)]).toEqual([text, text, text]),
+  (text) => expect([rfc3339(text), formatTime(text), timeAgo(text)]).toEqual([text, text, text]),
 );

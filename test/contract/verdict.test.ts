@@ -1,91 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  type Health,
-  headline,
-  type LastRun,
-  type TemporalHealth,
-  verdictOf,
-  verdictStatus,
-  verdictWords,
-  type WarehouseHealth,
-} from '../../contract/verdict.ts';
-
-const complete: LastRun = { runId: 'r', state: 'complete', finishedAt: '2026-11-22', error: null };
-const warehouse: WarehouseHealth = {
-  oldestDueSeconds: null,
-  dead: 0,
-  missingLately: 0,
-  parked: [],
-  loaded: true,
-  runs: { full: { running: 0, last: complete }, reconcile: { running: 0, last: complete } },
-  undecidedDeletes: 0,
-  rejectedRecords: 0,
-  blockedViews: 0,
-  silenceHours: 72,
-  silence: { lastEventAt: '2026-11-22', quietSeconds: 60, signs: [] },
-};
-const temporal: TemporalHealth = {
-  idle: [],
-  schedules: [
-    { name: 'full', state: 'active', reason: null, next: '2026-11-23T03:00:00Z' },
-    { name: 'reconcile', state: 'active', reason: null, next: null },
-  ],
-};
-const away = { away: 'it does not answer', todo: 'Bring it up.' };
-const lastFull = (last: Partial<LastRun> | null, running = 0): Partial<WarehouseHealth> => ({
-  runs: { ...warehouse.runs, full: { running, last: last === null ? null : { ...complete, ...last } } },
-});
-const paused = { name: 'full', state: 'paused', reason: 'a move', next: null } as const;
-const quiet = { lastEventAt: '2026-11-01', quietSeconds: 80 * 3_600, signs: ['no event came for 80 hours'] };
-const missed = { ...quiet, quietSeconds: 60, signs: ['5 changes were told by no event'] };
-
-/** A fault, its word, and the text for the operator. */
-const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalHealth>, string, RegExp][] = [
-  ['no worker', {}, { idle: ['events', 'backfill', 'checks'] }, 'Broken', /metersync worker/],
-  ['none for checks', {}, { idle: ['checks'] }, 'Needs you', /metersync worker/],
-  ['a paused schedule', {}, { schedules: [paused] }, 'Needs you', /schedule resume full/],
-  [
-    'a run that ended partial',
-    lastFull({ state: 'partial', error: 'x' }),
-    {},
-    'Needs you',
-    /backfill --run r/,
-  ],
-  ['a run that failed', lastFull({ state: 'failed' }), {}, 'Needs you', /backfill all/],
-  ['a run that is suspect', lastFull({ state: 'suspect' }), {}, 'Needs you', /deletes list/],
-  ['a dead event', { dead: 1 }, {}, 'Needs you', /events list --outcome dead/],
-  ['a missing event', { missingLately: 1 }, {}, 'Needs you', /--outcome missing/],
-  [
-    'parked work',
-    { parked: [{ code: 'SERVICE_ACCESS_DENIED', events: 1, parts: 2 }] },
-    ...([{}, 'Needs you', /metersync resume/] as const),
-  ],
-  [
-    'a refused key',
-    { parked: [{ code: 'SERVICE_KEY_REFUSED', events: 0, parts: 0 }] },
-    ...([{}, 'Broken', /SERVICE_API_KEY/] as const),
-  ],
-  [
-    'an outage of the service',
-    { parked: [{ code: 'SERVICE_OUTAGE', events: 0, parts: 0 }] },
-    ...([{}, 'Broken', /ask the service/] as const),
-  ],
-  ['nothing ever loaded', { loaded: false, ...lastFull(null) }, {}, 'Needs you', /backfill all/],
-  ['a first backfill', { loaded: false, ...lastFull(null, 1) }, {}, 'Catching up', /Nothing/],
-  ['work that is due for long', { oldestDueSeconds: 61 }, {}, 'Catching up', /Nothing/],
-  ['work that nobody does', { oldestDueSeconds: 901 }, {}, 'Broken', /log of the workers/],
-  ['deletions to decide', { undecidedDeletes: 2 }, {}, 'Needs you', /deletes approve/],
-  ['records that Postgres refuses', { rejectedRecords: 2 }, {}, 'Needs you', /rejected_records/],
-  ['views that are blocked', { blockedViews: 1 }, {}, 'Needs you', /views refresh/],
-  ['silence', { silence: quiet }, {}, 'Broken', /endpoint may be disabled/],
-  ['changes without an event', { silence: missed }, {}, 'Needs you', /endpoint may be disabled/],
-];
-
-const health = (a: Partial<WarehouseHealth> = {}, b: Partial<TemporalHealth> = {}): Health => ({
-  warehouse: { ...warehouse, ...a },
-  temporal: { ...temporal, ...b },
-});
+import { type AlertType, alertNames, alertTypes } from '../../contract/alerts.ts';
+import { headline, verdictOf, verdictStatus, verdictWords } from '../../contract/verdict.ts';
+import { away, health, ills, paused, temporal, warehouse } from '../support/health-states.ts';
 
 test('a deployment without a fault is in sync', () => {
   expect(headline(verdictOf(health()))).toBe('In sync');
@@ -138,4 +55,24 @@ test('a side that cannot be reached is never well, and several faults are as bad
       for (const finding of findings) expect(finding.todo === null).toBe(finding.word === 'In sync');
     }),
   );
+});
+
+/** Severities of the alarms that are raised in a state. */
+const raisedIn = (state: ReturnType<typeof health>) =>
+  alertNames.flatMap((name) => {
+    const { judge, severity }: AlertType = alertTypes[name];
+    return (judge?.(state) ?? []).map(() => severity);
+  });
+
+test.each(ills)('%s: a page is Broken, a ticket Needs you, and Broken has a page', (name, a, b) => {
+  const { word } = verdictOf(health(a, b));
+  const severities = raisedIn(health(a, b));
+  const worst = severities.includes('page') ? 'Broken' : severities.includes('ticket') ? 'Needs you' : word;
+  // A watch cannot report its own end: Prometheus does.
+  expect(word).toBe(name === 'a watch that stopped' ? 'Broken' : worst);
+  if (word === 'Broken' && name !== 'a watch that stopped') expect(severities).toContain('page');
+});
+
+test('a well deployment raises no alarm', () => {
+  expect(raisedIn(health())).toEqual([]);
 });

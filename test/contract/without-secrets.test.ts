@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { cutMembers, jsonStopsAt } from '../../contract/json-members.ts';
 import { isSecretName } from '../../contract/secret-names.ts';
 import { withoutSecrets } from '../../contract/without-secrets.ts';
+import { cases } from '../support/cases.ts';
 import { nested } from '../support/nested.ts';
 
 describe('a JSON text', () => {
@@ -63,7 +64,7 @@ describe('a JSON text', () => {
       fc.property(printed, (text) => {
         expect(JSON.parse(withoutSecrets(text))).toEqual(JSON.parse(text, withoutSecretMembers));
       }),
-      { numRuns: 1_000 },
+      { numRuns: cases(300, 1_000) },
     );
   });
 
@@ -86,7 +87,7 @@ describe('a JSON text', () => {
           expect(withoutSecrets(broken)).not.toMatch(/hus|ush/);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: cases(500, 2_000) },
     );
   });
 
@@ -104,7 +105,7 @@ describe('a JSON text', () => {
         if (isJson(changed)) expect(jsonStopsAt(changed)).toBe(changed.length);
         else expect(jsonStopsAt(changed.slice(0, jsonStopsAt(changed)))).toBe(jsonStopsAt(changed));
       }),
-      { numRuns: 2_000 },
+      { numRuns: cases(500, 2_000) },
     );
     expect(['<html>', '{"a":1}}', '{"a":xyz}', '[1,]', '{"a" 1}', '[1', ''].map(jsonStopsAt)).toEqual([
       0, 7, 5, 3, 1, 2, 0,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { counted, label, nameInWords } from '../../contract/words.ts';
+import { counted, countedToMax, countInWords, label, nameInWords } from '../../contract/words.ts';
 
 test('counts one in the singular, and others in the plural', () => {
   expect([0, 1, 2, 1_234].map((n) => counted(n, 'event'))).toEqual([
@@ -9,6 +9,11 @@ test('counts one in the singular, and others in the plural', () => {
     '1,234 events',
   ]);
   expect([1, 2].map((n) => counted(n, 'company', 'companies'))).toEqual(['1 company', '2 companies']);
+});
+
+test('a count that stopped says that there are more', () => {
+  expect([10_000, 10_001].map(countInWords)).toEqual(['10,000', '10,000+']);
+  expect([1, 10_001].map((n) => countedToMax(n, 'event'))).toEqual(['1 event', '10,000+ events']);
 });
 
 test('a name of code and one of a table become the same words', () => {

@@ -7,13 +7,13 @@ import {
   type SandboxData,
   type SandboxDocument,
   type SandboxInterval,
+  scaledInteger,
   successorOf,
   toDate,
   toDay,
-  whole,
 } from './sandbox-data.ts';
 
-/** The sandbox as it was when it was first read, and as it is. */
+/** The sandbox at the first read, and now. */
 export interface Sandbox {
   readonly before: SandboxData;
   readonly now: SandboxData;
@@ -26,16 +26,16 @@ const money = (cents: bigint): string => quotient(cents, 100n, 2);
 const sum = (values: readonly bigint[]): bigint => values.reduce((all, one) => all + one, 0n);
 const costs = (documents: readonly SandboxDocument[]): bigint => sum(documents.map(({ cost }) => cost));
 
-/** Values by the columns of their key, in the order of the keys. */
-function grouped<T>(all: readonly T[], key: (one: T) => Row, told: (group: T[]) => Row): Row[] {
+/** Groups values by the columns of their key, in the order of the keys. */
+function grouped<T>(all: readonly T[], key: (one: T) => Row, values: (group: T[]) => Row): Row[] {
   const groups = Map.groupBy(all, (one) => JSON.stringify(key(one)));
   return [...groups]
     .map(([text, group]): [Row, T[]] => [JSON.parse(text) as Row, group])
     .sort(([a], [b]) => compare(a, b))
-    .map(([columns, group]) => [...columns, ...told(group)]);
+    .map(([columns, group]) => [...columns, ...values(group)]);
 }
 
-/** As Postgres compares texts in the collation of the tests, C. */
+/** Compares texts as Postgres does in the collation of the tests, C. */
 function compare(a: Row, b: Row): number {
   for (const [at, one] of a.entries()) {
     const other = b[at] ?? '';
@@ -44,18 +44,18 @@ function compare(a: Row, b: Row): number {
   return 0;
 }
 
-/** The highest of a column of amounts first. */
+/** Sorts by a column of amounts, the highest first. */
 const byAmount = (column: number, limit: number) => (rows: Row[]) =>
   [...rows]
     .sort((a, b) => {
-      const [one, other] = [whole(a[column] ?? '0'), whole(b[column] ?? '0')];
+      const [one, other] = [scaledInteger(a[column] ?? '0'), scaledInteger(b[column] ?? '0')];
       return one === other ? 0 : one < other ? 1 : -1;
     })
     .slice(0, limit);
 
 const monthOf = (day: number): string => `${toDate(day).slice(0, 7)}-01`;
 
-/** Standard units: what one of a unit is in them, as a fraction. */
+/** Each unit in standard units, as a fraction. */
 const standard: Readonly<Record<string, readonly [units: string, numerator: bigint, denominator: bigint]>> = {
   kWh: ['kWh', 1n, 1n],
   // 105 480 400 J
@@ -66,7 +66,7 @@ const standard: Readonly<Record<string, readonly [units: string, numerator: bigi
 
 const fine = 1_000_000_000n;
 
-/** Usage in billionths of a thousandth of the standard unit, of so many of the period's days. */
+/** Usage of this many of the period's days, in billionths of a thousandth of the standard unit. */
 function part({ reading, from, until, sign }: Period, days: number): bigint {
   const [, numerator, denominator] = standard[reading.units] ?? ['', 0n, 1n];
   return (
@@ -85,7 +85,7 @@ interface Share {
   readonly days: number;
 }
 
-/** Periods cut at the ends of months; of days that `counts`. */
+/** Cuts periods at the ends of months; counts days that `counts` accepts. */
 function shares(all: readonly Period[], counts: (period: Period, day: number) => boolean): Share[] {
   return all.flatMap((period) => {
     const days = Array.from({ length: period.until - period.from }, (_, at) => period.from + at);
@@ -107,11 +107,17 @@ function usageByMonth(data: SandboxData, months: readonly string[]): Share[] {
 const spring = ['2026-03-01', '2026-04-01', '2026-05-01'];
 
 const local = new Intl.DateTimeFormat('en-CA', {
-  ...{ timeZone: 'America/New_York', hourCycle: 'h23', weekday: 'short' },
-  ...{ year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit' },
+  timeZone: 'America/New_York',
+  hourCycle: 'h23',
+  weekday: 'short',
+  year: 'numeric',
+  month: '2-digit',
+  day: '2-digit',
+  hour: '2-digit',
+  minute: '2-digit',
 });
 
-/** Date, time and weekday in New York, by Intl. */
+/** Returns date, time and weekday in New York, by Intl. */
 function localTime({ at }: SandboxInterval): { date: string; time: string; weekday: string } {
   const parts = new Map(local.formatToParts(at).map(({ type, value }) => [type, value]));
   return {
@@ -152,7 +158,10 @@ const toDo: Readonly<Record<string, string>> = {
   NO_ACCOUNTS_FOUND: "look whether the login has accounts on the provider's portal",
 };
 
-/** The answer to each question of docs/cookbook.md, worked out from the sandbox's own data without any of our SQL. */
+/**
+ * The answer to each question of docs/guides/cookbook.md, computed from the sandbox's own data without any of our
+ * SQL.
+ */
 export const answers: Readonly<Record<string, Answer>> = {
   'What was each company billed?': ({ now }) =>
     grouped(
@@ -215,9 +224,9 @@ export const answers: Readonly<Record<string, Answer>> = {
         .filter((line) => line.electricityChargeType !== undefined && line.electricityIsDemand !== true),
       (line) => [line.currency, line.electricityChargeType ?? ''],
       (group) => {
-        const cents = sum(group.map(({ totalCharge }) => whole(totalCharge)));
+        const cents = sum(group.map(({ totalCharge }) => scaledInteger(totalCharge)));
         // thousandths of a kWh
-        return [quotient(cents * 10n, sum(group.map(({ quantity = '' }) => whole(quantity))), 5)];
+        return [quotient(cents * 10n, sum(group.map(({ quantity = '' }) => scaledInteger(quantity))), 5)];
       },
     ),
 
@@ -227,7 +236,7 @@ export const answers: Readonly<Record<string, Answer>> = {
         lines.filter((line) => line.electricityIsDemand === true).map((line) => ({ ...line, currency })),
       ),
       (line) => [line.currency],
-      (group) => [`${group.length}`, money(sum(group.map(({ totalCharge }) => whole(totalCharge))))],
+      (group) => [`${group.length}`, money(sum(group.map(({ totalCharge }) => scaledInteger(totalCharge))))],
     ),
 
   'How much is used, month by month?': ({ now }) =>
@@ -391,7 +400,7 @@ export const answers: Readonly<Record<string, Answer>> = {
     return ['2026-01-01', '2026-02-01', '2026-03-01', '2026-04-01'].map((month) => {
       const first = toDay(month);
       const length = toDay(`${toDate(first + 32).slice(0, 7)}-01`) - first;
-      const told = meters.flatMap((own) => {
+      const coverage = meters.flatMap((own) => {
         const from = monthOf(Math.min(...own.map((period) => period.from)));
         const until = monthOf(Math.max(...own.map((period) => period.until - 1)));
         if (month < from || month > until) return [];
@@ -401,9 +410,9 @@ export const answers: Readonly<Record<string, Answer>> = {
         });
         return [{ missing: bills.filter((n) => n === 0).length, doubly: bills.filter((n) => n > 1).length }];
       });
-      const complete = told.filter(({ missing, doubly }) => missing + doubly === 0);
-      const total = (key: 'missing' | 'doubly') => told.reduce((all, one) => all + one[key], 0);
-      return [month, `${told.length}`, `${complete.length}`, `${total('missing')}`, `${total('doubly')}`];
+      const complete = coverage.filter(({ missing, doubly }) => missing + doubly === 0);
+      const total = (key: 'missing' | 'doubly') => coverage.reduce((all, one) => all + one[key], 0);
+      return [month, `${coverage.length}`, `${complete.length}`, `${total('missing')}`, `${total('doubly')}`];
     });
   },
 
@@ -472,7 +481,7 @@ export const answers: Readonly<Record<string, Answer>> = {
       (one) => [`${one.seconds}`, one.units, one.meter.id, localTime(one).date],
       (readings) => [`${readings.length}`],
     );
-    // No change of the clocks falls in these days.
+    // No clock change falls in these days.
     return grouped(
       days,
       ([seconds = '', units = '']) => [seconds, units],
@@ -502,7 +511,7 @@ export const answers: Readonly<Record<string, Answer>> = {
       const averages = [...meters.values()].map((readings) => {
         const milli = sum(readings.map((one) => one.milli));
         const seconds = BigInt(readings[0]?.seconds ?? 0) * BigInt(readings.length);
-        return whole(quotient(milli * 3600n, 1000n * seconds, 6));
+        return scaledInteger(quotient(milli * 3600n, 1000n * seconds, 6));
       });
       return [`${hour}`, quotient(sum(averages), 1_000_000n, 3)];
     });

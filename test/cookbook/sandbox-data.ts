@@ -1,6 +1,8 @@
 import pg from 'pg';
 
-/** What the sandbox's own database holds, as its generator wrote it: nothing here has been through our pipeline. */
+/**
+ * The content of the sandbox's own database, as its generator wrote it: nothing of it passed our pipeline.
+ */
 export interface SandboxData {
   readonly documents: readonly SandboxDocument[];
   readonly meters: ReadonlyMap<string, SandboxMeter>;
@@ -69,8 +71,8 @@ export interface SandboxInterval {
   readonly milli: bigint;
 }
 
-/** A decimal number as a whole number of its last place. */
-export const whole = (decimal: string): bigint => BigInt(decimal.replace('.', ''));
+/** Reads a decimal number as an integer, in units of its last place. */
+export const scaledInteger = (decimal: string): bigint => BigInt(decimal.replace('.', ''));
 
 export async function readSandbox(databaseUrl: string): Promise<SandboxData> {
   const client = new pg.Client({ connectionString: databaseUrl, types: { getTypeParser: () => String } });
@@ -83,9 +85,13 @@ export async function readSandbox(databaseUrl: string): Promise<SandboxData> {
     ).map((row) => {
       const { netMeteringType } = JSON.parse(`{${row.members}}`) as { netMeteringType: string | null };
       const meter = {
-        ...{ id: row.id ?? '', companyId: row.company_id ?? '', number: row.number ?? '' },
-        ...{ siteId: row.site_id ?? '', site: row.site ?? '' },
-        ...{ type: row.datasource_type ?? '', netMetering: netMeteringType },
+        id: row.id ?? '',
+        companyId: row.company_id ?? '',
+        number: row.number ?? '',
+        siteId: row.site_id ?? '',
+        site: row.site ?? '',
+        type: row.datasource_type ?? '',
+        netMetering: netMeteringType,
       };
       return [meter.id, meter] as const;
     }),
@@ -106,7 +112,9 @@ export async function readSandbox(databaseUrl: string): Promise<SandboxData> {
     intervals: intervals.map((row) => ({
       meter: byNumber.get(row.meter_number ?? '') as SandboxMeter,
       at: Date.parse(row.at ?? ''),
-      ...{ seconds: Number(row.seconds), units: row.usage_units ?? '', milli: whole(row.usage ?? '') },
+      seconds: Number(row.seconds),
+      units: row.usage_units ?? '',
+      milli: scaledInteger(row.usage ?? ''),
     })),
   };
 }
@@ -116,21 +124,32 @@ function documentOf(row: Record<string, string>): SandboxDocument {
   const detail = JSON.parse(`{${row.detail}}`) as Record<string, string>;
   const bill = JSON.parse(row.bill ?? '') as { readings: SandboxReading[]; revisedDocumentId: string | null };
   return {
-    ...{ id: row.id ?? '', company: row.company ?? '', companyId: row.company_id ?? '' },
-    ...{ siteId: row.site_id ?? '', site: row.site ?? '' },
-    ...{ created: row.created ?? '', deleted: row.deleted === 't', account: detail.accountNumber ?? '' },
-    ...{ provider: header.utilityCompany ?? '', currency: header.chargesUnits ?? '' },
-    ...{ invoiceId: header.invoiceId ?? '', billDate: header.billDate ?? '', dueDate: header.dueDate ?? '' },
-    cost: whole(header.currentCharges ?? ''),
-    total: whole(header.totalCharges ?? ''),
-    tax: whole(header.taxCharges ?? ''),
+    id: row.id ?? '',
+    company: row.company ?? '',
+    companyId: row.company_id ?? '',
+    siteId: row.site_id ?? '',
+    site: row.site ?? '',
+    created: row.created ?? '',
+    deleted: row.deleted === 't',
+    account: detail.accountNumber ?? '',
+    provider: header.utilityCompany ?? '',
+    currency: header.chargesUnits ?? '',
+    invoiceId: header.invoiceId ?? '',
+    billDate: header.billDate ?? '',
+    dueDate: header.dueDate ?? '',
+    cost: scaledInteger(header.currentCharges ?? ''),
+    total: scaledInteger(header.totalCharges ?? ''),
+    tax: scaledInteger(header.taxCharges ?? ''),
     successor: bill.revisedDocumentId,
     readings: bill.readings,
     lines: JSON.parse(row.line_items ?? '') as SandboxLine[],
   };
 }
 
-/** The document at the end of the chain, of those that are not deleted; undefined when the document itself stands. */
+/**
+ * The document at the end of the chain, of those that are not deleted; undefined if the document itself
+ * counts.
+ */
 export function successorOf(data: SandboxData, document: SandboxDocument): SandboxDocument | undefined {
   let last: SandboxDocument | undefined;
   for (let id = document.successor; id !== null; ) {
@@ -144,7 +163,7 @@ export function successorOf(data: SandboxData, document: SandboxDocument): Sandb
 export const effective = (data: SandboxData): SandboxDocument[] =>
   data.documents.filter((document) => !document.deleted && successorOf(data, document) === undefined);
 
-/** A numerator over a denominator, rounded half away from zero to so many places. */
+/** Divides, rounded half away from zero to this many places. */
 export function quotient(numerator: bigint, denominator: bigint, places: number): string {
   const scaled = numerator * 10n ** BigInt(places);
   const negative = scaled < 0n !== denominator < 0n;
@@ -159,14 +178,17 @@ const dayMs = 86_400_000;
 export const toDay = (date: string): number => Date.parse(date) / dayMs;
 export const toDate = (day: number): string => new Date(day * dayMs).toISOString().slice(0, 10);
 
-/** A reading that counts, on whole days: `until` is not its own. A day shared with the meter's next is the next one's. */
+/**
+ * A reading that counts, on whole days, without `until`. A day shared with the meter's next reading belongs
+ * to that.
+ */
 export interface Period {
   readonly document: SandboxDocument;
   readonly reading: SandboxReading;
   readonly meter: SandboxMeter;
   readonly from: number;
   readonly until: number;
-  /** What sums take it by: subtracted when excluded, exported or both in turn. */
+  /** The sign in sums: negative if excluded or exported, but not if both. */
   readonly sign: bigint;
 }
 
@@ -190,7 +212,7 @@ export function periods(data: SandboxData): Period[] {
   });
 }
 
-/** Of each meter and day, the newest bill that is for it; two readings of one bill both count. */
+/** Finds the newest bill for each meter and day; two readings of one bill both count. */
 export function newestOfDay(all: readonly Period[]): Map<string, Map<number, string>> {
   const meters = new Map<string, Map<number, string>>();
   const byAge = [...all].sort((a, b) =>

@@ -20,6 +20,7 @@ interface Service {
   readonly volumes?: string[];
   readonly depends_on?: Record<string, { condition: string }>;
   readonly healthcheck?: { test: string[] };
+  readonly restart?: string;
   readonly networks?: string[];
   readonly ports?: string[];
   readonly tmpfs?: string[];
@@ -27,6 +28,7 @@ interface Service {
   readonly read_only?: boolean;
   readonly cap_drop?: string[];
   readonly security_opt?: string[];
+  readonly profiles?: string[];
 }
 
 const compose = parse(read('docker-compose.yml'), { merge: true }) as {
@@ -35,14 +37,21 @@ const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   networks: Record<string, { internal?: boolean } | null>;
 };
 const services = Object.entries(compose.services);
+const asksItself = ['CMD', 'node', '/app/dist/cli/main.js', 'healthcheck'];
 
 describe('docker-compose.yml', () => {
   const ours = services.filter(([, service]) => service.build !== undefined);
 
   test('has Postgres with its roles, Temporal, the migration, a receiver and a worker', () => {
-    const all = ['postgres', 'temporal', 'roles', 'migrate', 'receiver', 'worker'];
-    expect(Object.keys(compose.services)).toEqual(all);
+    const always = services.filter(([, { profiles }]) => profiles === undefined).map(([name]) => name);
+    expect(always).toEqual(['postgres', 'temporal', 'roles', 'migrate', 'receiver', 'worker']);
     expect(ours.map(([name]) => name)).toEqual(['migrate', 'receiver', 'worker']);
+  });
+
+  test('has Prometheus, Alertmanager and Grafana in the profile monitoring alone, of pinned versions', () => {
+    const asked = services.filter(([, { profiles = [] }]) => profiles.includes('monitoring'));
+    expect(asked.map(([name]) => name)).toEqual(['prometheus', 'alertmanager', 'grafana']);
+    for (const [, { image }] of asked) expect(image).toMatch(/:v?\d+\.\d+\.\d+$/);
   });
 
   test('runs existing subcommands in ours', () => {
@@ -59,7 +68,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('gives each only its settings: the worker all, the receiver no warehouse, the migration only that', () => {
+  test('gives each only its settings: the worker all, the receiver no warehouse, the migration only the warehouse', () => {
     const given = (name: string) => Object.keys(compose.services[name]?.environment ?? {});
     expect(given('migrate')).toEqual(['STRICT_TLS', 'PLAINTEXT_HOSTS', 'DATABASE_URL']);
     expect(given('receiver')).not.toContain('DATABASE_URL');
@@ -69,7 +78,7 @@ describe('docker-compose.yml', () => {
     );
   });
 
-  test('requires the settings for which the sandbox would stand in', () => {
+  test('requires the settings that would start the sandbox if absent', () => {
     const { receiver, worker } = compose.services;
     for (const value of [
       receiver?.environment?.WEBHOOK_SECRETS,
@@ -100,7 +109,7 @@ describe('docker-compose.yml', () => {
     expect(temporal?.image).toBe(`temporalio/temporal:${temporalVersion}`);
   });
 
-  test('declares volumes for the data that has to stay', () => {
+  test('declares volumes for persistent data', () => {
     const mounted = services
       .flatMap(([, { volumes = [] }]) => volumes)
       .filter((volume) => !volume.startsWith('./'));
@@ -110,14 +119,14 @@ describe('docker-compose.yml', () => {
   });
 });
 
-describe('docker-compose.yml gives away no more than it has to', () => {
-  test.each(services)('%s writes to nothing but its volumes, and has no rights of root', (_, service) => {
+describe('docker-compose.yml gives the least rights', () => {
+  test.each(services)('%s writes only to its volumes, without rights of root', (_, service) => {
     expect(service).toMatchObject({
       read_only: true,
       cap_drop: ['ALL'],
       security_opt: ['no-new-privileges:true'],
     });
-    // Our image and Temporal's have a user of their own; Postgres's starts as root.
+    // Our image and Temporal's have their own user; Postgres's starts as root.
     if (service.image?.startsWith('postgres:')) expect(service.user).toBe('postgres');
   });
 
@@ -127,24 +136,43 @@ describe('docker-compose.yml gives away no more than it has to', () => {
     }
   });
 
+  test('whatever of ours keeps running is asked by metersync healthcheck whether it lives', () => {
+    const running = services
+      .filter(([, { build, restart }]) => build !== undefined && restart !== 'no')
+      .map(([name]) => name);
+    expect(running.toSorted()).toEqual(['receiver', 'worker']);
+    for (const name of running) expect(compose.services[name]?.healthcheck?.test).toEqual(asksItself);
+    expect(buildProgram().commands.map((command) => command.name())).toContain('healthcheck');
+  });
+
   test('only the services that need Postgres reach it, and the receiver does not', () => {
     const on = (network: string) =>
       services.filter(([, { networks = [] }]) => networks.includes(network)).map(([name]) => name);
-    expect(Object.keys(compose.networks)).toEqual(['events', 'data']);
+    expect(Object.keys(compose.networks)).toEqual(['events', 'data', 'metrics', 'out']);
     expect(on('events')).toEqual(['temporal', 'receiver', 'worker']);
     expect(on('data')).toEqual(['postgres', 'roles', 'migrate', 'worker']);
-    expect(compose.networks.data).toEqual({ internal: true });
+    expect(on('metrics')).toEqual(['receiver', 'worker', 'prometheus', 'alertmanager', 'grafana']);
+    expect(on('out')).toEqual(['alertmanager', 'grafana']);
+    for (const network of ['data', 'metrics']) expect(compose.networks[network]).toEqual({ internal: true });
   });
 
-  test('only the receiver has a port on the machine, on loopback', () => {
+  test('only the receiver and Grafana have a port on the machine, on loopback', () => {
     const ports = services.flatMap(([name, { ports = [] }]) => ports.map((port) => [name, port]));
-    expect(ports).toEqual([['receiver', expect.stringMatching(/^127\.0\.0\.1:[^:]+:-?8080\}:8080$/)]]);
+    expect(ports).toEqual([
+      ['receiver', expect.stringMatching(/^127\.0\.0\.1:[^:]+:-?8080\}:8080$/)],
+      ['grafana', expect.stringMatching(/^127\.0\.0\.1:[^:]+:-?3000\}:3000$/)],
+    ]);
   });
 
   test('every password and key has to be set; none has a default', () => {
     const text = read('docker-compose.yml');
     const secret = /\$\{(\w*(?:PASSWORD|KEYS?|SECRETS?))(:[^}]*)?\}/g;
-    const used = [...text.matchAll(secret)].map(([, name = '', rest = '']) => ({ name, rest }));
+    // An empty one signs nothing: workers refuse a target that needs it.
+    const optional = /\$\{NOTIFY_SECRET:-\}/;
+    const used = [...text.replace(optional, '').matchAll(secret)].map(([, name = '', rest = '']) => ({
+      name,
+      rest,
+    }));
     const demanded = used.filter(({ rest }) => rest.startsWith(':?')).map(({ name }) => name);
     expect(used.filter(({ rest }) => rest !== '' && !rest.startsWith(':?'))).toEqual([]);
     expect(new Set(used.map(({ name }) => name))).toEqual(new Set(demanded));
@@ -165,7 +193,7 @@ describe('docker-compose.yml gives away no more than it has to', () => {
     for (const name of wanted) expect(given).toContain(`-c ${name}=\${`);
   });
 
-  test('traffic out of its networks is TLS, and payloads in Temporal are encrypted', () => {
+  test('traffic out of its networks uses TLS, and payloads in Temporal are encrypted', () => {
     for (const name of ['migrate', 'receiver', 'worker']) {
       const { STRICT_TLS, PLAINTEXT_HOSTS } = compose.services[name]?.environment ?? {};
       expect(STRICT_TLS).toMatch(/^\$\{STRICT_TLS:-on\}$/);

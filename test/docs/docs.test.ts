@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readSettings } from '../../app/settings.ts';
@@ -8,14 +8,9 @@ import { settings } from '../../verify/settings-page.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
-const docs = readdirSync(join(checkout, 'docs')).filter((name) => name.endsWith('.md'));
-const pages = [
-  'README.md',
-  'ARCHITECTURE.md',
-  'CONTRIBUTING.md',
-  'CHANGELOG.md',
-  ...docs.map((name) => `docs/${name}`),
-];
+const docs = globSync('docs/**/*.md', { cwd: checkout }).sort();
+const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...docs];
+const handWritten = pages.filter((page) => !read(page).startsWith('<!-- Generated from'));
 
 /** Returns the anchors of a page's headings. */
 function anchorsOf(text: string): Set<string> {
@@ -50,23 +45,46 @@ describe('links', () => {
         if (!/^https?:/.test(target)) reached.add(join(dirname(page), target));
       }
     }
-    for (const page of docs) expect([...reached]).toContain(`docs/${page}`);
+    for (const page of docs) expect([...reached]).toContain(page);
+  });
+});
+
+/** Returns the lines of a page that people wrote as prose: no tables, code or generated parts. */
+function proseOf(text: string): string[] {
+  return text
+    .replace(/<!-- generated: begin -->[\s\S]*?<!-- generated: end -->/, '')
+    .replace(/^ *```[\s\S]*?^ *```$/gm, '')
+    .split('\n')
+    .filter((line) => !line.startsWith('|') && !line.startsWith('<!--'));
+}
+
+describe('prose', () => {
+  test.each(handWritten)('of %s has lines of 100 characters at most', (page) => {
+    expect(proseOf(read(page)).filter((line) => line.length > 100)).toEqual([]);
+  });
+
+  test('is every line outside of tables and code', () => {
+    const long = `${'word '.repeat(20)}longer`;
+    const page = `# Page\n\n${long}\n\n| ${long} |\n\n\`\`\`sh\n${long}\n\`\`\`\n`;
+    expect(proseOf(page).filter((line) => line.length > 100)).toEqual([long]);
+    expect(handWritten.flatMap((one) => proseOf(read(one))).length).toBeGreaterThan(1_000);
   });
 });
 
 describe('paths', () => {
-  test.each([
-    ...[
-      'ARCHITECTURE.md',
-      'CONTRIBUTING.md',
-      'docs/invariants.md',
-      'docs/decisions.md',
-      'docs/assumptions.md',
-    ],
-  ])('that %s names exist', (page) => {
-    const named = [...read(page).matchAll(/`([\w.-]+(?:\/[\w.-]+)+\.\w+)`/g)].map(([, path = '']) => path);
-    expect(named).not.toEqual([]);
-    for (const path of named) expect(existsSync(join(checkout, path)), path).toBe(true);
+  /** Files of the checkout that a page names, not those that a run makes. */
+  const namedIn = (text: string): string[] =>
+    [...text.matchAll(/`([\w.-]+(?:\/[\w.-]+)+\.\w+)`/g)]
+      .map(([, path = '']) => path)
+      .filter((path) => !path.startsWith('.metersync/'));
+
+  test.each(handWritten)('that %s names exist', (page) => {
+    for (const path of namedIn(read(page))) expect(existsSync(join(checkout, path)), path).toBe(true);
+  });
+
+  test('are found in the pages', () => {
+    for (const page of ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/decisions.md'])
+      expect(namedIn(read(page))).not.toEqual([]);
   });
 
   test('each invariant names a test that holds it', () => {
@@ -74,7 +92,7 @@ describe('paths', () => {
       .split('\n')
       .filter((line) => line.startsWith('| ') && !/^\| (What|---)/.test(line));
     expect(rows.length).toBeGreaterThan(10);
-    for (const row of rows) expect(row).toMatch(/`test\/[\w/-]+\.test\.ts` \|$/);
+    for (const row of rows) expect(row).toMatch(/`test\/[\w./-]+\.test\.ts` \|$/);
   });
 });
 
@@ -94,7 +112,7 @@ describe('commands', () => {
 
 describe('failures.md', () => {
   test('has each failure of the catalogue once, with its action, and no other', () => {
-    const rows = [...read('docs/failures.md').matchAll(/^\| `(\w+)` \| (\w+) \|/gm)];
+    const rows = [...read('docs/reference/failures.md').matchAll(/^\| `(\w+)` \| (\w+) \|/gm)];
     const onPaper = rows.map(([, code, action]) => [code, action]);
     expect(onPaper).toEqual(Object.entries(failureTypes).map(([code, { action }]) => [code, action]));
   });
@@ -105,7 +123,7 @@ describe('settings.md', () => {
     const source = read('app/settings.ts');
     const variables = new Set(source.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g));
     expect(Object.keys(settings).sort()).toEqual([...variables].sort());
-    for (const name of variables) expect(read('docs/settings.md')).toContain(`| \`${name}\` |`);
+    for (const name of variables) expect(read('docs/reference/settings.md')).toContain(`| \`${name}\` |`);
   });
 
   test('has examples of Postgres URLs that verify its certificate', () => {

@@ -2,13 +2,12 @@ import { globSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
 import { expect, test } from 'vitest';
-import * as history from '../../db/schema/history.ts';
 import * as metersync from '../../db/schema/metersync.ts';
 import * as ops from '../../db/schema/ops.ts';
 import * as utility from '../../db/schema/utility.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-const tables = [utility, metersync, ops, history].flatMap((schema) =>
+const tables = [utility, metersync, ops].flatMap((schema) =>
   Object.values(schema).filter((one) => one instanceof PgTable),
 );
 const names = tables.map((table) => {

@@ -1,4 +1,4 @@
-/** Rows of a small warehouse in which every example of docs/warehouse.md has results. */
+/** Rows of a small warehouse in which every example of docs/guides/warehouse.md has results. */
 export const warehouseRows = `
   insert into utility.companies (id, external_id, name, raw) values
     ('c0000000-0000-4000-8000-000000000001', 'acme', 'Acme', '{}');

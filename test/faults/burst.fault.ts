@@ -8,16 +8,16 @@ import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
 const burst = 5_000;
-/** More than its queue can hold and what a group of it is encoded to; a receiver that kept all it got would pass it. */
+/** More than a full queue and the encoding of one group; a receiver that kept all it got would exceed it. */
 const growthBytesMax = 128 * 1024 * 1024;
 const hourSeconds = 3_600;
 
-fault('C17', '5,000 events come at once', seeds().slice(0, 1), async (seed) => {
-  const rig = await startRig({ sandbox: { concurrency: 1_000 } });
+fault('C17', '5,000 events come at once', seeds().slice(0, 1), {}, async (seed) => {
+  const rig = await startRig({ sandbox: { deliveryConcurrency: 1_000 } });
   const { service, parts } = rig;
   try {
     expect(await rig.backfill()).toBe('complete');
-    // A receiver that has served before.
+    // Warms up the receiver.
     await service.random(500, seed);
     await until('it has served', async () => (await service.status()).quiet, { timeoutMs: 120_000 });
     await service.disturb({ delayMs: [hourSeconds * 1000, hourSeconds * 1000] });
@@ -37,10 +37,10 @@ fault('C17', '5,000 events come at once', seeds().slice(0, 1), async (seed) => {
     );
     expect(most - before).toBeLessThan(growthBytesMax);
     const figures = await verdict(rig);
-    // Taken, or sent back at once because too much was waiting: nothing was left without an answer.
+    // Each was accepted, or refused at once because too many were waiting; none had no answer.
     expect(Object.keys(figures.answers).filter((status) => !['204', '503'].includes(status))).toEqual([]);
     const grownMb = Math.round((most - before) / 1024 / 1024);
-    // How long depends on the machine, which sends as well: it is told, and decides nothing.
+    // The times depend on the machine, which also sends: they are reported, and decide nothing.
     const { p50, p99 } = await readWaits(service.databaseUrl, earlier);
     const waits = `answers took ${p50} ms at the median, ${p99} ms at p99`;
     return { injected: `${events} events at once; ${waits}; the receiver grew by ${grownMb} MB`, figures };

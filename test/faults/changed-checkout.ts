@@ -13,8 +13,8 @@ const changed = {
 } as const;
 
 /**
- * A copy of this checkout in which workflows have one more step than here: one that runs in flight do not take
- * (`patched`), or, as a mistake would have it, one that they find in their way.
+ * Copies this checkout and gives its workflows one more step. With `patched` workflows in flight skip it;
+ * without it, by mistake, they run into it.
  */
 export async function changedCheckout(
   how: 'patched' | 'unpatched',
@@ -24,6 +24,8 @@ export async function changedCheckout(
     if (!left.has(name) && !name.startsWith('.'))
       await cp(join(checkout, name), join(folder.path, name), { recursive: true });
   }
+  for (const name of ['hurried-worker.ts', 'pace.ts'])
+    await cp(join(checkout, 'test/faults', name), join(folder.path, 'test/faults', name));
   await symlink(resolve(checkout, 'node_modules'), join(folder.path, 'node_modules'));
   const registry = join(folder.path, 'workflows/registry.ts');
   let text = await readFile(registry, 'utf8');

@@ -1,13 +1,13 @@
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
 import type { FaultReport } from './fault.ts';
 
-/** Gathers what each fault came to while vitest runs. */
+/** Collects the reports of faults while vitest runs. */
 export interface Collector extends Reporter {
   readonly reports: readonly FaultReport[];
   readonly failed: boolean;
 }
 
-/** `onReport` is told all that passed so far, each time that one more did. */
+/** Calls `onReport` after each fault that passed, with all reports so far. */
 export function createCollector(onReport: (reports: readonly FaultReport[]) => void): Collector {
   const reports: FaultReport[] = [];
   let failed = false;

@@ -9,7 +9,7 @@ import { verdict } from './verdict.ts';
 
 const loadSeconds = 20;
 
-/** Answers are thrown away, and the connection with them, with this probability. */
+/** Discards answers with this probability, and cuts their connections. */
 async function cutting(
   name: string,
   seed: number,
@@ -43,6 +43,7 @@ fault(
   'C7',
   'the answer to a delivery is lost after the event was taken',
   seeds().slice(0, 1),
+  {},
   async (seed) => {
     const found = await cutting('C7', seed, 0.2, (through) => ({
       serviceAndReceiver: async (receiver) => {
@@ -50,12 +51,12 @@ fault(
         return `http://${await through(host)}${pathname}`;
       },
     }));
-    // The service saw no answer, so it delivered again what had been taken.
+    // The service saw no answer, so it delivered accepted events again.
     expect(found.figures.answers.none).toBeGreaterThan(10);
     return found;
   },
 );
 
-fault('C8', "Temporal's answer to a start is lost", seeds().slice(0, 1), (seed) =>
+fault('C8', "Temporal's answer to a start is lost", seeds().slice(0, 1), {}, (seed) =>
   cutting('C8', seed, 0.1, (through) => ({ receiverAndTemporal: through })),
 );

@@ -14,7 +14,7 @@ const once = seeds().slice(0, 1);
 const loadSeconds = 20;
 const daySeconds = 86_400;
 
-fault('C9', 'deliveries come at least three times, in any order, up to 24 h late', once, async (seed) => {
+fault('C9', 'deliveries come at least three times, in any order, up to 24 h late', once, {}, async (seed) => {
   const rig = await startRig();
   try {
     expect(await rig.backfill()).toBe('complete');
@@ -32,78 +32,90 @@ fault('C9', 'deliveries come at least three times, in any order, up to 24 h late
   }
 });
 
-fault('C12', "clocks differ by 4 minutes, by 6, and the worker's jumps", once, async (seed) => {
-  const rig = await startRig();
-  const restartWith = async (part: 'receiver' | 'worker', shiftMs: number) => {
-    await rig.parts[part].stop('SIGTERM');
-    rig.launch[part].env.NODE_OPTIONS = shiftMs === 0 ? '' : shiftedClock(shiftMs);
-    await rig.parts[part].start();
-  };
-  const acknowledged = async () => (await rig.service.status()).deliveries.delivered;
-  try {
-    expect(await rig.backfill()).toBe('complete');
-    const load = startLoad(rig.service, seedOf(seed, 'C12'), eventsPerSecond);
-    for (const minutes of [4, -4]) {
-      await restartWith('receiver', minutes * 60_000);
-      const before = await acknowledged();
-      await until('deliveries are acknowledged', async () => (await acknowledged()) > before + 200);
-    }
-    await rig.parts.receiver.stop('SIGTERM');
-    expect(rig.said('receiver').join('\n')).not.toContain('timestamp-');
-    await restartWith('worker', 3_600_000);
-    for (const minutes of [6, -6]) {
-      await restartWith('receiver', minutes * 60_000);
-      await delay(3_000);
+fault(
+  'C12',
+  "clocks differ by 4 minutes, by 6, and the worker's jumps",
+  once,
+  { prometheus: ['ClockOff', 'SignaturesRefused'] },
+  async (seed) => {
+    const rig = await startRig();
+    const restartWith = async (part: 'receiver' | 'worker', shiftMs: number) => {
+      await rig.parts[part].stop('SIGTERM');
+      rig.launch[part].env.NODE_OPTIONS = shiftMs === 0 ? '' : shiftedClock(shiftMs);
+      await rig.parts[part].start();
+    };
+    const acknowledged = async () => (await rig.service.status()).deliveries.delivered;
+    try {
+      expect(await rig.backfill()).toBe('complete');
+      const load = startLoad(rig.service, seedOf(seed, 'C12'), eventsPerSecond);
+      for (const minutes of [4, -4]) {
+        await restartWith('receiver', minutes * 60_000);
+        const before = await acknowledged();
+        await until('deliveries are acknowledged', async () => (await acknowledged()) > before + 200);
+      }
       await rig.parts.receiver.stop('SIGTERM');
+      expect(rig.said('receiver').join('\n')).not.toContain('timestamp-');
+      await restartWith('worker', 3_600_000);
+      for (const minutes of [6, -6]) {
+        await restartWith('receiver', minutes * 60_000);
+        await delay(3_000);
+        await rig.parts.receiver.stop('SIGTERM');
+      }
+      const { perSecond } = await load.end();
+      expect(rig.said('receiver').join('\n')).toMatch(/timestamp-old[\s\S]*timestamp-new/);
+      await restartWith('receiver', 0);
+      await restartWith('worker', -3_600_000);
+      const figures = await verdict(rig);
+      expect(figures.answers['401']).toBeGreaterThan(0);
+      return { injected: 'receiver ±4 and ±6 min, worker +1 h, then -1 h', perSecond, figures };
+    } finally {
+      await rig.stop();
     }
-    const { perSecond } = await load.end();
-    expect(rig.said('receiver').join('\n')).toMatch(/timestamp-old[\s\S]*timestamp-new/);
-    await restartWith('receiver', 0);
-    await restartWith('worker', -3_600_000);
-    const figures = await verdict(rig);
-    expect(figures.answers['401']).toBeGreaterThan(0);
-    return { injected: 'receiver ±4 and ±6 min, worker +1 h, then -1 h', perSecond, figures };
-  } finally {
-    await rig.stop();
-  }
-});
+  },
+);
 
-/** Options of Node that put a process's clock ahead, or behind. */
+/** Returns options of Node that shift a process's clock. */
 function shiftedClock(ms: number): string {
   const code = `const Real=Date;globalThis.Date=class extends Real{constructor(...given){if(given.length===0)super(Real.now()+${ms});else super(...given)}static now(){return Real.now()+${ms}}}`;
   return `--import=data:text/javascript,${encodeURIComponent(code)}`;
 }
 
-fault('C13', 'the secret is rotated under load, and the receiver learns of it late', once, async (seed) => {
-  const folder = await temporaryFolder();
-  const file = join(folder.path, 'secrets');
-  const rig = await startRig();
-  const { service } = rig;
-  try {
-    await writeFile(file, `${rig.env.WEBHOOK_SECRETS}\n`);
-    rig.launch.receiver.env.WEBHOOK_SECRETS_FILE = file;
-    await rig.parts.receiver.stop('SIGTERM');
-    await rig.parts.receiver.start();
-    expect(await rig.backfill()).toBe('complete');
-    const load = startLoad(service, seedOf(seed, 'C13'), eventsPerSecond);
-    const { endpoints } = await service.control<{ endpoints: { id: string }[] }>('GET', 'endpoints');
-    const rotated = await service.control<{ secret: string }>(
-      'POST',
-      `endpoints/${endpoints[0]?.id}/secret`,
-      {},
-    );
-    await delay(5_000);
-    await service.advance(daySeconds / 2);
-    await writeFile(file, `${rotated.secret}\n`);
-    await delay(5_000);
-    // The old secret signs no more from here on.
-    await service.advance(daySeconds);
-    const { perSecond } = await load.end(loadSeconds);
-    const figures = await verdict(rig);
-    expect(figures.answers['401']).toBeUndefined();
-    return { injected: 'secret rotated; learned after 12 h of its 24', perSecond, figures };
-  } finally {
-    await rig.stop();
-    await folder.remove();
-  }
-});
+fault(
+  'C13',
+  'the secret is rotated under load, and the receiver learns of it late',
+  once,
+  {},
+  async (seed) => {
+    const folder = await temporaryFolder();
+    const file = join(folder.path, 'secrets');
+    const rig = await startRig();
+    const { service } = rig;
+    try {
+      await writeFile(file, `${rig.env.WEBHOOK_SECRETS}\n`);
+      rig.launch.receiver.env.WEBHOOK_SECRETS_FILE = file;
+      await rig.parts.receiver.stop('SIGTERM');
+      await rig.parts.receiver.start();
+      expect(await rig.backfill()).toBe('complete');
+      const load = startLoad(service, seedOf(seed, 'C13'), eventsPerSecond);
+      const { endpoints } = await service.control<{ endpoints: { id: string }[] }>('GET', 'endpoints');
+      const rotated = await service.control<{ secret: string }>(
+        'POST',
+        `endpoints/${endpoints[0]?.id}/secret`,
+        {},
+      );
+      await delay(5_000);
+      await service.advance(daySeconds / 2);
+      await writeFile(file, `${rotated.secret}\n`);
+      await delay(5_000);
+      // From here on the old secret signs nothing.
+      await service.advance(daySeconds);
+      const { perSecond } = await load.end(loadSeconds);
+      const figures = await verdict(rig);
+      expect(figures.answers['401']).toBeUndefined();
+      return { injected: 'secret rotated; learned after 12 h of its 24', perSecond, figures };
+    } finally {
+      await rig.stop();
+      await folder.remove();
+    }
+  },
+);

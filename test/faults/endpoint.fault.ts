@@ -13,11 +13,14 @@ fault(
   'C14',
   'the endpoint is disabled after five days of failures, enabled again and recovered',
   seeds().slice(0, 1),
+  { must: ['Silent'], prometheus: ['ReceiverDown'] },
   async (seed) => {
-    const rig = await startRig();
+    // Six seconds of silence, as a second stands for an hour of it.
+    const rig = await startRig({ env: { SILENCE_HOURS: '6' } });
     const { service } = rig;
     try {
       expect(await rig.backfill()).toBe('complete');
+      rig.harm();
       await rig.parts.receiver.kill();
       const load = startLoad(service, seedOf(seed, 'C14'), eventsPerSecond);
       const endpoint = async () =>
@@ -31,7 +34,7 @@ fault(
         },
         { timeoutMs: 300_000, everyMs: 500 },
       );
-      // What happens from here on is not even tried.
+      // From here on the service does not even attempt deliveries.
       const { perSecond } = await load.end(20);
       const unsent = await service.random(1_000, seed);
       await rig.parts.receiver.start();
@@ -48,7 +51,7 @@ fault(
   },
 );
 
-/** In the service's portal: everything that failed, and everything that was never tried, is sent again. */
+/** Sends again, in the service's portal, all failed deliveries and all that were never attempted. */
 async function recover(service: TestSandbox, endpointId: string): Promise<void> {
   const asked = await fetch(`${service.apiUrl}/external/configure_webhook`, {
     method: 'POST',

@@ -12,10 +12,10 @@ export interface SmallDisk {
   remove(): Promise<void>;
 }
 
-/** Mounts a file system in memory, which takes root. */
+/** Mounts a file system in memory; needs root. */
 export async function smallDisk(megabytes: number): Promise<SmallDisk> {
   const folder = await temporaryFolder();
-  // The account that Postgres runs as passes through here.
+  // Postgres's account must pass through here.
   chmodSync(folder.path, 0o755);
   const path = join(folder.path, 'disk');
   await mkdir(path);
@@ -34,7 +34,7 @@ export async function smallDisk(megabytes: number): Promise<SmallDisk> {
 
 const mebibyte = Buffer.alloc(1024 * 1024);
 
-/** Again and again, as those who write to it leave gaps: until no block is left. */
+/** Repeats until no block is left, as other writers free some. */
 function fillWith(path: string): void {
   const file = openSync(path, 'a');
   try {

@@ -2,17 +2,17 @@ import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import type { Warehouse } from '../../db/connect.ts';
 
-/** What the service knows of its deliveries, from its own books. */
+/** The service's own record of its deliveries. */
 export interface Sent {
   /** Ids of the events that were sent at least once. */
   readonly sent: ReadonlySet<string>;
-  /** Ids of the events that a 2xx was seen for, the answer to a second copy included. */
+  /** Ids of the events with a 2xx answer, including answers to a second copy. */
   readonly acknowledged: ReadonlySet<string>;
-  /** Requests that were made, repeated ones included, by the status that they were answered with, or `none`. */
+  /** Number of requests, including repeated ones, by the status of their answer, or `none`. */
   readonly answers: Readonly<Record<string, number>>;
 }
 
-/** What became of events, from the warehouse's books. */
+/** Outcome of an event, from the warehouse. */
 export interface Effect {
   readonly id: string;
   readonly outcome: string;
@@ -21,7 +21,7 @@ export interface Effect {
   readonly times: number;
 }
 
-/** What the ledgers of both sides say of each other; all lists are empty when every promise was kept. */
+/** Contradictions between both sides; all lists are empty if every promise was kept. */
 export interface LedgerCheck {
   readonly acknowledgedWithoutEffect: readonly string[];
   readonly neverSent: readonly string[];
@@ -47,7 +47,10 @@ export async function readSent(databaseUrl: string): Promise<Sent> {
   });
 }
 
-/** How long the service waited for its answers, in ms: half of those to attempts that began after this time, 99 of 100, and all. */
+/**
+ * Reads how long answers took, in ms, for attempts that began after this time: median, 99th percentile and
+ * maximum.
+ */
 export async function readWaits(
   databaseUrl: string,
   after: string,
@@ -64,7 +67,7 @@ export async function readWaits(
   });
 }
 
-/** When the service last began an attempt, by its own clock. */
+/** Reads when the service last began an attempt, by its own clock. */
 export async function lastAttempt(databaseUrl: string): Promise<string> {
   return await withBooks(databaseUrl, async (books) => {
     const { rows } = await books.query<{ at: string }>(
@@ -85,8 +88,8 @@ async function withBooks<T>(databaseUrl: string, read: (books: pg.Client) => Pro
 }
 
 /**
- * Notes each time that an event is recorded, from now on, in a table of its own: the journal has one row for an event
- * whatever was done with it. To try again what is dead or missing is no second effect, as it had none.
+ * Records each time that an event is journalled from now on, in a table of its own: the journal keeps one row
+ * for an event. A retry of a dead or missing event is no second effect, as it had none.
  */
 export async function watchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void> {
   await db.execute(sql`
@@ -106,7 +109,7 @@ export async function watchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void>
     create trigger note after insert or update on metersync.journal for each row execute function ledger.note()`);
 }
 
-/** What became of every event; what nobody watched has no times. */
+/** Reads the outcome of every event; events from before the watch have no times. */
 export async function readEffects({ db }: Pick<Warehouse, 'db'>): Promise<Effect[]> {
   const { rows } = await db.execute<Effect & Record<string, unknown>>(sql`
     select id, outcome, error, coalesce(times, 0)::int as times
@@ -116,7 +119,7 @@ export async function readEffects({ db }: Pick<Warehouse, 'db'>): Promise<Effect
   return rows;
 }
 
-/** Records that were in a state which is older than one that they had been in before: an old event's second effect. */
+/** Lists records that went back to an older state: the second effect of an old event. */
 export async function readUndone({ db }: Pick<Warehouse, 'db'>): Promise<string[]> {
   const states = (table: string) => sql`
     select id, updated, valid_to from history.${sql.identifier(table)}
@@ -129,7 +132,7 @@ export async function readUndone({ db }: Pick<Warehouse, 'db'>): Promise<string[
   return rows.map(({ id }) => id);
 }
 
-/** An effect is an outcome that is final and no failure; what is dead has to say why. */
+/** Compares both sides. An effect is a final outcome that is no failure; a dead event must have a reason. */
 export function checkLedger({ sent, acknowledged }: Sent, effects: readonly Effect[]): LedgerCheck {
   const settled = new Set(
     effects

@@ -1,19 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TestSandbox } from '../support/sandbox.ts';
 
-/** Events that the service makes, at a rate, until it is ended. */
+/** Makes events at a rate until it is ended. */
 export interface Load {
-  /** Ends it, `atLeastSeconds` after it began at the earliest; returns how many events it made and how many a second. */
+  /**
+   * Ends it, at the earliest `atLeastSeconds` after its start; returns the number of events and their rate.
+   */
   end(atLeastSeconds?: number): Promise<{ events: number; seconds: number; perSecond: number }>;
 }
 
-/** Asked for, so that 200 come of it where a batch takes long. */
+/** Requested rate; about 200 remain if batches take long. */
 export const eventsPerSecond = 220;
 
-/** How often changes are asked for: so many at once as keep the rate. */
+/** Interval between requests for changes; each requests as many as keep the rate. */
 const everyMs = 250;
 
-/** Random valid changes, the same for the same seed, so many that `perSecond` events come of them. */
+/** Makes random valid changes at a rate of `perSecond` events; the same seed makes the same changes. */
 export function startLoad(
   service: TestSandbox,
   seed: number,
@@ -27,12 +29,12 @@ export function startLoad(
   const running = (async () => {
     for (let batch = 0; !over; batch++) {
       const owed = Math.ceil(elapsed() * perSecond) - events;
-      // A change is told of by one event, or two.
+      // A change makes one event, or two.
       if (owed > 0) events += await service.random(owed, (seed + batch) >>> 0, types);
       await delay(everyMs);
     }
   })();
-  // Whoever ends it learns of a failure.
+  // The caller of `end` gets the failure.
   running.catch(() => {});
   return {
     end: async (atLeastSeconds = 0) => {

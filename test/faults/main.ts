@@ -16,7 +16,9 @@ interface Options {
   readonly write: boolean;
 }
 
-/** `npm run test:faults`: 0 when every fault that was asked for passed, 1 when not, 2 for a wrong command line. */
+/**
+ * `npm run test:faults`: exits with 0 if every requested fault passed, 1 if not, 2 for a wrong command line.
+ */
 const command = new Command('test:faults')
   .description(
     'Does faults to real processes under load, and holds both sides against each other afterwards.',
@@ -35,7 +37,7 @@ async function main(): Promise<boolean> {
   Object.assign(process.env, { FAULTS_SEED: seed, FAULTS_SEEDS: seeds, FAULTS_TIMES: times });
   console.log(`faults: FAULTS_SEED=${seed}, ${seeds} seeds`);
   const before = readFileSync(page, 'utf8');
-  // A run takes an hour: what it has shown stands in the page even when it is ended.
+  // A run takes an hour: its results so far are on the page even if it is interrupted.
   const collector = createCollector((passed) => {
     if (commit !== undefined) writeFileSync(page, pageWith(before, passed, commit));
   });
@@ -50,7 +52,7 @@ async function main(): Promise<boolean> {
   return !collector.failed && collector.reports.length > 0;
 }
 
-/** The page names the commit that ran: so the files have to be those of a commit. */
+/** The page names the tested commit, so no file may differ from it. */
 function cleanCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim();
   const changed = git('status', '--porcelain', '--untracked-files=no', '--', '.', ':!docs/reliability.md');

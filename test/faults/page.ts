@@ -1,4 +1,5 @@
 import { markdownTable, replaceGenerated } from '../../verify/markdown.ts';
+import { longerOf } from './alarms.ts';
 import type { FaultReport } from './fault.ts';
 
 const head = [
@@ -9,10 +10,11 @@ const head = [
   'Answers',
   'Dead',
   'Compared',
+  'Alarms',
   'Commit',
 ];
 
-/** One row for each fault, over all the seeds that it ran with. */
+/** Makes one row for each fault, over all its seeds. */
 export function rowsOf(reports: readonly FaultReport[], commit: string): string[][] {
   const byFault = Map.groupBy(reports, ({ fault }) => fault);
   return [...byFault.entries()].map(([fault, runs]) => {
@@ -27,6 +29,7 @@ export function rowsOf(reports: readonly FaultReport[], commit: string): string[
       answersOver(runs),
       String(sum(({ figures }) => figures.dead)),
       sum(({ figures }) => figures.compared).toLocaleString('en'),
+      alarmsOver(runs),
       commit,
     ];
   });
@@ -47,14 +50,28 @@ function answersOver(runs: readonly FaultReport[]): string {
     .join(', ');
 }
 
-/** What the run found, as text for a terminal. */
+/** The alarms that were raised, each after the longest that it took, and those that Prometheus alone raises. */
+function alarmsOver(runs: readonly FaultReport[]): string {
+  const longest = new Map<string, number | null>();
+  for (const { name, afterSeconds } of runs.flatMap(({ figures }) => figures.alarms))
+    longest.set(name, longerOf(longest.get(name) ?? null, afterSeconds));
+  const raised = [...longest].map(([name, seconds]) => (seconds === null ? name : `${name} ${seconds} s`));
+  const alone = runs[0]?.alarms.prometheus ?? [];
+  const parts = [
+    raised.length === 0 ? 'none' : raised.join(', '),
+    ...(alone.length === 0 ? [] : [`Prometheus alone: ${alone.join(', ')}`]),
+  ];
+  return parts.join('; ');
+}
+
+/** Describes the results of a run, for a terminal. */
 export function describeReports(reports: readonly FaultReport[]): string {
   return rowsOf(reports, '')
     .map((cells) => cells.filter((cell) => cell !== '').join(' | '))
     .join('\n');
 }
 
-/** The page with the rows of these faults put in place of those that it had; other faults keep theirs. */
+/** Replaces the rows of these faults on the page; other faults keep theirs. */
 export function pageWith(page: string, reports: readonly FaultReport[], commit: string): string {
   const rows = new Map<string, string[]>();
   for (const line of page.split('\n')) {

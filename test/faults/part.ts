@@ -1,34 +1,34 @@
 import { spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** One life of a part: a process from its start to its end. */
+/** One process of a part, from its start to its end. */
 export interface Life {
   readonly pid: number;
-  /** Resolves when it serves. */
+  /** Resolves once it serves. */
   readonly ready: Promise<unknown>;
-  /** Resolves, with how it ended, when it is gone. */
+  /** Resolves with the way it ended. */
   readonly ended: Promise<string>;
 }
 
-/** A process that faults are done to, and that comes back as under any supervisor. */
+/** A process that faults hit, and that is restarted as by a supervisor. */
 export interface Part {
   readonly name: string;
   readonly pid: number;
   readonly kills: number;
-  /** How it ended when nobody had killed it. It was started again then. */
+  /** How it ended without being killed. It was started again then. */
   readonly endedByItself: readonly string[];
-  /** Starts it and waits until it serves, however often it has to be started for that. */
+  /** Starts it until it serves, again if it ends before. */
   start(): Promise<void>;
-  /** kill -9, of a server's main process alone; resolves when that is gone. */
+  /** Sends kill -9, to a server's main process alone; resolves once that has ended. */
   kill(): Promise<void>;
-  /** A signal that it may answer by ending; then it stays down until it is started. */
+  /** Sends a signal that may end it; then it stays down until it is started. */
   stop(signal: NodeJS.Signals): Promise<void>;
-  /** SIGSTOP and SIGCONT, with all of its processes. */
+  /** Sends SIGSTOP and SIGCONT to it and all its children. */
   pause(): void;
   resume(): void;
 }
 
-/** A server that was killed may need some tries, as long as what it left behind ends. */
+/** A killed server may need several attempts, while its remaining processes end. */
 const triesMax = 120;
 const betweenTriesMs = 500;
 
@@ -42,7 +42,7 @@ export function createPart(name: string, launch: () => Life): Part {
     for (let tries = 1; wanted; tries++) {
       const mine = launch();
       life = mine;
-      // When it ends before it serves, its end says more than what waited for it.
+      // If it ends before it serves, the way it ended says more than the time-out.
       const served = mine.ready.then(
         () => undefined,
         () => mine.ended,
@@ -109,7 +109,7 @@ function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** A process and all below it: Postgres serves each connection by a process of its own. */
+/** Lists a process and all its descendants: Postgres serves each connection by its own process. */
 function tree(root: number): number[] {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
   const all = stdout

@@ -3,14 +3,14 @@ import { createRandom } from '../../bench/load/random.ts';
 export const partNames = ['receiver', 'worker', 'temporal', 'postgres'] as const;
 export type PartName = (typeof partNames)[number];
 
-/** One blow: so long after everything served again, at these parts, each back after its own time. */
+/** One blow: so long after everything served again, at these parts, each for its own time. */
 export interface Blow {
   readonly afterMs: number;
-  /** In the order in which they are started again. */
+  /** In the order of their restart. */
   readonly at: readonly { readonly part: PartName; readonly downMs: number }[];
 }
 
-/** Blows at parts, the same for the same seed and fault. */
+/** Plans blows at parts; they depend on seed and fault alone. */
 export function blowsFor(
   seed: number,
   fault: string,
@@ -33,14 +33,14 @@ export function blowsFor(
   });
 }
 
-/** FNV-1a of both: the faults of one seed draw from sequences of their own. */
+/** Hashes both with FNV-1a: each fault of a seed draws its own sequence. */
 export function seedOf(seed: number, fault: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(`${seed}/${fault}`)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
   return hash;
 }
 
-/** A plan in one line, for the log of a run. */
+/** Describes a plan in one line, for the log of a run. */
 export function describePlan(blows: readonly Blow[]): string {
   const one = ({ afterMs, at }: Blow) =>
     `+${afterMs} ms ${at.map(({ part, downMs }) => `${part} ${downMs}`).join(', ')}`;

@@ -5,17 +5,17 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 export interface CuttingProxy {
   /** Host and port to connect to instead. */
   readonly address: string;
-  /** Connections that were cut, and those that were open at most at once. */
+  /** Connections that were cut, and the most that were open at once. */
   readonly cuts: number;
   readonly openMax: number;
   /** GET requests that passed, and the seconds from the first to the last. */
   readonly gets: { readonly count: number; readonly seconds: number };
-  /** Asked for each piece that comes back from the target: whether it is thrown away and both sides are cut off. */
+  /** Decides for each chunk from the target whether to discard it and cut both sides. */
   cutWhen(decide: () => boolean): void;
   close(): Promise<void>;
 }
 
-/** Passes bytes on to `target` (host:port) until told otherwise. */
+/** Forwards bytes to `target` (host:port) until `cutWhen` says otherwise. */
 export async function startProxy(target: string): Promise<CuttingProxy> {
   const { hostname, port } = new URL(`tcp://${target}`);
   const open = new Set<Socket>();

@@ -1,10 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { Client, Connection } from '@temporalio/client';
+import { Client, Connection, ScheduleOverlapPolicy } from '@temporalio/client';
 import { startBackfill } from '../../app/backfill.ts';
-import type { SandboxSize } from '../../cli/sandbox-process.ts';
-import { type RunState, workflowIds } from '../../contract/names.ts';
+import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
 import { choosePorts, isFree } from '../../embedded/ports.ts';
@@ -15,36 +14,44 @@ import { temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
 import { findTemporalBinary } from '../../embedded/temporal-binary.ts';
 import { temporalFetchers } from '../../embedded/temporal-fetchers.ts';
 import { temporalDigest } from '../../embedded/temporal-release.ts';
-import { runCommand, startCommand } from '../support/command.ts';
+import { runCommand } from '../support/command.ts';
+import { startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { type SandboxSize, startSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { projectBinDir } from '../support/stack.ts';
 import { watchEffects } from './ledger.ts';
+import { epochVariable } from './pace.ts';
 import { createPart, type Life, type Part } from './part.ts';
 import type { PartName } from './plan.ts';
 
 /**
- * Receiver, worker, Temporal and Postgres, each a process that can be killed, paused and started again, and the
- * service that they sync from, whose data lies in another Postgres: it goes on whatever happens to them.
+ * Receiver, worker, Temporal and Postgres, each a process that can be killed, paused and restarted. The
+ * service lies on another Postgres, so no fault touches it.
  */
 export interface Rig {
   readonly parts: Readonly<Record<PartName, Part>>;
   readonly service: TestSandbox;
   readonly warehouse: Warehouse;
   readonly client: Client;
-  /** What receiver, worker and commands are started with. */
+  /** Environment of receiver, worker and commands. */
   readonly env: Readonly<Record<string, string>>;
-  /** How each of the two is started: it may be changed before a start. */
+  /** How receiver and worker start; it may be changed before a start. */
   readonly launch: Readonly<Record<Command, Launch>>;
   /** A second worker beside the first; it is stopped with the rig. */
   readonly secondWorker: Part;
   readonly receiverUrl: string;
-  /** Runs `metersync` to its end, on the rig's settings. */
+  /** Runs `metersync` to its end, with the rig's settings. */
   run(args: readonly string[]): ReturnType<typeof runCommand>;
-  /** Runs a backfill of everything to its end; returns how it ended. */
+  /** Runs a backfill of everything to its end; returns its state. */
   backfill(): Promise<RunState>;
-  /** Lines that a part printed, over all its lives. */
+  /** Notes that the fault does harm now: alarms are timed from here. */
+  harm(): void;
+  /** Unix times in ms of the harm so far. */
+  readonly harmedAt: readonly number[];
+  /** Where the worker's hurried clock shows the true time. */
+  readonly epoch: number;
+  /** Lines that a part printed, over all its processes. */
   said(part: Command): readonly string[];
   stop(): Promise<void>;
 }
@@ -52,19 +59,21 @@ export interface Rig {
 type Command = 'receiver' | 'worker';
 
 interface Launch {
-  /** What it alone is started with, beside the rig's environment. */
+  /** Its own variables, beside the rig's environment. */
   readonly env: Record<string, string>;
-  /** The checkout whose code it runs; this one when absent. */
+  /** The checkout whose code it runs; this one by default. */
   checkout?: string;
 }
 
 export interface RigOptions {
-  readonly size?: Partial<SandboxSize>;
-  /** Further options of sandbox/main.ts, by name. */
-  readonly sandbox?: Readonly<Record<string, string | number>>;
-  /** Folders of the servers' data, when they are not to be any. */
+  readonly size?: SandboxSize;
+  /** Further options of the sandbox. */
+  readonly sandbox?: Parameters<typeof startSandbox>[1];
+  /** Folders of the servers' data; temporary ones by default. */
   readonly folders?: { readonly postgres?: string; readonly temporal?: string };
-  /** What stands between two: is given the address that would be used, and gives the one to use instead. */
+  /**
+   * Functions that put a proxy between two parts: each gets an address and returns the one to use instead.
+   */
   readonly between?: {
     readonly serviceAndReceiver?: (receiver: string) => Promise<string>;
     readonly receiverAndTemporal?: (temporal: string) => Promise<string>;
@@ -80,6 +89,8 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     startSandbox(options.size, options.sandbox),
     steadyPort(),
   ]);
+  const epoch = Date.now();
+  const harmedAt: number[] = [];
   const receiverUrl = `http://127.0.0.1:${receiverPort}/webhooks`;
   const between = options.between ?? {};
   const env: Record<string, string> = {
@@ -92,8 +103,9 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     WEBHOOK_SECRETS: await service.register((await between.serviceAndReceiver?.(receiverUrl)) ?? receiverUrl),
     RECEIVER_PORT: String(receiverPort),
     LOG_LEVEL: 'warn',
-    // Deliveries are lost on purpose: what went with them is more than a run tombstones unasked.
+    // Deliveries are lost on purpose: more rows are absent than a run tombstones unasked.
     DELETES_CAP_PERCENT: '100',
+    [epochVariable]: String(epoch),
     ...options.env,
   };
   const launch: Rig['launch'] = { receiver: { env: {} }, worker: { env: {} } };
@@ -123,9 +135,10 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     onError: () => {},
   });
   await watchEffects(warehouse);
-  await Promise.all([parts.receiver.start(), parts.worker.start()]);
   const connection = Connection.lazy({ address: servers.temporalAddress });
   const client = new Client({ connection, namespace: 'default' });
+  await lookEachSecond(client);
+  await Promise.all([parts.receiver.start(), parts.worker.start()]);
   return {
     parts,
     service,
@@ -140,17 +153,35 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
       const runId = await startBackfill(client);
       return await client.workflow.getHandle(workflowIds.backfillAll(runId)).result();
     },
+    harm: () => void harmedAt.push(Date.now()),
+    harmedAt,
+    epoch,
     said: (part) => lines[part],
     stop: async () => {
       await warehouse.close();
       await connection.close();
       for (const part of [parts.receiver, parts.worker, secondWorker, parts.temporal]) await part.kill();
-      // All of its processes, and what they hold, are gone when this one is.
+      // Its processes end with this signal, and release their files.
       await parts.postgres.stop('SIGQUIT');
       await service.stop();
       await folder.remove();
     },
   };
+}
+
+/** Makes the schedule of the look before a worker does: it leaves one that exists as it is. */
+async function lookEachSecond(client: Client): Promise<void> {
+  await client.schedule.create({
+    scheduleId: scheduleIds.watch,
+    spec: { intervals: [{ every: '1 second' }] },
+    action: {
+      type: 'startWorkflow',
+      workflowType: workflowNames.watch,
+      taskQueue: taskQueues.events,
+      args: [],
+    },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '10 seconds' },
+  });
 }
 
 async function prepareServers(dirs: { postgres: string; temporal: string }) {
@@ -218,6 +249,7 @@ function launchCommand(
 ): Life {
   const command = startCommand([part], {
     env: { ...env, ...own, LOG_LEVEL: 'info' },
+    ...(part === 'worker' ? { program: 'test/faults/hurried-worker.ts' } : {}),
     ...(checkout === undefined ? {} : { checkout }),
   });
   const pattern = part === 'worker' ? /worker: running/ : /receiver: POST/;
@@ -230,7 +262,7 @@ function launchCommand(
   return { pid: command.pid, ready, ended };
 }
 
-/** A free port of the range that no outgoing connection is given, so that the receiver finds it free again. */
+/** Finds a port below the range of outgoing connections, so that the receiver finds it free again. */
 async function steadyPort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000);

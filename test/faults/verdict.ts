@@ -2,37 +2,40 @@ import { expect } from 'vitest';
 import { readStatus } from '../../db/read/status.ts';
 import type { AuditReport } from '../../operations/audit/audit.ts';
 import { until } from '../support/poll.ts';
+import { type Raised, raisedAlarms } from './alarms.ts';
 import { checkLedger, readEffects, readSent, readUndone, type Sent } from './ledger.ts';
 import type { Rig } from './rig.ts';
 
-/** What was found in the end, for docs/reliability.md. */
+/** The figures of a run, for docs/reliability.md. */
 export interface Figures {
   /** Events that the service made. */
   events: number;
   acknowledged: number;
-  /** Requests with events, repeated ones included, by the status of the answer; `none` where there was none. */
+  /** Requests with events, including repeated ones, by the status of the answer; `none` if there was none. */
   answers: Readonly<Record<string, number>>;
   dead: number;
   /** Records that the audit compared; it found no difference. */
   compared: number;
   kills: number;
-  /** Parts that ended by themselves and were started again, as a supervisor does. */
+  /** Parts that ended by themselves and were restarted, as by a supervisor. */
   restarts: number;
+  /** The alarms that it raised. */
+  alarms: readonly Raised[];
 }
 
-/** Nothing moves on for so long: state decides, the bound only ends a run that hangs. */
+/** Ends a hung run: the state decides otherwise. */
 const within = { timeoutMs: 600_000, everyMs: 500 };
 
 export interface Options {
-  /** How far the service's clock is moved on at once while something waits there to be sent again. */
+  /** How far the service's clock is advanced at once while a retry is waiting there. */
   readonly advanceSeconds?: number;
-  /** Ids of events that the test itself sent, and saw a 2xx for. */
+  /** Ids of events that the test itself sent, and that were answered with 2xx. */
   readonly alsoAcknowledged?: readonly string[];
 }
 
 /**
- * Starts whatever is down, lets the service deliver everything, waits until nothing is left to do, and then holds
- * both sides against each other: equal tables, and ledgers that keep every promise.
+ * Starts what is down, lets the service deliver everything and waits until no work is left. Then it compares
+ * both sides: equal tables, and ledgers that keep every promise.
  */
 export async function verdict(rig: Rig, options: Options = {}): Promise<Figures> {
   await startAll(rig);
@@ -56,6 +59,7 @@ export async function verdict(rig: Rig, options: Options = {}): Promise<Figures>
     compared,
     kills: parts.reduce((sum, { kills }) => sum + kills, 0),
     restarts: parts.reduce((sum, { endedByItself }) => sum + endedByItself.length, 0),
+    alarms: await raisedAlarms(rig),
   };
 }
 
@@ -63,7 +67,7 @@ function alsoSent({ sent, acknowledged, answers }: Sent, ids: readonly string[])
   return { sent: new Set([...sent, ...ids]), acknowledged: new Set([...acknowledged, ...ids]), answers };
 }
 
-/** `metersync audit`, which has to find no difference; returns how many records it compared. */
+/** Runs `metersync audit`, which must find no difference; returns the number of compared records. */
 async function equalTables(rig: Rig): Promise<number> {
   const { status, stdout, stderr } = await rig.run(['audit', '--json']);
   if (stdout === '') throw new Error(`metersync audit ended with status ${status}: ${stderr}`);
@@ -78,14 +82,14 @@ export async function startAll({ parts }: Rig): Promise<void> {
   await Promise.all([parts.receiver.start(), parts.worker.start()]);
 }
 
-/** In this order, each step covers what the one before may have set off. */
+/** Waits step by step; each covers work that the previous one may have started. */
 export async function settle(rig: Rig, { advanceSeconds = 400 }: Options = {}): Promise<void> {
   const { service, warehouse } = rig;
   await until(
     'the service has delivered everything',
     async () => {
       const { quiet, deliveries } = await service.status();
-      // What failed is due again in seconds or minutes; they pass at once.
+      // Failed deliveries are due again in seconds or minutes, which pass at once.
       if (!quiet && deliveries.inFlight === 0) await service.advance(advanceSeconds);
       return quiet;
     },
@@ -105,7 +109,8 @@ export async function settle(rig: Rig, { advanceSeconds = 400 }: Options = {}): 
 
 async function nothingIsLeft({ client, warehouse }: Rig): Promise<boolean> {
   const open = async () =>
-    (await client.workflow.count(`ExecutionStatus = 'Running' and WorkflowType != 'catchUp'`)).count;
+    (await client.workflow.count(`ExecutionStatus = 'Running' and WorkflowType not in ('catchUp', 'watch')`))
+      .count;
   if ((await open()) > 0) return false;
   const { events, backfills } = await readStatus(warehouse.db);
   return events.pending === 0 && backfills.running === 0 && (await open()) === 0;

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-/** The long list of faults, one after the other: `npm run test:faults`. */
+/** The long list of faults, one after another: `npm run test:faults`. */
 export default defineConfig({
   test: {
     root: resolve(import.meta.dirname, '../..'),

@@ -66,7 +66,10 @@ describe('two versions of records', () => {
       ['/status', 'value'],
     ]);
     expect(found[0]).toEqual({
-      ...{ path: '/amount', change: 'type', records: 1, id: 'record 0' },
+      path: '/amount',
+      change: 'type',
+      records: 1,
+      id: 'record 0',
       from: { types: ['number'], records: 1, example: '12.5' },
       to: { types: ['decimal'], records: 1, example: '"12.50"' },
     });

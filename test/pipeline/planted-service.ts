@@ -39,12 +39,18 @@ export async function startPlantedService(
     randomUUID(),
   ) as [string, string, string, string, string, string];
   const companies = [companyId, deniedId].map((id) => ({
-    ...{ id, name: `${openWord} ${id}`, externalId: null },
+    id,
+    name: `${openWord} ${id}`,
+    externalId: null,
     clientSecret: plant(`company ${id}`),
     sites: [{ id: randomUUID(), name: 'Site', access: { gate: { PIN: plant(`site of ${id}`) } } }],
   }));
   const connection = {
-    ...{ id: connectionId, company: { id: companyId }, status: 'CONNECTED', note: openWord, ...times },
+    id: connectionId,
+    company: { id: companyId },
+    status: 'CONNECTED',
+    note: openWord,
+    ...times,
     login: { username: 'somebody', password: plant('login.password'), passwordUpdatedAt: times.updated },
     accounts: [
       {
@@ -70,7 +76,9 @@ export async function startPlantedService(
   // The name is spelled with an escape in the sent text.
   const escaped = `{"pass\\u0077ord":"${plant('escaped name')}"}`;
   const refused = {
-    ...{ ...connection, id: randomUUID(), note: 'nothing\0stores this' },
+    ...connection,
+    id: randomUUID(),
+    note: 'nothing\0stores this',
     connectionMagicLinkSecret: plant('of a refused record'),
     deep: { deeper: [{ refresh_token: plant('deep in a refused record') }] },
   };
@@ -82,7 +90,11 @@ export async function startPlantedService(
     endDate: '2026-01-31',
   };
   const document = {
-    ...{ id: documentId, company: companyId, notes: openWord, billDate: '2026-01-31', ...times },
+    id: documentId,
+    company: companyId,
+    notes: openWord,
+    billDate: '2026-01-31',
+    ...times,
     download: { headers: { 'X-Api-Key': plant('document header') } },
   };
   const row = {

@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { wrongWithAddress } from '../../sandbox/portal/endpoint-address.ts';
 
 describe('an address of an endpoint', () => {
-  it.each([
+  test.each([
     'https://example.com/webhooks',
     'http://127.0.0.1:8080/',
     'HTTPS://EXAMPLE.COM',
@@ -12,7 +12,7 @@ describe('an address of an endpoint', () => {
     expect(wrongWithAddress(address)).toBeUndefined();
   });
 
-  it.each([
+  test.each([
     ['', 'Enter the address'],
     ['example.com/webhooks', 'Begin the address with https://'],
     ['/webhooks', 'Begin the address with https://'],

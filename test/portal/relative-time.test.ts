@@ -1,11 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { exactTime, readableTime, relativeTime } from '../../sandbox/portal/relative-time.ts';
 import { fromText } from '../../sandbox/timestamps.ts';
 
 const now = fromText('2026-07-01T12:00:00');
 
 describe('a timestamp in words', () => {
-  it.each([
+  test.each([
     ['2026-07-01T12:00:00.000000', 'just now'],
     ['2026-07-01T11:59:59.400000', 'just now'],
     ['2026-07-01T11:59:58.000000', '2 seconds ago'],
@@ -18,7 +18,7 @@ describe('a timestamp in words', () => {
     expect(relativeTime(at, now)).toBe(words);
   });
 
-  it('is exact where it must be', () => {
+  test('is exact where it must be', () => {
     expect(readableTime('2026-07-01T09:05:07.123456')).toBe('1 Jul 2026, 09:05:07 UTC');
     expect(exactTime('2026-07-01T09:05:07.123456')).toBe('2026-07-01 09:05:07.123456 UTC');
   });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readWindow, windowOf } from '../../sandbox/portal/time-window.ts';
 import { fromText } from '../../sandbox/timestamps.ts';
 
@@ -7,18 +7,18 @@ const chosen = (fields: Record<string, string>) =>
   windowOf(readWindow(new URLSearchParams(fields), 'any'), now);
 
 describe('a choice of time', () => {
-  it('counts back from the service’s now', () => {
+  test('counts back from the service’s now', () => {
     expect(chosen({ when: '1h' })).toEqual({ from: '2026-07-01T11:00:00.000000', until: null });
     expect(chosen({ when: '24h' })).toEqual({ from: '2026-06-30T12:00:00.000000', until: null });
     expect(chosen({ when: '7d' })).toEqual({ from: '2026-06-24T12:00:00.000000', until: null });
   });
 
-  it('is any time when it is absent or unknown', () => {
+  test('is any time when it is absent or unknown', () => {
     for (const when of ['', 'any', 'toString', '99d'])
       expect(chosen({ when })).toEqual({ from: null, until: null });
   });
 
-  it('takes what browsers send for a date and time, with seconds and without', () => {
+  test('takes what browsers send for a date and time, with seconds and without', () => {
     expect(chosen({ when: 'custom', from: '2026-06-30T08:00', until: '2026-06-30T09:30:15' })).toEqual({
       from: '2026-06-30T08:00:00.000000',
       until: '2026-06-30T09:30:15.000000',
@@ -26,7 +26,7 @@ describe('a choice of time', () => {
     expect(chosen({ when: 'custom', until: '2026-06-30T09:30' })).toMatchObject({ from: null });
   });
 
-  it.each([
+  test.each([
     [{ from: '', until: '' }, 'Choose when'],
     [{ from: 'yesterday', until: '' }, 'Write times'],
     [{ from: '2026-02-31T00:00', until: '' }, 'Write times'],

@@ -4,6 +4,7 @@ import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { limits } from '../../contract/limits.ts';
 import { type Answer, createGroupCommit } from '../../receiver/group-commit.ts';
 import type { StartRequest } from '../../receiver/start-group.ts';
+import { cases } from '../support/cases.ts';
 import { RecordingLog } from './listening.ts';
 import { ManualClock } from './manual-clock.ts';
 
@@ -112,6 +113,6 @@ test('58: an event is acknowledged only after a start of its group returned, in 
         expect(commit.waiting).toEqual({ events: 0, bytes: 0 });
       },
     ),
-    { numRuns: 300 },
+    { numRuns: cases(150, 300) },
   );
 });

@@ -1,9 +1,9 @@
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { type HttpLimits, httpLimits } from '../../contract/http-limits.ts';
+import type { Log } from '../../contract/log.ts';
 import { type Clock, systemClock } from '../../receiver/clock.ts';
 import { createGroupCommit, type GroupCommit, type GroupCommitLimits } from '../../receiver/group-commit.ts';
-import { type HttpLimits, httpLimits } from '../../receiver/http-limits.ts';
-import type { Log } from '../../receiver/log.ts';
 import { fixedSecrets, type SecretSource } from '../../receiver/secrets.ts';
 import { buildReceiver, type Receiver } from '../../receiver/server.ts';
 import { headerFamilies } from '../../receiver/signature-headers.ts';
@@ -15,6 +15,7 @@ import { frozenNow, golden, type Message, signedHeaders } from './signing.ts';
 /** Records the log lines. */
 export class RecordingLog implements Log {
   readonly lines: { level: string; fields: object; message: string }[] = [];
+  debug = (fields: object, message: string) => void this.lines.push({ level: 'debug', fields, message });
   info = (fields: object, message: string) => void this.lines.push({ level: 'info', fields, message });
   warn = (fields: object, message: string) => void this.lines.push({ level: 'warn', fields, message });
   error = (fields: object, message: string) => void this.lines.push({ level: 'error', fields, message });

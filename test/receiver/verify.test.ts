@@ -8,6 +8,7 @@ import { fixedSecrets, type SecretSource } from '../../receiver/secrets.ts';
 import { headerFamilies } from '../../receiver/signature-headers.ts';
 import { createSigningKey, type SigningKey } from '../../receiver/signing-key.ts';
 import { createVerifier, type RefusalReason, type Verified } from '../../receiver/verify.ts';
+import { cases } from '../support/cases.ts';
 import {
   frozenNow,
   golden,
@@ -116,7 +117,7 @@ describe('verify', () => {
         expect(judge(signed, Buffer.from(`${body} `))).toBe('signature-wrong');
         expect(counting.signed).toBe(1);
       }),
-      { numRuns: 20 },
+      { numRuns: cases(5, 20) },
     );
   });
 
@@ -142,7 +143,7 @@ describe('verify', () => {
       fc.property(headers, fc.uint8Array(), (rawHeaders, body) => {
         expect(verifier()(rawHeaders, Buffer.from(body))).toBeTypeOf('string');
       }),
-      { numRuns: 1_000 },
+      { numRuns: cases(300, 1_000) },
     );
   });
 

@@ -1,6 +1,6 @@
 /**
- * Every numbered statement and table row of the service's document, in our words. "row n" counts the rows of the
- * section's tables from the top, through all its tables; a bullet without a number counts as one.
+ * Every numbered statement and table row of the service's document, in our words. "row n" counts the rows of
+ * the section's tables from the top, through all its tables; a bullet without a number counts as one.
  */
 export const statements: Readonly<Record<string, string>> = {
   '1.1': 'data of companies: sites, connections, documents, usage data, meters, intervals',
@@ -88,7 +88,7 @@ export const statements: Readonly<Record<string, string>> = {
   '6.3.1': 'one change can emit updated and validated',
   '6.3.2': 'a status change emits both, always',
   '6.3.3': 'another field emits updated alone',
-  '6.3.4': 'updated tells of MFA_TOKEN_EXPIRED',
+  '6.3.4': 'updated reports MFA_TOKEN_EXPIRED',
   '6.4 row 1': 'attempt 1 at once',
   '6.4 row 2': 'attempt 2 after 5 seconds',
   '6.4 row 3': 'attempt 3 after 5 minutes',

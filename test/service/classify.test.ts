@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { failureTypes } from '../../contract/failures.ts';
-import { failureOfError, failureOfStatus, retryAfterMaxMs, retryAfterMs } from '../../service/classify.ts';
+import { requestPolicy } from '../../contract/retry-policy.ts';
+import { failureOfError, failureOfStatus, retryAfterMs } from '../../service/classify.ts';
 
 describe('a status', () => {
   test.each([
@@ -73,13 +74,13 @@ describe('Retry-After', () => {
     ['7', undefined, 7_000],
     [' 7 ', undefined, 7_000],
     ['1.5', undefined, 1_500],
-    ['999999999999', undefined, retryAfterMaxMs],
+    ['999999999999', undefined, requestPolicy.retryAfterMaxMs],
     ['Sun, 01 Jun 2025 12:00:30 GMT', undefined, 30_000],
     ['Sun, 01 Jun 2025 11:00:00 GMT', undefined, 0],
     // The service's clock is ten minutes fast, as its Date shows.
     ['Sun, 01 Jun 2025 12:10:30 GMT', 'Sun, 01 Jun 2025 12:10:00 GMT', 30_000],
     ['Sun, 01 Jun 2025 12:00:30 GMT', 'nonsense', 30_000],
-    ['Sun, 01 Jun 2099 12:00:30 GMT', undefined, retryAfterMaxMs],
+    ['Sun, 01 Jun 2099 12:00:30 GMT', undefined, requestPolicy.retryAfterMaxMs],
     ['', undefined, undefined],
     ['-5', undefined, undefined],
     ['soon', undefined, undefined],

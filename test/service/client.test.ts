@@ -34,16 +34,16 @@ describe('a request', () => {
     await client.close();
   });
 
-  test('is counted by endpoint, with its bytes', async () => {
-    const { client } = await setup((asked) =>
+  test('is reported with its endpoint, result and bytes', async () => {
+    const { client, ended } = await setup((asked) =>
       asked.path.endsWith('/ping') ? { body: '{"version":"v2.2"}' } : { status: 404, body: 'gone' },
     );
     await client.ping();
     await client.record(document);
-    expect(client.counts()).toEqual({
-      ping: { requests: 1, retries: 0, busy: 0, bytes: 18 },
-      document: { requests: 1, retries: 0, busy: 0, bytes: 4 },
-    });
+    expect(ended).toEqual([
+      { endpoint: 'ping', result: 'ok', bytes: 18, ms: expect.any(Number) },
+      { endpoint: 'document', result: 'not_found', bytes: 4, ms: expect.any(Number) },
+    ]);
   });
 });
 
@@ -69,10 +69,10 @@ describe('an answer', () => {
   });
 
   test('may be compressed with gzip', async () => {
-    const { server, client } = await setup(() => packed(gzipSync(body), 'gzip'));
+    const { server, client, ended } = await setup(() => packed(gzipSync(body), 'gzip'));
     expect((await client.page(documents())).body).toBe(body);
     expect(server.asked[0]?.headers['accept-encoding']).toBe('gzip');
-    expect(client.counts().documents?.bytes).toBe(gzipSync(body).length);
+    expect(ended.map(({ bytes }) => bytes)).toEqual([gzipSync(body).length]);
   });
 
   test('may begin with a byte order mark, which Postgres must not see', async () => {

@@ -39,7 +39,6 @@ describe('a page', () => {
       total: 201,
       hasNext: true,
       endSaid: true,
-      perPage: 100,
     });
   });
 
@@ -89,7 +88,6 @@ describe('a page', () => {
   test('may lack every other field', () => {
     expect(read({ documents: [{ id: 'a' }] })).toMatchObject({
       total: null,
-      perPage: null,
       totalPages: null,
     });
   });

@@ -27,13 +27,6 @@ describe('the path of a request', () => {
     expect(requestPath({ ...intervals, params: { meterId: 'm' } })).toBe('/interval/meter/m?page=1');
   });
 
-  test('takes parameters of the caller, which override those of the catalogue', () => {
-    const request = { endpoint: endpoint('connections'), params: { companyId: 'c' }, page: 2 };
-    expect(requestPath({ ...request, query: { limit: '500', status: 'A B' } })).toBe(
-      '/connection/company/c?limit=500&status=A%20B&page=2',
-    );
-  });
-
   test('keeps every value one segment that reads back as itself', () => {
     const value = fc
       .string({ unit: 'grapheme', minLength: 1 })

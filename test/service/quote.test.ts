@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createQuote } from '../../service/quote.ts';
+import { cases } from '../support/cases.ts';
 
 const key = 'k3y/A+b&9f<"\\7c%41Zx==q';
 const quote = createQuote(key);
@@ -83,7 +84,7 @@ describe('the key', () => {
           for (const reading of readings(message)) expect(longestRun(reading, apiKey)).toBeLessThan(8);
         },
       ),
-      { numRuns: 1_500 },
+      { numRuns: cases(400, 1_500) },
     );
   });
 

@@ -25,12 +25,13 @@ describe('a temporary failure', () => {
     ['a web page', { body: '<html>one moment</html>' }],
   ];
   test.each(passing)('%s is tried again after a wait', async (_, reply) => {
-    const { server, client, clock, logged } = await setup(inTurn(reply, reply, good));
+    const { server, client, clock, logged, ended } = await setup(inTurn(reply, reply, good));
     expect((await client.page(documents())).ids).toEqual(['d1']);
     expect(server.asked).toHaveLength(3);
     // Full jitter, here one half: of up to one second, then of up to two.
     expect(clock.slept).toEqual([500, 1000]);
-    expect(client.counts().documents).toMatchObject({ requests: 3, retries: 2, busy: 0 });
+    expect(ended).toHaveLength(3);
+    expect(ended.at(-1)).toMatchObject({ endpoint: 'documents', result: 'ok' });
     expect(logged.map(({ level }) => level)).toEqual(['debug', 'debug']);
   });
 
@@ -81,10 +82,10 @@ describe('when the service asks to slow down', () => {
     ['by a date', 'Wed, 01 Jan 2025 00:00:07 GMT'],
   ])('%s, the request waits that long', async (_, retryAfter) => {
     const headers = { 'retry-after': retryAfter, date: 'Wed, 01 Jan 2025 00:00:00 GMT' };
-    const { client, clock } = await setup(inTurn(refused(429, headers), good));
+    const { client, clock, ended } = await setup(inTurn(refused(429, headers), good));
     await client.page({ ...documents(), lane: 'live' });
     expect(clock.slept).toEqual([7000]);
-    expect(client.counts().documents).toMatchObject({ requests: 2, retries: 1, busy: 1 });
+    expect(ended.map(({ result }) => result)).toEqual(['busy', 'ok']);
   });
 
   test('without Retry-After, the wait is at least half of the backoff ceiling', async () => {

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { createServiceClient, type ServiceClient } from '../../service/client.ts';
+import type { RequestFigures } from '../../service/request-result.ts';
 import type { ServiceClientOptions } from '../../service/wire.ts';
 import { type Script, ScriptedServer } from './scripted-server.ts';
 import { VirtualClock } from './virtual-clock.ts';
@@ -21,6 +22,8 @@ export interface Setup {
   readonly client: ServiceClient;
   readonly clock: VirtualClock;
   readonly logged: Logged[];
+  /** Attempts that ended, in their order. */
+  readonly ended: RequestFigures[];
 }
 
 /** Starts a client and its server, and closes both after the test. Jitter is half of its maximum. */
@@ -28,6 +31,7 @@ export async function setup(script: Script, options: Partial<ServiceClientOption
   const server = await ScriptedServer.start(script);
   const clock = new VirtualClock({ skipBelowMs: timeoutMs });
   const logged: Logged[] = [];
+  const ended: RequestFigures[] = [];
   const client = createServiceClient({
     baseUrl: server.url,
     apiKey,
@@ -39,13 +43,14 @@ export async function setup(script: Script, options: Partial<ServiceClientOption
       debug: (fields, message) => void logged.push({ level: 'debug', fields, message }),
       warn: (fields, message) => void logged.push({ level: 'warn', fields, message }),
     },
+    onRequest: (figures) => void ended.push(figures),
     ...options,
   });
   onTestFinished(async () => {
     await client.close();
     await server.stop();
   });
-  return { server, client, clock, logged };
+  return { server, client, clock, logged, ended };
 }
 
 /** A request for one page of a company's documents. */

@@ -134,7 +134,7 @@ describe('a listing that changes during the walk', () => {
     expect(ids).toEqual(idsOf(200));
     expect(report).toMatchObject({ ended: 'shrunk', shrunk: true, pages: 2, rows: 200 });
     expect(judgement.stable).toBe(false);
-    expect(judgement.reasons).toContain('1 of 3 pages were not the page asked for');
+    expect(judgement.reasons).toContain('1 of 3 pages were not the requested page');
   });
 
   test('becomes empty: the answer is the first page', async () => {

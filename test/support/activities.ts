@@ -3,10 +3,13 @@ import { DefaultLogger } from '@temporalio/worker';
 import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
 import { type Activities, createActivities } from '../../activities/create-activities.ts';
+import type { ActivityDependencies } from '../../activities/dependencies.ts';
+import { createNotifier } from '../../activities/notify/notifier.ts';
+import { activitySettings, readSettings } from '../../app/settings.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import type { Warehouse } from '../../db/connect.ts';
-import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
+import { createFieldCatalogue, type FieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import type { Script } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
 import { createWarehouse } from './warehouse.ts';
@@ -48,28 +51,19 @@ export async function activitiesOn(
     await catalogue.close();
     expect(catalogueTroubles).toEqual([]);
   });
-  const activities = createActivities({
-    warehouse,
-    catchingUp: warehouse,
-    checks: warehouse,
-    catalogue,
+  const activities = activitiesAlone(warehouse, catalogue, {
     service: client,
     apiVersion: 'v2.2',
     companies,
-    deletesCap: { rows: 50, percent: 5 },
-    journalPayloadDays: 90,
-    reconcileDays: 2,
-    checksOff: [],
     wake: async (kind) => void woken.push(kind),
     backfillFirst: async (companyId) => void backfilled.push(companyId),
-    howEnded: async () => 'completed',
-    now: () => performance.now(),
-    log: pino({ level: 'silent' }),
   });
   return {
     activities,
     warehouse,
-    ...{ woken, backfilled, catalogueTroubles },
+    woken,
+    backfilled,
+    catalogueTroubles,
     asked: () =>
       server.asked.map(({ path, query }) => {
         const search = query.toString();
@@ -79,6 +73,31 @@ export async function activitiesOn(
       await activityEnvironment(heartbeatDetails, attempt).run(activity, input),
   };
 }
+
+/** Makes a worker's activities, with the settings' defaults and without a Temporal. */
+export const activitiesAlone = (
+  warehouse: Warehouse,
+  catalogue: FieldCatalogue,
+  own: Pick<ActivityDependencies, 'service' | 'apiVersion'> & Partial<ActivityDependencies>,
+): Activities =>
+  createActivities({
+    ...activitySettings(readSettings({})),
+    warehouse,
+    catchingUp: warehouse,
+    checks: warehouse,
+    catalogue,
+    wake: async () => {},
+    backfillFirst: async () => {},
+    howEnded: async () => 'completed',
+    readHealth: async () => ({ warehouse: nobody, temporal: nobody, schema: null }),
+    notifier: createNotifier({ targets: [], now: Date.now }),
+    wallClock: Date.now,
+    now: () => performance.now(),
+    log: pino({ level: 'silent' }),
+    ...own,
+  });
+
+const nobody = { away: 'nobody asks', todo: 'Nothing.' };
 
 /** Makes the environment in which an activity runs without a worker; provoked failures are not logged. */
 export function activityEnvironment(heartbeatDetails?: unknown, attempt = 1): MockActivityEnvironment {

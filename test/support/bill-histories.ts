@@ -36,7 +36,7 @@ interface Document {
   readonly deleted: boolean;
 }
 
-/** Finds the documents that count, by the rules of docs/analytics.md, one document at a time. */
+/** Finds the documents that count, by the rules of docs/guides/analytics.md, one document at a time. */
 export function effective(known: ReadonlyMap<number, Document>): Map<number, number> {
   const alive = (at: number) => known.get(at)?.deleted !== true;
   const counts = (at: number): boolean => {
@@ -87,13 +87,11 @@ export class BillHistory {
       const revisedDocumentId = one.link === null ? null : (this.ids[one.link] ?? null);
       await this.company.bill([
         {
-          ...{
-            id,
-            billed: one.document,
-            cost: `${one.cost}`,
-            currency: one.cost % 3 === 0 ? 'EUR' : 'USD',
-            usage: [],
-          },
+          id,
+          billed: one.document,
+          cost: `${one.cost}`,
+          currency: one.cost % 3 === 0 ? 'EUR' : 'USD',
+          usage: [],
           more: {
             accountNumber: 'A-1',
             startDate: day(one.start),

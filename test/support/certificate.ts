@@ -14,8 +14,21 @@ export interface Certificate {
 export async function makeCertificate(folder: string, name: string, names: string): Promise<Certificate> {
   const [file, keyFile] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)];
   await promisify(execFile)('openssl', [
-    ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2'],
-    ...['-keyout', keyFile, '-out', file, '-subj', `/CN=${name}`, '-addext', `subjectAltName=${names}`],
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-days',
+    '2',
+    '-keyout',
+    keyFile,
+    '-out',
+    file,
+    '-subj',
+    `/CN=${name}`,
+    '-addext',
+    `subjectAltName=${names}`,
   ]);
   const [cert, key] = await Promise.all([readFile(file, 'utf8'), readFile(keyFile, 'utf8')]);
   return { file, cert, key };

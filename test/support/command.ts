@@ -1,94 +1,107 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { resolve } from 'node:path';
-import { createInterface } from 'node:readline';
-import { until } from './poll.ts';
-
-const checkout = resolve(import.meta.dirname, '../..');
+import { Readable, Writable } from 'node:stream';
+import { run } from '../../cli/run.ts';
 
 export interface CommandOptions {
   /** The complete environment except PATH and HOME: none of the developer's own settings leaks in. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** The checkout whose code runs; this one when absent. */
-  readonly checkout?: string;
   /** Its standard input; empty when absent. */
   readonly input?: string;
 }
 
-/** `metersync`, as a user runs it: a process of its own. */
-export interface RunningCommand {
-  readonly pid: number;
-  readonly child: ChildProcess;
-  /** Returns its output so far. */
-  readonly stdout: () => string;
-  readonly stderr: () => string;
-  /** Waits for a line on standard output or error that matches; throws when the process ends before. */
-  printed(pattern: RegExp, timeoutMs?: number): Promise<string>;
-  /** Resolves when the process has ended. */
-  readonly ended: Promise<Ended>;
-  /** Signals it and waits until it has ended. */
-  end(signal: NodeJS.Signals): Promise<Ended>;
+export interface Outcome {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
 }
 
-export interface Ended {
-  readonly status: number | null;
-  readonly signal: NodeJS.Signals | null;
+const signals = ['SIGINT', 'SIGTERM'] as const;
+
+/** The command that runs, which the next one waits for: they share this process. */
+let running: Promise<unknown> = Promise.resolve();
+
+/**
+ * Runs `metersync ARGS` in this process with an environment, a folder and streams of its own. A tenth of what
+ * a process costs; command-process.ts starts those.
+ */
+export function runCommand(args: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
+  const outcome = running.then(() => runAlone(args, options));
+  running = outcome.catch(() => {});
+  return outcome;
 }
 
-/** Starts `node cli/main.ts ARGS`. The caller ends it; when the test process goes, it goes too. */
-export function startCommand(args: readonly string[], options: CommandOptions = {}): RunningCommand {
-  const { PATH = '', HOME = '' } = process.env;
-  const code = options.checkout ?? checkout;
-  const child = spawn(process.execPath, [resolve(code, 'cli/main.ts'), ...args], {
-    cwd: options.cwd ?? code,
-    // The program's code is kept compiled too; this covers its first two files, which run before it enables
-    // that.
-    env: { PATH, HOME, NODE_COMPILE_CACHE: resolve(code, '.metersync/compiled'), ...options.env },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  // A command that does not read it may end before all is written.
-  child.stdin.on('error', () => {}).end(options.input);
-  const killWithUs = () => child.kill('SIGKILL');
-  process.once('exit', killWithUs);
-  const said = { stdout: [] as string[], stderr: [] as string[] };
-  for (const name of ['stdout', 'stderr'] as const) {
-    createInterface({ input: child[name] }).on('line', (line) => said[name].push(line));
+async function runAlone(args: readonly string[], options: CommandOptions): Promise<Outcome> {
+  const [stdout, stderr] = [collect(), collect()];
+  const restores = [
+    // First, as it alone can fail.
+    replaceFolder(options.cwd),
+    replaceEnvironment(options.env ?? {}),
+    replaceStream('stdin', Readable.from(options.input ?? '')),
+    replaceStream('stdout', stdout.stream),
+    replaceStream('stderr', stderr.stream),
+    forgetStatus(),
+    forgetListeners(),
+  ];
+  try {
+    await run(args);
+    return { status: Number(process.exitCode ?? 0), stdout: stdout.text(), stderr: stderr.text() };
+  } finally {
+    for (const restore of restores) restore();
   }
-  // `close` rather than `exit`: by then everything that it printed has been read.
-  const ended = once(child, 'close').then(([status, signal]): Ended => {
-    process.off('exit', killWithUs);
-    return { status, signal };
+}
+
+/** Makes a stream that keeps what is written; `text` leaves out the last line end. */
+function collect(): { readonly stream: Writable; text(): string } {
+  const pieces: Buffer[] = [];
+  const stream = new Writable({
+    write: (piece: Buffer, _, done) => {
+      pieces.push(piece);
+      done();
+    },
   });
-  const text = (name: 'stdout' | 'stderr') => said[name].join('\n');
-  return {
-    pid: child.pid ?? 0,
-    child,
-    stdout: () => text('stdout'),
-    stderr: () => text('stderr'),
-    ended,
-    printed: async (pattern, timeoutMs = 60_000) => {
-      const find = () => [...said.stdout, ...said.stderr].find((line) => pattern.test(line));
-      const over = () => child.exitCode !== null || child.signalCode !== null;
-      const what = `metersync ${args.join(' ')} prints ${pattern}`;
-      await until(what, () => find() !== undefined || over(), { timeoutMs });
-      const line = find();
-      if (line !== undefined) return line;
-      throw new Error(`It ended before: ${what}\n${text('stdout')}\n${text('stderr')}`);
-    },
-    end: async (signal) => {
-      child.kill(signal);
-      return await ended;
-    },
+  return { stream, text: () => Buffer.concat(pieces).toString('utf8').replace(/\n$/, '') };
+}
+
+/** Changes the variables themselves, as native code reads them too. */
+function replaceEnvironment(env: Readonly<Record<string, string>>): () => void {
+  const before = { ...process.env };
+  const set = (variables: NodeJS.ProcessEnv) => {
+    for (const name of Object.keys(process.env)) delete process.env[name];
+    Object.assign(process.env, variables);
+  };
+  const { PATH = '', HOME = '' } = before;
+  set({ PATH, HOME, ...env });
+  return () => set(before);
+}
+
+function replaceFolder(folder: string | undefined): () => void {
+  const before = process.cwd();
+  if (folder !== undefined) process.chdir(folder);
+  return () => process.chdir(before);
+}
+
+function replaceStream(name: 'stdin' | 'stdout' | 'stderr', stream: Readable | Writable): () => void {
+  const before = Object.getOwnPropertyDescriptor(process, name) as PropertyDescriptor;
+  Object.defineProperty(process, name, { ...before, get: () => stream });
+  return () => Object.defineProperty(process, name, before);
+}
+
+function forgetStatus(): () => void {
+  const before = process.exitCode;
+  process.exitCode = undefined;
+  return () => {
+    process.exitCode = before;
   };
 }
 
-/** Runs a command to its end. */
-export async function runCommand(
-  args: readonly string[],
-  options: CommandOptions = {},
-): Promise<Ended & { stdout: string; stderr: string }> {
-  const command = startCommand(args, options);
-  const ended = await command.ended;
-  return { ...ended, stdout: command.stdout(), stderr: command.stderr() };
+/** A failed command ends with its process, so that it may leave listeners for signals. */
+function forgetListeners(): () => void {
+  const before = signals.map((signal) => process.listeners(signal));
+  return () => {
+    for (const [at, signal] of signals.entries()) {
+      for (const listener of process.listeners(signal)) {
+        if (!before[at]?.includes(listener)) process.off(signal, listener);
+      }
+    }
+  };
 }

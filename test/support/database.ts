@@ -10,17 +10,13 @@ export interface TestDatabase {
 }
 
 /**
- * Creates a new database for a test file or a test; `prefix` identifies it in `\l`. A template of some
- * hundred megabytes is copied faster as files than through the WAL.
+ * Creates a new database for a test file or a test; `prefix` identifies it in `\l`. Its template is copied as
+ * files: through the WAL, the copies of a run would be most of what Postgres writes.
  */
-export async function createDatabase(
-  prefix = 'test',
-  template = 'template1',
-  strategy: 'wal_log' | 'file_copy' = 'wal_log',
-): Promise<TestDatabase> {
+export async function createDatabase(prefix = 'test', template = 'template1'): Promise<TestDatabase> {
   const name = `${prefix}_${randomBytes(6).toString('hex')}`;
   await administer(
-    `create database ${pg.escapeIdentifier(name)} template ${pg.escapeIdentifier(template)} strategy ${strategy}`,
+    `create database ${pg.escapeIdentifier(name)} template ${pg.escapeIdentifier(template)} strategy file_copy`,
   );
   const url = new URL(inject('postgresUrl'));
   url.pathname = `/${name}`;

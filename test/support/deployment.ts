@@ -6,10 +6,11 @@ import { inject } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { openService } from '../../app/service.ts';
 import { readSettings } from '../../app/settings.ts';
+import { retries } from '../../app/temporal-retries.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { type RunState, workflowIds } from '../../contract/names.ts';
 import { type AuditReport, audit } from '../../operations/audit/audit.ts';
-import { type RunningCommand, startCommand } from './command.ts';
+import { type RunningCommand, startCommand } from './command-process.ts';
 import { temporaryFolder } from './folder.ts';
 import { createNamespace } from './namespace.ts';
 import { createWarehouse } from './warehouse.ts';
@@ -55,7 +56,7 @@ export async function createDeployment(options: {
     ...(await endpointsFile(folder.path, options.endpoints)),
     ...options.env,
   };
-  const connection = await Connection.connect({ address });
+  const connection = await Connection.connect({ address, interceptors: [...retries] });
   const client = new Client({ connection, namespace });
   const running = new Map<Part, RunningCommand>();
   return {

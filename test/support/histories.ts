@@ -15,8 +15,8 @@ import {
   type Departure,
   type Habits,
   Life,
+  type LifeState,
   type Reading,
-  type Shown,
   slots,
 } from './life.ts';
 import { expectedOf, type LifeRows, readingsOf, storedOf } from './life-rows.ts';
@@ -63,7 +63,7 @@ interface Read {
   readonly readAt: string;
   readonly life: Life;
   /** The service's answers at each move. */
-  readonly answers: Shown[];
+  readonly answers: LifeState[];
   readonly departures: readonly Departure[];
   twice: boolean;
   readonly partial: boolean;
@@ -150,7 +150,7 @@ function rightAtOnce({ habits }: Life, rows: Partial<LifeRows> = {}): Partial<Li
   if (habits.answers === 'as it is') return rows;
   const { usage: _usage, short: _short, readings, unsettled, ...others } = rows;
   if (habits.answers === 'anyhow') return { unsettled };
-  return habits.readingsTellUpdated ? { ...others, unsettled, readings } : { ...others, unsettled };
+  return habits.readingsHaveUpdated ? { ...others, unsettled, readings } : { ...others, unsettled };
 }
 
 class Pool {
@@ -309,15 +309,15 @@ class Pool {
     else if (kind === 'readings') await this.#writeReadings(readAt, reads);
     else {
       const [listing] = kind.split(' ') as ['documents' | 'usageData' | 'connections'];
-      const records = reads.flatMap(({ life, answers: [shown] }): readonly { readonly id: string }[] =>
-        life[recordsOf[listing]](shown as Shown),
+      const records = reads.flatMap(({ life, answers: [state] }): readonly { readonly id: string }[] =>
+        life[recordsOf[listing]](state as LifeState),
       );
       if (records.length > 0) await writeRecords(this.#warehouse, listing, records, read);
       if (kind === 'connections catch-up') {
         const ids = reads.map(({ life }) => life.connectionId);
-        const shown = new Set(records.map(({ id }) => id));
-        const notShown = ids.filter((id) => !shown.has(id));
-        await settleRecords(this.#warehouse.db, 'connections', ids, readAt, notShown);
+        const listed = new Set(records.map(({ id }) => id));
+        const notFound = ids.filter((id) => !listed.has(id));
+        await settleRecords(this.#warehouse.db, 'connections', ids, readAt, notFound);
       }
       if (kind.endsWith('pass')) {
         const seen = await this.#seen(listing, reads, records);
@@ -337,10 +337,10 @@ class Pool {
   async #catchUpDocuments(readAt: string, reads: readonly Read[]): Promise<void> {
     const { db } = this.#warehouse;
     const read = { readAt, companyId: this.#companyId };
-    const alive = reads.filter(({ life, answers: [shown] }) => life.documents(shown as Shown).length > 0);
-    const documents = alive.flatMap(({ life, answers: [shown] }) => life.documents(shown as Shown));
-    const usage = alive.flatMap(({ life, answers: [, shown], partial }) =>
-      life.usage(shown as Shown).slice(partial ? 1 : 0),
+    const alive = reads.filter(({ life, answers: [state] }) => life.documents(state as LifeState).length > 0);
+    const documents = alive.flatMap(({ life, answers: [state] }) => life.documents(state as LifeState));
+    const usage = alive.flatMap(({ life, answers: [, state], partial }) =>
+      life.usage(state as LifeState).slice(partial ? 1 : 0),
     );
     const partialIds = alive.flatMap(({ life, partial }) => (partial ? [life.documentId] : []));
     const recordsRead = (records: readonly { readonly id: string }[]) => ({
@@ -372,12 +372,12 @@ class Pool {
   }
 
   async #writeReadings(readAt: string, reads: readonly Read[], confirms = false): Promise<void> {
-    const readings = reads.flatMap(({ life, answers: [shown], ranges }) => {
+    const readings = reads.flatMap(({ life, answers: [state], ranges }) => {
       const inRanges = (start: string) =>
         ranges === undefined ||
         ranges.some((range) => start >= range.start.slice(0, 19) && start <= range.end);
       return life
-        .readings(shown as Shown)
+        .readings(state as LifeState)
         .filter(({ slot }) => inRanges(life.timeOf(slot)))
         .map((reading) => ({ life, ...reading }));
     });
@@ -393,9 +393,9 @@ class Pool {
   ): Promise<string[]> {
     const passing = new Set(reads.map(({ life }) => life));
     const others = this.#runs.map(({ life }) => life).filter((life) => !passing.has(life));
-    const shown = records.map(({ id }) => id);
-    if (listing === 'documents') return [...shown, ...others.map(({ documentId }) => documentId)];
-    if (listing === 'connections') return [...shown, ...others.map(({ connectionId }) => connectionId)];
+    const listed = records.map(({ id }) => id);
+    if (listing === 'documents') return [...listed, ...others.map(({ documentId }) => documentId)];
+    if (listing === 'connections') return [...listed, ...others.map(({ connectionId }) => connectionId)];
     const ids = array(
       others.map(({ documentId }) => documentId),
       'uuid',
@@ -403,7 +403,7 @@ class Pool {
     const rows = await this.#warehouse.db.execute<{ id: string }>(
       sql`select id from utility.usage_data where document_id = any(${ids})`,
     );
-    return [...shown, ...rows.rows.map(({ id }) => id)];
+    return [...listed, ...rows.rows.map(({ id }) => id)];
   }
 
   async #pending(): Promise<number> {

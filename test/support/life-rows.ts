@@ -68,16 +68,16 @@ const isoTime = (column: string): SQL =>
 
 /** Returns a life as the service has it. */
 export function expectedOf(life: Life) {
-  const { document, connection, readings } = life.shown;
-  const [raw] = life.documents(life.shown);
+  const { document, connection, readings } = life.current;
+  const [raw] = life.documents(life.current);
   const { updated, siteId } = document;
   const sorted = <T>(items: Iterable<T>, key: (item: T) => string): T[] =>
     [...items].sort((a, b) => (key(a) < key(b) ? -1 : 1));
   return {
     document: document.deleted ? null : { raw, updated, siteId },
-    usage: sorted(life.usage(life.shown), ({ id }) => id),
+    usage: sorted(life.usage(life.current), ({ id }) => id),
     connection: {
-      raw: life.connections(life.shown)[0],
+      raw: life.connections(life.current)[0],
       updated: connection.updated,
       status: connection.status,
     },

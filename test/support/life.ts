@@ -20,8 +20,8 @@ export type DocumentChange = 'add' | 'edit' | 'remove' | 'keep' | 'site' | 'dele
 export interface Habits {
   readonly deletionMovesUpdated: boolean;
   /** Whether records contain their sites, or only events do (service-facts 2). */
-  readonly recordsTellSites: boolean;
-  readonly readingsTellUpdated: boolean;
+  readonly recordsListSites: boolean;
+  readonly readingsHaveUpdated: boolean;
   /** How far the receiver's clock is off. */
   readonly receiverAheadSeconds: number;
   /**
@@ -58,7 +58,7 @@ export interface Reading {
 }
 
 /** The service's state of a life at a moment. */
-export interface Shown {
+export interface LifeState {
   readonly document: DocumentState;
   readonly connection: ConnectionState;
   readonly readings: readonly Reading[];
@@ -96,7 +96,7 @@ export class Life {
   readonly #sites = [randomUUID(), randomUUID()] as const;
   #moves = 0;
   /** The state after each change. */
-  readonly #past: Shown[] = [];
+  readonly #past: LifeState[] = [];
 
   constructor(place: Place, habits: Habits) {
     this.place = place;
@@ -109,21 +109,21 @@ export class Life {
       readings: [],
       hidden: false,
     });
-    this.#tellOfDocument('created');
-    this.#tellOfConnection('created');
+    this.#announceDocument('created');
+    this.#announceConnection('created');
   }
 
   /** The present state. */
-  get shown(): Shown {
-    return this.#past.at(-1) as Shown;
+  get current(): LifeState {
+    return this.#past.at(-1) as LifeState;
   }
 
   /** Returns the state of which the service answers now. */
-  answer({ late, hides }: Departure): Shown {
+  answer({ late, hides }: Departure): LifeState {
     const { answers } = this.habits;
-    const { shown } = this;
-    if (answers === 'as it is') return shown;
-    const then = this.#past.at(-1 - late) ?? shown;
+    const { current } = this;
+    if (answers === 'as it is') return current;
+    const then = this.#past.at(-1 - late) ?? current;
     return { ...then, hidden: hides && answers === 'anyhow' };
   }
 
@@ -134,29 +134,29 @@ export class Life {
   }
 
   /** Makes the records of a listing at a moment, in the service's form. */
-  documents({ document, hidden }: Shown) {
+  documents({ document, hidden }: LifeState) {
     if (document.deleted || hidden) return [];
     const { updated, siteId, note } = document;
-    const site = this.habits.recordsTellSites ? { site: { id: siteId } } : {};
+    const site = this.habits.recordsListSites ? { site: { id: siteId } } : {};
     const usageData = document.usage.map((row) => ({ ...row, ...site }));
     return [
       { id: this.documentId, company: this.place.company.id, updated, note, usageData, ...site } as const,
     ];
   }
 
-  usage({ document, hidden }: Shown) {
+  usage({ document, hidden }: LifeState) {
     if (hidden) return [];
     return document.usage.map((row) => ({ ...row, document: { id: this.documentId } }));
   }
 
-  connections({ connection, hidden }: Shown) {
+  connections({ connection, hidden }: LifeState) {
     if (hidden) return [];
     const { updated, status, sites } = connection;
-    const relations = this.habits.recordsTellSites ? { sitesRelations: relationsOf(sites) } : {};
+    const relations = this.habits.recordsListSites ? { sitesRelations: relationsOf(sites) } : {};
     return [{ id: this.connectionId, company: this.place.company, updated, status, ...relations } as const];
   }
 
-  readings({ readings, hidden }: Shown): readonly Reading[] {
+  readings({ readings, hidden }: LifeState): readonly Reading[] {
     return hidden ? [] : readings;
   }
 
@@ -172,7 +172,7 @@ export class Life {
   }
 
   #changeDocument(how: DocumentChange, wantsSilent: boolean): void {
-    const before = this.shown.document;
+    const before = this.current.document;
     const silent = this.#silently(wantsSilent);
     if ((how === 'restore') !== before.deleted) return;
     const moves = how === 'restore' || (how === 'delete' ? this.habits.deletionMovesUpdated : !silent);
@@ -185,21 +185,21 @@ export class Life {
     else if (how === 'remove') usage = rest;
     else if (how === 'delete') usage = [];
     // If only events contain the site, two differing events of one `updated` could not be ordered.
-    else if (how === 'site' && (!silent || this.habits.recordsTellSites)) siteId = this.#otherSite(siteId);
+    else if (how === 'site' && (!silent || this.habits.recordsListSites)) siteId = this.#otherSite(siteId);
     const note = `after ${this.events.length} events`;
-    this.#show({ document: { updated, siteId, note, usage, deleted: how === 'delete' } });
-    this.#tellOfDocument(how === 'delete' ? 'deleted' : 'updated');
+    this.#add({ document: { updated, siteId, note, usage, deleted: how === 'delete' } });
+    this.#announceDocument(how === 'delete' ? 'deleted' : 'updated');
   }
 
   #changeConnection(how: 'status' | 'sites', wantsSilent: boolean): void {
-    const before = this.shown.connection;
+    const before = this.current.connection;
     const silent = this.#silently(wantsSilent);
-    if (how === 'sites' && silent && !this.habits.recordsTellSites) return;
+    if (how === 'sites' && silent && !this.habits.recordsListSites) return;
     const updated = silent ? before.updated : this.#nextUpdated();
     const status = how === 'status' ? `STATUS_${this.events.length % 3}` : before.status;
     const sites = how === 'sites' ? this.#sites.filter((site) => !before.sites.includes(site)) : before.sites;
-    this.#show({ connection: { updated, status, sites } });
-    this.#tellOfConnection('updated', before.status);
+    this.#add({ connection: { updated, status, sites } });
+    this.#announceConnection('updated', before.status);
   }
 
   #changeReadings(slot: number, wide: number, value: number): void {
@@ -210,8 +210,8 @@ export class Life {
       usage: `${value}.5`,
       updated,
     }));
-    const others = this.shown.readings.filter((reading) => reading.slot < slot || reading.slot >= end);
-    this.#show({ readings: [...others, ...changed].sort((a, b) => a.slot - b.slot) });
+    const others = this.current.readings.filter((reading) => reading.slot < slot || reading.slot >= end);
+    this.#add({ readings: [...others, ...changed].sort((a, b) => a.slot - b.slot) });
     const { meterId } = this.place;
     this.#emit(intervalsEvent(meterId, this.timeOf(slot), this.timeOf(end), changed.length));
   }
@@ -221,20 +221,20 @@ export class Life {
 
   #otherSite = (siteId: string): string => this.#sites.find((other) => other !== siteId) ?? siteId;
 
-  #show(changed: Partial<Shown>): void {
-    this.#past.push({ ...this.shown, ...changed });
+  #add(changed: Partial<LifeState>): void {
+    this.#past.push({ ...this.current, ...changed });
   }
 
-  #tellOfDocument(type: 'created' | 'updated' | 'deleted'): void {
-    const { updated, siteId } = this.shown.document;
+  #announceDocument(type: 'created' | 'updated' | 'deleted'): void {
+    const { updated, siteId } = this.current.document;
     const { company } = this.place;
     this.#emit(
       documentEvent(type, this.documentId, updated, { company, site: { id: siteId, name: 'A site' } }),
     );
   }
 
-  #tellOfConnection(type: 'created' | 'updated', old?: string): void {
-    const { updated, status, sites } = this.shown.connection;
+  #announceConnection(type: 'created' | 'updated', old?: string): void {
+    const { updated, status, sites } = this.current.connection;
     const event = connectionEvent(type, this.connectionId, updated, status, old);
     this.#emit({ ...event, company: this.place.company, sitesRelations: relationsOf(sites) });
     this.statusChanges.add(`${updated} ${status}`);
@@ -262,6 +262,6 @@ export function columnsOf(readings: readonly (Reading & { readonly life: Life })
     usage: readings.map(({ usage }) => usage),
     usageUnits: readings.map(() => 'kWh'),
     quality: readings.map(() => 'MEASURED'),
-    updated: readings.map(({ life, updated }) => (life.habits.readingsTellUpdated ? updated : null)),
+    updated: readings.map(({ life, updated }) => (life.habits.readingsHaveUpdated ? updated : null)),
   };
 }

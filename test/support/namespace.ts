@@ -2,12 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { inject } from 'vitest';
+import { retries } from '../../app/temporal-retries.ts';
 import { until } from './poll.ts';
 
 /** Registers a fresh Temporal namespace and returns its name once workflows can be started in it. */
 export async function createNamespace(): Promise<string> {
   const namespace = `test-${randomUUID()}`;
-  const connection = await Connection.connect({ address: inject('temporalAddress') });
+  const connection = await Connection.connect({
+    address: inject('temporalAddress'),
+    interceptors: [...retries],
+  });
   try {
     await connection.workflowService.registerNamespace({
       namespace,

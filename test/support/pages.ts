@@ -3,11 +3,11 @@ import type { Warehouse } from '../../db/connect.ts';
 import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
 import { upsertConnections } from '../../db/records/connections.ts';
 import { upsertDocuments } from '../../db/records/documents.ts';
-import { upsertMeters } from '../../db/records/meters.ts';
 import type { RecordPage, UpsertPage } from '../../db/records/page.ts';
+import { upsertPlain } from '../../db/records/plain.ts';
 import { upsertUsageData } from '../../db/records/usage-data.ts';
 import { type PageWritten, writePage } from '../../db/records/write-page.ts';
-import { tableOf } from '../../db/resources.ts';
+import { resources, tableOf } from '../../db/resources.ts';
 
 export const upserts = {
   companies: upsertCompanies,
@@ -15,7 +15,7 @@ export const upserts = {
   connections: upsertConnections,
   documents: upsertDocuments,
   usageData: upsertUsageData,
-  meters: upsertMeters,
+  meters: upsertPlain(resources.meters),
 } as const satisfies Record<string, UpsertPage>;
 
 export type Listing = keyof typeof upserts;

@@ -1,15 +1,14 @@
 import { sql } from 'drizzle-orm';
-import type { SandboxSize } from '../../cli/sandbox-process.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { createDeployment, type Deployment, type Endpoints, type Part } from './deployment.ts';
 import { until } from './poll.ts';
 import { freePort } from './port.ts';
-import { startSandbox, type TestSandbox } from './sandbox.ts';
+import { type SandboxSize, startSandbox, type TestSandbox } from './sandbox.ts';
 
 export interface PipelineOptions {
-  readonly size?: Partial<SandboxSize>;
-  /** Further options of sandbox/main.ts. */
-  readonly sandbox?: Readonly<Record<string, string | number>>;
+  readonly size?: SandboxSize;
+  /** Further options of the sandbox. */
+  readonly sandbox?: Parameters<typeof startSandbox>[1];
   /** Entries of SERVICE_ENDPOINTS. */
   readonly endpoints?: Endpoints;
   /** Parts that run from the start; both when not given. */

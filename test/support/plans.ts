@@ -93,7 +93,7 @@ export function nodesOf(plan: PlanNode): PlanNode[] {
 }
 
 /** Lists the tables that a plan scanned completely, with their schema. */
-export function scannedWhole(plan: PlanNode): string[] {
+export function scannedTables(plan: PlanNode): string[] {
   return nodesOf(plan)
     .filter((node) => node['Node Type'] === 'Seq Scan')
     .map((node) => `${node.Schema}.${node['Relation Name']}`);

@@ -1,11 +1,16 @@
-import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../../cli/sandbox-process.ts';
+import type { SandboxOptions } from '../../sandbox/options.ts';
+import { startSandbox as startService } from '../../sandbox/sandbox.ts';
 import { createDatabase } from './database.ts';
-import { temporaryFolder } from './folder.ts';
 
-export const smallSize: SandboxSize = { companies: 3, documents: 30, intervalDays: 1 };
+export type SandboxSize = Pick<SandboxOptions, 'companies' | 'documents' | 'intervalDays'>;
 
-/** The service as a process of its own, and what its control routes do (docs/sandbox.md). */
-export interface TestSandbox extends SandboxProcess {
+const smallSize: SandboxSize = { companies: 3, documents: 30, intervalDays: 1 };
+
+/** The service in the test's process, and what its control routes do (docs/guides/sandbox.md). */
+export interface TestSandbox {
+  readonly url: string;
+  readonly apiUrl: string;
+  readonly apiKey: string;
   /** URL of its database. */
   readonly databaseUrl: string;
   /** Turns webhooks on and registers an endpoint; returns its signing secret. */
@@ -14,7 +19,7 @@ export interface TestSandbox extends SandboxProcess {
   change(...changes: readonly object[]): Promise<string[]>;
   /** Makes this many random valid changes; returns the number of their events. */
   random(count: number, seed: number, types?: readonly string[]): Promise<number>;
-  /** Calls a control route, by its path below /sandbox (docs/sandbox.md). */
+  /** Calls a control route, by its path below /sandbox (docs/guides/sandbox.md). */
   control<T>(method: string, path: string, body?: unknown): Promise<T>;
   disturb(how: object): Promise<void>;
   /** Moves the service's clock on, so that redeliveries become due. */
@@ -27,6 +32,7 @@ export interface TestSandbox extends SandboxProcess {
   events(): Promise<{ id: string; type: string; payload: Record<string, unknown> }[]>;
   /** Reads the API, by a path below the version. */
   read<T>(path: string): Promise<T>;
+  stop(): Promise<void>;
 }
 
 export interface SandboxStatus {
@@ -39,22 +45,20 @@ export interface SandboxStatus {
   >;
 }
 
-/**
- * Starts a sandbox on a database of its own; `stop` removes both. `more` are further options of
- * sandbox/main.ts.
- */
+/** Starts a sandbox on a database of its own; `stop` removes both. */
 export async function startSandbox(
-  size: Partial<SandboxSize> = {},
-  more: Readonly<Record<string, string | number>> = {},
+  size: SandboxSize = {},
+  more: Omit<SandboxOptions, 'databaseUrl' | 'log'> = {},
 ): Promise<TestSandbox> {
-  const [database, folder] = await Promise.all([createDatabase('sandbox'), temporaryFolder()]);
-  const service = await startSandboxProcess({
+  const database = await createDatabase('sandbox');
+  // Not that of a command that runs in this process.
+  const { stderr } = process;
+  const service = await startService({
     databaseUrl: database.url,
-    dataDir: folder.path,
-    size: { ...smallSize, ...size },
-    more,
-    // Every other line reports a problem.
-    onLine: (line) => void (line === 'data generated' || process.stderr.write(`sandbox: ${line}\n`)),
+    ...smallSize,
+    ...size,
+    ...more,
+    log: ({ error }) => void (error && stderr.write(`sandbox: ${error.stack}\n`)),
   });
   const call = async <T>(method: string, url: string, body?: unknown): Promise<T> => {
     const response = await fetch(url, {
@@ -73,8 +77,9 @@ export async function startSandbox(
   const control = <T>(method: string, path: string, body?: unknown): Promise<T> =>
     call(method, `${service.url}/sandbox/${path}`, body);
 
+  const { url, apiUrl, apiKey } = service;
   return {
-    ...service,
+    ...{ url, apiUrl, apiKey },
     databaseUrl: database.url,
     register: async (url) => {
       await call('PATCH', `${service.apiUrl}/external/configure_webhook`, { enabled: true });
@@ -106,9 +111,8 @@ export async function startSandbox(
         .events,
     read: (path) => call('GET', `${service.apiUrl}${path}`),
     stop: async () => {
-      await service.stop();
+      await service.close();
       await database.drop();
-      await folder.remove();
     },
   };
 }

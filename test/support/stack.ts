@@ -14,8 +14,12 @@ declare module 'vitest' {
   }
 }
 
-/** Starts one real Postgres and one real Temporal for the whole run, on data that is removed after it. */
-export default async function startStack(project: TestProject): Promise<() => Promise<void>> {
+/**
+ * Starts one real Postgres and one real Temporal for the whole run, on data that is removed after it. The first
+ * kind of tests that needs them starts them, and provides them to the others.
+ */
+export default async function startStack(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  if (project.getProvidedContext().postgresUrl !== undefined) return undefined;
   const dir = await mkdtemp(join(tmpdir(), 'metersync-test-'));
   const binDir = projectBinDir();
   // A first run fetches programs, which takes a while.
@@ -28,8 +32,8 @@ export default async function startStack(project: TestProject): Promise<() => Pr
     throw new Error('The stack lacks a server.');
   const postgresUrl = stack.postgres.superuserUrl('postgres');
   await countStatements(postgresUrl);
-  project.provide('postgresUrl', postgresUrl);
-  project.provide('temporalAddress', stack.temporal.address);
+  project.vitest.provide('postgresUrl', postgresUrl);
+  project.vitest.provide('temporalAddress', stack.temporal.address);
   return async () => {
     await stack.stop();
     await rm(dir, { recursive: true, force: true });
@@ -37,12 +41,14 @@ export default async function startStack(project: TestProject): Promise<() => Pr
 }
 
 /**
- * Sets up the run's Postgres. Its data is of no use after the run and no test kills it, so commits need not
- * wait for the disk. Statements are counted, which is a setting of Postgres's start.
+ * Sets up the run's Postgres. Its data is of no use after the run and no test kills it: commits need not wait
+ * for the disk, nor are files of the WAL filled with zeros. Statements are counted, which is a setting of
+ * Postgres's start.
  */
 async function setUp(postgresUrl: string): Promise<void> {
   await administer(postgresUrl, [
     ...['fsync', 'synchronous_commit', 'full_page_writes'].map((name) => `alter system set ${name} = off`),
+    'alter system set wal_init_zero = off',
     `alter system set shared_preload_libraries = 'pg_stat_statements'`,
     'alter system set pg_stat_statements.max = 20000',
     'alter system set pg_stat_statements.track_utility = off',

@@ -32,7 +32,7 @@ test('the lock names the Node of every platform', () => {
   expect(problemsOfLock(lock)).toEqual([]);
 });
 
-test('everything that a lock leaves open is named', () => {
+test('the check names each package that the lock leaves to the registry', () => {
   const { '': root = {}, ...packages } = lock.packages;
   const bad: Lock = {
     packages: {

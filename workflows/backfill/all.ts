@@ -13,8 +13,9 @@ import {
   uuid4,
 } from '@temporalio/workflow';
 import type { CompanyLeft } from '../../activities/backfill/together.ts';
+import { backfillBounds } from '../../contract/limits.ts';
 import { checkKinds, queryNames, type RunState, taskQueues, workflowIds } from '../../contract/names.ts';
-import { backfillBounds, backfilling, noting, waiting } from '../activity-options.ts';
+import { backfilling, noting, waiting } from '../activity-options.ts';
 import { startChecks } from '../start-checks.ts';
 import { backfillCompany, reasonOf } from './company.ts';
 

@@ -1,4 +1,5 @@
--- Bills that count, with their period half-open and its days as two columns: not every tool knows ranges.
+-- Bills that count, with their period half-open and its days as two columns: not every tool knows
+-- ranges.
 select
     bill_id,
     company_id,

@@ -10,7 +10,7 @@ export interface Activity {
   readonly lastAt: string | null;
 }
 
-/** Deliveries that the figures look back on: a bound that keeps them fast, whatever the history. */
+/** Deliveries that the figures look back on: a bound that keeps them fast with any history. */
 export const activityDeliveries = 500;
 
 export async function readActivity(pool: Pool, endpointIds: readonly string[]): Promise<Activity[]> {

@@ -1,6 +1,8 @@
 import type { Pool } from 'pg';
 import { notFound } from '../../problem.ts';
-import { isId } from './id.ts';
+
+/** Whether a text can be the id of an endpoint or a message; others, and what no database takes, are not looked for. */
+export const isId = (text: string): boolean => /^\w{1,100}$/.test(text);
 
 /** An endpoint as the portal shows it. */
 export interface PortalEndpoint {

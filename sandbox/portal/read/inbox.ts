@@ -24,7 +24,7 @@ export interface InboxRequest {
 /** Requests that an inbox keeps; the oldest go. */
 export const inboxRequestsKept = 100;
 /** Requests that a page shows: all that are kept could be as many megabytes. */
-export const inboxRequestsShown = 30;
+const inboxRequestsShown = 30;
 
 /** @throws Problem 404 when the endpoint is no inspection URL. */
 export async function readInbox(pool: Pool, endpointId: string): Promise<Inbox> {

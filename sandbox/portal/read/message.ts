@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { notFound } from '../../problem.ts';
 import type { MessageStatus } from '../views/status.ts';
-import { isId } from './id.ts';
+import { isId } from './endpoints.ts';
 
 export interface Message {
   readonly seq: string;

@@ -21,7 +21,7 @@ export interface ListedMessage {
   readonly endpoints: number;
 }
 
-export const messagesPerPage = 50;
+const messagesPerPage = 50;
 /** Messages whose status is looked at for one page: a rare status among millions is found step by step. */
 export const messagesSearchedMax = 50_000;
 

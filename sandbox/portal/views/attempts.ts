@@ -1,12 +1,12 @@
 import { STATUS_CODES } from 'node:http';
 import { html } from 'hono/html';
+import { badge } from '../../../web/badge.ts';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
+import { payloadText } from '../../../web/payload.ts';
+import { visibleText } from '../../../web/visible-text.ts';
 import type { Micros } from '../../timestamps.ts';
 import type { Attempt, Standing } from '../read/message.ts';
-import { visibleText } from '../visible-text.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
-import { payloadText } from './payload.ts';
-import { badge } from './status.ts';
 import { timeInFull } from './time.ts';
 
 const origins: Readonly<Record<NonNullable<Attempt['replay']>, string>> = {

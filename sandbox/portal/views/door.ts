@@ -1,10 +1,10 @@
 import { html } from 'hono/html';
-import type { AssetAddresses } from '../assets.ts';
+import type { AssetAddresses } from '../../../web/assets.ts';
+import { documentOf } from '../../../web/document.ts';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
+import { visibleText } from '../../../web/visible-text.ts';
 import type { LinkRefusal } from '../links.ts';
-import { visibleText } from '../visible-text.ts';
-import { icons } from './icons.ts';
-import { documentOf } from './layout.ts';
-import type { Markup } from './markup.ts';
 
 /** Leads from the link into the portal, with and without script. */
 export const openingPage = (assets: AssetAddresses, organization: string, address: string): Markup =>

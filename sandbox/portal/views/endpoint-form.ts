@@ -1,7 +1,7 @@
 import { html, raw } from 'hono/html';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
 import { eventChooser } from './event-chooser.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
 
 export interface EndpointDraft {
   readonly url: string;

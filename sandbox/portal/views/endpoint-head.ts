@@ -1,11 +1,12 @@
 import { html, raw } from 'hono/html';
+import { badge } from '../../../web/badge.ts';
+import { copyable } from '../../../web/copyable.ts';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
+import { visibleText } from '../../../web/visible-text.ts';
 import type { Micros } from '../../timestamps.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
-import { visibleText } from '../visible-text.ts';
-import { copyable } from './copyable.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
-import { badge, endpointBadge } from './status.ts';
+import { endpointBadge } from './status.ts';
 import { timeAgo } from './time.ts';
 
 export type EndpointTab = 'overview' | 'inbox' | 'testing' | 'settings';

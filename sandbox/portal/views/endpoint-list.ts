@@ -1,11 +1,12 @@
 import { html } from 'hono/html';
+import { badge } from '../../../web/badge.ts';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
+import { visibleText } from '../../../web/visible-text.ts';
 import type { Micros } from '../../timestamps.ts';
 import type { Activity } from '../read/activity.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
-import { visibleText } from '../visible-text.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
-import { badge, endpointBadge } from './status.ts';
+import { endpointBadge } from './status.ts';
 import { timeAgo } from './time.ts';
 
 export interface EndpointListView {
@@ -43,7 +44,7 @@ ${open > 0 && html`<span><b>${open}</b> on the way</span>`}`;
 }
 
 /** Seed 6.1.2: none chosen is all. */
-export const eventChoice = (eventTypes: readonly string[]): string =>
+const eventChoice = (eventTypes: readonly string[]): string =>
   eventTypes.length === 0
     ? 'All events'
     : eventTypes.length === 1

@@ -1,10 +1,10 @@
 import { html } from 'hono/html';
+import type { Markup } from '../../../web/markup.ts';
 import type { Micros } from '../../timestamps.ts';
 import { type Activity, activityDeliveries, type RecentMessage } from '../read/activity.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import type { ReplayProgress } from '../read/replays.ts';
 import { endpointHead } from './endpoint-head.ts';
-import type { Markup } from './markup.ts';
 import { messageRows, nothingHere } from './message-rows.ts';
 import { type RecoveryDraft, recovery, replayList } from './recovery.ts';
 

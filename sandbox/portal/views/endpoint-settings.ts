@@ -1,12 +1,12 @@
 import { html, raw } from 'hono/html';
+import { copyable } from '../../../web/copyable.ts';
+import type { Markup } from '../../../web/markup.ts';
 import { fromText, type Micros } from '../../timestamps.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import { readableTime } from '../relative-time.ts';
-import { copyable } from './copyable.ts';
 import { addressField, type EndpointDraft } from './endpoint-form.ts';
 import { endpointHead } from './endpoint-head.ts';
 import { eventChooser } from './event-chooser.ts';
-import type { Markup } from './markup.ts';
 
 export interface SettingsView {
   readonly base: string;

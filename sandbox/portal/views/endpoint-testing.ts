@@ -1,13 +1,13 @@
 import { html, raw } from 'hono/html';
+import type { Markup } from '../../../web/markup.ts';
+import { payloadText } from '../../../web/payload.ts';
 import { type EventType, eventTypes } from '../../events/payloads.ts';
 import type { Micros } from '../../timestamps.ts';
 import type { RecentMessage } from '../read/activity.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import { endpointHead } from './endpoint-head.ts';
 import { eventMeanings } from './event-chooser.ts';
-import type { Markup } from './markup.ts';
 import { messageRows, nothingHere } from './message-rows.ts';
-import { payloadText } from './payload.ts';
 
 export interface TestingView {
   readonly base: string;
@@ -35,7 +35,7 @@ export function endpointTesting({ base, now, endpoint, type, example, sent }: Te
   )}</ul></nav>
 <section aria-labelledby="example"><div class="head"><h2 id="example">Example of <code>${type}</code></h2>
 <form method="post" action="${address}"><input type="hidden" name="type" value="${type}"><button ${shut ? raw('disabled') : ''}>Send example</button></form></div>
-<p class="muted">It tells of records that do not exist and goes to this endpoint alone, whatever event types it has chosen.</p>
+<p class="muted">It names records that do not exist and goes to this endpoint alone, regardless of its event types.</p>
 ${shut && html`<p class="muted">Enable the endpoint to send examples to it.</p>`}
 ${payloadText(example, `Example payload of ${type}`)}</section></div>
 <section aria-labelledby="sent"><h2 id="sent">Examples sent</h2><div id="sent-examples" data-live="1000">${

@@ -1,6 +1,6 @@
 import { html, raw } from 'hono/html';
+import type { Markup } from '../../../web/markup.ts';
 import { type EventType, eventTypes } from '../../events/payloads.ts';
-import type { Markup } from './markup.ts';
 
 /** When each is emitted, in a few words (seed 6.2). */
 export const eventMeanings: Readonly<Record<EventType, string>> = {

@@ -1,4 +1,9 @@
 import { html } from 'hono/html';
+import { badge } from '../../../web/badge.ts';
+import { copyable } from '../../../web/copyable.ts';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
+import { payloadText, sizeText } from '../../../web/payload.ts';
 import type { Micros } from '../../timestamps.ts';
 import { fromText } from '../../timestamps.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
@@ -6,12 +11,7 @@ import type { Inbox, InboxRequest } from '../read/inbox.ts';
 import { inboxRequestsKept } from '../read/inbox.ts';
 import { readableTime } from '../relative-time.ts';
 import { headers } from './attempts.ts';
-import { copyable } from './copyable.ts';
 import { endpointHead } from './endpoint-head.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
-import { payloadText, sizeText } from './payload.ts';
-import { badge } from './status.ts';
 import { timeAgo } from './time.ts';
 
 export interface InboxView {

@@ -1,11 +1,12 @@
 import { html, raw } from 'hono/html';
+import type { AssetAddresses } from '../../../web/assets.ts';
+import { documentOf } from '../../../web/document.ts';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
+import { visibleText } from '../../../web/visible-text.ts';
 import type { Micros } from '../../timestamps.ts';
 import { toText } from '../../timestamps.ts';
-import type { AssetAddresses } from '../assets.ts';
 import { readableTime, relativeTime } from '../relative-time.ts';
-import { visibleText } from '../visible-text.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
 
 /** What every page of an open portal knows. */
 export interface Frame {
@@ -21,7 +22,7 @@ export interface Frame {
 export interface Page {
   readonly title: string;
   readonly section: 'Endpoints' | 'Messages';
-  /** Told at the top: what the last request has done. */
+  /** Shown at the top: the result of the last request. */
   readonly notice?: string | undefined;
   readonly body: Markup;
 }
@@ -49,24 +50,3 @@ export function layout(frame: Frame, { title, section, notice, body }: Page): Ma
 </footer>`,
   );
 }
-
-/** A document of this portal's looks. */
-export const documentOf = (assets: AssetAddresses, title: string, body: Markup, head?: Markup): Markup =>
-  html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="robots" content="noindex">
-<title>${title}</title>
-<link rel="icon" href="data:,">
-${assets.styles.map((address) => html`<link rel="stylesheet" href="${address}">`)}
-<script defer src="${assets.morph}"></script>
-<script type="module" src="${assets.script}"></script>
-${head}
-</head>
-<body>
-${body}
-</body>
-</html>`;

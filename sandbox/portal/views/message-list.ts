@@ -1,12 +1,12 @@
 import { html, raw } from 'hono/html';
+import type { Markup } from '../../../web/markup.ts';
+import { visibleText } from '../../../web/visible-text.ts';
 import { eventTypes } from '../../events/payloads.ts';
 import type { Micros } from '../../timestamps.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import type { ListedMessage, MessageFilter } from '../read/messages.ts';
 import { readableTime } from '../relative-time.ts';
 import type { WindowChoice } from '../time-window.ts';
-import { visibleText } from '../visible-text.ts';
-import type { Markup } from './markup.ts';
 import { messageRows, nothingHere } from './message-rows.ts';
 import { messageStatuses, statusNames } from './status.ts';
 import { windowFields } from './window-fields.ts';

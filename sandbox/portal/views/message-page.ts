@@ -1,14 +1,15 @@
 import { html } from 'hono/html';
+import { badge } from '../../../web/badge.ts';
+import { copyable } from '../../../web/copyable.ts';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
+import { payloadText, sizeText } from '../../../web/payload.ts';
+import { visibleText } from '../../../web/visible-text.ts';
 import { fromText, type Micros } from '../../timestamps.ts';
 import type { Attempt, Message, Standing } from '../read/message.ts';
 import { attemptsShownMax } from '../read/message.ts';
-import { visibleText } from '../visible-text.ts';
 import { attemptList } from './attempts.ts';
-import { copyable } from './copyable.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
-import { payloadText, sizeText } from './payload.ts';
-import { badge, statusBadge } from './status.ts';
+import { statusBadge } from './status.ts';
 import { timeAgo, timeInFull } from './time.ts';
 
 export interface MessageView {

@@ -1,8 +1,9 @@
 import { html } from 'hono/html';
+import { badge } from '../../../web/badge.ts';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
 import type { Micros } from '../../timestamps.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
-import { badge, type MessageStatus, statusBadge } from './status.ts';
+import { type MessageStatus, statusBadge } from './status.ts';
 import { timeAgo } from './time.ts';
 
 export interface MessageRow {
@@ -22,7 +23,7 @@ export const messageRows = (
   now: Micros,
   caption: string,
   noteName: 'Sent to' | 'Attempts',
-): Markup => html`<div class="card flush"><table class="messages">
+): Markup => html`<div class="card flush"><table class="rows">
 <caption class="unseen">${caption}</caption>
 <thead><tr><th scope="col">Message</th><th scope="col" class="wide-only">${noteName}</th><th scope="col">Status</th><th scope="col" class="end wide-only">Written</th></tr></thead>
 <tbody>${rows.map(

@@ -1,12 +1,12 @@
 import { html, raw } from 'hono/html';
+import { badge } from '../../../web/badge.ts';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
 import type { Micros } from '../../timestamps.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import type { ReplayProgress } from '../read/replays.ts';
 import { readableTime } from '../relative-time.ts';
 import type { WindowChoice } from '../time-window.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
-import { badge } from './status.ts';
 import { timeAgo } from './time.ts';
 import { windowFields } from './window-fields.ts';
 

@@ -1,7 +1,7 @@
-import { html } from 'hono/html';
-import type { Markup } from './markup.ts';
+import { badge, type Tone } from '../../../web/badge.ts';
+import type { Markup } from '../../../web/markup.ts';
 
-/** How a message stands, with one endpoint or overall (docs/portal.md). */
+/** How a message stands, with one endpoint or overall (docs/guides/portal.md). */
 export const messageStatuses = ['delivered', 'pending', 'retrying', 'failed', 'missing'] as const;
 export type MessageStatus = (typeof messageStatuses)[number];
 
@@ -13,16 +13,13 @@ export const statusNames: Readonly<Record<MessageStatus, string>> = {
   missing: 'Not sent',
 };
 
-const tones: Readonly<Record<MessageStatus, string>> = {
+const tones: Readonly<Record<MessageStatus, Tone>> = {
   delivered: 'good',
   pending: 'busy',
   retrying: 'uneasy',
   failed: 'bad',
   missing: 'plain',
 };
-
-export const badge = (tone: string, words: string): Markup =>
-  html`<span class="badge ${tone}">${words}</span>`;
 
 export const statusBadge = (status: MessageStatus): Markup => badge(tones[status], statusNames[status]);
 

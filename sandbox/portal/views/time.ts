@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
+import type { Markup } from '../../../web/markup.ts';
 import type { Micros } from '../../timestamps.ts';
 import { exactTime, readableTime, relativeTime } from '../relative-time.ts';
-import type { Markup } from './markup.ts';
 
 /** "3 minutes ago", with every digit of the timestamp on hover. */
 export const timeAgo = (at: string, now: Micros): Markup =>

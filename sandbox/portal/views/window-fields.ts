@@ -1,7 +1,7 @@
 import { html, raw } from 'hono/html';
+import { icons } from '../../../web/icons.ts';
+import type { Markup } from '../../../web/markup.ts';
 import { type WindowChoice, type WindowName, windows } from '../time-window.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
 
 /** Chooses a time: one of the usual ones, or from and until. `name` keeps ids apart when a page has several. */
 export const windowFields = (

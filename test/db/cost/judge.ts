@@ -1,4 +1,4 @@
-import { type Ran, scannedWhole } from '../../support/plans.ts';
+import { type Ran, scannedTables } from '../../support/plans.ts';
 import { growingTables } from './rows.ts';
 
 /** A statement that costs too much in a large warehouse. */
@@ -20,7 +20,7 @@ function costs(ran: readonly Ran[]): Map<string, Cost> {
     const cost = all.get(text) ?? { blocks: 0, scanned: new Set() };
     all.set(text, cost);
     cost.blocks += blocks;
-    for (const table of scannedWhole(plan)) if (grows(table)) cost.scanned.add(table);
+    for (const table of scannedTables(plan)) if (grows(table)) cost.scanned.add(table);
   }
   return all;
 }

@@ -4,13 +4,13 @@ import { type Service, startService } from '../../sandbox/support/service.ts';
 /** A sandbox with webhooks enabled, and the way into its portal. */
 export interface Portal {
   readonly service: Service;
-  /** A new link, as `POST /external/configure_webhook` gives it to the key's organization. */
+  /** Makes a new link, as `POST /external/configure_webhook` returns it to the key's organization. */
   link(key?: string): Promise<string>;
-  /** Opens the portal as a person does: with the link. */
+  /** Opens the portal with the link, as a person does. */
   open(page: Page, link?: string): Promise<void>;
-  /** Adds an endpoint from behind; returns its id and secret. */
+  /** Adds an endpoint through the control routes; returns its id and secret. */
   endpoint(url: string, eventTypes?: readonly string[]): Promise<{ id: string; secret: string }>;
-  /** Moves the service's clock on. */
+  /** Advances the service's clock. */
   advance(seconds: number): Promise<void>;
   deliveries(): Promise<Delivery[]>;
   stop(): Promise<void>;

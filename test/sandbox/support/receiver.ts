@@ -28,7 +28,7 @@ export const answerWith =
     response.writeHead(status, headers).end(body);
   };
 
-/** A webhook receiver that keeps what arrives and answers as told. */
+/** Starts a webhook receiver that keeps all requests and answers as set. */
 export async function startReceiver(answer: Answerer = answerWith(204)): Promise<Receiver> {
   const deliveries: Delivery[] = [];
   let open = 0;

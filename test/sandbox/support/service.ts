@@ -27,17 +27,17 @@ export interface SandboxEvent {
   readonly payload: any;
 }
 
-/** A sandbox on a database of its own, and the two ways of talking to it: with a key, and from behind. */
+/** A sandbox on its own database, with both ways to reach it: the API and the control routes. */
 export interface Service {
   readonly sandbox: Sandbox;
   readonly databaseUrl: string;
   readonly errors: Error[];
   /** Calls the API; `path` begins after the version. */
   api<T = Record<string, never>>(path: string, init?: ApiInit): Promise<Answer<T>>;
-  /** Calls a control route; throws when it is refused. */
+  /** Calls a control route; throws if it is refused. */
   control<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
   change(...changes: readonly object[]): Promise<{ changes: { id: string }[]; events: SandboxEvent[] }>;
-  /** Events written after `seq`. */
+  /** Lists events written after `seq`. */
   eventsAfter(seq: number): Promise<SandboxEvent[]>;
   enableWebhooks(enabled?: boolean): Promise<void>;
   /** Waits until nothing is left to deliver. */
@@ -75,7 +75,7 @@ export async function startService(options: Partial<SandboxOptions> = {}): Promi
   };
 }
 
-/** The same for a sandbox that runs already. */
+/** Makes the same calls for a running sandbox. */
 export function talkTo(sandbox: Sandbox, databaseUrl: string, errors: Error[] = []): Omit<Service, 'stop'> {
   const send = async <T>(url: string, init: RequestInit): Promise<Answer<T>> => {
     const response = await fetch(url, init);
@@ -139,7 +139,7 @@ const totals: Readonly<Record<string, string>> = {
   intervals: 'totalIntervals',
 };
 
-/** An envelope with its items and total under plain names. */
+/** Returns an envelope with plain names for its items and total. */
 export function envelope<T = { id: string }>(answer: Answer<unknown>, itemsKey: string): Envelope<T> {
   const body = answer.body as Record<string, unknown>;
   return {
@@ -152,12 +152,12 @@ export function envelope<T = { id: string }>(answer: Answer<unknown>, itemsKey: 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into records of every shape
 export type AnyRecord = any;
 
-/** Companies, newest API version. */
+/** Lists companies, under the newest API version. */
 export async function companiesOf(service: Pick<Service, 'api'>): Promise<AnyRecord[]> {
   return (await service.api<AnyRecord[]>('/company')).body;
 }
 
-/** The records of a company's first page. */
+/** Lists the records of a company's first page. */
 export async function recordsOf(
   service: Pick<Service, 'api'>,
   resource: string,

@@ -1,5 +1,5 @@
-import type { AuditResource } from '../../../../contract/names.ts';
-import { knownCompanies, unlistedCompanies } from '../../../../db/read/audited-companies.ts';
+import type { AuditResource } from '../../../../contract/endpoints.ts';
+import { liveCompanies, unlistedCompanies } from '../../../../db/read/audited-companies.ts';
 import { eventsBehind, refusals } from '../../../../db/read/behind-differences.ts';
 import {
   compareIntervals,
@@ -7,7 +7,7 @@ import {
   extraReadings,
   metersWithReadings,
 } from '../../../../db/read/compare-readings.ts';
-import { comparePage, unshownRows } from '../../../../db/read/compare-records.ts';
+import { comparePage, unlistedRows } from '../../../../db/read/compare-records.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { removeReadings } from '../../../../db/records/repair.ts';
 import { recordResources } from '../../../../db/resources.ts';
@@ -57,8 +57,8 @@ export const auditWork: readonly Work[] = [
           sites: [{ id: idOf('site', plot) }],
         }));
         await comparePage(db, resource, pageOfRecords(records, { companyId: owner }));
-        await unshownRows(db, resource, companyId, []);
-        await unshownRows(db, resource, companyId, ids[resource](plot), readAt);
+        await unlistedRows(db, resource, companyId, []);
+        await unlistedRows(db, resource, companyId, ids[resource](plot), readAt);
       },
     }),
   ),
@@ -93,7 +93,7 @@ export const auditWork: readonly Work[] = [
     rows: 20,
     asksForAll: 'It is about all companies.',
     run: async ({ db }, plot) => {
-      await knownCompanies(db);
+      await liveCompanies(db);
       await unlistedCompanies(db, [idOf('company', plot)]);
     },
   },

@@ -4,7 +4,7 @@ import {
   admitCompany,
   admitSites,
   forgetStranger,
-  isKnownCompany,
+  isConfirmedCompany,
   isStranger,
   postponeStranger,
 } from '../../../../db/backfill/strangers.ts';
@@ -14,7 +14,7 @@ import {
   dueOwners,
   dueRecords,
   liveUsage,
-  usageToldByRecords,
+  usageListedByRecords,
   warehouseNow,
 } from '../../../../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../../../../db/catch-up/parking.ts';
@@ -82,7 +82,7 @@ export const catchUp: readonly Work[] = [
           'usageData',
           numbers(1, 100).map((n) => idOf('usage', plot, n)),
         );
-        await usageToldByRecords(db, ids);
+        await usageListedByRecords(db, ids);
         await moveToCompany(db, companyId, ids);
         await surroundings(db, 'documents', companyId, ids);
         await unreadNeighbours(db, companyId, ids);
@@ -178,7 +178,7 @@ export const catchUp: readonly Work[] = [
       await db.execute(sql`delete from metersync.stale_records where owner = ${companyId}`);
     },
     run: async ({ db }, plot) => {
-      await isKnownCompany(db, idOf('company', plot));
+      await isConfirmedCompany(db, idOf('company', plot));
       await forgetStranger(db, idOf('company', plot));
     },
   },

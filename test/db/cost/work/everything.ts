@@ -1,6 +1,7 @@
 import { absent } from './absent.ts';
 import { auditWork } from './audit.ts';
 import { catchUp } from './catch-up.ts';
+import { consolePages } from './console.ts';
 import { pages } from './pages.ts';
 import { readingWork } from './readings.ts';
 import { recording } from './recording.ts';
@@ -18,4 +19,5 @@ export const everything: readonly Work[] = [
   ...runs,
   ...upkeep,
   ...auditWork,
+  ...consolePages,
 ];

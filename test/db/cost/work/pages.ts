@@ -21,11 +21,9 @@ const usage: Make = (plot, n) => ({
 });
 const document: Make = (plot, n) => ({
   id: idOf('document', plot, n),
-  ...{
-    updated: changedAt,
-    site: idOf('site', plot),
-    usageData: [usage(plot, 2 * n - 1), usage(plot, 2 * n)],
-  },
+  updated: changedAt,
+  site: idOf('site', plot),
+  usageData: [usage(plot, 2 * n - 1), usage(plot, 2 * n)],
 });
 
 /** Writes a page of five documents, one of which has a value that Postgres refuses. */
@@ -181,7 +179,7 @@ export const pages: readonly Work[] = [
     rows: 10,
     run: async ({ db }, plot) => {
       const records = [make.companies(plot)];
-      const page = { ...pageOfRecords(records, { readAt }), knownOnly: true };
+      const page = { ...pageOfRecords(records, { readAt }), existingOnly: true };
       for (const listing of ['companies', 'sites'] as const)
         await writePage(db, listing, upserts[listing], page, [records[0]?.id ?? null]);
     },

@@ -71,7 +71,13 @@ export const readingWork: readonly Work[] = [
     run: async ({ db }, plot) => {
       const meterId = meterOf(plot, 2);
       const { granularity } = await dueRanges(db, meterId, 50);
-      await nextPiece(db, { start, end }, { from: start, width: 1 }, granularity, 20_000);
+      await nextPiece(
+        db,
+        { start, end, seconds: Number.POSITIVE_INFINITY },
+        { from: start, width: 1 },
+        granularity,
+        20_000,
+      );
       await noteFetched(db, { meterId, start, end });
       await forgetRejectedReadings(db, { meterId, start, end }, readAt);
       await companyOfMeter(db, meterId);

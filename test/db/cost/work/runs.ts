@@ -7,7 +7,12 @@ import {
 } from '../../../../db/backfill/chosen-companies.ts';
 import { finishListing, notePages, readManifest } from '../../../../db/backfill/manifest.ts';
 import { companiesAfter, metersAfter } from '../../../../db/backfill/order.ts';
-import { concludeRun, failPartsLeft, failWhole, runsUnderWay } from '../../../../db/backfill/run-end.ts';
+import {
+  concludeRun,
+  failPartsLeft,
+  failRunAndParts,
+  runsUnderWay,
+} from '../../../../db/backfill/run-end.ts';
 import {
   finishedOfCompanies,
   finishedResources,
@@ -78,7 +83,7 @@ export const runs: readonly Work[] = [
       await finishedOfCompanies(db, runId, [companyId]);
       await finishedResources(db, runId, companyId);
       await runsUnderWay(db);
-      await failWhole(db, runId, 'it failed');
+      await failRunAndParts(db, runId, 'it failed');
       await failPartsLeft(db);
       await concludeRun(db, runId);
     },

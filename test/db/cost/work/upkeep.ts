@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { startRun } from '../../../../db/backfill/runs.ts';
+import { dropOldParts } from '../../../../db/backfill/retention.ts';
+import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
 import { failedParts } from '../../../../db/catch-up/parking.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../../../db/checks/check-data.ts';
 import {
@@ -14,14 +15,55 @@ import { eventsOfRecord, listEvents, outcomesOf, readEvent } from '../../../../d
 import { readHealth } from '../../../../db/read/health.ts';
 import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
 import { keptEvents } from '../../../../db/read/kept-events.ts';
-import { readStatus } from '../../../../db/read/status.ts';
+import { readStatus, readStatusAbout } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
 import { recordsWaiting } from '../../../../db/read/waiting.ts';
+import { deliveriesOf, lastDeliveries, listAlerts, readWatch } from '../../../../db/read/watch.ts';
 import { beat, claim, closeGate, leave } from '../../../../db/service-limit.ts';
+import { deliverNext } from '../../../../db/watch/deliver.ts';
+import { giveUp, noteLook } from '../../../../db/watch/look.ts';
 import { eventOf, idOf, meterOf } from '../rows.ts';
 import { numbers, type Work } from './work.ts';
 
+const none = {
+  pages: 0,
+  passes: 0,
+  totalSaid: null,
+  distinctIds: 0,
+  inserted: 0,
+  changed: 0,
+  unchanged: 0,
+  tombstoned: 0,
+  rejected: 0,
+};
+
 export const upkeep: readonly Work[] = [
+  {
+    name: 'a look opens an alarm, tells a target and closes it',
+    rows: 20,
+    run: async ({ db }, plot) => {
+      const at = '2026-11-23T00:00:00Z';
+      const targets = [`target ${plot}`];
+      const alarm = { name: 'EventsDead', key: `plot=${plot}`, labels: {}, detail: '1 event' } as const;
+      const look = { at, targets, test: false } as const;
+      const unknown = new Set<never>();
+      await noteLook(db, { ...look, seen: { raised: [alarm], unknown } });
+      await noteLook(db, { ...look, seen: { raised: [{ ...alarm, detail: '2 events' }], unknown } });
+      const [target = ''] = targets;
+      const send = async () => {};
+      await deliverNext(db, { target, now: () => at, send });
+      const later = { ...look, at: '2026-11-24T00:00:00Z' };
+      await noteLook(db, { ...later, seen: { raised: [alarm], unknown } });
+      const down = { id: idOf('run', plot, 7), name: 'WarehouseDown', detail: 'away' } as const;
+      const carried = { ...down, since: at, openedAt: at, notified: true };
+      await noteLook(db, { ...later, carried, seen: { raised: [], unknown } });
+      await giveUp(db, { targets, at });
+      await readWatch(db);
+      await listAlerts(db);
+      await lastDeliveries(db);
+      await deliveriesOf(db, idOf('run', plot, 8));
+    },
+  },
   {
     name: 'the data of a company is checked',
     rows: 500,
@@ -71,6 +113,12 @@ export const upkeep: readonly Work[] = [
     run: ({ db }) => dropPayloads(db, { days: 30, limit: 100 }),
   },
   {
+    name: 'old parts of runs are dropped',
+    rows: 100,
+    asksForAll: 'It looks for parts of each company.',
+    run: ({ db }) => dropOldParts(db, { days: 30, limit: 100 }),
+  },
+  {
     name: 'workers share a limit',
     rows: 5,
     run: async ({ db }) => {
@@ -82,12 +130,34 @@ export const upkeep: readonly Work[] = [
     },
   },
   {
-    name: 'status and health are read',
+    name: 'health is read',
+    // Of each kind of stale records 21 that are due and 42 that are not.
+    rows: 200,
+    prepare: async ({ db }, plot) => {
+      const companyId = idOf('company', plot);
+      const run = { runId: idOf('run', plot, 1_000), companyId: null, resource: null };
+      const counts = { ...none, missed: 3 };
+      for (const resource of ['documents', 'meters']) {
+        const part = { ...run, companyId, resource };
+        await startRun(db, part);
+        await finishRun(db, part, 'failed', { counts, error: 'SERVICE_ACCESS_DENIED: no' });
+      }
+      await startRun(db, run);
+      await finishRun(db, run, 'partial', {});
+      const under = { ...run, runId: idOf('run', plot, 2_000) };
+      await startRun(db, under);
+      await startRun(db, { ...under, companyId, resource: 'documents' });
+    },
+    // With the bound of a report, a small warehouse would have less of everything to count.
+    run: ({ db }) => readHealth(db, { silenceHours: 1, countMax: 20 }),
+  },
+  {
+    name: 'status is read',
     rows: 50,
-    asksForAll: 'It counts all rows.',
+    asksForAll: 'It counts all rows, or 10,000 of each table.',
     run: async ({ db }) => {
       await readStatus(db, { silenceHours: 1 });
-      await readHealth(db, { silenceHours: 1 });
+      await readStatusAbout(db, await readHealth(db));
       await recordsWaiting(db, 20);
       await failedParts(db, ['SERVICE_ACCESS_DENIED']);
       const issues = await listDataIssues(db, {}, 20);

@@ -1,0 +1,35 @@
+import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { printedUuids } from '../../db/arrays.ts';
+import { confirmsPass, judgePass, type PageManifest } from '../../service/stability.ts';
+
+interface Pass {
+  readonly manifest: readonly PageManifest[];
+}
+
+/**
+ * Reads a listing until a pass is proven complete. One page, which cannot change while it is read, proves
+ * itself if it is consistent and lacks no `existing` id. Several pages need a stable pass that the next
+ * confirms.
+ * @returns `pass`: the proven one, else the last; undefined if there is no such listing
+ */
+export async function readUntilProven<P extends Pass>(
+  existing: readonly string[],
+  read: () => Promise<P | undefined>,
+): Promise<{ pass: P | undefined; proven: boolean }> {
+  let before: P | undefined;
+  for (let count = 1; count <= attemptPolicy.passesMax; count++) {
+    const now = await read();
+    if (now === undefined) return { pass: before, proven: false };
+    if (provesItself(now, existing)) return { pass: now, proven: true };
+    if (before !== undefined && confirmsPass(before.manifest, now.manifest))
+      return { pass: before, proven: true };
+    before = now;
+  }
+  return { pass: before, proven: false };
+}
+
+function provesItself({ manifest }: Pass, existing: readonly string[]): boolean {
+  if (manifest.length !== 1 || !judgePass(manifest).stable) return false;
+  const listed = new Set(printedUuids(manifest.flatMap(({ ids }) => ids)));
+  return existing.every((id) => listed.has(id));
+}

@@ -1,0 +1,61 @@
+import { isIPv4, isIPv6 } from 'node:net';
+
+/** Who may use the console. */
+export type ConsoleAccess =
+  | { readonly by: 'loopback' }
+  | { readonly by: 'passwords'; readonly file: string }
+  /** A proxy names the user in a header; from no other peer is it accepted. */
+  | {
+      readonly by: 'proxy';
+      readonly header: string;
+      readonly proxies: readonly string[];
+      readonly operators: readonly string[];
+    };
+
+/** The variables that say where the console listens, and who may use it. */
+interface Environment {
+  readonly CONSOLE_HOST: string;
+  readonly CONSOLE_PASSWORDS_FILE?: string | undefined;
+  readonly CONSOLE_USER_HEADER?: string | undefined;
+  readonly CONSOLE_TRUSTED_PROXIES: readonly string[];
+  readonly CONSOLE_OPERATORS: readonly string[];
+}
+
+export function accessOf(e: Environment): ConsoleAccess {
+  if (e.CONSOLE_USER_HEADER !== undefined)
+    return {
+      by: 'proxy',
+      header: e.CONSOLE_USER_HEADER.toLowerCase(),
+      proxies: e.CONSOLE_TRUSTED_PROXIES,
+      operators: e.CONSOLE_OPERATORS,
+    };
+  if (e.CONSOLE_PASSWORDS_FILE !== undefined) return { by: 'passwords', file: e.CONSOLE_PASSWORDS_FILE };
+  return { by: 'loopback' };
+}
+
+/** Lists what is wrong with the console: nobody else's machine reaches it without a password or a proxy. */
+export function problemsOfConsole(e: Environment): readonly string[] {
+  const { CONSOLE_HOST: host, CONSOLE_USER_HEADER: header, CONSOLE_TRUSTED_PROXIES: proxies } = e;
+  if (header !== undefined && e.CONSOLE_PASSWORDS_FILE !== undefined)
+    return ['CONSOLE_USER_HEADER and CONSOLE_PASSWORDS_FILE are two ways to say who somebody is: set one'];
+  if (header !== undefined && proxies.length === 0)
+    return [
+      'CONSOLE_TRUSTED_PROXIES has to be set when CONSOLE_USER_HEADER is: anybody else could send that header',
+    ];
+  if (accessOf(e).by === 'loopback' && !isLoopback(host))
+    return [
+      `CONSOLE_HOST is ${host}, which other machines reach: set CONSOLE_PASSWORDS_FILE, or CONSOLE_USER_HEADER and CONSOLE_TRUSTED_PROXIES behind a proxy that asks who somebody is`,
+    ];
+  return [];
+}
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+
+/** Whether a text is an address, or a network as `10.0.0.0/8`. */
+export function isNetwork(text: string): boolean {
+  const [address = '', length, ...more] = text.split('/');
+  const bits = isIPv4(address) ? 32 : isIPv6(address) ? 128 : 0;
+  if (bits === 0 || more.length > 0) return false;
+  return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bits);
+}

@@ -1,0 +1,30 @@
+import type { WatchedPart } from '../private-port.ts';
+import { readVersion } from '../version.ts';
+import type { Metrics } from './registry.ts';
+
+/** What runs in a process, besides its version. */
+export interface Build {
+  /** How many migrations it knows; empty where it needs none. */
+  readonly schema: string;
+  /** The build id of its workers; empty before they run, and without one. */
+  buildId(): string;
+}
+
+/** Measures what every process has: its parts, their version, and whether they are ready. */
+export function observeProcess(metrics: Metrics, parts: readonly WatchedPart[], build: Build): void {
+  const version = readVersion();
+  metrics.read('metersync_build_info', () =>
+    parts.map(({ name }) => ({
+      value: 1,
+      part: name,
+      version,
+      schema: name === 'worker' ? build.schema : '',
+      build_id: name === 'worker' ? build.buildId() : '',
+    })),
+  );
+  metrics.read('metersync_ready', () =>
+    Promise.all(
+      parts.map(async ({ name, ready }) => ({ value: (await ready()) === undefined ? 1 : 0, part: name })),
+    ),
+  );
+}

@@ -1,0 +1,62 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  type LabelOf,
+  type MetricName,
+  type MetricOf,
+  type MetricType,
+  metricTypes,
+} from '../../contract/metrics.ts';
+
+/** One value of a metric, with its labels. */
+export type Sample<N extends MetricName> = { readonly value: number } & Readonly<Record<LabelOf<N>, string>>;
+
+/** The metrics of a process. */
+export interface Metrics {
+  /**
+   * Adds a metric whose samples are read at each scrape. What returns no samples is absent from the answer.
+   * Counters return totals since the process began.
+   */
+  read<N extends MetricOf<'counter' | 'gauge'>>(
+    name: N,
+    samples: () => readonly Sample<N>[] | Promise<readonly Sample<N>[]>,
+  ): void;
+  histogram<N extends MetricOf<'histogram'>>(name: N): Histogram<LabelOf<N>>;
+  /** Writes all of them in Prometheus' text format. */
+  text(): Promise<string>;
+}
+
+export const metricsContentType = Registry.PROMETHEUS_CONTENT_TYPE;
+
+/** Makes the registry of a process, with Node's own metrics in it. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const configuration = (name: MetricName) => {
+    const { help, labels, buckets }: MetricType = metricTypes[name];
+    return {
+      name,
+      help,
+      labelNames: Object.keys(labels),
+      registers: [registry],
+      ...(buckets === undefined ? {} : { buckets: [...buckets] }),
+    };
+  };
+  return {
+    read(name, samples) {
+      const Kind = metricTypes[name].type === 'counter' ? Counter : Gauge;
+      const configured = configuration(name);
+      new Kind({
+        ...configured,
+        async collect() {
+          const now = await samples();
+          this.reset();
+          // Without labels the library keeps a 0 of its own.
+          if (now.length === 0 && configured.labelNames.length === 0) this.remove();
+          for (const { value, ...labels } of now) this.inc(labels, value);
+        },
+      });
+    },
+    histogram: (name) => new Histogram(configuration(name)),
+    text: () => registry.metrics(),
+  };
+}

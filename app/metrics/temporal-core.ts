@@ -1,0 +1,50 @@
+import { createServer } from 'node:net';
+import { monitorPolicy } from '../../contract/retry-policy.ts';
+import type { Metrics } from './registry.ts';
+
+/** Temporal's own metrics, which its native library serves on an address of this machine alone. */
+export interface CoreMetrics {
+  /** `127.0.0.1:<port>`, for `Runtime.install`. */
+  readonly address: string;
+  /** Reads them in Prometheus' text format; undefined if that fails. */
+  text(): Promise<string | undefined>;
+}
+
+/** Finds a free port for the exporter, which it takes when the runtime is installed. */
+export async function placeCoreMetrics(): Promise<CoreMetrics> {
+  const address = `127.0.0.1:${await freePort()}`;
+  return {
+    address,
+    text: async () => {
+      try {
+        const answer = await fetch(`http://${address}/metrics`, {
+          signal: AbortSignal.timeout(monitorPolicy.temporalMetricsWithinMs),
+        });
+        return answer.ok ? await answer.text() : undefined;
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const { promise: port, resolve, reject } = Promise.withResolvers<number>();
+  server.once('error', reject);
+  server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port));
+  const found = await port;
+  await new Promise((closed) => server.close(closed));
+  return found;
+}
+
+/** Writes all metrics of a process that runs workers: ours, then Temporal's. */
+export function withCoreMetrics(metrics: Metrics, core: CoreMetrics): () => Promise<string> {
+  let up = 0;
+  metrics.read('metersync_worker_temporal_metrics_up', () => [{ value: up }]);
+  return async () => {
+    const text = await core.text();
+    up = text === undefined ? 0 : 1;
+    return `${await metrics.text()}${text ?? ''}`;
+  };
+}

@@ -1,0 +1,20 @@
+import type { Settings } from '../app/settings.ts';
+import { systemUser } from '../app/system-user.ts';
+import type { OperationAction } from '../contract/names.ts';
+import type { Operation } from '../db/operations.ts';
+
+/** What a command does, for the log of operations; parts that are undefined are left out. */
+export function asOperation(
+  { actor }: Pick<Settings, 'actor'>,
+  action: OperationAction,
+  target: Readonly<Record<string, string | undefined>>,
+): Operation {
+  const named = Object.entries(target).filter(([, value]) => value !== undefined);
+  return {
+    actor: actor ?? systemUser(),
+    role: 'operator',
+    source: 'command',
+    action,
+    target: Object.fromEntries(named) as Record<string, string>,
+  };
+}

@@ -1,0 +1,149 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { html } from 'hono/html';
+import type { OperationAction } from '../contract/names.ts';
+import { consolePolicy } from '../contract/retry-policy.ts';
+import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
+import { Refused, record } from '../operations/recorded.ts';
+import { formOf } from '../web/form.ts';
+import { icons } from '../web/icons.ts';
+import { actions, type Question } from './actions.ts';
+import type { Activity } from './activity.ts';
+import { type Asking, asked, mayAct } from './asking.ts';
+import type { ConsoleDependencies } from './dependencies.ts';
+import { missing, type Page } from './frame.ts';
+
+interface Serving {
+  readonly deps: ConsoleDependencies;
+  readonly activity: Activity;
+  readonly askingOf: (request: FastifyRequest) => Promise<Asking>;
+  readonly show: (reply: FastifyReply, asking: Asking, page: Page, status?: number) => Promise<FastifyReply>;
+}
+
+interface ByName {
+  Params: { name: string };
+}
+
+/**
+ * `/act/{name}` says what an action would do and asks; the form of that page does it. What fails, or is refused,
+ * says why on the same page.
+ */
+export function actionRoutes(app: FastifyInstance, serving: Serving): void {
+  const { deps, askingOf, show } = serving;
+  app.get<ByName>('/act/:name', async (request, reply) => {
+    const asking = await askingOf(request);
+    const ask = actions[nameOf(request)];
+    if (ask === undefined) return await show(reply, asking, missing, 404);
+    if (!mayAct(asking)) return await show(reply, asking, notForViewers, 403);
+    try {
+      return await show(reply, asking, question(asking, await ask(asking)));
+    } catch (error) {
+      return await show(reply, asking, refusal(asking, (error as Error).message), 409);
+    }
+  });
+  app.post<ByName>('/act/:name', async (request, reply) => {
+    const asking = await askingOf(request);
+    const action = nameOf(request);
+    const ask = actions[action];
+    if (ask === undefined) return await show(reply, asking, missing, 404);
+    const operation = operationOf(asking, action);
+    const refuse = async (why: string, page: Page, status: number) => {
+      await finishOperation(deps.writer, await beginOperation(deps.writer, operation), 'refused', why);
+      return await show(reply, asking, page, status);
+    };
+    if (!mayAct(asking)) return await refuse('a viewer may not act', notForViewers, 403);
+    let wanted: Question;
+    try {
+      wanted = await ask(asking);
+    } catch (error) {
+      const { message } = error as Error;
+      return await refuse(message, refusal(asking, message), 409);
+    }
+    return await act(serving, asking, wanted, operation, formOf(request), reply);
+  });
+}
+
+const nameOf = ({ params }: FastifyRequest<ByName>): OperationAction =>
+  params.name.replaceAll('-', ' ') as OperationAction;
+
+/** Values of an address that an operation notes: what it is about. */
+const noted = ['code', 'outcome', 'type', 'id', 'record', 'company', 'since', 'until', 'run', 'kind'];
+
+function operationOf({ identity, query }: Asking, action: OperationAction): Operation {
+  const about = noted.flatMap((name) => {
+    const value = asked(query, name);
+    return value === undefined ? [] : [[name === 'kind' ? 'schedule' : name, value] as const];
+  });
+  const { name: actor, role } = identity;
+  return { actor, role, source: 'console', action, target: Object.fromEntries(about) };
+}
+
+async function act(
+  { deps, activity, show }: Serving,
+  asking: Asking,
+  wanted: Question,
+  operation: Operation,
+  form: URLSearchParams,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  let noted: number | undefined;
+  const progress = (words: string) => {
+    if (noted !== undefined) activity.progress.set(noted, words);
+  };
+  const begun = await record(
+    deps.writer,
+    operation,
+    () => wanted.act(form, progress),
+    (detail) => detail,
+  );
+  const { id } = begun;
+  noted = id;
+  const ended = begun.ended.then(
+    () => undefined,
+    (error: Error) => error,
+  );
+  const running = ended.finally(() => {
+    activity.running.delete(running);
+    activity.progress.delete(id);
+  });
+  activity.running.add(running);
+  const slow = Symbol('under way');
+  const failure = await Promise.race([ended, wait(consolePolicy.actionShownMs, slow, { ref: false })]);
+  if (failure === slow) return reply.redirect(`/log/${id}`, 303);
+  if (failure instanceof Error) {
+    if (!(failure instanceof Refused)) deps.log.error({ err: failure }, `${operation.action} failed`);
+    return await show(reply, asking, question(asking, wanted, failure.message), 409);
+  }
+  const back = backOf(asking);
+  return reply.redirect(`${back}${back.includes('?') ? '&' : '?'}done=${id}`, 303);
+}
+
+/** The page that led here; never another site's. */
+const backOf = ({ query }: Asking): string => {
+  const back = query.get('back') ?? '/';
+  return /^\/(?![/\\])[\w\-./?=&%:+~@,]*$/.test(back) ? back : '/';
+};
+
+function question(asking: Asking, wanted: Question, failed?: string): Page {
+  const { title, says, fields, button, danger = false } = wanted;
+  const back = backOf(asking);
+  return {
+    title,
+    notice: failed === undefined ? undefined : { tone: 'bad', words: `It was not done: ${failed}` },
+    body: html`<h1>${title}</h1><form method="post" class="card form question">
+<p class="with-icon">${icons.warning}<span>${says}</span></p>${fields}
+<div class="actions"><button class="${danger ? 'danger' : ''}">${button}</button><a class="button outline" href="${back}">Leave it</a></div></form>`,
+  };
+}
+
+const refusal = (asking: Asking, words: string): Page => ({
+  title: 'Nothing was done',
+  notice: { tone: 'bad', words: `Nothing was done: ${words}` },
+  body: html`<p><a class="button outline" href="${backOf(asking)}">Back</a></p>`,
+});
+
+const notForViewers: Page = {
+  title: 'Only to look',
+  notice: { tone: 'bad', words: 'You may look, and not act: an operator may.' },
+  body: html`<p><a class="button outline" href="/">Overview</a></p>`,
+};

@@ -1,0 +1,313 @@
+import type { Client } from '@temporalio/client';
+import { html } from 'hono/html';
+import { startBackfill, workerIsPolling } from '../app/backfill.ts';
+import { pauseSchedule, readSchedule, resumeSchedule, triggerSchedule } from '../app/schedules.ts';
+import { connectClient } from '../app/temporal.ts';
+import { parkingCodes } from '../contract/failures.ts';
+import { canonicalUuid } from '../contract/ids.ts';
+import { limits } from '../contract/limits.ts';
+import { type OperationAction, type RunKind, runKinds, type taskQueues } from '../contract/names.ts';
+import { headline } from '../contract/verdict.ts';
+import { counted, countInWords } from '../contract/words.ts';
+import { strangerCode } from '../db/backfill/strangers.ts';
+import { acknowledgeIssue } from '../db/checks/check-data.ts';
+import { readDeletes } from '../db/deletes/decide.ts';
+import { readCompany } from '../db/read/companies.ts';
+import { countEvents } from '../db/read/events.ts';
+import { listDataIssues } from '../db/read/issues.ts';
+import { type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
+import { testNotifications } from '../operations/notify-test.ts';
+import { Refused } from '../operations/recorded.ts';
+import { replayEvents } from '../operations/replay.ts';
+import { describeResumed, resumeParked } from '../operations/resume.ts';
+import type { Markup } from '../web/markup.ts';
+import { type Asking, asked, oneOf } from './asking.ts';
+import { asQuery, filterOf } from './pages/events.ts';
+import { text } from './parts.ts';
+
+/** What an action would do, before anybody confirms it. */
+export interface Question {
+  readonly title: string;
+  /** How many of what, and the effect. */
+  readonly says: string;
+  /** What has to be filled in. */
+  readonly fields?: Markup;
+  readonly button: string;
+  readonly danger?: boolean;
+  /**
+   * @param form what was filled in
+   * @returns what it did
+   * @throws Refused when there is nothing to do it with
+   */
+  readonly act: (form: URLSearchParams, progress: (words: string) => void) => Promise<string>;
+}
+
+/** Reads what an action would do. @throws Refused when there is nothing to do */
+export type Ask = (asking: Asking) => Promise<Question>;
+
+/** Actions by their names, as the log of operations has them; addresses have hyphens for spaces. */
+export const actions: Readonly<Partial<Record<OperationAction, Ask>>> = {
+  resume: askResume,
+  replay: askReplay,
+  backfill: askBackfill,
+  doctor: askDoctor,
+  'notify test': askNotifyTest,
+  'schedule trigger': askTrigger,
+  'schedule pause': askPause,
+  'schedule resume': askResumeSchedule,
+  'deletes approve': (asking) => askDecision(asking, 'approve'),
+  'deletes reject': (asking) => askDecision(asking, 'reject'),
+  'deletes undo': (asking) => askDecision(asking, 'undo'),
+  'issue acknowledge': (asking) => askAcknowledge(asking, false),
+  'issue unacknowledge': (asking) => askAcknowledge(asking, true),
+};
+
+async function withTemporal<T>(
+  { deps }: Asking,
+  work: (client: Client) => Promise<T>,
+  queue?: keyof typeof taskQueues,
+): Promise<T> {
+  const { client, close } = await connectClient(deps.temporal);
+  try {
+    if (queue !== undefined && !(await workerIsPolling(client, queue)))
+      throw new Refused(
+        'no worker is running to do the work: run metersync start (or metersync worker) first',
+      );
+    return await work(client);
+  } finally {
+    await close();
+  }
+}
+
+async function askResume(asking: Asking): Promise<Question> {
+  const { deps, query, health } = asking;
+  const code = oneOf(query, 'code', [...parkingCodes, strangerCode]);
+  if ('away' in health.warehouse) throw new Refused(health.warehouse.away);
+  const parked = health.warehouse.parked.filter((one) => code === undefined || one.code === code);
+  const events = parked.reduce((sum, one) => sum + one.events, 0);
+  const parts = parked.reduce((sum, one) => sum + one.parts, 0);
+  return {
+    title: `Try again what is parked${code === undefined ? '' : `: ${code}`}`,
+    says: `${counted(events, 'event')} become due at once. ${counted(parts, 'part')} of backfills: their companies are read again in a new run. If the cause is not mended, they are parked again.`,
+    button: 'Try again',
+    act: () =>
+      withTemporal(asking, async (client) =>
+        describeResumed(await resumeParked({ client, db: deps.writer, code })).join('; '),
+      ),
+  };
+}
+
+async function askReplay(asking: Asking): Promise<Question> {
+  const { deps, query } = asking;
+  const id = asked(query, 'id');
+  const filter = { ...filterOf(query), ...(id === undefined ? {} : { ids: [id] }) };
+  if (!Object.values({ id, ...asQuery(filter) }).some((value) => value !== undefined))
+    throw new Refused('say which events: the whole journal is not replayed');
+  const events = await countEvents(deps.db, filter, limits.countMax);
+  return {
+    title: id === undefined ? 'Replay events' : 'Replay an event',
+    says: `${countInWords(events)} ${events === 1 ? 'event matches' : 'events match'}. What was signed passes through the current code again; ${id === undefined ? 'applied ones are left out' : 'its record is read again, even if it was applied'}.`,
+    button: 'Replay',
+    act: (_form, progress) =>
+      withTemporal(
+        asking,
+        async (client) => {
+          const report = await replayEvents({
+            client,
+            db: deps.writer,
+            filter,
+            replay: id === undefined ? 'unapplied' : 'all',
+            onProgress: (replayed) => progress(`${counted(replayed, 'event')} recorded again`),
+          });
+          const { replayed, refused } = report;
+          if (replayed === 0 && refused[0] !== undefined) throw new Refused(refused[0].reason);
+          return `${counted(replayed, 'event')} recorded again${refused.length > 0 ? `; ${refused.length} refused: ${refused[0]?.reason}` : ''}.`;
+        },
+        'events',
+      ),
+  };
+}
+
+async function askBackfill(asking: Asking): Promise<Question> {
+  const { deps, query } = asking;
+  const id = canonicalUuid(asked(query, 'company') ?? '');
+  const company = id === undefined ? undefined : await readCompany(deps.db, id);
+  if (query.has('company') && company === undefined) throw new Refused('there is no such company');
+  const what = company === undefined ? 'every company' : text(company.name ?? company.id);
+  return {
+    title: `Backfill ${what}`,
+    says: `A new run reads everything that the service has of ${what}. It changes only what differs.`,
+    button: 'Backfill',
+    act: () =>
+      withTemporal(
+        asking,
+        async (client) => {
+          const runId = await startBackfill(
+            client,
+            id === undefined ? undefined : { db: deps.writer, companies: [id] },
+          );
+          return `backfill ${runId} started`;
+        },
+        'backfill',
+      ),
+  };
+}
+
+async function askDoctor({ deps, activity }: Asking): Promise<Question> {
+  const { publicUrl } = deps.settings.webhooks;
+  return {
+    title: 'Examine everything',
+    says: `The doctor asks the service, the warehouse and Temporal.${publicUrl === undefined ? '' : ' It sends one signed event, which is ignored, through RECEIVER_PUBLIC_URL.'} It changes nothing.`,
+    button: 'Examine',
+    act: async () => {
+      const examination = await deps.examine();
+      activity.examined = { at: deps.now(), examination };
+      return headline(examination.verdict);
+    },
+  };
+}
+
+async function askNotifyTest(asking: Asking): Promise<Question> {
+  return {
+    title: 'Send a test notification',
+    says: 'Each target of NOTIFY_URLS gets one test, on the way of every alarm.',
+    button: 'Send it',
+    act: () =>
+      withTemporal(
+        asking,
+        async (client) => {
+          const targets = await testNotifications({ client, db: asking.deps.writer });
+          if (targets.length === 0) throw new Refused('the workers have no target: set their NOTIFY_URLS');
+          const failed = targets.filter(({ sentAt }) => sentAt === null);
+          if (failed.length > 0)
+            throw new Error(
+              failed.map(({ target, error }) => `${target}: ${error ?? 'not taken yet'}`).join('; '),
+            );
+          return `${counted(targets.length, 'target')} took it`;
+        },
+        'events',
+      ),
+  };
+}
+
+const kindOf = ({ query }: Asking): RunKind => {
+  const kind = oneOf(query, 'kind', runKinds);
+  if (kind === undefined) throw new Refused(`say which schedule: ${runKinds.join(' or ')}`);
+  return kind;
+};
+
+async function askTrigger(asking: Asking): Promise<Question> {
+  const kind = kindOf(asking);
+  return {
+    title: `Run ${kind} now`,
+    says:
+      kind === 'full'
+        ? 'One run starts, or waits for the one that is running. It reads everything that the service has.'
+        : 'One run starts, or waits for the one that is running. It reads what the service updated lately.',
+    button: 'Run now',
+    act: () =>
+      withTemporal(asking, async (client) => {
+        await triggerSchedule(client, kind);
+        return `a ${kind} run was asked for`;
+      }),
+  };
+}
+
+async function askPause(asking: Asking): Promise<Question> {
+  const kind = kindOf(asking);
+  const next = await withTemporal(asking, (client) => readSchedule(client, kind));
+  if (next.state !== 'active') throw new Refused(`the schedule ${kind} is ${next.state}`);
+  return {
+    title: `Pause the schedule ${kind}`,
+    says: `No ${kind} run starts by itself until somebody resumes it. ${counted(next.running.length, 'run')} under way ${next.running.length === 1 ? 'goes' : 'go'} on.`,
+    fields: html`<label for="note">Reason</label><input id="note" name="note" maxlength="500" autocomplete="off" required>`,
+    button: 'Pause',
+    act: (form) =>
+      withTemporal(asking, async (client) => {
+        const reason = noteOf(form);
+        if (reason === undefined) throw new Refused('say why: others see the reason');
+        await pauseSchedule(client, kind, reason);
+        return `paused: ${reason}`;
+      }),
+  };
+}
+
+async function askResumeSchedule(asking: Asking): Promise<Question> {
+  const kind = kindOf(asking);
+  return {
+    title: `Resume the schedule ${kind}`,
+    says: `${kind === 'full' ? 'Full' : 'Reconcile'} runs start by themselves again, the next one at its usual time.`,
+    button: 'Resume',
+    act: () =>
+      withTemporal(asking, async (client) => {
+        await resumeSchedule(client, kind);
+        return 'resumed';
+      }),
+  };
+}
+
+const decisions: Readonly<
+  Record<Decision, { title: string; effect: string; button: string; danger: boolean }>
+> = {
+  approve: {
+    title: 'Delete what the run found gone',
+    effect: 'tombstoned here; the service no longer shows them. It can be undone.',
+    button: 'Delete them',
+    danger: true,
+  },
+  reject: {
+    title: 'Keep what the run found gone',
+    effect: 'kept; later runs ask again before they delete any of them.',
+    button: 'Keep them',
+    danger: false,
+  },
+  undo: {
+    title: 'Bring back what the run deleted',
+    effect: 'live again; later runs ask before they delete any of them.',
+    button: 'Bring them back',
+    danger: false,
+  },
+};
+
+async function askDecision({ deps, query }: Asking, decision: Decision): Promise<Question> {
+  const run = canonicalUuid(asked(query, 'run') ?? '');
+  if (run === undefined) throw new Refused('say of which run');
+  const state = decision === 'undo' ? 'applied' : 'quarantined';
+  const of = (await readDeletes(deps.db, { all: true, run })).filter((one) => one.state === state);
+  const rows = of.reduce((sum, one) => sum + one.rows, 0);
+  if (rows === 0) throw new Refused(`run ${run} has nothing that is ${state}: somebody decided already`);
+  const { title, effect, button, danger } = decisions[decision];
+  return {
+    title,
+    says: `${counted(rows, 'row')} of run ${run} ${rows === 1 ? 'becomes' : 'become'} ${effect}`,
+    button,
+    danger,
+    act: async () => describeDecided(await decideDeletes(deps.writer, decision, run)),
+  };
+}
+
+async function askAcknowledge({ deps, query }: Asking, undo: boolean): Promise<Question> {
+  const id = /^\d{1,9}$/.exec(query.get('id') ?? '')?.[0];
+  const [issue] = id === undefined ? [] : await listDataIssues(deps.db, { id: Number(id) }, 1);
+  if (issue === undefined || issue.closedAt !== null) throw new Refused('no such issue is open');
+  return {
+    title: undo ? 'Take the acknowledgement back' : 'Acknowledge the issue',
+    says: undo
+      ? `1 issue counts as before: ${text(issue.sentence)}`
+      : `1 issue stays open and counts apart: ${text(issue.sentence)}`,
+    ...(undo
+      ? {}
+      : {
+          fields: html`<label for="note">Note</label><input id="note" name="note" maxlength="500" autocomplete="off">`,
+        }),
+    button: undo ? 'Take it back' : 'Acknowledge',
+    act: async (form) => {
+      const note = noteOf(form);
+      if (!(await acknowledgeIssue(deps.writer, issue.id, { note: undo ? undefined : note, undo })))
+        throw new Refused('no such issue is open');
+      return undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
+    },
+  };
+}
+
+const noteOf = (form: URLSearchParams): string | undefined => asked(form, 'note');

@@ -1,0 +1,45 @@
+import { html } from 'hono/html';
+import { type AlertType, alertTypes, isAlertName } from '../contract/alerts.ts';
+import type { Alarm, Alarms } from '../operations/alarms.ts';
+import { badge } from '../web/badge.ts';
+import type { Markup } from '../web/markup.ts';
+import { ago, type Content, facts, section, table, text } from './parts.ts';
+
+/** Alarms that are open, each with what to do. */
+export function openAlarms({ alerts }: Alarms, now: number): Markup | '' {
+  const open = alerts.filter(({ openedAt }) => openedAt !== null);
+  if (open.length === 0) return '';
+  return section('Open alarms', html`<ul class="cards">${open.map((alarm) => alarmCard(alarm, now))}</ul>`);
+}
+
+function alarmCard({ name, key, detail, severity, openedAt, notifiedAt, error }: Alarm, now: number): Markup {
+  const type: AlertType | undefined = isAlertName(name) ? alertTypes[name] : undefined;
+  return html`<li class="card"><div class="row"><strong>${text(`${name} ${key}`.trim())}</strong>${badge(severity === 'page' ? 'bad' : 'uneasy', severity ?? 'of another version')}</div>
+<p>${type?.means} ${text(detail)}</p>
+${facts([
+  ['Since', ago(openedAt, now)],
+  ['Told', notifiedAt === null ? 'nobody' : ago(notifiedAt, now)],
+  ['Not told', error && text(error)],
+])}
+${type && html`<p><b>What to do:</b> ${type.act.join(' ')}</p>`}</li>`;
+}
+
+/** Targets of notifications, and when each last took one. */
+export const targetsOf = ({ targets, lookedAt }: Alarms, now: number): Content =>
+  html`${
+    targets.length === 0
+      ? html`<p class="muted">No target was told anything yet: NOTIFY_URLS of the workers names them.</p>`
+      : table(
+          'Targets of notifications',
+          [
+            { name: 'Target', of: ({ target }) => html`<b>${text(target)}</b>` },
+            { name: 'Last taken', of: ({ sentAt }) => ago(sentAt, now) },
+            {
+              name: 'Refused since',
+              of: ({ attempts, error }) => (error === null ? 'nothing' : `${attempts} tries: ${text(error)}`),
+            },
+          ],
+          targets,
+          ({ target }) => target,
+        )
+  }<p class="muted small">A worker last looked ${ago(lookedAt, now)}.</p>`;

@@ -1,0 +1,38 @@
+import type { Health, Verdict } from '../contract/verdict.ts';
+import type { Activity } from './activity.ts';
+import type { ConsoleDependencies } from './dependencies.ts';
+import type { Page } from './frame.ts';
+import type { Identity } from './identity.ts';
+
+/** A request for a page. */
+export interface Asking {
+  readonly deps: ConsoleDependencies;
+  readonly activity: Activity;
+  readonly identity: Identity;
+  readonly health: Health;
+  readonly verdict: Verdict;
+  /** Parts of the address that its pattern names. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** Unix time in milliseconds. */
+  readonly now: number;
+}
+
+/** Makes a page; undefined where there is nothing of that name. */
+export type MakePage = (asking: Asking) => Promise<Page | undefined>;
+
+/** A value of the address, without white space around it; undefined if it is empty. */
+export function asked(query: URLSearchParams, name: string): string | undefined {
+  const value = query.get(name)?.trim() ?? '';
+  // Postgres holds no NUL.
+  return value === '' || value.includes('\0') ? undefined : value.slice(0, 300);
+}
+
+/** One of the given words of the address. */
+export const oneOf = <T extends string>(
+  query: URLSearchParams,
+  name: string,
+  words: readonly T[],
+): T | undefined => words.find((word) => word === query.get(name));
+
+export const mayAct = ({ identity }: Pick<Asking, 'identity'>): boolean => identity.role === 'operator';

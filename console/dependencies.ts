@@ -1,0 +1,26 @@
+import type { Logger } from 'pino';
+import type { Settings } from '../app/settings.ts';
+import type { TemporalPlace } from '../app/temporal-place.ts';
+import type { Health } from '../contract/verdict.ts';
+import type { Database } from '../db/connect.ts';
+import type { Examination } from '../operations/doctor/doctor.ts';
+import type { Identify } from './identify.ts';
+
+/** What the console's pages work with. */
+export interface ConsoleDependencies {
+  /** Sessions that write nothing: every page reads with them. */
+  readonly db: Database;
+  /** For actions, and the log of operations. */
+  readonly writer: Database;
+  readonly settings: Settings;
+  readonly temporal: TemporalPlace;
+  /** Address of Temporal's web page; undefined when nobody knows it. */
+  readonly temporalUi: string | undefined;
+  /** Never rejects, and asks the servers at most every few seconds. */
+  readonly readHealth: () => Promise<Health>;
+  readonly examine: () => Promise<Examination>;
+  readonly identify: Identify;
+  readonly log: Logger;
+  /** Unix time in milliseconds. */
+  readonly now: () => number;
+}

@@ -1,0 +1,115 @@
+import { html, raw } from 'hono/html';
+import { consolePolicy } from '../contract/retry-policy.ts';
+import type { Verdict, VerdictWord } from '../contract/verdict.ts';
+import type { AssetAddresses } from '../web/assets.ts';
+import { badge, type Tone } from '../web/badge.ts';
+import { documentOf } from '../web/document.ts';
+import { icons } from '../web/icons.ts';
+import type { Markup } from '../web/markup.ts';
+import { readableTime } from '../web/times.ts';
+import { visibleText } from '../web/visible-text.ts';
+import type { Identity } from './identity.ts';
+
+/** Pages in the order of the navigation, and the key after `g` that opens each. */
+export const sections = {
+  Overview: { at: '/', key: 'o' },
+  Inbox: { at: '/inbox', key: 'i' },
+  Events: { at: '/events', key: 'e' },
+  Companies: { at: '/companies', key: 'c' },
+  Runs: { at: '/runs', key: 'r' },
+  Deletes: { at: '/deletes', key: 'd' },
+  Issues: { at: '/issues', key: 'u' },
+  Data: { at: '/data', key: 'a' },
+  System: { at: '/system', key: 's' },
+  Log: { at: '/log', key: 'l' },
+} as const;
+export type Section = keyof typeof sections;
+
+/** What every page knows. */
+export interface Frame {
+  readonly identity: Identity;
+  readonly verdict: Verdict;
+  readonly assets: AssetAddresses;
+  /** Unix time in milliseconds. */
+  readonly now: number;
+}
+
+export interface Page {
+  readonly title: string;
+  readonly section?: Section | undefined;
+  /** The result of the last action. */
+  readonly notice?: { readonly tone: Tone; readonly words: Markup | string } | undefined;
+  /** Forms and what else must not change under a reader's hands. */
+  readonly head?: Markup | undefined;
+  readonly body: Markup;
+  /** Whether the body follows what happens. */
+  readonly live?: boolean;
+}
+
+export const verdictTones: Readonly<Record<VerdictWord, Tone>> = {
+  'In sync': 'good',
+  'Catching up': 'busy',
+  'Needs you': 'uneasy',
+  Broken: 'bad',
+  Unknown: 'bad',
+};
+
+/** A whole document: navigation, search, notice, the page, and as of when it is. */
+export function layout(frame: Frame, page: Page): Markup {
+  const { identity, verdict, assets, now } = frame;
+  const { title, section, notice, head, body, live = false } = page;
+  return documentOf(
+    assets,
+    `${visibleText(title)} · metersync`,
+    html`<a class="skip" href="#main">Skip to the content</a>
+<header class="top"><div class="wide">
+  <p class="brand">${icons.mark}<span><strong>metersync</strong></span></p>
+  <form class="search" action="/trace" role="search"><label class="unseen" for="search">Search any id</label>
+  <input id="search" name="q" type="search" placeholder="Any id" autocomplete="off" spellcheck="false" maxlength="300"><button class="outline small">Trace</button></form>
+  <nav class="tabs" aria-label="Pages" id="navigation">${Object.entries(sections).map(
+    ([name, { at, key }]) =>
+      html`<a href="${at}" data-key="${key}" ${name === section ? raw('aria-current="page"') : ''}>${name}${name === 'Inbox' && inboxCount(verdict)}</a>`,
+  )}</nav>
+</div></header>
+<main id="main" class="wide" tabindex="-1">
+  <div id="notice" role="status">${notice && html`<p class="notice ${notice.tone}">${notice.tone === 'good' ? icons.done : icons.warning}<span>${notice.words}</span></p>`}</div>
+  ${head}
+  <div id="page" ${live ? raw(`data-live="${consolePolicy.renewMs}"`) : ''}>${body}</div>
+</main>
+<footer class="wide muted small"><span id="as-of" ${live ? raw(`data-live="${consolePolicy.renewMs}"`) : ''}>As of <time datetime="${new Date(now).toISOString()}">${readableTime(new Date(now))}</time></span>
+  <span class="actions">${live && html`<button type="button" class="outline small" data-pause hidden>Pause updates</button>`}<button type="button" class="outline small" data-dialog="keys" hidden>Keys</button></span>
+  <span>${visibleText(identity.name)}, ${identity.role}</span></footer>
+${keys}`,
+  );
+}
+
+/** How many findings need somebody. */
+function inboxCount({ findings }: Verdict): Markup | '' {
+  const ill = findings.filter(({ word }) => word !== 'In sync' && word !== 'Catching up').length;
+  return ill === 0 ? '' : html`<span class="count">${ill}<span class="unseen"> need somebody</span></span>`;
+}
+
+const keys = html`<dialog id="keys" aria-labelledby="keys-title"><article>
+<h2 id="keys-title">Keys</h2>
+<dl class="keys"><div><dt><kbd>/</kbd></dt><dd>search</dd></div>
+${Object.entries(sections).map(([name, { key }]) => html`<div><dt><kbd>g</kbd> <kbd>${key}</kbd></dt><dd>${name}</dd></div>`)}
+<div><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>next row, the one before</dd></div>
+<div><dt><kbd>Enter</kbd></dt><dd>open the row</dd></div><div><dt><kbd>?</kbd></dt><dd>these keys</dd></div></dl>
+<form method="dialog"><button class="outline">Close</button></form></article></dialog>`;
+
+export const verdictBadge = (word: VerdictWord): Markup => badge(verdictTones[word], word);
+
+/** A page for those who get no other: who they are is not known, or something failed. */
+export const plainPage = (assets: AssetAddresses, title: string, words: string): Markup =>
+  documentOf(
+    assets,
+    `${title} · metersync`,
+    html`<main class="door"><p class="big-icon">${icons.lock}</p><h1>${title}</h1><p>${visibleText(words)}</p>
+<p><a class="button outline" href="/">Overview</a></p></main>`,
+  );
+
+/** For an address that leads nowhere. */
+export const missing: Page = {
+  title: 'Not found',
+  body: html`<div class="empty slim"><h1>Nothing is here</h1><p>Look for its id in the box above.</p></div>`,
+};

@@ -1,0 +1,87 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import type { ConsoleAccess } from '../app/console-access.ts';
+import type { Identity } from './identity.ts';
+import type { Passwords } from './passwords.ts';
+
+/** Why a request is answered nothing. */
+export interface TurnedAway {
+  readonly status: 401 | 403 | 503;
+  readonly words: string;
+}
+
+export interface Asked {
+  readonly headers: IncomingHttpHeaders;
+  /** Address at the other end of the connection. */
+  readonly peer: string | undefined;
+}
+
+export type Identify = (asked: Asked) => Promise<Identity | TurnedAway>;
+
+/** Everybody who reaches this machine's own address is its operator, by the name of the user who runs it. */
+export const identifyLocal =
+  (name: string): Identify =>
+  async ({ headers }) => {
+    // A page that had its own name resolve to this machine would name itself.
+    if (!isLocalHost(headers.host))
+      return {
+        status: 403,
+        words: 'Ask by the address of this machine, as http://127.0.0.1, not by another name.',
+      };
+    return { name, role: 'operator' };
+  };
+
+function isLocalHost(header: string | undefined): boolean {
+  if (header === undefined || !URL.canParse(`http://${header}`)) return false;
+  const { hostname } = new URL(`http://${header}`);
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
+}
+
+/** Asks for a name and a password of the file. */
+export const identifyByPassword =
+  (passwords: Passwords): Identify =>
+  async ({ headers }) => {
+    const given = credentialsOf(headers.authorization);
+    if (given === undefined) return { status: 401, words: 'Say who you are: a name and a password.' };
+    const found = await passwords.check(given.name, given.password);
+    if (found === 'busy') return { status: 503, words: 'Too many passwords are being checked: try again.' };
+    return found ?? { status: 401, words: 'No such name and password.' };
+  };
+
+function credentialsOf(header: string | undefined): { name: string; password: string } | undefined {
+  const [, encoded = ''] = /^basic ([a-z0-9+/=]{1,2000})$/i.exec(header ?? '') ?? [];
+  const text = Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon < 1 ? undefined : { name: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+/** Takes the name that a trusted proxy sends; a header from any other peer is worth nothing. */
+export function identifyByProxy(access: Extract<ConsoleAccess, { by: 'proxy' }>): Identify {
+  const trusted = blockListOf(access.proxies);
+  return async ({ headers, peer }) => {
+    if (!isAmong(trusted, peer))
+      return { status: 403, words: 'The console answers the proxies of CONSOLE_TRUSTED_PROXIES alone.' };
+    const name = headers[access.header];
+    if (typeof name !== 'string' || !/^[^\p{Cc}]{1,200}$/u.test(name))
+      return { status: 403, words: `The proxy named nobody in ${access.header}.` };
+    return { name, role: access.operators.includes(name) ? 'operator' : 'viewer' };
+  };
+}
+
+function blockListOf(networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = '', length] = network.split('/');
+    const family = isIPv4(address) ? 'ipv4' : 'ipv6';
+    if (length === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(length), family);
+  }
+  return list;
+}
+
+/** A server on IPv6 sees an IPv4 peer as `::ffff:10.0.0.1`. */
+function isAmong(list: BlockList, peer = ''): boolean {
+  const address = peer.replace(/^::ffff:(?=\d+\.)/i, '');
+  if (isIPv4(address)) return list.check(address, 'ipv4');
+  return isIPv6(address) && list.check(address, 'ipv6');
+}

@@ -1,0 +1,164 @@
+import { html } from 'hono/html';
+import { canonicalUuid } from '../../contract/ids.ts';
+import { consoleBounds } from '../../contract/limits.ts';
+import { counted, nameInWords } from '../../contract/words.ts';
+import {
+  type ListedCompany,
+  listCompanies,
+  listConnections,
+  rangesWaiting,
+  readCompany,
+  readResources,
+} from '../../db/read/companies.ts';
+import { listEvents } from '../../db/read/events.ts';
+import { listDataIssues } from '../../db/read/issues.ts';
+import { badge } from '../../web/badge.ts';
+import { copyable } from '../../web/copyable.ts';
+import type { Markup } from '../../web/markup.ts';
+import { asked, type MakePage, mayAct } from '../asking.ts';
+import {
+  actButton,
+  address,
+  ago,
+  count,
+  facts,
+  inFull,
+  nothing,
+  pager,
+  rowLink,
+  section,
+  severityBadge,
+  stateBadge,
+  table,
+  text,
+} from '../parts.ts';
+import { eventTable } from './events.ts';
+
+/** Which customer is behind? */
+export const companyList: MakePage = async ({ deps, query, now }) => {
+  const id = canonicalUuid(asked(query, 'after') ?? '');
+  const after = id === undefined ? undefined : { id, name: query.get('name') ?? '' };
+  const rows = await listCompanies(deps.db, { limit: consoleBounds.rows, after });
+  const last = rows.length === consoleBounds.rows ? rows.at(-1) : undefined;
+  const next = last && address('/companies', { after: last.id, name: last.name ?? '' });
+  return {
+    title: 'Companies',
+    section: 'Companies',
+    live: after === undefined,
+    body: html`<div class="head"><div><h1>Companies</h1><p class="muted">Which customer is behind, by name.</p></div></div>
+${
+  rows.length === 0
+    ? nothing('No company yet', 'The first backfill lists them: metersync backfill all.')
+    : table(
+        'Companies by name',
+        [
+          {
+            name: 'Company',
+            of: ({ id, name }) =>
+              html`${rowLink(`/companies/${id}`, text(name ?? 'no name'))}<small class="id">${id}</small>`,
+          },
+          { name: 'State', of: stateOf },
+          {
+            name: 'Waits',
+            of: ({ waiting, waitingSince }) =>
+              waiting === 0 ? 'nothing' : html`${counted(waiting, 'event')}, ${ago(waitingSince, now)}`,
+          },
+          { name: 'Issues', of: ({ issues }) => count(issues) },
+          { name: 'Last read', end: true, of: ({ readUntil }) => ago(readUntil, now) },
+        ],
+        rows,
+        (row) => row.id,
+      )
+}${pager(next, after && '/companies')}`,
+  };
+};
+
+function stateOf({ unwell, waiting, connections, readUntil, deletedAt }: ListedCompany): Markup {
+  return html`<span class="badges">${deletedAt !== null && badge('plain', 'deleted')}
+${unwell > 0 && badge('uneasy', `${counted(unwell, 'resource')} not complete`)}
+${connections > 0 && badge('uneasy', `${counted(connections, 'connection')} ${connections === 1 ? 'needs' : 'need'} a person`)}
+${unwell === 0 && readUntil === null && badge('plain', 'never read whole')}
+${unwell === 0 && waiting > 0 && badge('busy', 'catching up')}
+${unwell === 0 && waiting === 0 && connections === 0 && readUntil !== null && badge('good', 'in sync')}</span>`;
+}
+
+/** Why is it behind? */
+export const companyPage: MakePage = async (asking) => {
+  const { deps, params, now } = asking;
+  const { db } = deps;
+  const id = canonicalUuid(params.id ?? '');
+  const company = id === undefined ? undefined : await readCompany(db, id);
+  if (company === undefined || id === undefined) return undefined;
+  const [resources, ranges, connections, events, issues] = await Promise.all([
+    readResources(db, id),
+    rangesWaiting(db, id),
+    listConnections(db, id),
+    listEvents(db, { companyId: id, outcome: 'pending' }, { limit: 10 }),
+    listDataIssues(db, { companyId: id, unacknowledged: true }, 10),
+  ]);
+  const back = `/companies/${id}`;
+  return {
+    title: company.name ?? id,
+    section: 'Companies',
+    live: true,
+    body: html`<p class="crumbs"><a href="/companies">Companies</a></p>
+<div class="head"><h1>${text(company.name ?? 'A company without a name')}</h1>${mayAct(asking) && actButton(`/act/backfill?company=${id}&back=${back}`, 'Backfill it')}</div>
+<div class="card"><p>${stateOf(company)}</p>${facts([
+      ['Id', copyable(id, 'company id')],
+      ['Your id', company.externalId && text(company.externalId)],
+      ['Deleted', company.deletedAt && inFull(company.deletedAt, now)],
+      ['Waits', `${counted(company.waiting, 'event')}, ${counted(ranges, 'range')} of readings`],
+      ['Compare with the service', html`<code>metersync audit --company ${id}</code>`],
+    ])}</div>
+${section(
+  'Reads',
+  resources.length === 0
+    ? nothing('Never read', 'No run came to it yet.')
+    : table(
+        'The last read of each resource',
+        [
+          { name: 'Resource', of: ({ resource, runId }) => rowLink(`/runs/${runId}`, nameInWords(resource)) },
+          {
+            name: 'State',
+            of: ({ state, error }) => html`${stateBadge(state)} <small>${text(error?.slice(0, 200))}</small>`,
+          },
+          { name: 'Records', end: true, of: ({ records }) => (records === null ? '–' : count(records)) },
+          { name: 'Missed', end: true, of: ({ missed }) => count(missed) },
+          { name: 'Drift', end: true, of: ({ drift }) => count(drift) },
+          { name: 'Read', end: true, of: ({ finishedAt, startedAt }) => ago(finishedAt ?? startedAt, now) },
+        ],
+        resources,
+        ({ resource }) => resource,
+      ),
+)}
+${section(
+  'Connections',
+  connections.length === 0
+    ? html`<p class="muted">None.</p>`
+    : table(
+        'Connections, those that need a person first',
+        [
+          {
+            name: 'Provider',
+            of: ({ id: connection, provider }) =>
+              rowLink(`/trace?kind=connection&id=${connection}`, text(provider ?? connection)),
+          },
+          {
+            name: 'Status',
+            of: ({ status, statusClass }) =>
+              badge(
+                statusClass === 'healthy' ? 'good' : statusClass === 'waiting' ? 'busy' : 'uneasy',
+                text(status ?? 'none'),
+              ),
+          },
+          { name: 'What to do', of: ({ whatToDo }) => text(whatToDo) },
+          { name: 'Since', end: true, of: ({ since }) => ago(since, now) },
+        ],
+        connections,
+        (row) => row.id,
+      ),
+)}
+${issues.length > 0 && section('Open issues', html`<ul class="cards">${issues.map((issue) => html`<li class="card"><div class="row"><a class="stretched" data-row href="/issues/${issue.id}">${text(issue.sentence)}</a>${severityBadge(issue.severity)}</div></li>`)}</ul>`, html`<a href="/issues?company=${id}">All</a>`)}
+${events.length > 0 && section('Events that wait', eventTable(events, now), html`<a href="/events?company=${id}">All events</a>`)}`,
+  };
+};

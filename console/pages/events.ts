@@ -1,0 +1,218 @@
+import { html } from 'hono/html';
+import { connectOptions } from '../../app/temporal-place.ts';
+import { eventTypes } from '../../contract/event.ts';
+import { failureTypes } from '../../contract/failures.ts';
+import { canonicalUuid } from '../../contract/ids.ts';
+import { consoleBounds } from '../../contract/limits.ts';
+import { eventOutcomes } from '../../contract/names.ts';
+import { label } from '../../contract/words.ts';
+import type { EventFilter } from '../../db/read/event-filter.ts';
+import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
+import type { Markup } from '../../web/markup.ts';
+import { payloadText } from '../../web/payload.ts';
+import { type Asking, asked, type MakePage, mayAct, oneOf } from '../asking.ts';
+import {
+  actButton,
+  address,
+  ago,
+  choice,
+  facts,
+  filters,
+  inFull,
+  nothing,
+  outcomeBadge,
+  pager,
+  rowLink,
+  section,
+  table,
+  text,
+  textField,
+} from '../parts.ts';
+
+/** The filter that an address names; a time or an id that is none restricts nothing. */
+export function filterOf(query: URLSearchParams): EventFilter {
+  const company = asked(query, 'company');
+  return {
+    type: asked(query, 'type'),
+    outcome: oneOf(query, 'outcome', eventOutcomes),
+    recordId: asked(query, 'record'),
+    companyId: company === undefined ? undefined : canonicalUuid(company),
+    code: asked(query, 'code'),
+    since: timeOf(asked(query, 'since')),
+    until: timeOf(asked(query, 'until')),
+  };
+}
+
+const timeOf = (value: string | undefined): string | undefined => {
+  if (value === undefined) return undefined;
+  const ms = Date.parse(/[Zz]|[+-]\d\d:\d\d$/.test(value) ? value : `${value}Z`);
+  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
+};
+
+/** A filter as values of an address. */
+export const asQuery = (filter: EventFilter): Record<string, string | undefined> => ({
+  type: filter.type,
+  outcome: filter.outcome,
+  record: filter.recordId,
+  company: filter.companyId,
+  code: filter.code,
+  since: filter.since,
+  until: filter.until,
+});
+
+/** Where is this event? */
+export const eventList: MakePage = async (asking) => {
+  const { deps, query, now } = asking;
+  const filter = filterOf(query);
+  const before = asked(query, 'before');
+  const rows = await listEvents(deps.db, filter, { limit: consoleBounds.rows, before });
+  const values = asQuery(filter);
+  const filtered = Object.values(values).some((value) => value !== undefined);
+  const next = rows.length === consoleBounds.rows ? rows.at(-1)?.id : undefined;
+  return {
+    title: 'Events',
+    section: 'Events',
+    live: before === undefined,
+    head: html`<div class="head"><div><h1>Events</h1><p class="muted">Every event that the service sent, the newest first.</p></div>
+${filtered && mayAct(asking) && actButton(address('/act/replay', { ...values, back: address('/events', values) }), 'Replay these')}</div>
+${filters(
+  '/events',
+  [
+    choice(
+      'outcome',
+      'Outcome',
+      'Any',
+      eventOutcomes.map((value) => ({ value, words: value })),
+      filter.outcome,
+    ),
+    choice(
+      'type',
+      'Type',
+      'All types',
+      eventTypes.map((value) => ({ value, words: value })),
+      filter.type,
+    ),
+    choice(
+      'code',
+      'Failure',
+      'Any or none',
+      Object.keys(failureTypes).map((value) => ({ value, words: value })),
+      filter.code,
+    ),
+    textField('record', 'Record', filter.recordId),
+    textField('company', 'Company', filter.companyId),
+    textField('since', 'Since (UTC)', filter.since),
+    textField('until', 'Until (UTC)', filter.until),
+  ],
+  filtered,
+)}`,
+    body: html`${
+      rows.length > 0
+        ? eventTable(rows, now)
+        : nothing(
+            filtered ? 'No event matches' : 'No event yet',
+            filtered
+              ? html`The filter hides the others: <a href="/events">show all events</a>.`
+              : 'They appear here as the service sends them.',
+          )
+    }${pager(next === undefined ? undefined : address('/events', { ...values, before: next }), before && address('/events', values))}`,
+  };
+};
+
+export const eventTable = (rows: readonly JournalledEvent[], now: number): Markup =>
+  table(
+    'Events, the newest first',
+    [
+      {
+        name: 'Event',
+        of: ({ id, type }) =>
+          html`${rowLink(`/events/${encodeURIComponent(id)}`, html`<code>${text(type)}</code>`)}<small class="id">${text(id)}</small>`,
+      },
+      { name: 'Outcome', of: ({ outcome }) => outcomeBadge(outcome) },
+      { name: 'Record', of: ({ recordId }) => html`<small class="id">${text(recordId)}</small>` },
+      { name: 'Why', of: ({ error }) => html`<small>${text(error?.slice(0, 120))}</small>` },
+      { name: 'Received', end: true, of: ({ receivedAt }) => ago(receivedAt, now) },
+    ],
+    rows,
+    ({ id }) => id,
+  );
+
+export const eventPage: MakePage = async (asking) => {
+  const { deps, params, query, now } = asking;
+  const event = await readEvent(deps.db, params.id ?? '');
+  if (event === undefined) return undefined;
+  const { id, type, outcome } = event;
+  const at = `/events/${encodeURIComponent(id)}`;
+  return {
+    title: type,
+    section: 'Events',
+    body: html`<p class="crumbs"><a href="/events">Events</a></p>
+<div class="head"><h1 class="address"><code>${text(type)}</code></h1><span class="badges">${outcomeBadge(outcome)}
+${mayAct(asking) && actButton(address('/act/replay', { id, back: at }), 'Replay')}</span></div>
+<div class="card">${facts([
+      ['Event', html`<code>${text(id)}</code>`],
+      ['Record', event.recordId && recordLink(event)],
+      [
+        'Company',
+        event.companyId && html`<a href="/companies/${event.companyId}"><code>${event.companyId}</code></a>`,
+      ],
+      ['Why', event.error && text(event.error)],
+      ['Attempts', event.attempts > 0 && event.attempts],
+    ])}</div>
+${section(
+  'Times',
+  html`<div class="card">${facts(
+    (
+      [
+        'occurredAt',
+        'receivedAt',
+        'recordedAt',
+        'appliedAt',
+        'nextAttemptAt',
+        'rangeStart',
+        'rangeEnd',
+        'payloadDroppedAt',
+      ] as const
+    )
+      .filter((name) => event[name] !== null)
+      .map((name) => [label(name), inFull(event[name], now)] as const),
+  )}</div>`,
+)}
+${section('Workflow', workflow(asking, event))}
+${section('What was signed', payload(event, at, query.get('show') === 'payload'))}`,
+  };
+};
+
+function recordLink({ type, recordId }: EventDetails): Markup {
+  const kind = type.startsWith('document')
+    ? 'document'
+    : type.startsWith('interval')
+      ? 'meter'
+      : 'connection';
+  return html`<a href="${address('/trace', { kind, id: recordId ?? '' })}"><code>${text(recordId)}</code></a>`;
+}
+
+function workflow({ deps }: Asking, { workflowId, workflowRunId }: EventDetails): Markup {
+  if (workflowId === null) return html`<p class="muted">None is noted.</p>`;
+  const { temporalUi } = deps;
+  const to =
+    temporalUi === undefined
+      ? undefined
+      : `${temporalUi}/namespaces/${encodeURIComponent(connectOptions(deps.temporal).namespace)}/workflows/${encodeURIComponent(workflowId)}/${encodeURIComponent(workflowRunId ?? '')}`;
+  return html`<div class="card">${facts([
+    [
+      'Workflow',
+      to === undefined
+        ? html`<code>${text(workflowId)}</code>`
+        : html`<a href="${to}"><code>${text(workflowId)}</code></a>`,
+    ],
+    ['Run', workflowRunId && html`<code>${text(workflowRunId)}</code>`],
+  ])}</div>`;
+}
+
+function payload({ payload, body, payloadDroppedAt }: EventDetails, at: string, shown: boolean): Markup {
+  if (payloadDroppedAt !== null) return html`<p class="muted">It was dropped for its age; the id stays.</p>`;
+  if (!shown)
+    return html`<div class="card row"><p>It may hold data of a customer.</p><a class="button outline small" href="${at}?show=payload">Show it</a></div>`;
+  return payloadText(payload ?? body?.toString('utf8') ?? '', 'What was signed');
+}

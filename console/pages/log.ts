@@ -1,0 +1,101 @@
+import { html } from 'hono/html';
+import { consoleBounds } from '../../contract/limits.ts';
+import { type LoggedOperation, listOperations, readOperation } from '../../db/operations.ts';
+import { badge, type Tone } from '../../web/badge.ts';
+import type { Markup } from '../../web/markup.ts';
+import { asked, type MakePage } from '../asking.ts';
+import {
+  address,
+  ago,
+  facts,
+  filters,
+  inFull,
+  nothing,
+  pager,
+  rowLink,
+  table,
+  text,
+  textField,
+} from '../parts.ts';
+
+/** Who did what? */
+export const logList: MakePage = async ({ deps, query, now }) => {
+  const actor = asked(query, 'actor');
+  const before = operationId(asked(query, 'before'));
+  const rows = await listOperations(deps.db, { actor }, { limit: consoleBounds.rows, before });
+  const last = rows.length === consoleBounds.rows ? rows.at(-1) : undefined;
+  return {
+    title: 'Log',
+    section: 'Log',
+    head: html`<div class="head"><div><h1>Log</h1><p class="muted">Who did what, with the console or the command.</p></div></div>
+${filters('/log', [textField('actor', 'Actor', actor)], actor !== undefined)}`,
+    body: html`${
+      rows.length === 0
+        ? nothing(
+            'Nobody did anything',
+            actor === undefined ? 'Each change that somebody makes appears here.' : 'Not under this name.',
+          )
+        : table(
+            'Operations, the latest first',
+            [
+              {
+                name: 'What',
+                of: ({ id, action, target }) =>
+                  html`${rowLink(`/log/${id}`, action)}<small class="id">${text(targetInWords(target))}</small>`,
+              },
+              { name: 'Outcome', of: ({ outcome }) => operationBadge(outcome) },
+              {
+                name: 'Who',
+                of: ({ actor: who, role, source }) =>
+                  html`${text(who)}<small class="id">${role}, ${source}</small>`,
+              },
+              { name: 'Detail', of: ({ detail }) => html`<small>${text(detail?.slice(0, 160))}</small>` },
+              { name: 'When', end: true, of: ({ at }) => ago(at, now) },
+            ],
+            rows,
+            ({ id }) => String(id),
+          )
+    }${pager(last && address('/log', { actor, before: String(last.id) }), before === undefined ? undefined : address('/log', { actor }))}`,
+  };
+};
+
+export const operationId = (value: string | undefined): number | undefined =>
+  value !== undefined && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
+
+const targetInWords = (target: LoggedOperation['target']): string =>
+  Object.entries(target)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(', ');
+
+const tones: Readonly<Record<NonNullable<LoggedOperation['outcome']>, Tone>> = {
+  done: 'good',
+  failed: 'bad',
+  refused: 'uneasy',
+};
+
+export const operationTone = (outcome: LoggedOperation['outcome']): Tone =>
+  outcome === null ? 'busy' : tones[outcome];
+
+const operationBadge = (outcome: LoggedOperation['outcome']): Markup =>
+  badge(operationTone(outcome), outcome ?? 'not ended');
+
+export const operationPage: MakePage = async ({ deps, activity, params, now }) => {
+  const id = operationId(params.id);
+  const operation = id === undefined ? undefined : await readOperation(deps.db, id);
+  if (operation === undefined) return undefined;
+  const { action, actor, role, source, target, outcome, at, finishedAt, detail } = operation;
+  return {
+    title: action,
+    section: 'Log',
+    live: outcome === null,
+    body: html`<p class="crumbs"><a href="/log">Log</a></p><div class="head"><h1>${action}</h1>${operationBadge(outcome)}</div>
+<div class="card">${facts([
+      ['Who', `${text(actor)}, ${role}, ${source}`],
+      ...Object.entries(target).map(([name, value]) => [name, text(value)] as const),
+      ['Asked', inFull(at, now)],
+      ['Ended', finishedAt === null ? 'not yet, or its process ended' : inFull(finishedAt, now)],
+      ['Progress', outcome === null && activity.progress.get(operation.id)],
+      ['Detail', detail && text(detail)],
+    ])}</div>`,
+  };
+};

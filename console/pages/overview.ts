@@ -1,0 +1,169 @@
+import { html } from 'hono/html';
+import { consoleBounds } from '../../contract/limits.ts';
+import { eventOutcomes, runKinds } from '../../contract/names.ts';
+import { formatSeconds } from '../../contract/times.ts';
+import {
+  type Health,
+  headline,
+  type PendingKind,
+  pendingKinds,
+  type WarehouseHealth,
+} from '../../contract/verdict.ts';
+import { counted, countInWords } from '../../contract/words.ts';
+import { type Arrivals, readArrivals } from '../../db/read/arrivals.ts';
+import { readAlarms } from '../../operations/alarms.ts';
+import { badge } from '../../web/badge.ts';
+import type { Markup } from '../../web/markup.ts';
+import { openAlarms } from '../alarms.ts';
+import { type Asking, type MakePage, mayAct } from '../asking.ts';
+import { verdictBadge, verdictTones } from '../frame.ts';
+import {
+  actButton,
+  ago,
+  type Content,
+  facts,
+  nothing,
+  outcomeTones,
+  section,
+  stateBadge,
+  text,
+} from '../parts.ts';
+
+/** Is my copy right and fresh, and who has to act? */
+export const overview: MakePage = async (asking) => {
+  const { deps, health, verdict, now } = asking;
+  const { warehouse, temporal } = health;
+  const alarms = 'away' in warehouse ? undefined : await readAlarms(deps.db, { limit: consoleBounds.rows });
+  const first = !('away' in warehouse) && !warehouse.loaded;
+  const ill = verdict.findings.filter(({ word }) => word !== 'In sync');
+  const well = verdict.findings.filter(({ word }) => word === 'In sync');
+  return {
+    title: 'Overview',
+    section: 'Overview',
+    live: true,
+    body: html`<h1 class="verdict ${verdictTones[verdict.word]}">${text(headline(verdict))}</h1>
+${first && firstSteps(asking)}
+${alarms && openAlarms(alarms, now)}
+${
+  ill.length > 0 &&
+  section(
+    'What is wrong',
+    html`<ul class="cards">${ill.map(
+      ({
+        name,
+        word,
+        saw,
+        todo,
+      }) => html`<li class="card"><div class="row"><strong>${text(name)}</strong>${verdictBadge(word)}</div>
+<p>${text(saw)}</p>${todo !== null && html`<p><b>What to do:</b> ${text(todo)}</p>`}</li>`,
+    )}</ul>`,
+    html`<a href="/inbox">By cause, with actions</a>`,
+  )
+}
+${!('away' in warehouse) && freshness(warehouse, now)}
+${!('away' in warehouse) && runs(asking, warehouse, temporal)}
+${!('away' in warehouse) && deliveries(await readArrivals(deps.db), warehouse, now)}
+${
+  well.length > 0 &&
+  section(
+    'What is well',
+    html`<div class="card">${facts(well.map(({ name, saw }) => [name, text(saw)] as const))}</div>`,
+  )
+}`,
+  };
+};
+
+function freshness({ pending, silence }: WarehouseHealth, now: number): Markup {
+  return section(
+    'Freshness',
+    html`<dl class="figures"><div><dt>Last event</dt><dd>${ago(silence.lastEventAt, now)}</dd></div>
+${pendingKinds.map((kind) => {
+  const { due, waiting, parked, oldestSeconds } = pending[kind];
+  const waits = due + waiting + parked;
+  return html`<div><dt>${freshnessOf[kind]}</dt><dd>${oldestSeconds === null ? 'all read' : html`${countInWords(waits)} <small>wait, for ${formatSeconds(oldestSeconds)}</small>`}</dd></div>`;
+})}</dl>`,
+  );
+}
+
+const freshnessOf: Readonly<Record<PendingKind, string>> = {
+  connection: 'Connections',
+  document: 'Bills',
+  interval: 'Readings',
+};
+
+function runs(asking: Asking, { runs: kinds }: WarehouseHealth, temporal: Health['temporal']): Markup {
+  const { now } = asking;
+  const next = (kind: (typeof runKinds)[number]): Content => {
+    if ('away' in temporal) return 'unknown';
+    const schedule = temporal.schedules.find(({ name }) => name === kind);
+    if (schedule === undefined || schedule.state !== 'active') return schedule?.state ?? 'absent';
+    return ago(schedule.next, now);
+  };
+  return section(
+    'Runs',
+    html`<div class="pair">${runKinds.map((kind) => {
+      const { last, running } = kinds[kind];
+      return html`<div class="card"><h3>${kind === 'full' ? 'Full backfill' : 'Reconcile'}</h3>${facts([
+        ['Running', running === 0 ? 'no' : String(running)],
+        [
+          'Last',
+          last === null
+            ? 'never'
+            : html`<a href="/runs/${last.runId}">${ago(last.finishedAt, now)}</a> ${stateBadge(last.state)}`,
+        ],
+        ['Next', next(kind)],
+      ])}${mayAct(asking) && actButton(`/act/schedule-trigger?kind=${kind}&back=/runs`, 'Run now')}</div>`;
+    })}</div>`,
+  );
+}
+
+function deliveries({ events, outcomes }: Arrivals, health: WarehouseHealth, now: number): Markup {
+  const body =
+    events === 0
+      ? nothing('No event in 24 hours', html`The last one came ${ago(health.silence.lastEventAt, now)}.`)
+      : html`<div class="card"><p class="badges">${eventOutcomes
+          .filter((outcome) => (outcomes[outcome] ?? 0) > 0)
+          .map(
+            (outcome) =>
+              html`<a href="/events?outcome=${outcome}">${badge(outcomeTones[outcome], `${outcome} ${(outcomes[outcome] ?? 0).toLocaleString('en')}`)}</a>`,
+          )}</p>${events >= consoleBounds.arrivalsMax && html`<p class="muted small">The newest ${counted(events, 'event')}.</p>`}</div>`;
+  return section('Deliveries of 24 hours', body, html`<a href="/events">All events</a>`);
+}
+
+/** From nothing to the first row: each step with whether it is done. */
+function firstSteps({ deps, health, ...asking }: Asking): Markup {
+  const { warehouse, temporal } = health;
+  const there = !('away' in warehouse);
+  const works = !('away' in temporal) && !temporal.idle.includes('backfill');
+  const began = there && (warehouse.runs.full.running > 0 || warehouse.runs.full.last !== null);
+  const { service, webhooks } = deps.settings;
+  const steps: readonly (readonly [boolean, string, Content])[] = [
+    [there, 'The warehouse is there, with its schema', 'metersync migrate'],
+    [
+      service.url !== undefined,
+      'The service is named: SERVICE_URL and SERVICE_API_KEY',
+      'Without them the sandbox stands in.',
+    ],
+    [works, 'A worker runs', 'metersync start, or metersync worker'],
+    [
+      webhooks.secrets.length > 0 || webhooks.secretsFile !== undefined,
+      'The webhook secret is set: WEBHOOK_SECRETS',
+      'The portal of the service shows it: metersync webhooks portal',
+    ],
+    [there && warehouse.silence.lastEventAt !== null, 'An event came', 'metersync doctor sends a probe.'],
+    [
+      began,
+      'The first backfill began',
+      mayAct({ ...asking })
+        ? actButton('/act/backfill?back=/runs', 'Read everything now')
+        : 'metersync backfill all',
+    ],
+  ];
+  return section(
+    'To the first row',
+    html`<ol class="steps card">${steps.map(
+      ([done, what, how]) =>
+        html`<li><span>${done ? '✓' : '○'}<span class="unseen">${done ? ' done: ' : ' to do: '}</span></span> ${what}${!done && html`<br><small>${how}</small>`}</li>`,
+    )}</ol>`,
+  );
+}

@@ -1,0 +1,144 @@
+import { html } from 'hono/html';
+import { canonicalUuid } from '../../contract/ids.ts';
+import { consoleBounds } from '../../contract/limits.ts';
+import { runKinds } from '../../contract/names.ts';
+import { formatSeconds, rfc3339 } from '../../contract/times.ts';
+import { counted, nameInWords } from '../../contract/words.ts';
+import { readDeletes } from '../../db/deletes/decide.ts';
+import { readRunProgress } from '../../db/read/run-progress.ts';
+import { type ListedRun, listEnded, listRunning, readRun } from '../../db/read/runs.ts';
+import { copyable } from '../../web/copyable.ts';
+import type { Markup } from '../../web/markup.ts';
+import { asked, type MakePage, mayAct } from '../asking.ts';
+import {
+  actButton,
+  address,
+  ago,
+  count,
+  facts,
+  inFull,
+  nothing,
+  pager,
+  rowLink,
+  section,
+  stateBadge,
+  table,
+  text,
+} from '../parts.ts';
+
+/** What did the last syncs do? */
+export const runList: MakePage = async (asking) => {
+  const { deps, query, now } = asking;
+  const runId = canonicalUuid(asked(query, 'before') ?? '');
+  const finishedAt = asked(query, 'at');
+  const before = runId === undefined || finishedAt === undefined ? undefined : { runId, finishedAt };
+  const [running, ended] = await Promise.all([
+    before === undefined ? listRunning(deps.db) : [],
+    listEnded(deps.db, { limit: consoleBounds.rows, before }),
+  ]);
+  const last = ended.length === consoleBounds.rows ? ended.at(-1) : undefined;
+  const next = last && address('/runs', { before: last.runId, at: last.finishedAt ?? '' });
+  const rows = [...running, ...ended];
+  return {
+    title: 'Runs',
+    section: 'Runs',
+    live: before === undefined,
+    body: html`<div class="head"><div><h1>Runs</h1><p class="muted">What each backfill and reconcile did, the latest first.</p></div>
+${mayAct(asking) && html`<span class="actions">${runKinds.map((kind) => actButton(`/act/schedule-trigger?kind=${kind}&back=/runs`, `Run ${kind} now`))}</span>`}</div>
+${
+  rows.length === 0
+    ? nothing('No run yet', 'The first backfill reads everything: metersync backfill all.')
+    : table(
+        'Runs, the latest first',
+        [
+          {
+            name: 'Run',
+            of: (run) =>
+              html`${rowLink(`/runs/${run.runId}`, run.kind)}<small class="id">${run.runId}</small>`,
+          },
+          {
+            name: 'State',
+            of: ({ state, errorCode }) =>
+              html`${stateBadge(state)} ${errorCode && html`<small>${errorCode}</small>`}`,
+          },
+          { name: 'Took', of: (run) => took(run, now) },
+          { name: 'Rows', of: changes },
+          { name: 'Missed', end: true, of: ({ missed }) => count(missed) },
+          { name: 'Requests', end: true, of: ({ requests }) => count(requests) },
+          { name: 'Ended', end: true, of: ({ finishedAt }) => ago(finishedAt, now) },
+        ],
+        rows,
+        (run) => run.runId,
+      )
+}${pager(next, before && '/runs')}`,
+  };
+};
+
+const took = ({ startedAt, finishedAt }: ListedRun, now: number): string => {
+  const end = finishedAt === null ? now : Date.parse(rfc3339(finishedAt));
+  return formatSeconds(Math.max(0, (end - Date.parse(rfc3339(startedAt))) / 1000));
+};
+
+function changes({ inserted, changed, tombstoned, rejected, unchanged }: ListedRun): string {
+  const said = [
+    ...(inserted > 0 ? [`${count(inserted)} new`] : []),
+    ...(changed > 0 ? [`${count(changed)} changed`] : []),
+    ...(tombstoned > 0 ? [`${count(tombstoned)} tombstoned`] : []),
+    ...(rejected > 0 ? [`${count(rejected)} refused`] : []),
+    ...(unchanged > 0 ? [`${count(unchanged)} as before`] : []),
+  ];
+  return said.length === 0 ? 'none' : said.join(', ');
+}
+
+export const runPage: MakePage = async ({ deps, params, now }) => {
+  const id = canonicalUuid(params.id ?? '');
+  const run = id === undefined ? undefined : await readRun(deps.db, id);
+  if (run === undefined || id === undefined) return undefined;
+  const [progress, deletes] = await Promise.all([
+    readRunProgress(deps.db, id),
+    readDeletes(deps.db, { all: true, run: id }),
+  ]);
+  const running = run.state === 'running';
+  return {
+    title: `Run ${id}`,
+    section: 'Runs',
+    live: running,
+    body: html`<p class="crumbs"><a href="/runs">Runs</a></p>
+<div class="head"><h1>${run.kind === 'full' ? 'Full backfill' : 'Reconcile'}</h1>${stateBadge(run.state)}</div>
+<div class="card">${facts([
+      ['Run', copyable(id, 'run id')],
+      ['Began', inFull(run.startedAt, now)],
+      ['Ended', run.finishedAt === null ? 'not yet' : inFull(run.finishedAt, now)],
+      ['Took', took(run, now)],
+      ['Companies', `${count(progress.companiesDone)} of ${count(progress.companies)}`],
+      ['Rows', running ? `${count(progress.rows)} so far` : changes(run)],
+      ['Missed by events', count(run.missed)],
+      ['Drift', count(run.drift)],
+      ['Requests', count(run.requests)],
+      ['Workflow', run.workflowId && html`<code>${text(run.workflowId)}</code>`],
+      ['Why', run.error && text(run.error.slice(0, 2_000))],
+    ])}${running && progress.companies > 0 && html`<progress max="${progress.companies}" value="${progress.companiesDone}" aria-label="Companies read"></progress>`}</div>
+${progress.running.length > 0 && section('Being read', html`<ul class="cards">${progress.running.slice(0, 10).map(companyNow)}</ul>`)}
+${
+  progress.failed.length > 0 &&
+  section(
+    'Parts that failed',
+    html`<ul class="cards">${progress.failed.map(
+      ({ name, resource, state, error }) =>
+        html`<li class="card"><div class="row"><strong>${text(name ?? 'the list of companies')}, ${nameInWords(resource)}</strong>${stateBadge(state)}</div><p>${text(error)}</p></li>`,
+    )}</ul>`,
+  )
+}
+${deletes.length > 0 && section('Deletes', html`<div class="card"><p>${deletes.map(({ resource, state, rows }) => `${counted(rows, 'row')} of ${nameInWords(resource)} ${state}`).join(', ')}.</p><a href="/deletes?run=${id}">Look at them</a></div>`)}`,
+  };
+};
+
+const companyNow = ({
+  name,
+  resource,
+  done,
+  of,
+  unit,
+}: Awaited<ReturnType<typeof readRunProgress>>['running'][number]): Markup =>
+  html`<li class="card"><div class="row"><strong>${text(name)}</strong><span>${nameInWords(resource)}</span></div>
+<p class="meta"><span>${count(Math.floor(done))}${of !== null && ` of ${count(of)}`} ${unit}</span></p></li>`;

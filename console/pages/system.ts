@@ -1,0 +1,186 @@
+import { html } from 'hono/html';
+import { readSchedule, type ScheduleState } from '../../app/schedules.ts';
+import { connectClient } from '../../app/temporal.ts';
+import { readVersion } from '../../app/version.ts';
+import { runKinds } from '../../contract/names.ts';
+import { serverWaits } from '../../contract/retry-policy.ts';
+import { describeFit, fitOf } from '../../contract/schema-versions.ts';
+import { sqlMessage } from '../../db/failures.ts';
+import { readSchemaVersions } from '../../db/migrate.ts';
+import { readServer } from '../../db/read/session.ts';
+import { readAlarms } from '../../operations/alarms.ts';
+import type { Check } from '../../operations/doctor/check.ts';
+import { badge, type Tone } from '../../web/badge.ts';
+import type { Markup } from '../../web/markup.ts';
+import { targetsOf } from '../alarms.ts';
+import { type Asking, type MakePage, mayAct } from '../asking.ts';
+import { actButton, ago, type Content, facts, inFull, nothing, section, table, text } from '../parts.ts';
+
+/** Is what it stands on well? */
+export const systemPage: MakePage = async (asking) => {
+  const [versions, schedules, alarms] = await Promise.all([
+    readVersions(asking),
+    schedulesOf(asking),
+    alarmsOf(asking),
+  ]);
+  return {
+    title: 'System',
+    section: 'System',
+    body: html`<div class="head"><div><h1>System</h1><p class="muted">What metersync stands on.</p></div>${mayAct(asking) && actButton('/act/doctor?back=/system', 'Examine it now')}</div>
+${examined(asking)}
+${section('Versions', html`<div class="card">${facts(versions)}</div>`)}
+${section('Schedules', schedules)}
+${section('Notifications', alarms, mayAct(asking) && actButton('/act/notify-test?back=/system', 'Send a test'))}
+${section('Settings', html`<div class="card">${facts(settingsOf(asking))}</div>`)}`,
+  };
+};
+
+async function alarmsOf({ deps, now }: Asking): Promise<Content> {
+  try {
+    return targetsOf(await readAlarms(deps.db, { limit: 1 }), now);
+  } catch (error) {
+    return nothing('The warehouse does not say', text(sqlMessage(error)));
+  }
+}
+
+const tones: Readonly<Record<Check['state'], Tone>> = {
+  ok: 'good',
+  warn: 'uneasy',
+  fail: 'bad',
+  'not checked': 'plain',
+};
+
+function examined({ activity, now }: Asking): Markup {
+  const last = activity.examined;
+  if (last === undefined)
+    return section(
+      'Doctor',
+      html`<p class="muted">Nobody examined it here yet: <code>metersync doctor</code> does the same.</p>`,
+    );
+  const checks = last.examination.checks.toSorted((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
+  return section(
+    'Doctor',
+    table(
+      'What the doctor found',
+      [
+        { name: 'Check', of: ({ name }) => html`<b>${text(name)}</b>` },
+        { name: 'State', of: ({ state }) => badge(tones[state], state) },
+        {
+          name: 'Saw',
+          of: ({ saw, todo }) =>
+            html`${text(saw)}${todo !== null && html`<br><b>What to do:</b> ${text(todo)}`}`,
+        },
+      ],
+      checks.map((check, place) => ({ ...check, place })),
+      ({ place }) => `check-${place}`,
+    ),
+    inFull(new Date(last.at).toISOString(), now),
+  );
+}
+
+const order: readonly Check['state'][] = ['fail', 'warn', 'not checked', 'ok'];
+
+async function readVersions({ deps, health }: Asking): Promise<(readonly [string, Content])[]> {
+  const { temporal } = health;
+  const postgres = await readServer(deps.db).then(
+    ({ version }) => version,
+    (error: unknown) => sqlMessage(error),
+  );
+  const versions = await readSchemaVersions(deps.db).catch(() => undefined);
+  const schema =
+    versions === undefined
+      ? 'unknown'
+      : fitOf(versions) === 'same'
+        ? 'as this metersync needs it'
+        : describeFit(versions).saw;
+  return [
+    ['metersync', readVersion()],
+    ['Node', process.version],
+    ['Postgres', text(postgres)],
+    ['Schema', schema],
+    [
+      'Temporal',
+      'away' in temporal
+        ? text(temporal.away)
+        : deps.temporalUi === undefined
+          ? 'there'
+          : html`<a href="${deps.temporalUi}">its page</a>`,
+    ],
+    [
+      'Queues without a worker',
+      'away' in temporal ? 'unknown' : temporal.idle.length === 0 ? 'none' : temporal.idle.join(', '),
+    ],
+  ];
+}
+
+async function schedulesOf(asking: Asking): Promise<Content> {
+  const { deps, now } = asking;
+  try {
+    const { client, close } = await connectClient(deps.temporal, serverWaits.healthWithinMs);
+    try {
+      const schedules = await Promise.all(runKinds.map((kind) => readSchedule(client, kind)));
+      return table(
+        'Schedules',
+        [
+          { name: 'Schedule', of: ({ name }) => html`<b>${name}</b>` },
+          {
+            name: 'State',
+            of: ({ state, reason }) =>
+              html`${badge(state === 'active' ? 'good' : 'uneasy', state)} <small>${text(reason)}</small>`,
+          },
+          { name: 'When', of: ({ times }) => times ?? '–' },
+          { name: 'Next', of: ({ next }) => ago(next[0], now) },
+          {
+            name: 'Last',
+            of: ({ last: [latest] }) => latest && html`${ago(latest.scheduledAt, now)}, ${latest.state}`,
+          },
+          { name: 'Missed', end: true, of: ({ missed }) => missed },
+          { name: '', end: true, of: (schedule) => mayAct(asking) && actions(schedule) },
+        ],
+        schedules,
+        ({ name }) => name,
+      );
+    } finally {
+      await close();
+    }
+  } catch (error) {
+    return nothing('Temporal does not say', text((error as Error).message));
+  }
+}
+
+const actions = ({ name, state }: ScheduleState): Content =>
+  state === 'active'
+    ? actButton(`/act/schedule-pause?kind=${name}&back=/system`, 'Pause')
+    : state === 'paused'
+      ? actButton(`/act/schedule-resume?kind=${name}&back=/system`, 'Resume')
+      : '';
+
+/** An address without the password that may be in it, and without its query. */
+function shown(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return text(`${protocol}//${host}${pathname}`);
+}
+
+/** Settings that say what this console works with; of secrets only whether they are set. */
+function settingsOf({ deps: { settings } }: Asking): (readonly [string, Content])[] {
+  const isSet = (value: unknown) => (value === undefined || value === '' ? 'unset' : 'set');
+  const { service, webhooks } = settings;
+  return [
+    ['SERVICE_URL', service.url === undefined ? 'unset: the sandbox stands in' : shown(service.url)],
+    ['SERVICE_API_KEY', isSet(service.apiKey)],
+    ['SERVICE_MAX_CONCURRENCY', String(service.maxConcurrency)],
+    ['WEBHOOK_SECRETS', webhooks.secrets.length > 0 ? `${webhooks.secrets.length} set` : 'unset'],
+    ['WEBHOOK_SECRETS_FILE', text(webhooks.secretsFile ?? 'unset')],
+    ['RECEIVER_PUBLIC_URL', webhooks.publicUrl === undefined ? 'unset' : shown(webhooks.publicUrl)],
+    ['DATABASE_URL', isSet(settings.databaseUrl)],
+    ['TEMPORAL_ADDRESS', settings.temporalConfigured ? 'set' : 'unset'],
+    [
+      'TEMPORAL_CODEC_KEYS',
+      settings.temporalCodecKeys.length > 0 ? `${settings.temporalCodecKeys.length} set` : 'unset',
+    ],
+    ['STRICT_TLS', settings.strictTls ? 'on' : 'off'],
+    ['SILENCE_HOURS', String(settings.silenceHours)],
+    ['JOURNAL_PAYLOAD_DAYS', String(settings.journalPayloadDays)],
+    ['CHECKS_OFF', settings.checksOff.join(', ') || 'none'],
+  ];
+}

@@ -1,0 +1,92 @@
+import { html } from 'hono/html';
+import { type TracedKind, tracedKinds } from '../../contract/names.ts';
+import { formatTime } from '../../contract/times.ts';
+import { counted, label } from '../../contract/words.ts';
+import { type Found, type FoundKind, findById, foundKinds } from '../../db/read/find.ts';
+import { traceRecord } from '../../db/read/trace.ts';
+import { isPartOf, timelineOf } from '../../operations/timeline.ts';
+import { type Asking, asked, type MakePage, oneOf } from '../asking.ts';
+import type { Page } from '../frame.ts';
+import { facts, nothing, rowLink, section, table, text } from '../parts.ts';
+
+const anyOf = new Intl.ListFormat('en', { type: 'disjunction' });
+
+/** What happened to this record? One search box for any id. */
+export const tracePage: MakePage = async (asking) => {
+  const { deps, query } = asking;
+  const kind = oneOf(query, 'kind', tracedKinds);
+  const id = asked(query, 'id');
+  if (kind !== undefined && id !== undefined) return await story(asking, kind, id);
+  const given = asked(query, 'q');
+  const found = given === undefined ? [] : await findById(deps.db, given);
+  const [only, ...more] = found;
+  if (only !== undefined && more.length === 0 && isTraced(only.kind))
+    return await story(asking, only.kind, only.id);
+  return {
+    title: 'Trace',
+    body: html`<h1>Trace</h1>
+${
+  found.length > 0
+    ? table(
+        'What has this id',
+        [
+          { name: 'What', of: (one) => rowLink(addressOf(one), one.kind) },
+          { name: 'Id', of: (one) => html`<small class="id">${text(one.id)}</small>` },
+          { name: 'Name', of: ({ name }) => text(name) },
+        ],
+        found,
+        (one) => `${one.kind}-${one.id}`,
+      )
+    : nothing(
+        given === undefined ? 'Search any id' : 'Nothing has this id',
+        `The search knows the id of any ${anyOf.format(foundKinds)}, and your own ids of companies.`,
+      )
+}`,
+  };
+};
+
+const isTraced = (kind: FoundKind): kind is TracedKind => (tracedKinds as readonly string[]).includes(kind);
+
+function addressOf({ kind, id }: Found): string {
+  if (kind === 'event') return `/events/${encodeURIComponent(id)}`;
+  if (kind === 'run') return `/runs/${id}`;
+  if (kind === 'company') return `/companies/${id}`;
+  return `/trace?kind=${kind}&id=${encodeURIComponent(id)}`;
+}
+
+async function story({ deps, query }: Asking, kind: TracedKind, id: string): Promise<Page> {
+  const trace = await traceRecord(deps.db, kind, id);
+  const { record, events, rejected } = trace;
+  const all = query.get('all') === 'yes';
+  const runs = all ? trace.runs : trace.runs.filter((run) => isPartOf(run, trace));
+  const left = trace.runs.length - runs.length;
+  const exists = record !== null || events.length > 0 || rejected.length > 0;
+  return {
+    title: `${kind} ${id}`,
+    body: html`<h1>${label(kind)[0]?.toUpperCase()}${kind.slice(1)}</h1><p><code>${text(trace.id)}</code></p>
+${
+  exists
+    ? html`<div class="card">${
+        record === null
+          ? html`<p>In no row of the warehouse.</p>`
+          : facts(
+              Object.entries(record)
+                .filter(([, value]) => value !== null)
+                .map(([name, value]) =>
+                  name === 'companyId'
+                    ? (['company', html`<a href="/companies/${value}">${value}</a>`] as const)
+                    : ([label(name), text(formatTime(String(value)))] as const),
+                ),
+            )
+      }</div>
+${section(
+  'What happened',
+  html`<ol class="timeline card">${timelineOf({ ...trace, runs }).map(
+    ({ at, what, more = [] }) =>
+      html`<li><time datetime="${at}">${formatTime(at)}</time><div>${text(what)}${more.map((line) => html`<br><small>${text(line)}</small>`)}</div></li>`,
+  )}</ol>${left > 0 && html`<p class="muted small">${counted(left, 'run')} read it and changed nothing: <a href="/trace?kind=${kind}&id=${encodeURIComponent(id)}&all=yes">show them</a>.</p>`}`,
+)}`
+    : nothing('Nothing of it is here', `No ${kind} with this id is in the warehouse, and no event names it.`)
+}`,
+  };
+}

@@ -1,0 +1,136 @@
+import { html, raw } from 'hono/html';
+import type { EventOutcome, RunState, Severity } from '../contract/names.ts';
+import { rfc3339 } from '../contract/times.ts';
+import { badge, type Tone } from '../web/badge.ts';
+import type { Markup } from '../web/markup.ts';
+import { readableTime, relativeTime } from '../web/times.ts';
+import { visibleText } from '../web/visible-text.ts';
+
+/** Parts that pages are put together from. Text of others passes through `text`. */
+
+export type Content = Markup | Markup[] | string | number | null | undefined | false;
+
+/** Text of others, in which nothing hides. */
+export const text = (value: string | null | undefined): string => visibleText(value ?? '');
+
+/** "3 minutes ago", with every digit of the time on hover; a dash without a time. */
+export function ago(at: string | null | undefined, now: number): Markup | string {
+  if (at === null || at === undefined) return '–';
+  const iso = rfc3339(at);
+  return html`<time datetime="${iso}" title="${iso}">${relativeTime((Date.parse(iso) - now) / 1000)}</time>`;
+}
+
+/** The time to the second and how long ago it was. */
+export function inFull(at: string | null | undefined, now: number): Markup | string {
+  if (at === null || at === undefined) return '–';
+  const iso = rfc3339(at);
+  return html`<time datetime="${iso}" title="${iso}">${readableTime(new Date(iso))}</time> <span class="muted">(${relativeTime((Date.parse(iso) - now) / 1000)})</span>`;
+}
+
+export const count = (value: number | null): string => value?.toLocaleString('en') ?? 'unknown';
+
+export interface Column<Row> {
+  readonly name: string;
+  readonly of: (row: Row) => Content;
+  readonly end?: boolean;
+}
+
+/** A table; on a narrow screen each row is a card. The first column of a row leads to its page. */
+export function table<Row>(
+  caption: string,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  idOf: (row: Row) => string,
+): Markup {
+  const end = (column: Column<Row>) => (column.end ? raw('class="end"') : '');
+  return html`<div class="card flush"><table class="rows cards-when-narrow">
+<caption class="unseen">${caption}</caption>
+<thead><tr>${columns.map((column) => html`<th scope="col" ${end(column)}>${column.name}</th>`)}</tr></thead>
+<tbody>${rows.map(
+    (row) =>
+      html`<tr id="row-${idOf(row)}">${columns.map((column) => html`<td data-name="${column.name}" ${end(column)}><div>${column.of(row)}</div></td>`)}</tr>`,
+  )}</tbody></table></div>`;
+}
+
+/** A link over a whole row. */
+export const rowLink = (to: string, words: Content): Markup =>
+  html`<a class="stretched" data-row href="${to}">${words}</a>`;
+
+/** Names and values. */
+export const facts = (pairs: readonly (readonly [string, Content])[]): Markup =>
+  html`<dl class="facts">${pairs
+    .filter(([, value]) => value !== null && value !== undefined && value !== false)
+    .map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+
+export const section = (title: string, body: Content, more?: Content): Markup =>
+  html`<section><div class="head"><h2>${title}</h2>${more}</div>${body}</section>`;
+
+export const nothing = (title: string, words: Content): Markup =>
+  html`<div class="empty slim"><h3>${title}</h3><p>${words}</p></div>`;
+
+/** Leads to the next rows, and back to the first. */
+export const pager = (next: string | undefined, first: string | undefined): Markup | '' =>
+  next === undefined && first === undefined
+    ? ''
+    : html`<nav class="pages" aria-label="More">${first !== undefined && html`<a class="button outline" href="${first}">First page</a>`}
+${next !== undefined && html`<a class="button outline" href="${next}" rel="next">Next page</a>`}</nav>`;
+
+/** An address with other values; empty ones are left out. */
+export function address(path: string, values: Readonly<Record<string, string | undefined>>): string {
+  const query = new URLSearchParams(
+    Object.entries(values).filter(
+      (pair): pair is [string, string] => pair[1] !== undefined && pair[1] !== '',
+    ),
+  ).toString();
+  return query === '' ? path : `${path}?${query}`;
+}
+
+export const outcomeTones: Readonly<Record<EventOutcome, Tone>> = {
+  pending: 'busy',
+  applied: 'good',
+  superseded: 'plain',
+  ignored: 'plain',
+  dead: 'bad',
+  missing: 'uneasy',
+};
+export const outcomeBadge = (outcome: EventOutcome): Markup => badge(outcomeTones[outcome], outcome);
+
+const stateTones: Readonly<Record<RunState, Tone>> = {
+  running: 'busy',
+  complete: 'good',
+  partial: 'uneasy',
+  suspect: 'uneasy',
+  failed: 'bad',
+};
+export const stateBadge = (state: RunState): Markup => badge(stateTones[state], state);
+
+const severityTones: Readonly<Record<Severity, Tone>> = { error: 'bad', warning: 'uneasy', info: 'plain' };
+export const severityBadge = (severity: Severity): Markup => badge(severityTones[severity], severity);
+
+/** Leads to the page that asks before it acts. */
+export const actButton = (to: string, words: string, tone: 'outline' | 'danger' | '' = 'outline'): Markup =>
+  html`<a class="button small ${tone}" href="${to}">${words}</a>`;
+
+export interface Option {
+  readonly value: string;
+  readonly words: string;
+}
+
+export const choice = (
+  name: string,
+  label: string,
+  all: string,
+  options: readonly Option[],
+  chosen: string | undefined,
+): Markup =>
+  html`<div><label for="filter-${name}">${label}</label><select id="filter-${name}" name="${name}"><option value="">${all}</option>${options.map(
+    ({ value, words }) =>
+      html`<option value="${value}" ${value === chosen ? raw('selected') : ''}>${words}</option>`,
+  )}</select></div>`;
+
+export const textField = (name: string, label: string, value: string | undefined): Markup =>
+  html`<div><label for="filter-${name}">${label}</label><input id="filter-${name}" name="${name}" value="${value ?? ''}" autocomplete="off" spellcheck="false"></div>`;
+
+export const filters = (path: string, fields: Content[], filtered: boolean): Markup =>
+  html`<form method="get" action="${path}" class="filters" aria-label="Filter">${fields}
+<div class="actions"><button>Filter</button>${filtered && html`<a class="button outline" href="${path}">Clear</a>`}</div></form>`;

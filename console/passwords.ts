@@ -1,0 +1,134 @@
+import { createHmac, randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import { consoleBounds } from '../contract/limits.ts';
+import { type OperatorRole, operatorRoles } from '../contract/names.ts';
+import { consolePolicy } from '../contract/retry-policy.ts';
+import type { Identity } from './identity.ts';
+
+const derive = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
+
+/** 32 MiB and some 80 ms for each check. */
+const cost = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 * 1024 * 1024 } as const;
+const keyBytes = 32;
+
+/** Makes the line of a file of passwords: `name:role:scrypt$salt$key`, both in base64. */
+export async function passwordLine(name: string, role: OperatorRole, password: string): Promise<string> {
+  const salt = randomBytes(16);
+  const key = await derive(password, salt, keyBytes, cost);
+  return `${name}:${role}:scrypt$${salt.toString('base64')}$${key.toString('base64')}`;
+}
+
+interface Person extends Identity {
+  readonly salt: Buffer;
+  readonly key: Buffer;
+}
+
+const line = /^([^:\p{Cc}]{1,200}):(\w+):scrypt\$([a-z0-9+/=]{8,100})\$([a-z0-9+/]{43}=)$/iu;
+
+/** Parses a file of passwords. @throws Error that names the wrong lines and quotes none */
+export function parsePasswords(text: string): ReadonlyMap<string, Person> {
+  const people = new Map<string, Person>();
+  const wrong: number[] = [];
+  for (const [place, raw] of text.split('\n').entries()) {
+    if (raw.trim() === '' || raw.startsWith('#')) continue;
+    const [, name = '', role = '', salt = '', key = ''] = line.exec(raw.trim()) ?? [];
+    if (name === '' || !isRole(role) || people.has(name)) wrong.push(place + 1);
+    else people.set(name, { name, role, salt: Buffer.from(salt, 'base64'), key: Buffer.from(key, 'base64') });
+  }
+  if (wrong.length > 0)
+    throw new Error(
+      `line ${wrong.join(', ')}: has to be name:viewer:scrypt… or name:operator:scrypt…, each name once, as metersync console password prints it`,
+    );
+  return people;
+}
+
+const isRole = (text: string): text is OperatorRole => (operatorRoles as readonly string[]).includes(text);
+
+export interface Passwords {
+  /** Returns who it is; undefined for a wrong name or password. */
+  check(name: string, password: string): Promise<Identity | 'busy' | undefined>;
+}
+
+/**
+ * Opens a file of passwords, which is read again when it changes. While it cannot be read, or is wrong,
+ * nobody gets in.
+ * @throws Error when it cannot be read or is wrong now
+ */
+export async function openPasswords(
+  path: string,
+  log: Pick<Logger, 'error' | 'info'>,
+  now: () => number = () => performance.now(),
+): Promise<Passwords> {
+  let people = await readPeople(path);
+  let readAs = await versionOf(path);
+  let lookedAt = now();
+  /** Who proved to be whom with this file, so that not each request costs a check. */
+  const proved = new Map<string, Identity>();
+  const secret = randomBytes(32);
+  const queue = new PQueue({ concurrency: consoleBounds.passwordChecksAtOnce });
+  const look = async (): Promise<void> => {
+    if (now() - lookedAt < consolePolicy.passwordsCheckMs) return;
+    lookedAt = now();
+    const version = await versionOf(path);
+    if (version === readAs) return;
+    readAs = version;
+    proved.clear();
+    try {
+      people = await readPeople(path);
+      log.info('CONSOLE_PASSWORDS_FILE was read again');
+    } catch (error) {
+      people = new Map();
+      log.error(`${(error as Error).message}: nobody gets into the console`);
+    }
+  };
+  return {
+    check: async (name, password) => {
+      await look();
+      const mark = createHmac('sha256', secret).update(`${name}\0${password}`).digest('base64');
+      const known = proved.get(mark);
+      if (known !== undefined) return known;
+      if (queue.size >= consoleBounds.passwordChecksWaiting) return 'busy';
+      const asked = people;
+      const found = await queue.add(() => prove(asked.get(name), password));
+      // The file may have changed during the check.
+      if (found !== undefined && asked === people) proved.set(mark, found);
+      return found;
+    },
+  };
+}
+
+const nobody: Pick<Person, 'salt' | 'key'> = { salt: randomBytes(16), key: randomBytes(keyBytes) };
+
+/** Takes as long for a name that nobody has. */
+async function prove(person: Person | undefined, password: string): Promise<Identity | undefined> {
+  const { salt, key } = person ?? nobody;
+  const given = await derive(password, salt, keyBytes, cost);
+  if (!timingSafeEqual(given, key) || person === undefined) return undefined;
+  return { name: person.name, role: person.role };
+}
+
+async function readPeople(path: string): Promise<ReadonlyMap<string, Person>> {
+  try {
+    return parsePasswords(await readFile(path, 'utf8'));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new Error(
+      `CONSOLE_PASSWORDS_FILE ${path}: ${code === undefined ? message : `cannot be read (${code})`}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+async function versionOf(path: string): Promise<string> {
+  try {
+    const { mtimeMs, size, ino } = await stat(path);
+    return `${mtimeMs} ${size} ${ino}`;
+  } catch {
+    return 'absent';
+  }
+}

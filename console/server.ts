@@ -1,0 +1,238 @@
+import type { AddressInfo } from 'node:net';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { html } from 'hono/html';
+import { alertTypes, isAlertName } from '../contract/alerts.ts';
+import { consoleBounds } from '../contract/limits.ts';
+import { verdictOf } from '../contract/verdict.ts';
+import { sqlMessage, sqlState } from '../db/failures.ts';
+import { readOperation } from '../db/operations.ts';
+import { readStatusAbout } from '../db/read/status.ts';
+import { readAlarms } from '../operations/alarms.ts';
+import { type AssetAddresses, type Assets, serveAssets } from '../web/assets.ts';
+import { queryOf, takeForms } from '../web/form.ts';
+import { pageHeaders } from '../web/page-headers.ts';
+import { fromOwnPages } from '../web/same-origin.ts';
+import { actionRoutes } from './action-routes.ts';
+import { type Activity, createActivity } from './activity.ts';
+import type { Asking, MakePage } from './asking.ts';
+import type { ConsoleDependencies } from './dependencies.ts';
+import { type Frame, layout, missing, type Page, plainPage } from './frame.ts';
+import type { Identity } from './identity.ts';
+import { companyList, companyPage } from './pages/companies.ts';
+import { dataPage } from './pages/data.ts';
+import { deletesPage } from './pages/deletes.ts';
+import { eventList, eventPage } from './pages/events.ts';
+import { inbox } from './pages/inbox.ts';
+import { issueList, issuePage } from './pages/issues.ts';
+import { logList, operationId, operationPage, operationTone } from './pages/log.ts';
+import { overview } from './pages/overview.ts';
+import { runList, runPage } from './pages/runs.ts';
+import { systemPage } from './pages/system.ts';
+import { tracePage } from './pages/trace.ts';
+import { text } from './parts.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who asks the console. */
+    identity: Identity;
+  }
+}
+
+const pages: Readonly<Record<string, MakePage>> = {
+  '/': overview,
+  '/inbox': inbox,
+  '/events': eventList,
+  '/events/:id': eventPage,
+  '/companies': companyList,
+  '/companies/:id': companyPage,
+  '/runs': runList,
+  '/runs/:id': runPage,
+  '/deletes': deletesPage,
+  '/issues': issueList,
+  '/issues/:id': issuePage,
+  '/data': dataPage,
+  '/trace': tracePage,
+  '/system': systemPage,
+  '/log': logList,
+  '/log/:id': operationPage,
+};
+
+const own = (name: string): string => new URL(`./assets/${name}`, import.meta.url).href;
+const site: Assets = {
+  styles: { 'console.css': own('console.css') },
+  scripts: { 'console.js': own('console.js') },
+};
+
+/** A console that listens. */
+export interface RunningConsole {
+  /** `http://host:port` */
+  readonly url: string;
+  /** Ends when all actions under way have. */
+  stop(): Promise<void>;
+}
+
+/** Serves the console. @throws Error when the port is taken */
+export async function serveConsole(
+  deps: ConsoleDependencies,
+  at: { readonly host: string; readonly port: number },
+): Promise<RunningConsole> {
+  const app = fastify({ logger: false, forceCloseConnections: true, bodyLimit: 64 * 1024 });
+  const activity = createActivity();
+  const assets = await serveAssets(app, '/assets', site);
+  app.decorateRequest('identity');
+  showFailures(app, deps, assets);
+  app.register(async (guarded) => {
+    takeForms(guarded);
+    admitKnown(guarded, deps, assets);
+    for (const [path, make] of Object.entries(pages))
+      guarded.get(path, async (request, reply) => {
+        const asking = await askingOf(request, deps, activity);
+        const page = await make(asking);
+        if (page === undefined) return await show(reply, asking, assets, missing, 404);
+        return await show(reply, asking, assets, await withNotice(asking, page));
+      });
+    actionRoutes(guarded, {
+      deps,
+      activity,
+      askingOf: (request) => askingOf(request, deps, activity),
+      show: (reply, asking, page, status) => show(reply, asking, assets, page, status),
+    });
+    jsonRoutes(guarded, deps, activity);
+    guarded.get('/*', async (request, reply) =>
+      show(reply, await askingOf(request, deps, activity), assets, missing, 404),
+    );
+  });
+  await app.listen(at);
+  const { port } = app.server.address() as AddressInfo;
+  const host = at.host.includes(':') ? `[${at.host}]` : at.host;
+  return {
+    url: `http://${host}:${port}`,
+    stop: async () => {
+      await app.close();
+      await Promise.allSettled([...activity.running]);
+    },
+  };
+}
+
+/** Lets only those in whom the console knows, and only changes that its own pages ask for. */
+function admitKnown(app: FastifyInstance, deps: ConsoleDependencies, assets: AssetAddresses): void {
+  app.addHook('onRequest', async (request, reply) => {
+    const { headers, socket } = request;
+    const known = await deps.identify({ headers, peer: socket.remoteAddress });
+    if ('status' in known) {
+      if (known.status === 401) reply.header('www-authenticate', 'Basic realm="metersync", charset="UTF-8"');
+      return await turnAway(reply, assets, known.status, known.words);
+    }
+    request.identity = known;
+    if (request.method !== 'GET' && request.method !== 'HEAD' && !fromOwnPages(headers))
+      return await turnAway(
+        reply,
+        assets,
+        403,
+        'This was asked by another site, not by a page of this console. Nothing was done.',
+      );
+    return undefined;
+  });
+}
+
+async function turnAway(
+  reply: FastifyReply,
+  assets: AssetAddresses,
+  status: number,
+  words: string,
+): Promise<FastifyReply> {
+  return reply
+    .status(status)
+    .headers(pageHeaders)
+    .send(String(await plainPage(assets, status === 401 ? 'Who are you?' : 'Not here', words)));
+}
+
+async function askingOf(
+  request: FastifyRequest,
+  deps: ConsoleDependencies,
+  activity: Activity,
+): Promise<Asking> {
+  const health = await deps.readHealth();
+  return {
+    deps,
+    activity,
+    identity: request.identity,
+    health,
+    verdict: verdictOf(health),
+    params: request.params as Readonly<Record<string, string>>,
+    query: queryOf(request),
+    now: deps.now(),
+  };
+}
+
+async function show(
+  reply: FastifyReply,
+  { identity, verdict, now }: Asking,
+  assets: AssetAddresses,
+  page: Page,
+  status = 200,
+): Promise<FastifyReply> {
+  const frame: Frame = { identity, verdict, assets, now };
+  return reply
+    .status(status)
+    .headers(pageHeaders)
+    .send(String(await layout(frame, page)));
+}
+
+/** Adds the result of the action that led here, which the log has. */
+async function withNotice({ deps, query }: Asking, page: Page): Promise<Page> {
+  const id = operationId(query.get('done') ?? undefined);
+  const operation = id === undefined ? undefined : await readOperation(deps.db, id);
+  if (operation === undefined) return page;
+  const { action, detail, outcome } = operation;
+  const words = html`<a href="/log/${operation.id}">${action}</a>: ${outcome === null ? 'under way' : text(detail)}`;
+  return { ...page, notice: { tone: operationTone(outcome), words } };
+}
+
+/** The JSON of the commands, for programs; `?fail=page` makes plain monitors see what is broken. */
+function jsonRoutes(app: FastifyInstance, deps: ConsoleDependencies, activity: Activity): void {
+  const answer = (reply: FastifyReply, asking: Asking, body: unknown) => {
+    const { verdict, health } = asking;
+    const raised = 'away' in health.warehouse ? [] : health.warehouse.watch.open;
+    const broken =
+      ['Broken', 'Unknown'].includes(verdict.word) ||
+      raised.some(({ name }) => isAlertName(name) && alertTypes[name].severity === 'page');
+    return reply
+      .status(asking.query.get('fail') === 'page' && broken ? 503 : 200)
+      .headers({ ...pageHeaders, 'content-type': 'application/json; charset=utf-8' })
+      .send(JSON.stringify(body));
+  };
+  app.get('/api/status', async (request, reply) => {
+    const asking = await askingOf(request, deps, activity);
+    const { health, verdict } = asking;
+    const status = 'away' in health.warehouse ? {} : await readStatusAbout(deps.db, health.warehouse);
+    return answer(reply, asking, { verdict, ...status });
+  });
+  app.get('/api/alerts', async (request, reply) => {
+    const asking = await askingOf(request, deps, activity);
+    if ('away' in asking.health.warehouse) return answer(reply, asking, { alerts: null });
+    return answer(reply, asking, await readAlarms(deps.db, { limit: consoleBounds.rows }));
+  });
+}
+
+const queryCanceled = '57014';
+
+/** Each failure is a page that says what to do next; the log has the rest. */
+function showFailures(app: FastifyInstance, { log }: ConsoleDependencies, assets: AssetAddresses): void {
+  app.setErrorHandler(async (error: Error & { statusCode?: number }, _request, reply) => {
+    const status = error.statusCode ?? 500;
+    if (status < 500) return await turnAway(reply, assets, status, error.message);
+    log.error({ err: error }, 'a page of the console failed');
+    const state = sqlState(error);
+    const words =
+      state === queryCanceled
+        ? 'Postgres needs too long for this page. Narrow the filter, or use the command.'
+        : state === undefined
+          ? 'This page failed; the log of the console says why.'
+          : `Postgres: ${sqlMessage(error)}`;
+    return reply
+      .status(503)
+      .headers(pageHeaders)
+      .send(String(await plainPage(assets, 'This page cannot be shown now', words)));
+  });
+}

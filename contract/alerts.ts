@@ -1,0 +1,598 @@
+import { type FailureCode, failureTypes } from './failures.ts';
+import { alarmPolicy, notifyPolicy, recordPolicy } from './retry-policy.ts';
+import { describeFit } from './schema-versions.ts';
+import { formatSeconds, formatTime } from './times.ts';
+import type { Health, TemporalHealth, WarehouseHealth } from './verdict.ts';
+import { countedToMax } from './words.ts';
+
+/** An alarm that is raised. */
+export interface Raised {
+  /** What tells it apart from others of its name, as the rule's labels do. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** What is seen, in a few words. */
+  readonly detail: string;
+  readonly counts?: Readonly<Record<string, number>>;
+  /** What to do, where that depends on what is seen. */
+  readonly todo?: string;
+}
+
+/**
+ * The catalogue of alarms. deploy/prometheus/rules.yml and docs/runbooks.md are made from it.
+ * `page`: somebody has to act now. `ticket`: somebody has to act within days.
+ *
+ * Of these findings of the verdict none is raised: that nothing was ever loaded, as somebody is just setting it
+ * up; an idle queue of backfills or checks, as RunOverdue or RunStalled follows; blocked typed views, as their
+ * tables have the values.
+ */
+export interface AlertType {
+  readonly severity: 'page' | 'ticket';
+  /** What has happened, in one sentence. */
+  readonly means: string;
+  /** When it has, as PromQL over the metrics of contract/metrics.ts and Temporal's own. */
+  readonly promql: string;
+  /**
+   * The same over a deployment's health, for the look of each minute; undefined while what it asks about is
+   * away. Without it Prometheus alone can raise the alarm: it is about rates, or about single processes.
+   */
+  readonly judge?: (health: Health) => readonly Raised[] | undefined;
+  /** How many minutes it has to last. */
+  readonly forMinutes: number;
+  /** The causes, and how to tell them apart. */
+  readonly apart: readonly string[];
+  readonly act: readonly string[];
+  /** How to see that it is over. */
+  readonly verify: string;
+}
+
+/** Share of a counter's increase that has some labels; nothing while there is none at all. */
+const share = (name: string, labels: string, minutes: number): string =>
+  `sum(increase(${name}{${labels}}[${minutes}m])) / (sum(increase(${name}[${minutes}m])) > 0)`;
+
+const increase = (series: string, minutes: number): string => `sum(increase(${series}[${minutes}m]))`;
+
+const inWarehouse =
+  (judge: (warehouse: WarehouseHealth) => readonly Raised[]) =>
+  ({ warehouse }: Health): readonly Raised[] | undefined =>
+    'away' in warehouse ? undefined : judge(warehouse);
+
+const inTemporal =
+  (judge: (temporal: TemporalHealth) => readonly Raised[]) =>
+  ({ temporal }: Health): readonly Raised[] | undefined =>
+    'away' in temporal ? undefined : judge(temporal);
+
+const raisedIf = (condition: boolean, raised: Omit<Raised, 'labels'>): readonly Raised[] =>
+  condition ? [{ labels: {}, ...raised }] : [];
+
+/** Failures that keep everything from being read have alarms of their own. */
+const ofAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED', 'SERVICE_OUTAGE'];
+const todoOf = (code: FailureCode): string => failureTypes[code].operator;
+
+const judgeParked = (code: FailureCode) =>
+  inWarehouse(({ parked }) =>
+    raisedIf(
+      parked.some((one) => one.code === code),
+      { detail: failureTypes[code].means, todo: todoOf(code) },
+    ),
+  );
+
+const answers = 'metersync_receiver_answers_total';
+const taskFailures = 'temporal_workflow_task_execution_failed_total';
+
+export const alertTypes = {
+  ReceiverDown: {
+    severity: 'page',
+    means: 'No receiver can take deliveries.',
+    promql: 'max(metersync_ready{part="receiver"}) < 1 or absent(metersync_ready{part="receiver"})',
+    forMinutes: 5,
+    apart: [
+      'Nothing answers on its port: the process is gone; see why in its log.',
+      '`/readyz` of the private port says that Temporal does not answer: bring Temporal up.',
+      'The port answers here and not from outside: the proxy or its certificate.',
+    ],
+    act: [
+      'Start the receiver, Temporal or the proxy.',
+      'The service delivers again for 27 hours, and disables the endpoint after five days without a success.',
+    ],
+    verify: '`metersync doctor` sends a signed probe; `metersync events list` shows new events.',
+  },
+  ReceiverRefusing: {
+    severity: 'page',
+    means: 'More than 5 % of answers are 503.',
+    promql: `${share(answers, 'code="503"', 5)} > 0.05`,
+    forMinutes: 5,
+    apart: [
+      '`metersync_receiver_group_start_duration_seconds` has grown: Temporal is slow; see its disk and its processor.',
+      '`metersync_receiver_answers_total{reason="busy"}` grows: more come than Temporal takes.',
+      '`reason="failed"` grows: a defect; the log has it.',
+    ],
+    act: [
+      'Give Temporal a faster disk, or run another receiver.',
+      'The service delivers again what was refused.',
+    ],
+    verify: 'The share of 503 falls to 0, and `metersync_receiver_waiting_events` with it.',
+  },
+  SignaturesRefused: {
+    severity: 'page',
+    means: 'Deliveries come, and no signature is right.',
+    promql: `${increase(`${answers}{code="401"}`, 15)} > 20 unless ${increase(`${answers}{reason="durable"}`, 15)} > 0`,
+    forMinutes: 5,
+    apart: [
+      '`reason="signature-wrong"`: the secret is another one, or the proxy writes bodies anew.',
+      '`reason="headers-missing"`: a stranger, or a proxy that drops the signature headers.',
+      '`reason="timestamp-old"` or `timestamp-new`: the clock; see ClockOff.',
+    ],
+    act: [
+      "Compare the secret with that of the endpoint in the service's portal; have the proxy pass bodies on unchanged.",
+    ],
+    verify: '`metersync doctor` finds the receiver well.',
+  },
+  ClockOff: {
+    severity: 'ticket',
+    means: 'Deliveries are refused because of their time.',
+    promql: `${increase(`${answers}{reason=~"timestamp-old|timestamp-new"}`, 15)} > 10`,
+    forMinutes: 5,
+    apart: ['`metersync doctor` compares the clocks of this machine, of Postgres and of the service.'],
+    act: ['Let NTP set the clock. `WEBHOOK_TOLERANCE_SECONDS` allows a larger difference meanwhile.'],
+    verify: 'The two reasons stop growing.',
+  },
+  SecretsFileBad: {
+    severity: 'ticket',
+    means: 'The file of signing secrets could not be read when it changed; the secrets of before hold.',
+    promql: 'min(metersync_receiver_secrets_valid) < 1',
+    forMinutes: 5,
+    apart: ['The log of the receiver says what is wrong with it: `webhook secrets not read`.'],
+    act: ['Correct `WEBHOOK_SECRETS_FILE` before the service stops signing with the old secret.'],
+    verify: 'The log says `webhook secrets read again`.',
+  },
+  Silent: {
+    severity: 'page',
+    means: 'No event came for longer than SILENCE_HOURS.',
+    promql:
+      'max(metersync_event_last_received_seconds) > max(metersync_silence_limit_seconds) and max(metersync_silence_limit_seconds) > 0',
+    judge: inWarehouse(({ silence: { quietSeconds }, silenceHours }) =>
+      raisedIf(silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3_600, {
+        detail: `no event for ${formatSeconds(quietSeconds ?? 0)}`,
+      }),
+    ),
+    forMinutes: 15,
+    apart: [
+      'The endpoint is disabled in the portal of the service: it is after five days of failures.',
+      'Webhooks are off: `metersync webhooks status`.',
+      'The service is quiet: `metersync audit --since 7d` finds no difference.',
+    ],
+    act: ['Enable the endpoint in the portal (`metersync webhooks portal`) and recover there what failed.'],
+    verify: '`metersync events list` shows new events; `metersync audit` finds no difference.',
+  },
+  ChangesMissed: {
+    severity: 'ticket',
+    means: 'Runs found changes that no event reported.',
+    promql: 'max(metersync_missed_rows) > 0',
+    judge: inWarehouse(({ silence: { missedRows, missedCompanies } }) =>
+      raisedIf(missedRows > 0, {
+        detail: `${countedToMax(missedRows, 'change')} in ${countedToMax(missedCompanies, 'company', 'companies')}`,
+        counts: { rows: missedRows, companies: missedCompanies },
+      }),
+    ),
+    forMinutes: 0,
+    apart: [
+      'No event came at all: see Silent.',
+      'Some were refused: `metersync_receiver_answers_total` other than `durable`.',
+      'The service never sent them: its portal lists no delivery of that time.',
+    ],
+    act: ['Nothing of the data is lost: the run repaired it. Find out why no event came.'],
+    verify: 'It ends a day after the last such change.',
+  },
+  EventsStalled: {
+    severity: 'page',
+    means: 'Records are due for 15 minutes and nobody reads them again.',
+    promql: 'max(metersync_events_oldest_due_seconds) > 900',
+    judge: inWarehouse(({ oldestDueSeconds }) =>
+      raisedIf(oldestDueSeconds !== null && oldestDueSeconds > recordPolicy.waitMaxSeconds, {
+        detail: `work has been due for ${formatSeconds(oldestDueSeconds ?? 0)}`,
+      }),
+    ),
+    forMinutes: 5,
+    apart: [
+      'WorkersGone or WorkerDeaf is open: the workers.',
+      'ServiceFailing is open: the service.',
+      '`metersync_warehouse_pool_connections{state="waiting"}` is above 0: Postgres is slow or locked.',
+    ],
+    act: ['Mend what holds it up; nothing else is needed.'],
+    verify: '`metersync status` says `In sync` or `Catching up`.',
+  },
+  KeyRefused: {
+    severity: 'page',
+    means: 'The service refuses the API key: nothing is read.',
+    promql: 'count(metersync_parked_events{code="SERVICE_KEY_REFUSED"}) > 0',
+    judge: judgeParked('SERVICE_KEY_REFUSED'),
+    forMinutes: 5,
+    apart: ['`metersync doctor` says whether the key or its environment is wrong.'],
+    act: ['Set `SERVICE_API_KEY` to a valid key, restart the workers, run `metersync resume`.'],
+    verify: '`metersync status` shows nothing parked.',
+  },
+  ServiceDown: {
+    severity: 'page',
+    means: 'The service fails every request: nothing is read.',
+    promql: 'count(metersync_parked_events{code="SERVICE_OUTAGE"}) > 0',
+    judge: judgeParked('SERVICE_OUTAGE'),
+    forMinutes: 5,
+    apart: [
+      '`metersync doctor` asks the service and says what it answers.',
+      'Others reach it: the network, the proxy or the name server of the workers.',
+    ],
+    act: ['Ask the service. Each failed work is tried again by itself, and nothing is given up.'],
+    verify: '`metersync status` shows nothing parked.',
+  },
+  Parked: {
+    severity: 'ticket',
+    means: 'Work is parked until somebody acts.',
+    promql: `count by (code) (metersync_parked_events{code!~"${ofAll.join('|')}"}) > 0`,
+    judge: inWarehouse(({ parked }) =>
+      parked
+        .filter(({ code }) => !ofAll.includes(code))
+        .map(({ code, events, parts }) => ({
+          labels: { code },
+          detail: `${countedToMax(events, 'event')} and ${countedToMax(parts, 'part')} of backfills`,
+          counts: { events, parts },
+          todo: todoOf(code),
+        })),
+    ),
+    forMinutes: 10,
+    apart: [
+      '`metersync status` says which failure, since when, and what to do; docs/reference/failures.md has all.',
+    ],
+    act: ['Do what it says, then run `metersync resume --code CODE`.'],
+    verify: '`metersync status` shows nothing parked.',
+  },
+  EventsDead: {
+    severity: 'ticket',
+    means: 'Events cannot be applied.',
+    promql: 'max(metersync_events_unsettled{outcome="dead"}) > 0',
+    judge: inWarehouse(({ dead }) =>
+      raisedIf(dead > 0, { detail: countedToMax(dead, 'event'), counts: { events: dead } }),
+    ),
+    forMinutes: 0,
+    apart: ['`metersync events list --outcome dead` shows each with its reason.'],
+    act: ['Mend the cause, then run `metersync events replay --outcome dead`; nothing of them is lost.'],
+    verify: '`metersync events list --outcome dead` is empty.',
+  },
+  EventsMissing: {
+    severity: 'ticket',
+    means: 'The service does not list what events of the last day named.',
+    promql: 'max(metersync_events_unsettled{outcome="missing"}) > 0',
+    judge: inWarehouse(({ missingLately: missing }) =>
+      raisedIf(missing > 0, { detail: countedToMax(missing, 'event'), counts: { events: missing } }),
+    ),
+    forMinutes: 0,
+    apart: [
+      '`metersync events list --outcome missing` names the records; `metersync trace` tells the story of one.',
+    ],
+    act: ['Ask the service about them. A backfill that finds the records settles their events.'],
+    verify: 'No event became missing for a day.',
+  },
+  HeartbeatStopped: {
+    severity: 'page',
+    means: 'The look of each minute has stopped: nobody wakes lost work or sends alarms.',
+    promql: `time() - max(metersync_heartbeat_timestamp_seconds) > ${notifyPolicy.heartbeatMaxSeconds} or absent(metersync_heartbeat_timestamp_seconds)`,
+    // The look cannot see its own end. HEARTBEAT_URL reports it without Prometheus.
+    forMinutes: 2,
+    apart: [
+      'WorkersGone or WarehouseDown is open: that is why.',
+      "The schedule `metersync-watch` is paused or gone: see Temporal's web page. A worker that starts makes it anew.",
+      'Its workflow `watch` fails each minute: its failure is shown there.',
+    ],
+    act: ['Mend what holds it up, or restart a worker.'],
+    verify: '`metersync alerts list` says when the last look was.',
+  },
+  NotificationsFailing: {
+    severity: 'ticket',
+    means: `A target of NOTIFY_URLS has not taken an alarm for ${formatSeconds(notifyPolicy.undeliveredMaxSeconds)}.`,
+    promql: `max by (target) (metersync_notifications_waiting_seconds) > ${notifyPolicy.undeliveredMaxSeconds}`,
+    judge: inWarehouse(({ watch }) =>
+      watch.undelivered
+        .filter(({ seconds }) => seconds > notifyPolicy.undeliveredMaxSeconds)
+        .map(({ target, error }) => ({ labels: { target }, detail: error ?? 'never tried' })),
+    ),
+    forMinutes: 0,
+    apart: [
+      '`metersync alerts list` has the last error of each target.',
+      'It answers 4xx: its address, its key or `NOTIFY_SECRET`. It does not answer: the network of the workers.',
+    ],
+    act: ['Correct `NOTIFY_URLS` and restart the workers. What waits is sent for a day.'],
+    verify: '`metersync notify test` reaches every target.',
+  },
+  WorkersGone: {
+    severity: 'page',
+    means: 'No worker polls the queue of events.',
+    promql:
+      'max(metersync_temporal_queue_polled{task_queue="metersync-events"}) < 1 or absent(metersync_ready{part="worker"})',
+    judge: inTemporal(({ idle }) =>
+      raisedIf(idle.includes('events'), { detail: `no worker for ${idle.join(', ')}` }),
+    ),
+    forMinutes: 5,
+    apart: [
+      'No worker process runs: start one.',
+      'Processes run and do not poll: see WorkerDeaf, and whether Temporal is reachable from them.',
+    ],
+    act: ['Start workers. Acknowledged events wait in Temporal and are not lost.'],
+    verify: '`metersync status` finds the workers well.',
+  },
+  WorkerDeaf: {
+    severity: 'ticket',
+    means: 'A worker stopped polling; its liveness check has it restarted.',
+    promql: 'min by (task_queue) (metersync_worker_polling) < 1',
+    forMinutes: 5,
+    apart: [
+      'It lasts: nothing restarts it; is `metersync healthcheck` its liveness check?',
+      'It returns: the network to Temporal, or a defect of the SDK.',
+    ],
+    act: ['Restart it, and keep its log of the ten minutes before.'],
+    verify: '`metersync healthcheck` ends with 0.',
+  },
+  NonDeterminism: {
+    severity: 'page',
+    means: 'A workflow does not replay on the code that runs.',
+    promql: `${increase(`${taskFailures}{failure_reason="NonDeterminismError"}`, 5)} > 0`,
+    forMinutes: 1,
+    apart: ['It began with an upgrade: the new version changed a workflow without a patch.'],
+    act: ['Run the workers of the version before, and report it.'],
+    verify: 'The count stops growing, and Temporal’s web page shows no workflow that retries its task.',
+  },
+  WorkflowsStuck: {
+    severity: 'page',
+    means: 'Tasks of workflows fail again and again: their work stands still.',
+    promql: 'max(metersync_temporal_stuck_workflows) > 0',
+    judge: inTemporal(({ stuckWorkflows }) => {
+      const stuck = stuckWorkflows ?? 0;
+      return raisedIf(stuck > 0, { detail: countedToMax(stuck, 'workflow'), counts: { workflows: stuck } });
+    }),
+    forMinutes: 10,
+    apart: [
+      'NonDeterminism or TooLarge is open: that is why.',
+      'Temporal’s web page lists them by `TemporalReportedProblems`, each with its failure.',
+    ],
+    act: ['Mend what the failure names; the work goes on from there.'],
+    verify: '`metersync_temporal_stuck_workflows` is 0.',
+  },
+  TooLarge: {
+    severity: 'page',
+    means: 'A workflow sent Temporal more than it takes.',
+    promql: `${increase(`${taskFailures}{failure_reason="GrpcMessageTooLarge"}`, 5)} > 0`,
+    forMinutes: 1,
+    apart: ['It is a defect of metersync: groups and results are bounded.'],
+    act: ['Report it with the workflow’s id from the log; events stay in Temporal meanwhile.'],
+    verify: 'The count stops growing.',
+  },
+  SlowPickUp: {
+    severity: 'ticket',
+    means: 'Groups of events wait longer than 5 s for a worker.',
+    promql:
+      'histogram_quantile(0.99, sum by (le) (rate(temporal_workflow_task_schedule_to_start_latency_seconds_bucket{task_queue="metersync-events"}[5m]))) > 5',
+    forMinutes: 5,
+    apart: ['All slots are taken (`temporal_worker_task_slots_available`), or Temporal itself is slow.'],
+    act: ['Run another worker.'],
+    verify: 'The p99 falls below 5 s.',
+  },
+  SlotsFull: {
+    severity: 'ticket',
+    means: 'All slots of the workers for events are taken.',
+    promql: 'max by (worker_type) (temporal_worker_task_slots_available{task_queue="metersync-events"}) < 1',
+    forMinutes: 10,
+    apart: [
+      'Activities are slow: `metersync_warehouse_pool_connections{state="waiting"}`, or ServiceFailing.',
+      'They are not: more comes than the workers take.',
+    ],
+    act: ['Mend what is slow, or run another worker.'],
+    verify: '`temporal_worker_task_slots_available` is above 0.',
+  },
+  StartsThrottled: {
+    severity: 'page',
+    means: 'Temporal refuses starts of workflows: a limit of its namespace.',
+    promql: `${increase('temporal_request_failure_total{status_code="RESOURCE_EXHAUSTED",operation=~"StartWorkflowExecution|SignalWithStartWorkflowExecution"}', 5)} > 0`,
+    forMinutes: 5,
+    apart: ["The namespace's requests a second, or its size of history, in the service that runs Temporal."],
+    act: ['Have the limit raised.'],
+    verify: 'The count stops growing.',
+  },
+  WarehouseDown: {
+    severity: 'page',
+    means: 'No worker reaches Postgres, or none can write there.',
+    promql: 'max(metersync_warehouse_up) < 1',
+    // With a schema that does not fit it was reached.
+    judge: ({ warehouse, schema }) =>
+      'away' in warehouse && schema === null
+        ? [{ labels: {}, detail: warehouse.away, todo: warehouse.todo }]
+        : [],
+    forMinutes: 5,
+    apart: ['A full disk first; then its log, its connections, the network, the password of the workers.'],
+    act: ['Bring it up. Events are taken and wait in Temporal meanwhile.'],
+    verify: '`metersync status` says `In sync` or `Catching up`.',
+  },
+  SchemaMismatch: {
+    severity: 'ticket',
+    means: 'The schema of the warehouse is not that of the code that runs.',
+    promql:
+      'count(metersync_schema_migrations{side="known"} != ignoring (side) metersync_schema_migrations{side="applied"}) > 0',
+    judge: ({ schema }) =>
+      schema === null
+        ? undefined
+        : raisedIf(schema.known !== schema.applied, {
+            detail: `${countedToMax(schema.known, 'migration')} known, ${schema.applied} applied: ${describeFit(schema).saw}`,
+          }),
+    forMinutes: 15,
+    apart: [
+      'More are known than applied: `metersync migrate` was not run.',
+      'More are applied than known: a process of the version before still runs. The detail says whether it may.',
+    ],
+    act: ['Run `metersync migrate`, or finish the rollout.'],
+    verify: '`metersync_schema_migrations` is the same on both sides.',
+  },
+  RunUnwell: {
+    severity: 'ticket',
+    means: 'The last run of a kind did not read everything.',
+    promql: 'max by (kind, state) (metersync_run_last_end_timestamp_seconds{state!="complete"}) > 0',
+    judge: inWarehouse(({ runs }) =>
+      Object.entries(runs).flatMap(([kind, { last }]) =>
+        last === null || last.state === 'complete'
+          ? []
+          : [
+              {
+                labels: { kind, state: last.state },
+                detail: `run ${last.runId} ended ${formatTime(last.finishedAt)}${last.error === null ? '' : `: ${last.error}`}`,
+              },
+            ],
+      ),
+    ),
+    forMinutes: 0,
+    apart: [
+      '`metersync status` names the run and its error; `metersync backfill --run ID` shows which parts failed.',
+    ],
+    act: [
+      'partial, failed: mend the cause and run `metersync backfill all`. suspect: `metersync deletes list`.',
+    ],
+    verify: 'The next run of the kind ends complete.',
+  },
+  RunOverdue: {
+    severity: 'ticket',
+    means: 'No run of a kind has completed for one and a half intervals of its schedule.',
+    promql: `max by (kind) (metersync_run_last_complete_age_seconds) > ${alarmPolicy.runOverdueIntervals} * max by (kind) (metersync_run_interval_seconds)`,
+    judge: ({ warehouse, temporal }) =>
+      'away' in warehouse || 'away' in temporal
+        ? undefined
+        : temporal.schedules.flatMap(({ name, intervalSeconds }) => {
+            const ago = warehouse.runs[name].lastCompleteSecondsAgo;
+            if (ago === null || intervalSeconds === null) return [];
+            if (ago <= alarmPolicy.runOverdueIntervals * intervalSeconds) return [];
+            return [{ labels: { kind: name }, detail: `the last was ${formatSeconds(ago)} ago` }];
+          }),
+    forMinutes: 10,
+    apart: [
+      'RunUnwell is open: runs end, and not complete.',
+      'RunStalled is open, or one runs for long: `metersync status`.',
+      'None begins: `metersync schedule show`; is a worker there for backfills?',
+    ],
+    act: ['Mend the cause; `metersync schedule trigger` starts a run now.'],
+    verify: 'A run of the kind ends complete.',
+  },
+  RunStalled: {
+    severity: 'ticket',
+    means: 'A run has stored nothing for half an hour.',
+    promql: `max by (kind) (metersync_run_progress_age_seconds) > ${alarmPolicy.runStalledSeconds}`,
+    judge: inWarehouse(({ runs }) =>
+      Object.entries(runs).flatMap(([kind, { underWay }]) =>
+        underWay === null || underWay.progressSecondsAgo <= alarmPolicy.runStalledSeconds
+          ? []
+          : [
+              {
+                labels: { kind },
+                detail: `run ${underWay.runId} stored its last page ${formatSeconds(underWay.progressSecondsAgo)} ago`,
+              },
+            ],
+      ),
+    ),
+    forMinutes: 0,
+    apart: [
+      '`metersync backfill --run ID` shows the company that it reads.',
+      '`metersync_service_requests_total{result="busy"}` grows: the service asks to wait.',
+      'No worker polls the queue of backfills: `metersync status`.',
+    ],
+    act: ['Mend the cause: the run goes on from its cursor.'],
+    verify: '`metersync backfill --run ID` shows rows that grow.',
+  },
+  SchedulePaused: {
+    severity: 'ticket',
+    means: 'A schedule is paused for a day.',
+    promql: 'max by (schedule) (metersync_schedule_paused) > 0',
+    judge: inTemporal(({ schedules }) =>
+      schedules
+        .filter(({ state }) => state === 'paused')
+        .map(({ name, reason }) => ({ labels: { schedule: name }, detail: reason ?? 'without a reason' })),
+    ),
+    forMinutes: 1_440,
+    apart: ['`metersync schedule show` has the reason that was given.'],
+    act: ['`metersync schedule resume`, or `remove` if it is not to run any more.'],
+    verify: '`metersync schedule show` says when the next run starts.',
+  },
+  ScheduleMissed: {
+    severity: 'ticket',
+    means: 'Starts of a schedule were skipped: Temporal was away for longer than its catch-up window.',
+    promql: 'max by (schedule) (increase(metersync_schedule_missed_total[1d])) > 0',
+    forMinutes: 0,
+    apart: ['`metersync schedule show` has the number; the log of Temporal says when it was away.'],
+    act: ['Run `metersync schedule trigger` if the next start is far.'],
+    verify: 'A run of the kind ends complete.',
+  },
+  Decide: {
+    severity: 'ticket',
+    means: 'Deletions, or records that Postgres refuses, wait for somebody.',
+    promql: 'max(metersync_deletes_waiting) > 0 or max(metersync_rejected_records) > 0',
+    judge: inWarehouse(({ undecidedDeletes: deletes, rejectedRecords: records }) =>
+      raisedIf(deletes > 0 || records > 0, {
+        detail: `${countedToMax(deletes, 'deletion')} and ${countedToMax(records, 'refused record')}`,
+        counts: { deletes, records },
+      }),
+    ),
+    forMinutes: 60,
+    apart: [
+      '`metersync deletes list`: rows gone from the service at once.',
+      '`metersync.rejected_records`: what could not be stored, and why.',
+    ],
+    act: ['`metersync deletes approve` or `reject`; ask the service to correct the records.'],
+    verify: '`metersync status` shows neither.',
+  },
+  ServiceFailing: {
+    severity: 'ticket',
+    means: 'More than a fifth of the requests to the service fail.',
+    promql: `${share('metersync_service_requests_total', 'result=~"busy|error|unreachable|unreadable"', 15)} > 0.2`,
+    forMinutes: 15,
+    apart: [
+      '`result="busy"`: it answers 429; lower `SERVICE_MAX_CONCURRENCY` or set `SERVICE_MAX_PER_SECOND`.',
+      '`error`, `unreachable`: the service or the network to it.',
+      '`unreadable`: an endpoint answers something else than the catalogue says.',
+    ],
+    act: ['Ask the service. Nothing is given up meanwhile.'],
+    verify: 'The share falls, and `metersync status` shows nothing parked.',
+  },
+  CertificateExpires: {
+    severity: 'ticket',
+    means: 'The client certificate for Temporal ends within 14 days.',
+    promql: `min(metersync_temporal_certificate_expiry_timestamp_seconds) - time() < ${alarmPolicy.certificateSeconds}`,
+    forMinutes: 0,
+    apart: ['`metersync_temporal_certificate_expiry_timestamp_seconds` says when.'],
+    act: ["Renew it where Temporal's own configuration names it, and restart receivers and workers."],
+    verify: 'The metric shows the new end.',
+  },
+  PoolWaiting: {
+    severity: 'ticket',
+    means: 'Work waits for a connection to Postgres.',
+    promql: 'max(metersync_warehouse_pool_connections{state="waiting"}) > 0',
+    forMinutes: 10,
+    apart: [
+      '`pg_stat_activity` shows sessions that wait for a lock: end the session that holds it.',
+      'None waits for a lock: Postgres is slow; see its disk and its processor.',
+    ],
+    act: ['Mend what is slow; more workers would only wait, too.'],
+    verify: 'The count is 0.',
+  },
+  EventLoopSlow: {
+    severity: 'ticket',
+    means: 'A process answers late: it computes for more than half a second at once.',
+    promql: 'max(nodejs_eventloop_lag_p99_seconds) > 0.5',
+    forMinutes: 10,
+    apart: [
+      'The machine is busy: its processor.',
+      '`nodejs_heap_size_used_bytes` is near the limit: memory.',
+    ],
+    act: ['Give the process more processor or memory, or run another one.'],
+    verify: 'The lag falls below 0.1 s.',
+  },
+} as const satisfies Readonly<Record<string, AlertType>>;
+
+export type AlertName = keyof typeof alertTypes;
+
+export const alertNames = Object.keys(alertTypes) as AlertName[];
+
+export const isAlertName = (name: string): name is AlertName => Object.hasOwn(alertTypes, name);
+
+/** Where the runbook of an alarm stands. */
+export const runbookOf = (name: AlertName): string => `docs/runbooks.md#${name.toLowerCase()}`;

@@ -1,0 +1,84 @@
+import { limits } from './limits.ts';
+
+/** Every bound of the HTTP edge, with its unit and its reason. None is left to a default. */
+export const httpLimits = {
+  /** Raw bytes of one body; see the contract. */
+  bodyBytesMax: limits.webhookBodyBytesMax,
+  /**
+   * Chunks of one body: network and proxies make some 2,000 of 1 MiB at worst, a sender that means harm
+   * 1,048,576.
+   */
+  bodyPiecesMax: 4_096,
+  /** Memory that each chunk costs beside its bytes. */
+  pieceBytes: 512,
+  /** Raw bytes of a small body, as most deliveries are; small bodies share a budget of their own. */
+  smallBodyBytesMax: 64 * 1024,
+  /**
+   * Memory of the small, unverified bodies that are being read at once: a reserve that no large body takes.
+   */
+  smallBodiesBytesMax: 32 * 1024 * 1024,
+  /** The same for all others. Past either bound the slowest body is ended. */
+  largeBodiesBytesMax: 96 * 1024 * 1024,
+  /** Pace at which unverified bodies may fill either budget: some 600 of the largest deliveries a second. */
+  bodiesBytesPerSecond: 200 * 1024 * 1024,
+  /** What they may bring at once before the pace holds: a millisecond or two of reading. */
+  bodiesBytesAtOnce: 1024 * 1024,
+  /** The header block: 16 signatures and an id of 256 characters are a tenth of it. Past it, 431. */
+  headerBytesMax: 16 * 1024,
+  /** Header fields that Node keeps; what the receiver reads, it reads from the uncut list. */
+  headersMax: 200,
+  /** Time until a request's headers are complete, so also how long a new socket may stay silent. */
+  headersTimeoutMs: 5_000,
+  /**
+   * Time until a request is complete with its body; with `connectionsCheckMs`, no later than its answer is
+   * due.
+   */
+  requestTimeoutMs: limits.answerWithinMs - 1_000,
+  /** How often Node looks for sockets past these two times, so how late it may end them. */
+  connectionsCheckMs: 1_000,
+  /**
+   * Ends a socket without a byte either way; longer than `answerWithinMs`, as a waiting request is silent.
+   */
+  connectionTimeoutMs: limits.answerWithinMs + 4_000,
+  /**
+   * How long a socket stays open between two requests; longer than the minute for which proxies keep theirs.
+   */
+  keepAliveTimeoutMs: 72_000,
+  /**
+   * 0: none. Every wait in the handler has its own deadline (`answerWithinMs`), and Fastify's timer for each
+   * request would cost a timer, an abort controller and two listeners for nothing.
+   */
+  handlerTimeoutMs: 0,
+  /**
+   * Requests on one socket before the sender is asked to open another, so that several receivers share the
+   * load.
+   */
+  requestsPerSocketMax: 10_000,
+  /** Open sockets, at about 15 kB each; further ones are closed at once. */
+  connectionsMax: 8_192,
+  /** Past this many, the oldest socket that never brought a verified delivery makes room for each new one. */
+  connectionsBeforeStrangersEnd: 6_144,
+  /** Past this many, sockets between two requests are closed to make room for deliveries. */
+  connectionsBeforeIdleClose: 2_048,
+  /** Idle sockets are closed at most this often, as the search walks all sockets. */
+  idleCloseIntervalMs: 100,
+  /** At close, the time between the last answer to an accepted event and the end of the remaining sockets. */
+  closeGraceMs: 500,
+  /**
+   * How long the answer to `GET /readyz` is remembered: anyone may ask, and each answer costs a call to
+   * Temporal.
+   */
+  readyForMs: 1_000,
+  /** Temporal answers within this time, or the receiver is not ready. */
+  readyWithinMs: 2_000,
+  /** Refusals are logged this often for each reason: enough for an operator with a wrong secret. */
+  logIntervalMs: 60_000,
+  /** How often bodies that wait for their pace get a turn. */
+  bodyTurnMs: 5,
+  /** How often the file of secrets is checked: a rotation is in force a second after it is written. */
+  secretsCheckMs: 1_000,
+  /** Retry-After of a 503: the provider waits 5 to 10 s before its first retry. */
+  retryAfterSeconds: 10,
+} as const;
+
+export type HttpLimits = Readonly<Record<keyof typeof httpLimits, number>>;

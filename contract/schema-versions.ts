@@ -1,0 +1,39 @@
+import { counted } from './words.ts';
+
+/** Migrations that this code knows, and that the warehouse has. */
+export interface SchemaVersions {
+  readonly known: number;
+  readonly applied: number;
+  /** Code that knows fewer migrations may not write. */
+  readonly floor: number;
+}
+
+/** `ahead`: newer than the code, which may still write. `tooNew`: it may not. */
+export type SchemaFit = 'same' | 'behind' | 'ahead' | 'tooNew';
+
+export function fitOf({ known, applied, floor }: SchemaVersions): SchemaFit {
+  if (applied === known) return 'same';
+  if (applied < known) return 'behind';
+  return floor <= known ? 'ahead' : 'tooNew';
+}
+
+/** Why a migration refuses a newer schema: it would put older views in place of newer ones. */
+export const newerSchema =
+  'the warehouse was migrated by a newer metersync: upgrade this one (or by one before 0.1.0: load a new warehouse)';
+
+/** What is seen and what to do about it, for each fit but `same`. */
+export function describeFit(versions: SchemaVersions): { readonly saw: string; readonly todo: string } {
+  const { known, applied, floor } = versions;
+  if (applied < known)
+    return {
+      saw: `the warehouse lacks ${counted(known - applied, 'migration')}`,
+      todo: 'Run metersync migrate first.',
+    };
+  const more = `the warehouse has ${counted(applied - known, 'migration')} that this metersync does not know`;
+  if (fitOf(versions) === 'ahead')
+    return { saw: `${more}, and lets it go on`, todo: 'Upgrade this metersync.' };
+  return {
+    saw: `${more}: code that writes it has to know ${floor}, and this knows ${known}`,
+    todo: 'Upgrade this metersync; or load a new warehouse, if the other was one before 0.1.0.',
+  };
+}

@@ -1,0 +1,25 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
+import { journal } from '../schema/metersync.ts';
+
+/**
+ * Journal events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)` of
+ * a statement. `deleted_at` is when the event that deletes the record came.
+ */
+export const eventItems = (
+  kind: 'connection' | 'document',
+  eventIds: readonly string[],
+): SQL => sql`
+  item as materialized (
+    select
+      ${journal.id} as event_id,
+      ${journal.recordId},
+      ${journal.companyId} as owner,
+      ${journal.payload} as r,
+      ${journal.type},
+      ${journal.occurredAt},
+      case when ${journal.type} = 'document.deleted.v2' then ${journal.receivedAt} end as deleted_at
+    from ${journal}
+    where ${journal.id} = any(${array(eventIds, 'text')})
+      and ${journal.kind} = ${kind}
+  )`;

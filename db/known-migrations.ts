@@ -1,0 +1,34 @@
+import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { packagedFolder } from './packaged-folder.ts';
+
+/** A migration of the schema that this code knows. */
+export interface KnownMigration {
+  /** Its place, from 1: the number of migrations that code has to know to have it. */
+  readonly number: number;
+  readonly statements: readonly string[];
+  /** Code that knows fewer migrations than this may not write once it is applied. */
+  readonly floor: number;
+}
+
+export const migrationsFolder = packagedFolder('db/migrations');
+
+/** `-- floor: 3`, a line of a migration. */
+const floorLine = /^-- floor: (\d+)\s*$/m;
+
+/**
+ * Reads the migrations of a folder in their order. One that names no floor is for no older code:
+ * who writes it has to say that older code may go on.
+ */
+export const knownMigrations = (folder = migrationsFolder): readonly KnownMigration[] =>
+  readMigrationFiles({ migrationsFolder: folder }).map(({ sql }, at) => {
+    const [, named] = floorLine.exec(sql.join('\n')) ?? [];
+    return {
+      number: at + 1,
+      statements: sql.map((text) => text.trim()).filter((text) => text !== ''),
+      floor: Math.min(named === undefined ? at + 1 : Number(named), at + 1),
+    };
+  });
+
+/** The oldest code that may write once all of them are applied. */
+export const floorOf = (known: readonly KnownMigration[]): number =>
+  Math.max(0, ...known.map(({ floor }) => floor));

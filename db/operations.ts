@@ -1,0 +1,75 @@
+import { and, desc, eq, lt, sql } from 'drizzle-orm';
+import type { OperationAction, OperationOutcome, OperatorRole } from '../contract/names.ts';
+import type { Executor } from './connect.ts';
+import { operations } from './schema/metersync.ts';
+
+/** What somebody asked for. */
+export interface Operation {
+  readonly actor: string;
+  readonly role: OperatorRole;
+  readonly source: 'console' | 'command';
+  readonly action: OperationAction;
+  /** Of what: codes, ids, filters. */
+  readonly target: Readonly<Record<string, string>>;
+}
+
+/** An entry of the log of operations. */
+export interface LoggedOperation extends Operation {
+  readonly id: number;
+  readonly at: string;
+  /** Null while it is under way, or if its process ended first. */
+  readonly outcome: OperationOutcome | null;
+  readonly finishedAt: string | null;
+  /** What it did, or why it did not. */
+  readonly detail: string | null;
+}
+
+/** Notes an operation before its action begins. */
+export async function beginOperation(db: Executor, operation: Operation): Promise<number> {
+  const [noted] = await db.insert(operations).values(operation).returning({ id: operations.id });
+  if (noted === undefined) throw new Error('an insert without a row');
+  return noted.id;
+}
+
+/** Notes how an operation ended. */
+export async function finishOperation(
+  db: Executor,
+  id: number,
+  outcome: OperationOutcome,
+  detail: string,
+): Promise<void> {
+  await db
+    .update(operations)
+    .set({ outcome, detail, finishedAt: sql`clock_timestamp()` })
+    .where(eq(operations.id, id));
+}
+
+const { id, at, actor, role, source, action, target, outcome, finishedAt, detail } = operations;
+const columns = { id, at, actor, role, source, action, target, outcome, finishedAt, detail };
+
+/** Lists operations, newest first; `before` is the id of the last one of the previous page. */
+export async function listOperations(
+  db: Executor,
+  filter: { readonly actor?: string | undefined },
+  page: { readonly limit: number; readonly before?: number | undefined },
+): Promise<LoggedOperation[]> {
+  return await db
+    .select(columns)
+    .from(operations)
+    .where(
+      and(
+        filter.actor === undefined ? undefined : eq(actor, filter.actor),
+        page.before === undefined ? undefined : lt(id, page.before),
+      ),
+    )
+    .orderBy(desc(id))
+    .limit(page.limit);
+}
+
+export async function readOperation(
+  db: Executor,
+  wanted: number,
+): Promise<LoggedOperation | undefined> {
+  const [found] = await db.select(columns).from(operations).where(eq(id, wanted));
+  return found;
+}

@@ -1,0 +1,38 @@
+import { sql } from 'drizzle-orm';
+import { consoleBounds } from '../../contract/limits.ts';
+import type { EventOutcome } from '../../contract/names.ts';
+import type { Executor } from '../connect.ts';
+import { events, journal } from '../schema/metersync.ts';
+
+/** What became of the newest events of the last day, at most `consoleBounds.arrivalsMax` of them. */
+export interface Arrivals {
+  readonly events: number;
+  readonly outcomes: Partial<Record<EventOutcome, number>>;
+}
+
+export async function readArrivals(db: Executor): Promise<Arrivals> {
+  const result = await db.execute<{ outcome: EventOutcome; events: number }>(sql`
+    with newest as (
+      select ${journal.id}
+      from ${journal}
+      where ${journal.receivedAt} >= clock_timestamp() - interval '1 day'
+      order by ${journal.receivedAt} desc
+      limit ${consoleBounds.arrivalsMax}
+    )
+    select
+      event.outcome,
+      count(*)::int as events
+    from newest
+      cross join lateral (
+        select ${events.outcome}
+        from ${events}
+        where ${events.id} = newest.id
+        offset 0
+      ) event
+    group by event.outcome
+    order by count(*) desc`);
+  return {
+    events: result.rows.reduce((sum, row) => sum + row.events, 0),
+    outcomes: Object.fromEntries(result.rows.map((row) => [row.outcome, row.events])),
+  };
+}

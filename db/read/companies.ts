@@ -1,0 +1,234 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { companyResources } from '../../contract/endpoints.ts';
+import type { RunKind, RunState } from '../../contract/names.ts';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { runs, staleRecords } from '../schema/metersync.ts';
+import { dataIssues } from '../schema/ops.ts';
+import { companies, connectionStatusChanges, connections, meters } from '../schema/utility.ts';
+
+/** How a company stands. */
+export interface ListedCompany {
+  readonly id: string;
+  readonly name: string | null;
+  readonly externalId: string | null;
+  readonly deletedAt: string | null;
+  /** Events whose document or connection waits to be read, and since when the first does. */
+  readonly waiting: number;
+  readonly waitingSince: string | null;
+  /** Resources whose last read did not end complete. */
+  readonly unwell: number;
+  /** When all its resources were last read; null if one never was. */
+  readonly readUntil: string | null;
+  /** Open issues of its data that nobody acknowledged. */
+  readonly issues: number;
+  /** Connections that need a person. */
+  readonly connections: number;
+}
+
+/** The last company of a page. */
+export interface CompanyCursor {
+  readonly name: string;
+  readonly id: string;
+}
+
+const part = alias(runs, 'part');
+const stale = alias(staleRecords, 'stale');
+
+/** Lists live companies by name. */
+export async function listCompanies(
+  db: Executor,
+  page: { readonly limit: number; readonly after?: CompanyCursor | undefined },
+): Promise<ListedCompany[]> {
+  const { limit, after } = page;
+  const later =
+    after === undefined
+      ? sql`true`
+      : sql`(coalesce(${companies.name}, ''), ${companies.id}) > (${after.name}, ${after.id}::uuid)`;
+  return await read(
+    db,
+    sql`
+      where ${companies.deletedAt} is null
+        and ${later}
+      order by coalesce(${companies.name}, ''), ${companies.id}
+      limit ${limit}`,
+  );
+}
+
+/** Reads one company, live or deleted. */
+export async function readCompany(db: Executor, id: string): Promise<ListedCompany | undefined> {
+  const [company] = await read(
+    db,
+    sql`
+      where ${companies.id} = ${id}::uuid`,
+  );
+  return company;
+}
+
+async function read(db: Executor, which: SQL): Promise<ListedCompany[]> {
+  const result = await db.execute<ListedCompany & Record<string, unknown>>(sql`
+    with page as (
+      select
+        ${companies.id},
+        ${companies.name},
+        ${companies.externalId},
+        ${companies.deletedAt}
+      from ${companies}${which}
+    )
+    select
+      page.id,
+      page.name,
+      page.external_id as "externalId",
+      page.deleted_at::text as "deletedAt",
+      waits.events as waiting,
+      waits.since::text as "waitingSince",
+      reads.unwell,
+      reads.until::text as "readUntil",
+      issues.open as issues,
+      attention.connections
+    from page
+      cross join lateral (
+        select
+          coalesce(sum(${stale.events}), 0)::int as events,
+          min(${stale.since}) as since
+        from ${staleRecords} ${stale}
+        where ${stale.queue} in ('document/' || page.id, 'connection/' || page.id)
+      ) waits
+      cross join lateral (
+        select
+          count(*) filter (where last.state <> 'complete')::int as unwell,
+          case when count(last.finished_at) = count(*) then min(last.finished_at) end as until
+        from unnest(${array(companyResources, 'text')}) as listing (resource)
+          left join lateral (
+            select
+              ${part.state},
+              ${part.finishedAt}
+            from ${runs} ${part}
+            where ${part.companyId} = page.id
+              and ${part.resource} = listing.resource
+              and ${part.finishedAt} is not null
+            order by ${part.finishedAt} desc
+            limit 1
+          ) last on true
+      ) reads
+      cross join lateral (
+        select count(*)::int as open
+        from ${dataIssues}
+        where ${dataIssues.companyId} = page.id
+          and ${dataIssues.closedAt} is null
+          and ${dataIssues.acknowledgedAt} is null
+      ) issues
+      cross join lateral (
+        select count(*)::int as connections
+        from ${connections}
+        where ${connections.companyId} = page.id
+          and ${connections.deletedAt} is null
+          and analytics.status_class(${connections.status}) in ('needs_customer', 'inactive')
+      ) attention
+    order by coalesce(page.name, ''), page.id`);
+  return result.rows;
+}
+
+/** The last read of one of a company's resources. */
+export interface ResourceRead {
+  readonly resource: string;
+  readonly runId: string;
+  readonly kind: RunKind;
+  readonly state: RunState;
+  readonly startedAt: string;
+  readonly finishedAt: string | null;
+  /** Records that the listing had. */
+  readonly records: number | null;
+  readonly drift: number;
+  readonly missed: number;
+  readonly error: string | null;
+}
+
+/** Reads how each of a company's resources was last read, in the order of a backfill. */
+export async function readResources(db: Executor, companyId: string): Promise<ResourceRead[]> {
+  const result = await db.execute<ResourceRead & Record<string, unknown>>(sql`
+    select
+      listing.resource,
+      last.run_id as "runId",
+      last.kind,
+      last.state,
+      last.started_at::text as "startedAt",
+      last.finished_at::text as "finishedAt",
+      last.distinct_ids::float8 as records,
+      last.drift,
+      last.rows_missed::float8 as missed,
+      last.error
+    from unnest(${array(companyResources, 'text')}) with ordinality as listing (resource, place)
+      cross join lateral (
+        select *
+        from ${runs} ${part}
+        where ${part.companyId} = ${companyId}::uuid
+          and ${part.resource} = listing.resource
+        order by ${part.finishedAt} desc
+        limit 1
+      ) last
+    order by listing.place`);
+  return result.rows;
+}
+
+/** Counts ranges of readings of a company that wait to be read. */
+export async function rangesWaiting(db: Executor, companyId: string): Promise<number> {
+  const result = await db.execute<{ waiting: number }>(sql`
+    select coalesce(sum(waits.ranges), 0)::int as waiting
+    from ${meters}
+      cross join lateral (
+        select count(*) as ranges
+        from ${staleRecords} ${stale}
+        where ${stale.queue} = 'interval/' || ${meters.id}
+        offset 0
+      ) waits
+    where ${meters.companyId} = ${companyId}::uuid`);
+  return result.rows[0]?.waiting ?? 0;
+}
+
+/** A connection of a company, and what a person has to do about it. */
+export interface ListedConnection {
+  readonly id: string;
+  readonly provider: string | null;
+  readonly status: string | null;
+  readonly statusClass: string | null;
+  readonly since: string | null;
+  readonly whatToDo: string | null;
+}
+
+/** Lists a company's live connections: those that need a person come first. */
+export async function listConnections(
+  db: Executor,
+  companyId: string,
+): Promise<ListedConnection[]> {
+  const result = await db.execute<ListedConnection & Record<string, unknown>>(sql`
+    with own as (
+      select
+        ${connections.id},
+        ${connections.datasource} as provider,
+        ${connections.status},
+        analytics.status_class(${connections.status}) as status_class
+      from ${connections}
+      where ${connections.companyId} = ${companyId}::uuid
+        and ${connections.deletedAt} is null
+      limit 200
+    )
+    select
+      own.id,
+      own.provider,
+      own.status,
+      own.status_class as "statusClass",
+      (
+        select max(${connectionStatusChanges.at})::text
+        from ${connectionStatusChanges}
+        where ${connectionStatusChanges.connectionId} = own.id
+          and ${connectionStatusChanges.status} = own.status
+      ) as since,
+      case
+        when own.status_class in ('needs_customer', 'inactive') then analytics.what_to_do(own.status)
+      end as "whatToDo"
+    from own
+    order by own.status_class not in ('needs_customer', 'inactive'), own.provider, own.id`);
+  return result.rows;
+}

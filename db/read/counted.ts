@@ -1,0 +1,38 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { limits } from '../../contract/limits.ts';
+import type { Executor } from '../connect.ts';
+
+/** How many rows a count reads; null for all. A report reads one more than it can say. */
+export type Most = number | null;
+
+export const mostCounted: Most = limits.countMax + 1;
+
+/** Cuts a sum off at the most that is counted. */
+export const cut = (sum: SQL, most: Most): SQL => sql`least(${sum}, ${most}::bigint)::int`;
+
+/** Counts the rows of `from …`, which an index has to serve. */
+export const countOf = (from: SQL, most: Most): SQL => sql`(
+        select count(*)::int
+        from (
+          select
+          ${from}
+          limit ${most}
+        ) counted
+      )`;
+
+/**
+ * Counts the rows of `from …` up to `limits.countMax`; of more, the planner estimates how many there
+ * are from the table's size now and its last statistics.
+ */
+export async function aboutCount(db: Executor, from: SQL): Promise<number> {
+  const { rows } = await db.execute<{ count: number }>(
+    sql`select ${countOf(from, mostCounted)} as count`,
+  );
+  const count = rows[0]?.count ?? 0;
+  if (count <= limits.countMax) return count;
+  const explained = await db.execute<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>(sql`
+    explain (format json)
+    select
+    ${from}`);
+  return Math.max(count, explained.rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0);
+}

@@ -1,0 +1,130 @@
+import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { type RunKind, type RunState, runStates } from '../../contract/names.ts';
+import type { KindOfRuns, LastRun, RunUnderWay } from '../../contract/verdict.ts';
+import { noCompany } from '../backfill/manifest.ts';
+import type { Executor } from '../connect.ts';
+import { pages, runs } from '../schema/metersync.ts';
+
+const part = alias(runs, 'part');
+const page = alias(pages, 'page');
+
+/** Reads the runs of a kind. */
+export async function readKindOfRuns(db: Executor, kind: RunKind): Promise<KindOfRuns> {
+  const { running, underWay } = await readUnderWay(db, kind);
+  const last = await readLast(db, kind);
+  return {
+    running,
+    underWay,
+    last: last === null ? null : { ...last, parts: await countParts(db, last.runId) },
+    ...(await readLastComplete(db, kind)),
+  };
+}
+
+/** Whether any full run ever ended with data. */
+export async function isLoaded(db: Executor): Promise<boolean> {
+  const ended = await db
+    .select({ runId: runs.runId })
+    .from(runs)
+    .where(and(isRunRow('full'), sql`${runs.state} in ('complete', 'partial', 'suspect')`))
+    .limit(1);
+  return ended.length > 0;
+}
+
+/** Seconds since a time. */
+const age = (at: SQL): SQL => sql`extract(epoch from clock_timestamp() - ${at})::float8`;
+
+/** Whether a row is that of a run of a kind, and not of a part. */
+const isRunRow = (kind: RunKind): SQL | undefined =>
+  and(isNull(runs.resource), isNull(runs.companyId), eq(runs.kind, kind));
+
+async function readUnderWay(
+  db: Executor,
+  kind: RunKind,
+): Promise<Pick<KindOfRuns, 'running' | 'underWay'>> {
+  const result = await db.execute<RunUnderWay & { running: number } & Record<string, unknown>>(sql`
+    select
+      ${runs.runId} as "runId",
+      ${runs.startedAt}::text as "startedAt",
+      progress.at::text as "progressAt",
+      ${age(sql`progress.at`)} as "progressSecondsAgo",
+      count(*) over ()::int as running
+    from ${runs}
+      cross join lateral (
+        select max(greatest(${part.startedAt}, ${part.progressAt}, latest.read_at)) as at
+        from ${runs} ${part}
+          left join lateral (
+            select ${page.readAt}
+            from ${pages} ${page}
+            where ${page.runId} = ${runs.runId}
+              and ${page.companyId} = coalesce(${part.companyId}, ${noCompany}::uuid)
+              and ${page.resource} = ${part.resource}
+            order by ${page.pass} desc, ${page.asked} desc
+            limit 1
+          ) latest on true
+        where ${part.runId} = ${runs.runId}
+          and ${part.resource} is not null
+          and ${part.finishedAt} is null
+      ) under_way
+      cross join lateral (
+        select max(${part.finishedAt}) as at
+        from ${runs} ${part}
+        where ${part.runId} = ${runs.runId}
+          and ${part.resource} is not null
+      ) ended
+      cross join lateral (
+        select greatest(${runs.startedAt}, under_way.at, ended.at) as at
+      ) progress
+    where ${isRunRow(kind)}
+      and ${runs.finishedAt} is null
+    order by progress.at
+    limit 1`);
+  const [first] = result.rows;
+  if (first === undefined) return { running: 0, underWay: null };
+  const { running, ...underWay } = first;
+  return { running, underWay };
+}
+
+async function readLast(db: Executor, kind: RunKind): Promise<Omit<LastRun, 'parts'> | null> {
+  const { runId, state, startedAt, finishedAt, error, rowsMissed } = runs;
+  const [last] = await db
+    .select({
+      runId,
+      state,
+      startedAt: sql<string>`${startedAt}::text`,
+      finishedAt: sql<string>`${finishedAt}::text`,
+      error,
+      missedRows: rowsMissed,
+    })
+    .from(runs)
+    .where(and(isRunRow(kind), isNotNull(finishedAt)))
+    .orderBy(desc(finishedAt))
+    .limit(1);
+  return last ?? null;
+}
+
+async function readLastComplete(
+  db: Executor,
+  kind: RunKind,
+): Promise<Pick<KindOfRuns, 'lastCompleteAt' | 'lastCompleteSecondsAgo'>> {
+  const [last] = await db
+    .select({
+      lastCompleteAt: sql<string>`${runs.finishedAt}::text`,
+      lastCompleteSecondsAgo: sql<number>`${age(sql`${runs.finishedAt}`)}`,
+    })
+    .from(runs)
+    .where(and(isRunRow(kind), eq(runs.state, 'complete'), isNotNull(runs.finishedAt)))
+    .orderBy(desc(runs.finishedAt))
+    .limit(1);
+  return last ?? { lastCompleteAt: null, lastCompleteSecondsAgo: null };
+}
+
+async function countParts(db: Executor, runId: string): Promise<LastRun['parts']> {
+  const counts = await db
+    .select({ state: runs.state, parts: sql<number>`count(*)::int` })
+    .from(runs)
+    .where(and(eq(runs.runId, runId), isNotNull(runs.resource)))
+    .groupBy(runs.state);
+  const none = Object.fromEntries(runStates.map((state) => [state, 0])) as Record<RunState, number>;
+  return { ...none, ...Object.fromEntries(counts.map(({ state, parts }) => [state, parts])) };
+}

@@ -1,0 +1,92 @@
+import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
+import type { RunKind, RunState } from '../../contract/names.ts';
+import type { Executor } from '../connect.ts';
+import { runs } from '../schema/metersync.ts';
+
+/** A run; its counts are sums over its parts, and 0 while it runs. */
+export interface ListedRun {
+  readonly runId: string;
+  readonly kind: RunKind;
+  readonly state: RunState;
+  readonly startedAt: string;
+  readonly finishedAt: string | null;
+  readonly workflowId: string | null;
+  readonly inserted: number;
+  readonly changed: number;
+  readonly unchanged: number;
+  readonly tombstoned: number;
+  readonly rejected: number;
+  /** Changes that no event had reported. */
+  readonly missed: number;
+  /** By how much listings moved while they were read. */
+  readonly drift: number;
+  readonly requests: number;
+  readonly error: string | null;
+  readonly errorCode: string | null;
+}
+
+/** The last run of a page. */
+export interface RunCursor {
+  readonly finishedAt: string;
+  readonly runId: string;
+}
+
+const columns = {
+  runId: runs.runId,
+  kind: runs.kind,
+  state: runs.state,
+  startedAt: runs.startedAt,
+  finishedAt: runs.finishedAt,
+  workflowId: runs.workflowId,
+  inserted: runs.rowsInserted,
+  changed: runs.rowsChanged,
+  unchanged: runs.rowsUnchanged,
+  tombstoned: runs.rowsTombstoned,
+  rejected: runs.rowsRejected,
+  missed: runs.rowsMissed,
+  drift: runs.drift,
+  requests: runs.requests,
+  error: runs.error,
+  errorCode: runs.errorCode,
+};
+
+const isRunRow: SQL | undefined = and(isNull(runs.companyId), isNull(runs.resource));
+
+/** Lists runs that have not ended, the latest first. */
+export async function listRunning(db: Executor): Promise<ListedRun[]> {
+  return await db
+    .select(columns)
+    .from(runs)
+    .where(and(isRunRow, isNull(runs.finishedAt)))
+    .orderBy(desc(runs.startedAt))
+    .limit(100);
+}
+
+/** Lists runs that ended, the latest first. */
+export async function listEnded(
+  db: Executor,
+  page: { readonly limit: number; readonly before?: RunCursor | undefined },
+): Promise<ListedRun[]> {
+  const { limit, before } = page;
+  const earlier =
+    before === undefined
+      ? undefined
+      : sql`(${runs.finishedAt}, ${runs.runId}) < (
+        ${before.finishedAt}::timestamptz,
+        ${before.runId}::uuid
+      )`;
+  return await db
+    .select(columns)
+    .from(runs)
+    .where(and(isRunRow, isNotNull(runs.finishedAt), earlier))
+    .orderBy(desc(runs.finishedAt), desc(runs.runId))
+    .limit(limit);
+}
+
+export async function readRun(db: Executor, runId: string): Promise<ListedRun | undefined> {
+  const [run] = await db
+    .select(columns)
+    .from(runs)
+    .where(and(eq(runs.runId, runId), isRunRow));
+  return run;
+}

@@ -1,0 +1,53 @@
+import { sql } from 'drizzle-orm';
+import { limits } from '../../contract/limits.ts';
+import type { EventOutcome } from '../../contract/names.ts';
+import type { Executor } from '../connect.ts';
+import { amongThem, event, matching } from './event-filter.ts';
+
+/** Events that were given up for the same failure. */
+export interface GivenUp {
+  readonly code: string | null;
+  readonly events: number;
+  /** Companies that they name. */
+  readonly companies: number;
+  /** When the first and the last of them came. */
+  readonly since: string;
+  readonly until: string;
+  /** The id and the error of one. */
+  readonly example: string;
+  readonly error: string | null;
+}
+
+/**
+ * Groups dead or missing events by failure, most first. It looks at no more than `limits.countMax` of
+ * them, the newest.
+ */
+export async function readGivenUp(
+  db: Executor,
+  outcome: Extract<EventOutcome, 'dead' | 'missing'>,
+): Promise<GivenUp[]> {
+  const result = await db.execute<GivenUp & Record<string, unknown>>(sql`
+    with given_up as (
+      select
+        ${event.id},
+        ${event.errorCode},
+        ${event.error},
+        ${event.companyId},
+        ${event.receivedAt}
+      from ${amongThem({ outcome })}
+      where ${matching({ outcome })}
+      limit ${limits.countMax + 1}
+    )
+    select
+      error_code as code,
+      count(*)::int as events,
+      count(distinct company_id)::int as companies,
+      min(received_at)::text as since,
+      max(received_at)::text as until,
+      min(id) as example,
+      min(error) as error
+    from given_up
+    group by error_code
+    order by count(*) desc, error_code`);
+  return result.rows;
+}

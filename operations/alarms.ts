@@ -1,0 +1,34 @@
+import { type AlertType, alertTypes, isAlertName } from '../contract/alerts.ts';
+import type { Executor } from '../db/connect.ts';
+import {
+  type DeliveryResult,
+  type ListedAlert,
+  lastDeliveries,
+  listAlerts,
+  readWatch,
+} from '../db/read/watch.ts';
+
+/** An alarm with its severity; null if it is of another version. */
+export interface Alarm extends ListedAlert {
+  readonly severity: AlertType['severity'] | null;
+}
+
+/** The alarms that workers raised, how word of them got out, and when a worker last looked. */
+export interface Alarms {
+  readonly alerts: readonly Alarm[];
+  readonly targets: readonly DeliveryResult[];
+  readonly lookedAt: string | null;
+}
+
+/** Reads live alarms, or the last closed ones. */
+export async function readAlarms(
+  db: Executor,
+  options: { readonly closed?: boolean; readonly limit: number },
+): Promise<Alarms> {
+  const alerts = (await listAlerts(db, options)).map((alert) => ({
+    ...alert,
+    severity: isAlertName(alert.name) ? alertTypes[alert.name].severity : null,
+  }));
+  const { lookedAt } = await readWatch(db);
+  return { alerts, targets: await lastDeliveries(db), lookedAt };
+}

@@ -1,0 +1,40 @@
+import { counted } from '../contract/words.ts';
+import type { Database } from '../db/connect.ts';
+import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../db/deletes/decide.ts';
+import { Refused } from './recorded.ts';
+
+/** A decision on rows that a run found gone. */
+export type Decision = 'approve' | 'reject' | 'undo';
+
+export type Decided =
+  | { readonly tombstoned: number; readonly spared: number }
+  | { readonly kept: number }
+  | { readonly revived: number };
+
+/**
+ * Decides on what a run found gone.
+ * @throws Refused when nothing of it is to be decided
+ */
+export async function decideDeletes(db: Database, decision: Decision, run: string): Promise<Decided> {
+  const ofRun = await readDeletes(db, { all: true, run });
+  const needed = decision === 'undo' ? 'applied' : 'quarantined';
+  if (!ofRun.some(({ state }) => state === needed)) {
+    const has = ofRun.length === 0 ? 'no inferred deletions' : `none that is ${needed}`;
+    throw new Refused(`run ${run} has ${has}: metersync deletes list --all shows what there is`);
+  }
+  if (decision === 'approve') return await approveDeletes(db, run);
+  if (decision === 'reject') return await rejectDeletes(db, run);
+  return await undoDeletes(db, run);
+}
+
+export function describeDecided(done: Decided): string {
+  if ('tombstoned' in done) {
+    const skipped =
+      done.spared === 0
+        ? ''
+        : `; ${counted(done.spared, 'row')} seen or reported meanwhile stay: the next run checks them again`;
+    return `${counted(done.tombstoned, 'row')} tombstoned${skipped}.`;
+  }
+  if ('kept' in done) return `${counted(done.kept, 'row')} kept: later runs ask before they delete them.`;
+  return `${counted(done.revived, 'row')} live again: later runs ask before they delete them.`;
+}

@@ -1,0 +1,115 @@
+import { formatTime } from '../contract/times.ts';
+import { nameInWords } from '../contract/words.ts';
+import type { Trace } from '../db/read/trace.ts';
+
+/** Whether a run made, changed or deleted the record, or did not end complete. */
+export function isPartOf(
+  { runId, state, startedAt, finishedAt }: Trace['runs'][number],
+  story: Trace,
+): boolean {
+  if (state !== 'complete') return true;
+  if (story.changes.some(({ by }) => by === runId)) return true;
+  if (story.deletes.some((deleted) => deleted.runId === runId)) return true;
+  const first = story.record?.firstSyncedAt;
+  return first !== undefined && isBetween(first, startedAt, finishedAt);
+}
+
+const isBetween = (at: string, from: string, until: string | null): boolean =>
+  order(from) <= order(at) && (until === null || order(at) <= order(until));
+
+/** Something that happened to a record. */
+export interface Moment {
+  readonly at: string;
+  readonly what: string;
+  /** Details, a line each. */
+  readonly more?: readonly string[];
+}
+
+/** Lists what happened, in order of time. */
+export function timelineOf(story: Omit<Trace, 'kind' | 'id'>): Moment[] {
+  const moments = [
+    ...eventMoments(story),
+    ...story.applications.map(
+      ({ settledAt, outcome, error }): Moment => ({
+        at: settledAt,
+        what: `read again: its events are ${outcome}${because(error)}`,
+      }),
+    ),
+    ...story.changes.map(
+      ({ at, byKind, by, fields }): Moment => ({
+        at,
+        what: `changed${byKind === null ? '' : ` by ${byKind} ${by}`}`,
+        more: fields.map(describeField),
+      }),
+    ),
+    ...runMoments(story),
+    ...recordMoments(story),
+  ];
+  return moments.toSorted((a, b) => (order(a.at) < order(b.at) ? -1 : order(a.at) > order(b.at) ? 1 : 0));
+}
+
+/**
+ * Turns a time into text that sorts as times do: one session prints them alike, except for trailing zeros.
+ */
+const order = (at: string): string => at.replace(/[+-]\d\d(:\d\d)?$/, '').padEnd(26, '0');
+
+/** Describes a changed field; where the shortened values are equal, it says only that the field changed. */
+function describeField({ field, before, after }: Trace['changes'][number]['fields'][number]): string {
+  const [was, is] = [cut(before), cut(after)];
+  return was === is ? `${field}: changed` : `${field}: ${was} → ${is}`;
+}
+
+const because = (error: string | null): string => (error === null ? '' : `: ${error}`);
+const cut = (value: string | null): string =>
+  value === null ? 'absent' : value.length > 60 ? `${value.slice(0, 60)}…` : value;
+
+function eventMoments({ events, applications }: Pick<Trace, 'events' | 'applications'>): Moment[] {
+  const settled = new Set(applications.map(({ settledAt }) => settledAt));
+  return events.flatMap(({ id, type, outcome, receivedAt, recordedAt, appliedAt, ...event }): Moment[] => {
+    const by = event.workflowRunId === null ? '' : ` (run ${event.workflowRunId})`;
+    const settling = { at: appliedAt ?? recordedAt, what: `event ${id}: ${outcome}${because(event.error)}` };
+    return [
+      { at: receivedAt, what: `event ${id}: ${type}, received` },
+      { at: recordedAt, what: `event ${id}: recorded by ${event.workflowId ?? 'a workflow'}${by}` },
+      // An event that a read settled is listed with that read.
+      ...(appliedAt !== null && settled.has(appliedAt) ? [] : [settling]),
+    ];
+  });
+}
+
+function runMoments({ runs }: Pick<Trace, 'runs'>): Moment[] {
+  return runs.flatMap(
+    ({ runId, resource, kind, state, startedAt, finishedAt, error, workflowId }): Moment[] => [
+      {
+        at: startedAt,
+        what: `run ${runId}: ${nameInWords(resource)}, ${kind}, began (${workflowId ?? 'a workflow'})`,
+      },
+      ...(finishedAt === null
+        ? []
+        : [{ at: finishedAt, what: `run ${runId}: ${nameInWords(resource)} ${state}${because(error)}` }]),
+    ],
+  );
+}
+
+function recordMoments({
+  record,
+  rejected,
+  deletes,
+}: Pick<Trace, 'record' | 'rejected' | 'deletes'>): Moment[] {
+  const moments: Moment[] = rejected.map(({ rejectedAt, error }) => ({
+    at: rejectedAt,
+    what: `refused by Postgres: ${error}`,
+  }));
+  const note = (at: string | null | undefined, what: string) => {
+    if (at) moments.push({ at, what });
+  };
+  for (const { runId, reason, absentSince, state, notedAt, decidedAt } of deletes) {
+    const gone = reason === 'listed' ? 'listed as deleted' : 'absent';
+    note(notedAt, `run ${runId}: ${gone} since ${formatTime(absentSince)}, ${state}`);
+    note(decidedAt, `run ${runId}: ${state}`);
+  }
+  note(record?.firstSyncedAt, 'first written');
+  note(record?.syncedAt, `read from the service (${record?.apiVersion ?? 'unknown version'})`);
+  note(record?.deletedAt, `tombstoned: ${record?.deletedReason}`);
+  return moments;
+}

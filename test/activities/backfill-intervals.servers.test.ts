@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { expect, test } from 'vitest';
+import type { IntervalCursor } from '../../activities/backfill/intervals.ts';
+import { requestPolicy } from '../../contract/retry-policy.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { readRunProgress } from '../../db/read/run-progress.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Asked, Reply } from '../service/scripted-server.ts';
+import { type ActivitiesUnderTest, activitiesOn, activityEnvironment } from '../support/activities.ts';
+import { delivery, intervalsEvent } from '../support/events.ts';
+import { outageOf } from '../support/outage.ts';
+
+const companyId = randomUUID();
+const onlyIntervals = { connections: null, documents: null, usageData: null, meters: null };
+const readings = (count: number) =>
+  Array.from({ length: count }, (_, at) => {
+    const start = new Date(Date.UTC(2026, 0, 1) + at * 900_000).toISOString();
+    return { start, end: new Date(Date.parse(start) + 900_000).toISOString(), usage: '1', usageUnits: 'kWh' };
+  });
+const shape = { key: 'intervals', total: 'totalIntervals', perPage: 2_500 };
+const pagesAsked = ({ asked }: ActivitiesUnderTest) =>
+  asked()
+    .filter((path) => path.startsWith('/interval/'))
+    .map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
+
+/** Backfills a meter whose fourth page fails at first; then resumes from that attempt's heartbeat. */
+async function interruptedAtTheFourthPage(before: number, after: number) {
+  let held = readings(before);
+  let failing = true;
+  const under = await activitiesOn((asked: Asked): Reply => {
+    const refused = failing && asked.query.get('page') === '4';
+    return refused ? { status: 500, json: {} } : pageOf(held, asked, shape);
+  }, onlyIntervals);
+  const { db } = under.warehouse;
+  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  const input = { runId: randomUUID(), companyId, cursor: null };
+  const environment = activityEnvironment();
+  let cursor: unknown;
+  environment.on('heartbeat', (details) => {
+    cursor = details;
+  });
+  const first = environment.run(under.activities.readCompany, input);
+  await expect(first).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+  expect(pagesAsked(under)).toEqual([1, 2, 3, ...Array(requestPolicy.attemptsMax).fill(4)]);
+  const { rows, running } = await readRunProgress(db, input.runId);
+  // Two pages are written together: the third was read, and not written.
+  expect({ rows, running }).toMatchObject({ rows: 5_000, running: [{ done: 5_000 / before, of: 1 }] });
+  failing = false;
+  held = readings(after);
+  const asked = pagesAsked(under).length;
+  expect(await under.run(under.activities.readCompany, input, cursor)).toEqual({ done: true, cursor: null });
+  const written = await db.execute(sql`select from utility.intervals`);
+  const [run] = (
+    await db.execute(sql`select state, rows_inserted::int as inserted, pages::int as pages from metersync.runs
+      where resource = 'intervals'`)
+  ).rows;
+  return { asked: pagesAsked(under).slice(asked), written: written.rowCount, run };
+}
+
+test('an interrupted meter reports the pages written, and resumes behind them', async () => {
+  expect(await interruptedAtTheFourthPage(11_000, 11_000)).toEqual({
+    asked: [3, 4, 5],
+    written: 11_000,
+    run: { state: 'complete', inserted: 11_000, pages: 5 },
+  });
+});
+
+test('an interrupted meter is read again from the start if its total changed', async () => {
+  expect(await interruptedAtTheFourthPage(11_000, 4_000)).toMatchObject({
+    asked: [3, 1, 2],
+    written: 5_000,
+    run: { state: 'complete' },
+  });
+  expect(await interruptedAtTheFourthPage(11_000, 11_010)).toMatchObject({
+    asked: [3, 4, 5, 1, 2, 3, 4, 5],
+    written: 11_010,
+  });
+});
+
+test('is suspect when a meter lists fewer readings than its total, has no end, or lists none of those stored', async () => {
+  let [listed, total, moving] = [readings(4), 4, false];
+  const under = await activitiesOn((asked: Asked): Reply => {
+    const { json } = pageOf(listed, asked, { ...shape, perPage: 2 }) as { json: object };
+    const page = moving && asked.query.get('page') === '2' ? { currentPage: 1 } : {};
+    return { json: { ...json, totalIntervals: total, ...page } };
+  }, onlyIntervals);
+  const { db } = under.warehouse;
+  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  const backfill = async () => {
+    const runId = randomUUID();
+    const asked = under.asked().length;
+    await under.run(under.activities.readCompany, { runId, companyId, cursor: null });
+    const { rows } = await db.execute(sql`
+      select state, total_said::int as said, distinct_ids::int as seen, error from metersync.runs
+      where run_id = ${runId}::uuid and resource = 'intervals'`);
+    return { ...rows[0], requests: under.asked().length - asked };
+  };
+  const doubt = (what: string) => `1 meters are in doubt: of meter m-1 the service ${what}`;
+  expect(await backfill()).toEqual({ state: 'complete', said: 4, seen: 4, error: null, requests: 2 });
+  listed = readings(2);
+  expect(await backfill()).toEqual({
+    state: 'suspect',
+    said: 4,
+    seen: 2,
+    requests: 3,
+    error: doubt('shows 2 of the 4 readings of its total'),
+  });
+  listed = [];
+  expect(await backfill()).toEqual({
+    state: 'suspect',
+    said: 4,
+    seen: 0,
+    requests: 3,
+    error: doubt('shows 0 of the 4 readings of its total'),
+  });
+  total = 0;
+  expect(await backfill()).toEqual({
+    state: 'suspect',
+    said: 0,
+    seen: 0,
+    requests: 1,
+    error: doubt('shows no readings where the warehouse has some'),
+  });
+  [listed, total, moving] = [readings(4), 2, true];
+  expect(await backfill()).toEqual({
+    state: 'suspect',
+    said: 2,
+    seen: 2,
+    requests: 6,
+    error: doubt('showed no end of the readings'),
+  });
+  await db.execute(sql`truncate utility.intervals`);
+  [listed, total, moving] = [[], 0, false];
+  expect(await backfill()).toEqual({ state: 'complete', said: 0, seen: 0, error: null, requests: 1 });
+});
+
+test.each(['', ' with /ping failing, too,'])(
+  'a meter that fails alone%s is retried, then left out and named; an outage fails the attempt',
+  async (without) => {
+    const [patient, last] = [3, 4];
+    const [failing, refused, fine] = ['m-1', 'm-2', 'm-3'];
+    let down = false;
+    const under = await activitiesOn(
+      (asked: Asked): Reply => {
+        const fails = asked.path.includes(failing) || (without !== '' && asked.path.endsWith('/ping'));
+        if (down || fails) return { status: 500, json: {} };
+        if (asked.path.includes(refused)) return { status: 404, json: {} };
+        return pageOf(readings(2), asked, shape);
+      },
+      { ...onlyIntervals, meters: { path: '/meter/company/{companyId}' } },
+    );
+    const { db } = under.warehouse;
+    const input = { runId: randomUUID(), companyId, cursor: null };
+    await db.execute(sql`insert into utility.meters (id, company_id)
+    select id, ${companyId}::uuid from unnest(array[${failing}, ${refused}, ${fine}]) id`);
+    await db.execute(sql`insert into metersync.runs (run_id, company_id, resource, state, finished_at)
+    values (${input.runId}::uuid, ${companyId}::uuid, 'meters', 'complete', now())`);
+    const attempt = (number: number) => under.run(under.activities.readCompany, input, undefined, number);
+    await expect(attempt(patient)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+    down = true;
+    for (const number of [last, 36])
+      await expect(attempt(number)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+    down = false;
+    expect(await attempt(last)).toEqual({ done: true, cursor: null });
+    const { rows } = await db.execute(sql`select state, error_code, error, rows_inserted::int as inserted
+    from metersync.runs where resource = 'intervals'`);
+    expect(rows).toEqual([
+      {
+        state: 'partial',
+        error_code: 'SERVICE_NOT_FOUND',
+        inserted: 2,
+        error: expect.stringMatching(/^2 meters: SERVICE_NOT_FOUND: .* \(m-1, m-2\)$/),
+      },
+    ]);
+  },
+);
+
+test('an outage of the warehouse, however long, leaves out no meter', async () => {
+  let goesAway = async (): Promise<void> => {};
+  const under = await activitiesOn(async (asked: Asked) => {
+    await goesAway();
+    return pageOf(readings(2), asked, shape);
+  }, onlyIntervals);
+  const { db, url } = under.warehouse;
+  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  const outage = await outageOf(url);
+  goesAway = () => outage.begin();
+  const environment = activityEnvironment(undefined, 36);
+  const heartbeats: unknown[] = [];
+  environment.on('heartbeat', (details) => heartbeats.push(details));
+  const input = { runId: randomUUID(), companyId, cursor: null };
+  try {
+    await expect(environment.run(under.activities.readCompany, input)).rejects.toMatchObject({
+      type: 'WAREHOUSE_UNAVAILABLE',
+    });
+  } finally {
+    await outage.end();
+    await outage.close();
+  }
+  const meters = under.asked().filter((path) => path.includes('m-1')).length;
+  // Another attempt begins the meter at its first page.
+  const cursors = heartbeats.flatMap((details) => (details === undefined ? [] : [details as IntervalCursor]));
+  const read = cursors.filter(({ after, within }) => after !== null || (within?.place.page ?? 0) > 0);
+  expect([meters, read]).toEqual([1, []]);
+  // The field catalogue writes its fields with the next page.
+  expect(under.catalogueTroubles.splice(0)).toEqual([
+    expect.objectContaining({
+      message: expect.stringMatching(/not currently accepting|terminating connection/),
+    }),
+  ]);
+});
+
+test('counts readings as missed that changed since the last run without an event', async () => {
+  const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString();
+  const [old, lately] = [day(-9), new Date(Date.now() - 3_600_000).toISOString()];
+  const plain = readings(4);
+  let updated = [old, old, old, old];
+  const listed = () => plain.map((reading, at) => ({ ...reading, usage: String(at), updated: updated[at] }));
+  const under = await activitiesOn((asked: Asked): Reply => pageOf(listed(), asked, shape), onlyIntervals);
+  const { db } = under.warehouse;
+  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  const missedBy = async () => {
+    const runId = randomUUID();
+    await under.run(under.activities.readCompany, { runId, companyId, cursor: null });
+    const { rows } = await db.execute<{ missed: number }>(sql`select rows_missed::int as missed
+      from metersync.runs where resource = 'intervals' and run_id = ${runId}::uuid`);
+    return rows[0]?.missed;
+  };
+  expect(await missedBy()).toBe(0);
+  // As if that were a day ago.
+  await db.execute(sql`update metersync.runs set started_at = started_at - interval '1 day'`);
+  const [, second] = plain;
+  await recordEvents(db, [delivery(intervalsEvent('m-1', second?.start ?? '', second?.start ?? '', 1))]);
+  updated = [old, lately, lately, new Date().toISOString()];
+  expect(await missedBy()).toBe(1);
+});

@@ -1,0 +1,268 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
+import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { requestPolicy } from '../../contract/retry-policy.ts';
+import { approveDeletes, readDeletes, undoDeletes } from '../../db/deletes/decide.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { audit } from '../../operations/audit/audit.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Reply, Script } from '../service/scripted-server.ts';
+import { setup } from '../service/setup.ts';
+import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { company, delivery, documentEvent } from '../support/events.ts';
+import { documents } from '../support/scripted-service.ts';
+
+const companyId = randomUUID();
+const input = () => ({ runId: randomUUID(), companyId, cursor: null });
+const documentsAlone = { connections: null, meters: null, usageData: null, intervals: null };
+const done = { done: true, cursor: null };
+const cursorOf = (page: number) => ({
+  resource: 'documents',
+  companyId,
+  pass: 1,
+  page,
+  written: { inserted: page * 100, changed: 0, rejected: 0 },
+});
+const pagesAsked = ({ asked }: ActivitiesUnderTest) =>
+  asked()
+    .filter((path) => path.startsWith('/document/'))
+    .map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
+const alive = async ({ warehouse }: ActivitiesUnderTest) =>
+  (await warehouse.db.execute(sql`select from utility.documents where deleted_at is null`)).rowCount;
+const manifestPages = async ({ warehouse }: ActivitiesUnderTest) =>
+  (await warehouse.db.execute(sql`select from metersync.pages`)).rowCount;
+
+/** Fails from the given request on, for all attempts of the client. */
+function failingOnce(held: readonly object[], at: number) {
+  let number = 0;
+  const trouble: Reply = { status: 500, json: { detail: 'not now' } };
+  return (asked: Parameters<typeof pageOf>[1]): Reply => {
+    number += 1;
+    return number >= at && number < at + requestPolicy.attemptsMax ? trouble : pageOf(held, asked);
+  };
+}
+
+describe('an interrupted backfill of a listing', () => {
+  test('resumes behind the last page written, and judges the complete pass', async () => {
+    const held = documents(350);
+    const under = await activitiesOn(failingOnce(held, 3), documentsAlone);
+    const run = input();
+    const first = under.run(under.activities.readCompany, run);
+    await expect(first).rejects.toMatchObject({ type: 'SERVICE_ERROR', nonRetryable: false });
+    expect([await alive(under), await manifestPages(under)]).toEqual([200, 2]);
+
+    const cursor = cursorOf(2);
+    expect(await under.run(under.activities.readCompany, run, cursor)).toEqual(done);
+    expect(pagesAsked(under)).toEqual([1, 2, 3, 3, 3, 3, 3, 4]);
+    expect([await alive(under), await manifestPages(under)]).toEqual([350, 0]);
+  });
+
+  test('reads a page again whose cursor was lost, and changes nothing', async () => {
+    const held = documents(350);
+    const under = await activitiesOn(failingOnce(held, 4), documentsAlone);
+    const run = input();
+    await expect(under.run(under.activities.readCompany, run)).rejects.toThrow();
+    const cursor = cursorOf(1);
+    expect(await under.run(under.activities.readCompany, run, cursor)).toEqual(done);
+    expect(pagesAsked(under)).toEqual([1, 2, 3, 4, 4, 4, 4, 2, 3, 4]);
+    expect(await alive(under)).toBe(350);
+  });
+
+  test('reads nothing more after the last page', async () => {
+    const held = documents(150);
+    const under = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
+    const run = input();
+    await under.run(under.activities.readCompany, run);
+    // The state that an attempt leaves when it is killed before its end: the manifest, unfinished.
+    await under.warehouse.db.execute(
+      sql`update metersync.runs set finished_at = null where resource = 'documents'`,
+    );
+    await under.warehouse.db.execute(sql`
+      insert into metersync.pages (run_id, company_id, resource, pass, asked, current_page, total, has_next, ids, read_at)
+      select ${run.runId}::uuid, ${companyId}::uuid, 'documents', 1, page, page, 150, page = 1, ids, now()
+      from (values (1, ${sql.param(held.slice(0, 100).map(({ id }) => id))}::text[]),
+        (2, ${sql.param(held.slice(100).map(({ id }) => id))}::text[])) as t (page, ids)`);
+    const cursor = cursorOf(2);
+    expect(await under.run(under.activities.readCompany, run, cursor)).toEqual(done);
+    expect(pagesAsked(under)).toEqual([1, 2]);
+  });
+
+  test('reads the pass again if a crash of Postgres lost its manifest', async () => {
+    const held = documents(250);
+    const under = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
+    const cursor = cursorOf(1);
+    expect(await under.run(under.activities.readCompany, input(), cursor)).toEqual(done);
+    expect(pagesAsked(under)).toEqual([2, 3, 1, 2, 3]);
+    expect(await alive(under)).toBe(250);
+  });
+});
+
+test.each([
+  ['without an event', false],
+  ['after an event', true],
+])(
+  'without a usage endpoint, a backfill takes usage and its corrections from documents, %s',
+  async (_, announced) => {
+    const id = randomUUID();
+    const states = ['1', '2'].map((usage) => ({
+      id,
+      created: '2026-05-01T00:00:00.000001',
+      updated: `2026-05-0${usage}T00:00:00.000001`,
+      usageData: [{ id: randomUUID(), usage }],
+    }));
+    let current = states[0];
+    const endpoints = { ...documentsAlone, companies: null, documentUsage: null };
+    const under = await activitiesOn(
+      ({ path, query }) =>
+        path.includes('/company/') ? pageOf([current], { query }) : { json: current as object },
+      endpoints,
+    );
+    const { db } = under.warehouse;
+    const usage = async () => {
+      const live = await db.execute(
+        sql`select document_id, usage from utility.usage_data where deleted_at is null`,
+      );
+      return live.rows;
+    };
+    if (announced) await recordEvents(db, [delivery(documentEvent('created', id, states[0]?.updated ?? ''))]);
+    await under.run(under.activities.readCompany, { ...input(), companyId: company.id });
+    await under.run(under.activities.catchUpOwners, { kind: 'documents', owners: [company.id] });
+    expect(await usage()).toEqual([{ document_id: id, usage: '1' }]);
+    const waiting = await db.execute(sql`select from metersync.events where outcome <> 'applied'`);
+    expect(waiting.rows).toEqual([]);
+    current = states[1];
+    await under.run(under.activities.readCompany, { ...input(), companyId: company.id });
+    expect(await usage()).toEqual([{ document_id: id, usage: '2' }]);
+  },
+);
+
+describe('a resource that the service refuses', () => {
+  test('fails alone, is not read again by the same run, and leaves the others complete', async () => {
+    const held = documents(50);
+    const under = await activitiesOn(
+      (asked) => (asked.path.includes('/document/') ? pageOf(held, asked) : { status: 403, json: {} }),
+      { ...documentsAlone, meters: defaultEndpoints.meters },
+    );
+    const run = input();
+    expect(await under.run(under.activities.readCompany, run)).toEqual(done);
+    const asked = under.asked().length;
+    expect(await under.run(under.activities.readCompany, run)).toEqual(done);
+    expect(under.asked()).toHaveLength(asked);
+    const states = await under.warehouse.db.execute(sql`
+      select resource, state from metersync.runs where resource in ('meters', 'documents') order by resource`);
+    expect(states.rows).toEqual([
+      { resource: 'documents', state: 'complete' },
+      { resource: 'meters', state: 'failed' },
+    ]);
+  });
+
+  test('fails by name after all retries, and the rest is read without it', async () => {
+    const under = await activitiesOn((asked) => pageOf([], asked), documentsAlone);
+    const { runId } = input();
+    await under.warehouse.db.execute(sql`
+      insert into metersync.runs (run_id, company_id, resource, state, finished_at)
+      values (${runId}::uuid, ${companyId}::uuid, 'connections', 'complete', now()),
+        (${runId}::uuid, ${companyId}::uuid, 'meters', 'running', null)`);
+    const left = await under.run(under.activities.giveUpResource, { runId, companyId, error: 'no try' });
+    expect(left).toEqual({ done: false });
+    expect(await under.run(under.activities.readCompany, { runId, companyId, cursor: null })).toEqual(done);
+    const states = await under.warehouse.db.execute(sql`
+      select resource from metersync.runs where state = 'failed' and error = 'no try'`);
+    expect(states.rows).toEqual([{ resource: 'meters' }]);
+  });
+});
+
+describe('sites that the records of companies no longer name', () => {
+  const sites = Array.from({ length: 80 }, () => ({ id: randomUUID() }));
+  const shape = { key: 'companies', total: 'totalCompanies' };
+
+  /** Backfills the list of one company with the given sites, pass by pass. */
+  async function listOfCompanies() {
+    let passes: (readonly object[])[] = [];
+    let lies = {};
+    const under = await activitiesOn((asked) => {
+      const listed = passes.length > 1 ? passes.shift() : passes[0];
+      const { json } = pageOf([{ id: companyId, sites: listed }], asked, shape) as { json: object };
+      return { json: { ...json, ...lies } };
+    }, documentsAlone);
+    const { db } = under.warehouse;
+    const backfill = async (listed: (readonly object[])[], envelope = {}) => {
+      [passes, lies] = [listed, envelope];
+      const runId = randomUUID();
+      const before = under.asked().length;
+      await under.run(under.activities.beginRun, { runId });
+      const [run] = (
+        await db.execute(sql`select state, rows_tombstoned::int as tombstoned from metersync.runs
+          where run_id = ${runId}::uuid and resource = 'companies'`)
+      ).rows;
+      const live = (await db.execute(sql`select from utility.sites where deleted_at is null`)).rowCount;
+      const undecided = (await readDeletes(db, { all: false })).map(({ rows }) => rows);
+      return { runId, ...run, live, undecided, requests: under.asked().length - before };
+    };
+    expect(await backfill([sites])).toMatchObject({
+      state: 'complete',
+      live: 80,
+      undecided: [],
+      requests: 1,
+    });
+    return { db, backfill };
+  }
+
+  test('are tombstoned when two stable passes agree, which can be undone', async () => {
+    const { db, backfill } = await listOfCompanies();
+    const unstable = await backfill([sites.slice(1)], { totalCompanies: 7 });
+    expect(unstable).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [] });
+    await backfill([sites]);
+    expect(await backfill([sites.slice(1), sites])).toMatchObject({
+      state: 'complete',
+      live: 80,
+      requests: 2,
+    });
+    const gone = await backfill([sites.slice(1)]);
+    expect(gone).toMatchObject({ state: 'complete', live: 79, tombstoned: 1, undecided: [], requests: 2 });
+    expect(await undoDeletes(db, gone.runId)).toEqual({ revived: 1 });
+    const asked = await backfill([sites.slice(1)]);
+    expect(asked).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [1] });
+    expect(await backfill([sites])).toMatchObject({ state: 'complete', live: 80, undecided: [] });
+  });
+
+  test('are tombstoned with their company, revived with it, and no difference to an audit', async () => {
+    const held = [2, 3].map((count) => ({
+      id: randomUUID(),
+      sites: sites.slice(-count).map(() => ({ id: randomUUID() })),
+    }));
+    let listed = held;
+    const script: Script = (asked) => pageOf(listed, asked, shape);
+    const under = await activitiesOn(script, documentsAlone);
+    const { warehouse } = under;
+    const { client: service } = await setup(script);
+    const backfill = async (companies: typeof held) => {
+      listed = companies;
+      const runId = randomUUID();
+      await under.run(under.activities.beginRun, { runId });
+      const { rows } =
+        await warehouse.db.execute(sql`select state, (select count(*)::int from utility.sites where deleted_at is null) as live
+        from metersync.runs where run_id = ${runId}::uuid and resource = 'companies'`);
+      const resources = ['companies', 'sites'] as const;
+      const { differences } = await audit({ warehouse, service, concurrency: 1, resources });
+      return { runId, ...rows[0], differences };
+    };
+    expect(await backfill(held)).toMatchObject({ state: 'complete', live: 5, differences: 0 });
+    const gone = await backfill(held.slice(1));
+    expect(gone).toMatchObject({ state: 'complete', live: 3, differences: 0 });
+    expect(await backfill(held)).toMatchObject({ state: 'complete', live: 5, differences: 0 });
+    const again = await backfill(held.slice(1));
+    expect(again).toMatchObject({ state: 'complete', live: 3, differences: 0 });
+    expect(await undoDeletes(warehouse.db, again.runId)).toEqual({ revived: 3 });
+    expect(await backfill(held.slice(1))).toMatchObject({ state: 'suspect', live: 5, differences: 3 });
+  });
+
+  test('are quarantined above the cap, and when no site is left', async () => {
+    const { db, backfill } = await listOfCompanies();
+    const most = await backfill([sites.slice(70)]);
+    expect(most).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [70] });
+    expect(await approveDeletes(db, most.runId)).toEqual({ tombstoned: 70, spared: 0 });
+    expect(await backfill([[]])).toMatchObject({ state: 'suspect', live: 10, undecided: [10] });
+  });
+});

@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { expect, test } from 'vitest';
+import type { DataCheck } from '../../activities/checks.ts';
+import type { CheckName } from '../../contract/check-names.ts';
+import { checkKinds } from '../../contract/names.ts';
+import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
+import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
+import { activitiesOn } from '../support/activities.ts';
+import { BilledCompany } from '../support/bills.ts';
+
+async function checking() {
+  const under = await activitiesOn(() => ({ json: [] }));
+  const { db } = under.warehouse;
+  return {
+    db,
+    run: (input: Partial<DataCheck>, heartbeatDetails?: unknown) =>
+      under.run(
+        under.activities.checkData,
+        { runId: randomUUID(), kinds: checkKinds, ...input },
+        heartbeatDetails,
+      ),
+    /** Makes a company with an issue to find, and one meter. */
+    company: async () => {
+      const made = new BilledCompany(under.warehouse);
+      const meterId = randomUUID();
+      await made.add({ [meterId]: { datasourceType: 'STARLIGHT' } });
+      return { id: made.id, siteId: made.siteId, meterId };
+    },
+    /** Companies with issues. */
+    found: async () =>
+      (
+        await db.execute<{ id: string }>(
+          sql`select distinct company_id as id from ops.data_issues order by 1`,
+        )
+      ).rows.map(({ id }) => id),
+    /** Companies that a backfill would check now, an hour after the last checks. */
+    due: async (off: readonly CheckName[] = []) => {
+      await db.execute(sql`update metersync.data_checks set seen_until = now() - interval '1 hour'`);
+      await forgetChanged(db, off);
+      return (await companiesToCheck(db, checkKinds)).map(({ id, kinds }) => [id, kinds.join(' ')]);
+    },
+    event: (event: {
+      readonly companyId?: string;
+      readonly meterId?: string;
+      readonly appliedMinutesAgo: number;
+    }) =>
+      db.execute(sql`
+      insert into metersync.settlements
+        (kind, record_id, owner, since, read_at, shown, outcome, settled_at)
+      values (${event.meterId === undefined ? 'document' : 'interval'}, ${randomUUID()},
+        ${event.meterId ?? event.companyId ?? ''}, now(), now(), 'infinity', 'applied',
+        now() - make_interval(mins => ${event.appliedMinutesAgo}))`),
+  };
+}
+
+const all = 'bills connections intervals';
+
+test('a reconcile checks companies that it or an event changed; a first backfill checks all', async () => {
+  const { db, run, company, found, event } = await checking();
+  const made = [await company(), await company(), await company(), await company(), await company()];
+  const [changed, tombstoned, announced, announcedBefore, same] = made.map(({ id }) => id);
+  const [before, runId] = [randomUUID(), randomUUID()];
+  await db.execute(sql`
+    insert into metersync.runs (run_id, company_id, resource, kind, state, started_at, rows_changed, rows_tombstoned, rows_unchanged)
+    values (${before}::uuid, null, null, 'reconcile', 'complete', now() - interval '1 hour', 0, 0, 0),
+      (${before}::uuid, ${same}::uuid, 'documents', 'reconcile', 'complete', now() - interval '1 hour', 9, 0, 0),
+      (${runId}::uuid, null, null, 'reconcile', 'complete', now(), 1, 1, 5),
+      (${runId}::uuid, ${changed}::uuid, 'documents', 'reconcile', 'complete', now(), 1, 0, 0),
+      (${runId}::uuid, ${tombstoned}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 1, 0),
+      (${runId}::uuid, ${announced}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 0, 2),
+      (${runId}::uuid, ${same}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 0, 3)`);
+  // The event waited for hours, and was applied after the last reconcile began.
+  await event({ companyId: announced ?? '', appliedMinutesAgo: 30 });
+  await event({ companyId: announcedBefore ?? '', appliedMinutesAgo: 90 });
+
+  const kinds = ['bills', 'connections'] as const;
+  await run({ runId, kinds, changedOnly: true });
+  expect(await found()).toEqual([changed, tombstoned, announced].sort());
+  await run({ runId, kinds });
+  expect(await found()).toEqual([changed, tombstoned, announced, announcedBefore, same].sort());
+});
+
+test('a backfill checks companies that changed since their last check', async () => {
+  const { db, run, company, found, due, event } = await checking();
+  const made = [await company(), await company(), await company()];
+  made.sort((one, other) => (one.id < other.id ? -1 : 1));
+  const [one, two, three] = made.map(({ id }) => id);
+  const everything = [
+    [one, all],
+    [two, all],
+    [three, all],
+  ];
+  expect(await due()).toEqual(everything);
+  await run({});
+  expect(await found()).toEqual([one, two, three]);
+  expect(await due()).toEqual([]);
+
+  // A change by a run. Reading the others changed nothing.
+  const part = (id: string | undefined, changed: number) =>
+    db.execute(sql`
+    insert into metersync.runs (run_id, company_id, resource, state, finished_at, rows_changed, rows_unchanged)
+    values (${randomUUID()}::uuid, ${id}::uuid, 'usageData', 'complete', now() - interval '30 minutes', ${changed}, 9)`);
+  await part(one, 0);
+  await part(two, 1);
+  expect(await due()).toEqual([[two, all]]);
+  // It stays due until it is checked.
+  expect(await due()).toEqual([[two, all]]);
+  await run({});
+  await db.execute(sql`delete from metersync.runs`);
+  expect(await due()).toEqual([]);
+
+  // Changes by events; those of readings name only the meter.
+  await event({ companyId: one ?? '', appliedMinutesAgo: 90 });
+  await event({ companyId: three ?? '', appliedMinutesAgo: 30 });
+  expect(await due()).toEqual([[three, all]]);
+  await event({ meterId: made[1]?.meterId ?? '', appliedMinutesAgo: 20 });
+  expect(await due()).toEqual([
+    [two, all],
+    [three, all],
+  ]);
+  await db.execute(sql`delete from metersync.settlements`);
+  await run({});
+
+  // Another day, other checks, and overrides of sites.
+  await db.execute(
+    sql`update metersync.data_checks set today = current_date - 1 where company_id = ${one}::uuid`,
+  );
+  expect(await due()).toEqual([[one, 'bills connections']]);
+  await run({});
+  expect(await due()).toEqual([]);
+  expect(await due(['late_bill'])).toEqual(everything);
+  await run({});
+  await db.execute(
+    sql`insert into ops.site_overrides (site_id, time_zone) values (${made[0]?.siteId}::uuid, 'Europe/Berlin')`,
+  );
+  expect(await due()).toEqual(everything);
+});
+
+test('another attempt resumes after the last company checked; chosen companies are always checked', async () => {
+  const { db, run, company, found, due } = await checking();
+  const ids = [(await company()).id, (await company()).id, (await company()).id].sort();
+  const [one = '', two = '', three = ''] = ids;
+  const chosen = async (...companies: readonly string[]) => {
+    const runId = randomUUID();
+    await chooseCompanies(db, runId, companies);
+    return { runId };
+  };
+  await run(await chosen(three, one, two), one);
+  expect(await found()).toEqual([two, three]);
+  await run(await chosen(one));
+  expect(await found()).toEqual([one, two, three]);
+  expect(await due()).toEqual([]);
+});

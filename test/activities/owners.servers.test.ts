@@ -1,0 +1,245 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { tableOf } from '../../db/resources.ts';
+import { audit } from '../../operations/audit/audit.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Script } from '../service/scripted-server.ts';
+import { setup } from '../service/setup.ts';
+import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { cases } from '../support/cases.ts';
+import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
+import { shapeOf } from '../support/scripted-service.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+const resources = ['documents', 'connections', 'meters', 'usageData'] as const;
+type Resource = (typeof resources)[number] | 'sites';
+
+/** A record: which of two companies, 0 and 1, it names, if any, and whose listings contain it. */
+interface Plan {
+  readonly resource: Resource;
+  readonly names: 0 | 1 | null;
+  readonly listedBy: readonly (0 | 1)[];
+}
+
+interface Held extends Plan {
+  readonly id: string;
+  readonly record: { readonly id: string };
+}
+
+const planOf = (...of: readonly Resource[]): fc.Arbitrary<Plan> =>
+  fc.record({
+    resource: fc.constantFrom(...of),
+    names: fc.constantFrom(0, 1, null),
+    listedBy: fc.subarray<0 | 1>([0, 1], { minLength: 1 }),
+  });
+
+const updated = '2026-05-01T00:00:00.000001';
+const later = '2026-05-01T00:00:00.000002';
+
+/** Two companies, the one with the lesser id first. */
+const twoCompanies = (): [string, string] => [randomUUID(), randomUUID()].sort() as [string, string];
+
+/** Makes the records. Meters and sites name no company; usage names its document, which may name one. */
+function holding(plans: readonly Plan[], companies: readonly string[]): Held[] {
+  return plans.flatMap((plan): Held[] => {
+    const id = randomUUID();
+    const name = plan.names === null ? {} : { company: { id: companies[plan.names] } };
+    if (plan.resource === 'meters' || plan.resource === 'sites')
+      return [{ ...plan, names: null, id, record: { id } }];
+    const record = { id, updated, ...name };
+    if (plan.resource !== 'usageData') return [{ ...plan, id, record }];
+    const document = { ...plan, resource: 'documents', id: randomUUID() } as const;
+    const row = { id, updated, usage: '1', document: { id: document.id } };
+    return [
+      { ...document, record: { ...record, id: document.id } },
+      { ...plan, id, record: row },
+    ];
+  });
+}
+
+const ownerOf = ({ names, listedBy }: Held, companies: readonly string[]) =>
+  companies[names ?? Math.min(...listedBy)];
+
+const listingOf = (held: readonly Held[], resource: string, company: number) =>
+  held.filter((plan) => plan.resource === resource && plan.listedBy.includes(company as 0 | 1));
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+/** The owner of each record, and the version of its row, which changes whenever Postgres writes it. */
+async function rowsOf({ db }: Pick<typeof warehouse, 'db'>, held: readonly Held[]) {
+  const rows = new Map<string, { owner: string; lives: boolean; version: string }>();
+  for (const { resource, id } of held) {
+    const found = await db.execute<{ owner: string; lives: boolean; version: string }>(sql`
+      select company_id as owner, deleted_at is null as lives, xmin::text || ctid::text as version
+      from ${tableOf(resource)} where id::text = ${id}`);
+    if (found.rows[0]) rows.set(id, found.rows[0]);
+  }
+  return rows;
+}
+
+test('the owner of a record does not depend on the order of pages and events', async () => {
+  const step = fc.record({ pick: fc.nat(1_000), readAt: fc.nat(59) });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(planOf(...resources), { minLength: 1, maxLength: 6 }),
+      fc.array(step, { maxLength: 12 }),
+      fc.boolean(),
+      fc.boolean(),
+      async (plans, steps, reversed, changes) => {
+        const companies = twoCompanies();
+        const held = holding(plans, companies);
+        let since = updated;
+        const write = async (resource: Resource, company: 0 | 1, second: number): Promise<void> => {
+          const records = listingOf(held, resource, company).map(({ record }) =>
+            'updated' in record ? { ...record, updated: since } : record,
+          );
+          const readAt = `2026-06-01T00:00:${String(second).padStart(2, '0')}Z`;
+          if (records.length > 0)
+            await writeRecords(warehouse, resource, records, { companyId: companies[company], readAt });
+        };
+        const announce = async (plan: Held, newer: boolean): Promise<void> => {
+          const at = newer ? later : updated;
+          const company = { id: ownerOf(plan, companies) };
+          if (plan.resource === 'documents')
+            await recordEvents(warehouse.db, [
+              delivery({ ...documentEvent('updated', plan.id, at), company }),
+            ]);
+          if (plan.resource === 'connections')
+            await recordEvents(warehouse.db, [
+              delivery({ ...connectionEvent('updated', plan.id, at, 'CONNECTED'), company }),
+            ]);
+        };
+        const pages = resources.flatMap((resource) =>
+          ([0, 1] as const).map((company) => (second: number) => write(resource, company, second)),
+        );
+        const events = held.flatMap((plan) =>
+          (changes ? [false, true] : [false]).map(
+            (newer) => async (): Promise<void> => announce(plan, newer),
+          ),
+        );
+        const moves = [...pages, ...events];
+        for (const { pick, readAt } of steps) await moves[pick % moves.length]?.(readAt);
+        // Each page comes at least once, as events announced it.
+        if (changes) since = later;
+        for (const page of reversed ? pages.toReversed() : pages) await page(30);
+
+        const rows = await rowsOf(warehouse, held);
+        expect(held.map(({ id, resource }) => [resource, rows.get(id)?.owner])).toEqual(
+          held.map((plan) => [plan.resource, ownerOf(plan, companies)]),
+        );
+      },
+    ),
+    { numRuns: cases(12, 40) },
+  );
+}, 120_000);
+
+/** A service of two companies whose listings have the records held at that moment. */
+const serviceOf =
+  (companies: readonly string[], held: () => readonly Held[]): Script =>
+  ({ path, query }) => {
+    const [, , kind, , id] = path.split('/');
+    const listed = (resource: Resource, company: string) =>
+      listingOf(held(), resource, companies.indexOf(company)).map(({ record }) => record);
+    if (kind === 'company') {
+      const records = companies.map((id) => ({ id, sites: listed('sites', id) }));
+      return pageOf(records, { query }, { key: 'companies', total: 'totalCompanies', perPage: 1 });
+    }
+    const paths = {
+      connection: 'connections',
+      document: 'documents',
+      usage: 'usageData',
+      meter: 'meters',
+    } as const;
+    const resource = paths[kind as keyof typeof paths];
+    if (resource === undefined) return pageOf([], { query }, { key: 'intervals', total: 'totalIntervals' });
+    return pageOf(listed(resource, id ?? ''), { query }, shapeOf(resource));
+  };
+
+async function backfill({ run, activities }: ActivitiesUnderTest, companies: readonly string[]) {
+  const runId = randomUUID();
+  await run(activities.beginRun, { runId, companies: [] });
+  for (const companyId of companies) await run(activities.readCompany, { runId, companyId, cursor: null });
+}
+
+test('a second backfill of records that two companies list changes no row, and the audit agrees', async () => {
+  let companies = twoCompanies();
+  let held: Held[] = [];
+  const script: Script = (asked) => serviceOf(companies, () => held)(asked);
+  const under = await activitiesOn(script);
+  const { client } = await setup(script);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(planOf(...resources, 'sites'), { minLength: 1, maxLength: 6 }),
+      fc.boolean(),
+      async (plans, reversed) => {
+        companies = twoCompanies();
+        held = holding(plans, companies);
+        const order = reversed ? companies.toReversed() : companies;
+        await backfill(under, order);
+        const before = await rowsOf(under.warehouse, held);
+        expect(held.map(({ id }) => before.get(id))).toEqual(
+          held.map((plan) => expect.objectContaining({ owner: ownerOf(plan, companies), lives: true })),
+        );
+        await backfill(under, order);
+        expect(await rowsOf(under.warehouse, held)).toEqual(before);
+        const options = { warehouse: under.warehouse, service: client, concurrency: 2 };
+        expect(await audit(options)).toMatchObject({ differences: 0 });
+      },
+    ),
+    { numRuns: cases(4, 16) },
+  );
+}, 120_000);
+
+test('a record that leaves one of two listings belongs to the other, unless it names its company; in none it is tombstoned', async () => {
+  const companies = twoCompanies();
+  const both = { names: null, listedBy: [0, 1] } as const;
+  const all = holding(
+    [
+      { resource: 'meters', ...both },
+      { resource: 'documents', ...both, names: 0 },
+      { resource: 'sites', ...both },
+    ],
+    companies,
+  );
+  const other = holding(
+    ([0, 1] as const).flatMap((company) =>
+      (['meters', 'documents', 'sites'] as const).map((resource) => ({
+        resource,
+        names: null,
+        listedBy: [company],
+      })),
+    ),
+    companies,
+  );
+  let listedBy: readonly (0 | 1)[] = [0, 1];
+  const script = serviceOf(companies, () => [...other, ...all.map((plan) => ({ ...plan, listedBy }))]);
+  const under = await activitiesOn(script);
+  const { client } = await setup(script);
+  const owners = async () => {
+    await backfill(under, companies);
+    await backfill(under, companies);
+    const options = { warehouse: under.warehouse, service: client, concurrency: 2 };
+    expect(await audit(options)).toMatchObject({ differences: 0 });
+    const rows = await rowsOf(under.warehouse, all);
+    return all.map(({ id }) => (rows.get(id)?.lives === true ? rows.get(id)?.owner : 'gone'));
+  };
+  const [first, second] = companies;
+  expect(await owners()).toEqual([first, first, first]);
+  listedBy = [1];
+  expect(await owners()).toEqual([second, first, second]);
+  listedBy = [0];
+  expect(await owners()).toEqual([first, first, first]);
+  listedBy = [];
+  expect(await owners()).toEqual(['gone', 'gone', 'gone']);
+  expect(await rowsOf(under.warehouse, other)).toEqual(
+    new Map(other.map((plan) => [plan.id, expect.objectContaining({ lives: true })])),
+  );
+});

@@ -1,0 +1,328 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { array } from '../../db/arrays.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { trySleep } from '../../db/events/wake.ts';
+import { readHealth } from '../../db/read/health.ts';
+import { readParked } from '../../db/read/parked.ts';
+import { readStatus } from '../../db/read/status.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Asked, Reply } from '../service/scripted-server.ts';
+import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { connectionEvent, delivery, intervalsEvent } from '../support/events.ts';
+
+/** A service that refuses the paths of `refuses`. */
+function service() {
+  const refuses = new Map<string, number | Reply>();
+  const script = (asked: Asked): Reply => {
+    for (const [path, answer] of refuses) {
+      if (!asked.path.startsWith(`/v2.2/${path}`)) continue;
+      return typeof answer === 'number' ? { status: answer, json: { detail: 'no' } } : answer;
+    }
+    const [, , resource = ''] = asked.path.split('/');
+    if (resource === 'company') return { json: [] };
+    const key = `${resource}s`;
+    return pageOf([], asked, { key, total: `total${key[0]?.toUpperCase()}${key.slice(1)}` });
+  };
+  return { refuses, script };
+}
+
+const meters = (count: number) => Array.from({ length: count }, () => randomUUID());
+/** Makes meters that the service has listed. */
+const announce = async ({ warehouse }: ActivitiesUnderTest, meterIds: readonly string[]) => {
+  await warehouse.db.execute(sql`insert into utility.meters (id)
+    select unnest(${array(meterIds, 'text')}) on conflict (id) do nothing`);
+  const events = meterIds.map((id) => delivery(intervalsEvent(id, '2026-05-01', '2026-05-02', 0)));
+  await recordEvents(warehouse.db, events);
+};
+/** Makes one round of the catch-up workflow: the due owners, in one chunk. */
+async function round(
+  under: ActivitiesUnderTest,
+  kind: 'intervals' | 'connections' = 'intervals',
+  attempt = 1,
+) {
+  const owners = await under.run(under.activities.dueOwners, { kind, limit: 32 });
+  if (owners.length > 0)
+    await under.run(under.activities.catchUpOwners, { kind, owners }, undefined, attempt);
+  return owners.length;
+}
+const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
+  const result = await warehouse.db.execute<{ outcome: string; n: number }>(
+    sql`select outcome, count(*)::int as n from metersync.events group by outcome order by outcome`,
+  );
+  return Object.fromEntries(result.rows.map(({ outcome, n }) => [outcome, n]));
+};
+/** Ends the pause. */
+const waitOut = async ({ warehouse }: ActivitiesUnderTest) => {
+  await warehouse.db.execute(sql`update metersync.parked set next_attempt_at = clock_timestamp()`);
+  await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+};
+const pauseOf = async ({ warehouse }: ActivitiesUnderTest) =>
+  (
+    await warehouse.db.execute<{ attempts: number; seconds: number }>(sql`select attempts,
+      round(extract(epoch from next_attempt_at - clock_timestamp()))::int as seconds from metersync.parked`)
+  ).rows[0];
+
+describe('a refused key', () => {
+  test('parks all work after one request, and no other follows until the pause is over', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    refuses.set('', 401);
+    await announce(under, meters(20));
+    expect(await round(under)).toBe(20);
+    expect(under.asked()).toHaveLength(1);
+    await announce(under, meters(5));
+    for (const kind of ['intervals', 'connections'] as const) expect(await round(under, kind)).toBe(0);
+    expect(under.asked()).toHaveLength(1);
+    expect(await under.warehouse.db.transaction((tx) => trySleep(tx, 'intervals'))).toEqual({
+      asleep: false,
+      dueInMs: expect.closeTo(10_000, -4),
+    });
+    expect(await readParked(under.warehouse.db, null)).toEqual([
+      {
+        code: 'SERVICE_KEY_REFUSED',
+        reason: expect.stringContaining('401'),
+        parts: 0,
+        events: 1,
+        owners: 1,
+        since: expect.any(String),
+        nextAttemptAt: expect.any(String),
+      },
+    ]);
+  });
+
+  test('is tried again by one request each time, after growing pauses', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    refuses.set('', 401);
+    await announce(under, meters(10));
+    const pauses = [10, 20, 40, 80, 160, 320, 640, 900, 900];
+    for (const [at, seconds] of pauses.entries()) {
+      const attempt = at + 1;
+      await round(under);
+      expect(under.asked()).toHaveLength(attempt);
+      const pause = await pauseOf(under);
+      expect(pause).toEqual({ attempts: attempt, seconds: expect.closeTo(seconds, -1) });
+      await waitOut(under);
+    }
+    expect(await outcomes(under)).toEqual({ pending: 10 });
+  });
+
+  test('revives all work of every kind with the first success', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    await recordEvents(under.warehouse.db, [
+      delivery(connectionEvent('created', randomUUID(), '2026-05-01T00:00:00', 'CONNECTED')),
+    ]);
+    refuses.set('', 401);
+    await announce(under, meters(3));
+    await round(under, 'connections');
+    await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = due_at + '1 hour'
+      where kind = 'connection'`);
+    refuses.clear();
+    await under.warehouse.db.execute(sql`update metersync.parked set next_attempt_at = clock_timestamp()`);
+    expect(await round(under)).toBe(3);
+    expect(await outcomes(under)).toEqual({ applied: 3, pending: 1 });
+    expect(under.woken).toEqual(['connections']);
+    expect(await pauseOf(under)).toBeUndefined();
+    expect(await under.run(under.activities.dueOwners, { kind: 'connections', limit: 9 })).toHaveLength(1);
+  });
+
+  test('revives the work of events once a backfill succeeds', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    refuses.set('', 401);
+    await announce(under, meters(2));
+    await round(under);
+    refuses.clear();
+    expect(await round(under)).toBe(0);
+    await under.run(under.activities.beginRun, { runId: randomUUID() });
+    expect(under.woken).toEqual(['intervals']);
+    expect(await round(under)).toBe(2);
+    expect(await outcomes(under)).toEqual({ applied: 2 });
+  });
+});
+
+describe('a refusal of one owner', () => {
+  test.each([
+    [403, 'SERVICE_ACCESS_DENIED'],
+    [404, 'SERVICE_NOT_FOUND'],
+    [400, 'SERVICE_REQUEST_REFUSED'],
+  ] as const)('%i parks that owner alone, with %s', async (status, code) => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    const [bad = '', ...good] = meters(4);
+    refuses.set(`interval/meter/${bad}`, status);
+    await announce(under, [bad, ...good]);
+    expect(await round(under)).toBe(4);
+    expect(await outcomes(under)).toEqual({ applied: 3, pending: 1 });
+    expect(await round(under)).toBe(0);
+    const [parked] = await readParked(under.warehouse.db, null);
+    expect(parked).toMatchObject({ code, events: 1, owners: 1 });
+  });
+
+  test('granted access revives all denied owners; an owner not found waits for its own time', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    const [denied = '', other = '', lost = '', found = ''] = meters(4);
+    for (const id of [denied, other]) refuses.set(`interval/meter/${id}`, 403);
+    for (const id of [lost, found]) refuses.set(`interval/meter/${id}`, 404);
+    await announce(under, [denied, other, lost, found]);
+    await round(under);
+    refuses.delete(`interval/meter/${denied}`);
+    refuses.delete(`interval/meter/${found}`);
+    await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()
+      where owner in (${denied}, ${found})`);
+    expect(await round(under)).toBe(2);
+    expect(await under.run(under.activities.dueOwners, { kind: 'intervals', limit: 9 })).toEqual([other]);
+  });
+});
+
+/** Error codes and attempts of waiting events, by meter. */
+const waits = async ({ warehouse }: ActivitiesUnderTest) => {
+  const { rows } = await warehouse.db.execute<{ meter: string; code: string | null; attempts: number }>(sql`
+    select record_id as meter, error_code as code, attempts from metersync.events where outcome = 'pending'`);
+  return Object.fromEntries(rows.map(({ meter, code, attempts }) => [meter, { code, attempts }]));
+};
+
+describe('a failure of one owner', () => {
+  test('stops no other owner, is in the status, backs off, and ends with the first success', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    const [failing = '', unreadable = '', hangingUp = '', ...good] = meters(6);
+    refuses.set(`interval/meter/${failing}`, 500);
+    refuses.set(`interval/meter/${unreadable}`, { body: '<html>' });
+    refuses.set(`interval/meter/${hangingUp}`, 'hang up');
+    await announce(under, [failing, unreadable, hangingUp]);
+    await announce(under, good);
+    expect(await round(under)).toBe(6);
+    expect(await outcomes(under)).toEqual({ applied: 3, pending: 3 });
+    expect(await round(under)).toBe(0);
+    const waiting = (code: string, meterId: string) => ({
+      code,
+      reason: expect.stringContaining(meterId),
+      events: 1,
+      owners: 1,
+      nextAttemptAt: expect.any(String),
+    });
+    expect((await readStatus(under.warehouse.db)).waiting).toEqual([
+      waiting('SERVICE_ANSWER_UNREADABLE', unreadable),
+      waiting('SERVICE_ERROR', failing),
+      waiting('SERVICE_UNREACHABLE', hangingUp),
+    ]);
+    const attempts = 11;
+    for (let at = 2; at <= attempts; at++) {
+      await waitOut(under);
+      await round(under);
+    }
+    expect(await waits(under)).toEqual({
+      [failing]: { code: 'SERVICE_ERROR', attempts },
+      [unreadable]: { code: 'SERVICE_ANSWER_UNREADABLE', attempts },
+      [hangingUp]: { code: 'SERVICE_UNREACHABLE', attempts },
+    });
+    const later = await under.warehouse.db.execute(sql`select from metersync.events
+      where next_attempt_at between clock_timestamp() + interval '5 minutes' and clock_timestamp() + interval '15 minutes'`);
+    expect(later.rowCount).toBe(3);
+    refuses.clear();
+    await waitOut(under);
+    await round(under);
+    expect(await outcomes(under)).toEqual({ applied: 6 });
+  });
+
+  test('waits for its own time even if an interrupted activity is retried', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    const owners = meters(3);
+    const [bad = '', ...good] = owners;
+    refuses.set(`interval/meter/${bad}`, 500);
+    await announce(under, owners);
+    await round(under);
+    await announce(under, good);
+    const asked = under.asked().length;
+    await under.run(under.activities.catchUpOwners, { kind: 'intervals', owners }, undefined, 2);
+    expect(under.asked().slice(asked)).toHaveLength(good.length);
+    expect(await outcomes(under)).toEqual({ applied: 4, pending: 1 });
+  });
+
+  test('of the warehouse, or by a defect, delays the others for some attempts', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    const [noMemory = '', mistaken = '', good = ''] = meters(3);
+    const reading = { start: '2026-05-01T00:00:00Z', end: '2026-05-01T00:15:00Z', usage: '1' };
+    for (const id of [noMemory, mistaken])
+      refuses.set(`interval/meter/${id}`, { json: { intervals: [reading], totalIntervals: 1 } });
+    await under.warehouse.db.execute(
+      sql.raw(`create function fail() returns trigger language plpgsql as $$ begin
+        if new.meter_id = '${noMemory}' then raise 'not this one' using errcode = '53200'; end if;
+        raise 'not this one' using errcode = '42P01'; end $$;
+      create trigger fail before insert on utility.intervals for each row execute function fail()`),
+    );
+    await announce(under, [noMemory, mistaken]);
+    await announce(under, [good]);
+    await expect(round(under, 'intervals', attemptPolicy.unclearMax)).rejects.toThrow('not this one');
+    expect(await outcomes(under)).toEqual({ pending: 3 });
+    await round(under, 'intervals', attemptPolicy.unclearMax + 1);
+    expect(await outcomes(under)).toEqual({ applied: 1, pending: 2 });
+    expect(await waits(under)).toEqual({
+      [noMemory]: { code: 'WAREHOUSE_UNAVAILABLE', attempts: 1 },
+      [mistaken]: { code: 'UNEXPECTED_ERROR', attempts: 1 },
+    });
+  });
+});
+
+test('a failure that all share costs no owner an attempt', async () => {
+  const { refuses, script } = service();
+  const under = await activitiesOn(script);
+  const owners = meters(2);
+  await announce(under, owners);
+  const untouched = { code: null, attempts: 0 };
+  const fails = async (answer: Reply, type: string, attempt: number) => {
+    refuses.set('', answer);
+    const asked = under.asked().length;
+    await expect(round(under, 'intervals', attempt)).rejects.toMatchObject({ type, nonRetryable: false });
+    expect(Object.values(await waits(under))).toEqual([untouched, untouched]);
+    const meterOf = (path: string) => path.split('?')[0];
+    const later = under.asked().slice(asked);
+    expect(new Set(later.filter((path) => path.startsWith('/interval/')).map(meterOf)).size).toBe(1);
+  };
+  await fails('hang up', 'SERVICE_UNREACHABLE', 1);
+  await fails({ status: 500, json: {} }, 'SERVICE_ERROR', 1);
+  // For any time without an answer.
+  await fails('hang up', 'SERVICE_UNREACHABLE', 100);
+  const slowDown = { status: 429, json: {}, headers: { 'retry-after': '3600' } };
+  await fails(slowDown, 'SERVICE_BUSY', 100);
+});
+
+test('a service that fails all but /ping is an outage, reported until a request succeeds', async () => {
+  const { refuses, script } = service();
+  const under = await activitiesOn((asked) =>
+    asked.path.endsWith('/ping') ? { json: { version: 'v2.2' } } : script(asked),
+  );
+  const { db } = under.warehouse;
+  const owners = meters(2);
+  await announce(under, owners);
+  const parked = async () => (await readHealth(db)).parked;
+  const outage = [expect.objectContaining({ code: 'SERVICE_OUTAGE', events: 0, parts: 0 })];
+  const fails = { type: 'SERVICE_ERROR', nonRetryable: false };
+  refuses.set('', 500);
+  // No number of attempts counts against an owner.
+  for (const attempt of [1, attemptPolicy.unclearMax + 1])
+    await expect(round(under, 'intervals', attempt)).rejects.toMatchObject(fails);
+  expect(await parked()).toEqual(outage);
+  expect(Object.values(await waits(under))).toEqual([0, 0].map((attempts) => ({ code: null, attempts })));
+  refuses.clear();
+  expect(await round(under)).toBe(2);
+  expect(await parked()).toEqual([]);
+  expect(await outcomes(under)).toEqual({ applied: 2 });
+
+  const reading = { runId: randomUUID(), companyId: randomUUID(), cursor: null };
+  refuses.set('', 500);
+  await expect(under.run(under.activities.readCompany, reading)).rejects.toMatchObject(fails);
+  expect(await parked()).toEqual(outage);
+  // Five minutes without a request.
+  await db.execute(sql`update metersync.parked set next_attempt_at = next_attempt_at - interval '5 minutes'`);
+  expect(await parked()).toEqual([]);
+  expect(await readParked(db, null)).toEqual([]);
+});

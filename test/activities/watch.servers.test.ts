@@ -1,0 +1,243 @@
+import { sql } from 'drizzle-orm';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { createNotifier } from '../../activities/notify/notifier.ts';
+import { type LookResult, watchActivities } from '../../activities/watch.ts';
+import { parseTarget } from '../../contract/notify-target.ts';
+import type { Health } from '../../contract/verdict.ts';
+import { lastDeliveries, listAlerts, readWatch } from '../../db/read/watch.ts';
+import { alerts, notifications } from '../../db/schema/metersync.ts';
+import { activityEnvironment } from '../support/activities.ts';
+import { type Collector, startCollector } from '../support/collector.ts';
+import { away, health } from '../support/health-states.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+const secret = `whsec_${Buffer.from('a secret of twenty-four bytes').toString('base64')}`;
+const dead = health({ dead: 3 });
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let collector: Collector;
+/** Paths that the collector refuses. */
+const down = new Set<string>();
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+  collector = await startCollector(({ path }) => (down.has(path) ? 503 : 202));
+});
+afterAll(async () => {
+  await collector.stop();
+  await warehouse.drop();
+});
+beforeEach(async () => {
+  await warehouse.db.delete(alerts);
+  await warehouse.db.delete(notifications);
+  collector.got.length = 0;
+  down.clear();
+});
+
+/** A worker's look, on a clock that the test sets; `looks(health, minutes)` looks so many minutes on. */
+function watcher(urls: readonly string[] = ['json+URL/json']) {
+  let clock = Date.parse('2026-11-23T00:00:00Z');
+  let state: Health = health();
+  let absence: LookResult['absence'] = null;
+  const targets = urls.flatMap((text) => parseTarget(text.replace('URL', collector.url)) ?? []);
+  const logged: unknown[] = [];
+  const keep = (...line: unknown[]): void => void logged.push(line);
+  const { look } = watchActivities({
+    warehouse,
+    readHealth: async () => state,
+    notifier: createNotifier({
+      targets,
+      secret,
+      heartbeatUrl: `${collector.url}/beat/xyz-of-ours`,
+      now: () => clock,
+    }),
+    wallClock: () => clock,
+    now: () => performance.now(),
+    log: { info: keep, warn: keep, error: keep },
+  } as unknown as Parameters<typeof watchActivities>[0]);
+  return {
+    names: targets.map(({ name }) => name),
+    logged,
+    at: () => clock,
+    async looks(next: Health, minutes = 1, test = false) {
+      state = next;
+      for (let passed = 0; passed < minutes; passed += 1) {
+        clock += 60_000;
+        const looked: LookResult = await activityEnvironment().run(look, { absence, test });
+        absence = looked.absence;
+      }
+    },
+  };
+}
+const changes = (path = '/json') =>
+  collector
+    .bodies(path)
+    .flatMap(({ data }) =>
+      data.alerts.map((one: { change: string; alert: string }) => `${one.change} ${one.alert}`),
+    );
+const beats = () => collector.got.filter(({ path }) => path.startsWith('/beat')).length;
+
+test('an alarm is told once when it opens, once a day, and once when it is over; as one message', async () => {
+  const { looks } = watcher();
+  await looks(health(), 2);
+  expect(changes()).toEqual([]);
+  await looks(health({ dead: 3, rejectedRecords: 1, missingLately: 2 }), 70);
+  expect(changes()).toEqual(['opened EventsDead', 'opened EventsMissing', 'opened Decide']);
+  expect(collector.bodies('/json').map(({ data }) => data.alerts.length)).toEqual([2, 1]);
+  await looks(health({ rejectedRecords: 1 }));
+  await looks(health());
+  expect(changes().slice(3)).toEqual(['resolved EventsDead', 'resolved EventsMissing', 'resolved Decide']);
+  expect(await listAlerts(warehouse.db)).toEqual([]);
+});
+
+test('a message says what to do, is signed, and its alarm has one id from opened to resolved', async () => {
+  const { looks, at } = watcher();
+  await looks(dead);
+  await looks(health());
+  const [opened, resolved] = collector.bodies('/json');
+  expect(opened.data.alerts[0]).toMatchObject({
+    change: 'opened',
+    alert: 'EventsDead',
+    severity: 'ticket',
+    detail: '3 events',
+    counts: { events: 3 },
+    runbook: 'docs/runbooks.md#eventsdead',
+    todo: [expect.stringContaining('events replay')],
+    until: null,
+  });
+  expect(resolved.data.alerts[0]).toMatchObject({ id: opened.data.alerts[0].id, change: 'resolved' });
+  const sent = collector.got.filter(({ path }) => path === '/json');
+  for (const { headers, body } of sent) {
+    // The library refuses old times, so its clock is set back.
+    const now = Date.now;
+    Date.now = at;
+    onTestFinished(() => {
+      Date.now = now;
+    });
+    expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toMatchObject({
+      type: 'metersync.alerts',
+    });
+    expect(() => new Webhook(secret).verify(`${body} `, headers as Record<string, string>)).toThrow();
+    Date.now = now;
+  }
+});
+
+test('a target that is down is tried again with the same id, in order, and holds up no other', async () => {
+  const { looks, names } = watcher(['slack+URL/T0/B0/xyz', 'json+URL/json']);
+  down.add('/T0/B0/xyz');
+  await looks(dead);
+  await looks(health());
+  expect(changes()).toEqual(['opened EventsDead', 'resolved EventsDead']);
+  expect(collector.bodies('/T0/B0/xyz').length).toBe(2);
+  const [closed] = await listAlerts(warehouse.db, { closed: true });
+  expect(closed?.notifiedAt).not.toBeNull();
+  expect(closed?.error).toBe(`${names[0]}: it answered 503: secret … said`);
+  const { undelivered } = await readWatch(warehouse.db);
+  expect(undelivered.map(({ target }) => target)).toEqual([names[0]]);
+  down.clear();
+  await looks(health());
+  const texts = collector.bodies('/T0/B0/xyz').map(({ text }) => text.split('\n')[0]);
+  expect(texts).toEqual([
+    ...['metersync: 1 opened', 'metersync: 1 opened'],
+    ...['metersync: 1 opened', 'metersync: 1 resolved'],
+  ]);
+  expect((await lastDeliveries(warehouse.db)).map(({ error }) => error)).toEqual([null, null]);
+  expect((await listAlerts(warehouse.db, { closed: true }))[0]?.error).toBeNull();
+});
+
+test('what a target has not taken for a day is given up', async () => {
+  const { looks } = watcher();
+  down.add('/json');
+  await looks(dead);
+  await looks(dead, 1);
+  const tried = collector.bodies('/json').length;
+  await warehouse.db.update(notifications).set({ madeAt: '2026-11-21T00:00:00Z' });
+  await looks(dead);
+  expect(collector.bodies('/json').length).toBe(tried + 1);
+  await looks(dead);
+  expect(collector.bodies('/json').length).toBe(tried + 1);
+});
+
+test('PagerDuty gets one incident an alarm, and a test that leaves nothing open', async () => {
+  const { looks } = watcher([`pagerduty+http://key1@${new URL(collector.url).host}`]);
+  await looks(health({ dead: 1, oldestDueSeconds: 1_000 }), 6);
+  await looks(health(), 1, true);
+  const events = collector.bodies('/v2/enqueue');
+  expect(events.map(({ event_action, payload }) => `${event_action} ${payload?.severity ?? ''}`)).toEqual([
+    'trigger warning',
+    'trigger critical',
+    'resolve ',
+    'resolve ',
+    'trigger info',
+    'resolve ',
+  ]);
+  expect(new Set(events.map(({ dedup_key }) => dedup_key)).size).toBe(3);
+  expect(events.every(({ routing_key }) => routing_key === 'key1')).toBe(true);
+});
+
+test('the dead man’s switch is called each minute, but not while a page is open', async () => {
+  const { looks, logged } = watcher();
+  await looks(dead, 3);
+  expect(beats()).toBe(3);
+  await looks(health({ oldestDueSeconds: 1_000 }), 8);
+  // It opens after five minutes.
+  expect(beats()).toBe(3 + 5);
+  await looks(health());
+  expect(beats()).toBe(9);
+  down.add('/beat/xyz-of-ours');
+  await looks(health());
+  expect(JSON.stringify(logged)).toContain('HEARTBEAT_URL was not called');
+  expect(JSON.stringify(logged)).not.toContain('xyz');
+});
+
+test('a warehouse that is away is reported without it, once, and resolved when it is back', async () => {
+  const { looks } = watcher(['slack+URL/T0/B0/xyz', 'json+URL/json']);
+  const without: Health = { ...health(), warehouse: away, schema: null };
+  down.add('/T0/B0/xyz');
+  await looks(without, 8);
+  expect(changes()).toEqual(['opened WarehouseDown']);
+  expect(beats()).toBe(0);
+  down.clear();
+  await looks(without, 3);
+  await looks(health());
+  expect(changes()).toEqual(['opened WarehouseDown', 'resolved WarehouseDown']);
+  const [opened, resolved] = collector.bodies('/json');
+  expect(resolved.data.alerts[0].id).toBe(opened.data.alerts[0].id);
+  const [closed] = await listAlerts(warehouse.db, { closed: true });
+  expect(closed).toMatchObject({ name: 'WarehouseDown', id: opened.data.alerts[0].id });
+  await looks(without, 3);
+  await looks(health());
+  expect(changes().length).toBe(2);
+});
+
+test('a warehouse that was away is noted with its times, also where nobody is told', async () => {
+  const { looks, at } = watcher([]);
+  const began = at() + 60_000;
+  await looks({ ...health(), warehouse: away, schema: null }, 8);
+  await looks(health());
+  const closed = await listAlerts(warehouse.db, { closed: true });
+  expect(closed.map(({ name, notifiedAt }) => ({ name, notifiedAt }))).toEqual([
+    { name: 'WarehouseDown', notifiedAt: null },
+  ]);
+  const minutes = [closed[0]?.pendingSince, closed[0]?.openedAt, closed[0]?.closedAt].map(
+    (time) => (Date.parse(time ?? '') - began) / 60_000,
+  );
+  expect(minutes).toEqual([0, 5, 8]);
+});
+
+test('a warehouse that can be read and not written is away', async () => {
+  const { looks } = watcher();
+  await warehouse.db.execute(sql`alter table metersync.heartbeat rename to heartbeat_gone`);
+  await looks(health(), 6);
+  await warehouse.db.execute(sql`alter table metersync.heartbeat_gone rename to heartbeat`);
+  expect(changes()).toEqual(['opened WarehouseDown']);
+  expect(collector.bodies('/json')[0].data.alerts[0].detail).toContain('takes no writes');
+  await looks(health());
+  expect(changes()).toEqual(['opened WarehouseDown', 'resolved WarehouseDown']);
+});
+
+test('two looks at once report a change once', async () => {
+  const both = [watcher(), watcher()];
+  await Promise.all(both.map(({ looks }) => looks(dead)));
+  expect(changes()).toEqual(['opened EventsDead']);
+});

@@ -1,0 +1,61 @@
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BillHistory, effective, step } from '../support/bill-histories.ts';
+import { cases } from '../support/cases.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+test('a bill that was tombstoned and is read again counts as read', async () => {
+  const life = new BillHistory(warehouse);
+  await life.company.add({});
+  const write = { do: 'write', document: 0, start: 1, days: 1, link: null } as const;
+  const gone = { do: 'delete', document: 0 } as const;
+  for (const one of [
+    { ...write, cost: 1 },
+    gone,
+    { ...write, cost: 2 },
+    { ...gone, do: 'undelete' as const },
+  ]) {
+    await life.take(one);
+    const costs = (await life.bills(sql`analytics.bills`)).map(({ cost }) => cost);
+    expect(costs).toEqual([...effective(life.known).values()].map(String));
+  }
+});
+
+const seed = Number(process.env.SEED ?? 20_261_124);
+
+test(`bills_as_of returns for each time of any history the bills of that time (seed ${seed})`, {
+  timeout: 120_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
+      const life = new BillHistory(warehouse);
+      await life.company.add({});
+      const seen: { at: string; present: Record<string, unknown>[]; counts: Map<number, number> }[] = [];
+      const look = async () => {
+        const present = await life.bills(sql`analytics.bills`);
+        seen.push({ at: await life.now(), present, counts: effective(life.known) });
+      };
+      await look();
+      for (const one of steps) {
+        await life.take(one);
+        await look();
+      }
+      for (const { at, present, counts } of seen) {
+        const asOf = await life.bills(sql`analytics.bills_as_of(${at}::timestamptz)`);
+        expect(asOf).toEqual(present);
+        const alone = sql`analytics.bills_as_of(${at}::timestamptz, ${life.company.id}::uuid)`;
+        expect(await life.bills(alone)).toEqual(present);
+        const costs = [...counts].map(([document, cost]) => [life.ids[document], `${cost}`]);
+        expect(asOf.map((bill) => [bill.bill_id, bill.cost])).toEqual(costs.sort());
+      }
+    }),
+    { seed, numRuns: cases(8, 20) },
+  );
+});

@@ -1,0 +1,605 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { refreshDataIssues } from '../../db/checks/check-data.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { BilledCompany, type BillSaid } from '../support/bills.ts';
+import { delivery, documentEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+async function newCompany(meters: Readonly<Record<string, object>> = {}): Promise<BilledCompany> {
+  const company = new BilledCompany(warehouse);
+  await company.add(meters);
+  return company;
+}
+
+const bill = (billed: number, revisedDocumentId: string | null = null, id = randomUUID()): BillSaid => ({
+  id,
+  billed,
+  cost: `${billed}.00`,
+  usage: [],
+  more: { revisedDocumentId, startDate: '2026-01-01', endDate: '2026-01-31', accountNumber: 'A-1' },
+});
+const ids = (rows: readonly Record<string, unknown>[]) => rows.map((row) => row.bill_id).sort();
+
+describe('bills that count', () => {
+  test('a chain of links is followed to its end, and only the last bill counts', async () => {
+    const company = await newCompany();
+    const [a, b, c] = [randomUUID(), randomUUID(), randomUUID()];
+    await company.bill([bill(1, b, a), bill(2, c, b), bill(3, null, c)]);
+    expect(ids(await company.rows('bills', 'bill_id'))).toEqual([c]);
+    const all = await company.rows('bills_all', 'created');
+    expect(all).toMatchObject([
+      { bill_id: a, is_effective: false, reason: 'superseded', superseded_by: c },
+      { bill_id: b, is_effective: false, reason: 'superseded', superseded_by: c },
+      { bill_id: c, is_effective: true, reason: null, superseded_by: null },
+    ]);
+  });
+
+  test('a link that is cleared brings the old bill back', async () => {
+    const company = await newCompany();
+    const [a, b] = [randomUUID(), randomUUID()];
+    await company.bill([bill(1, b, a), bill(2, null, b)]);
+    await company.bill([{ ...bill(1, null, a), billed: 3 }]);
+    expect(ids(await company.rows('bills', 'bill_id'))).toEqual([a, b].sort());
+  });
+
+  test('a deleted bill does not count; the old one counts again, or its successor', async () => {
+    const company = await newCompany();
+    const [a, b, c] = [randomUUID(), randomUUID(), randomUUID()];
+    await company.bill([bill(1, b, a), bill(2, null, b)]);
+    const deletion = delivery(
+      documentEvent('deleted', b, '2026-06-01T00:00:00', { company: { id: company.id } }),
+    );
+    await recordEvents(warehouse.db, [deletion]);
+    expect(await company.rows('bills_all', 'created')).toMatchObject([
+      { bill_id: a, is_effective: true },
+      { bill_id: b, is_effective: false, reason: 'deleted' },
+    ]);
+    await warehouse.db.execute(
+      sql`update utility.documents set raw = jsonb_set(raw, '{revisedDocumentId}', to_jsonb(${c}::text)) where id = ${b}::uuid`,
+    );
+    await company.bill([bill(4, null, c)]);
+    expect(ids(await company.rows('bills', 'bill_id'))).toEqual([c]);
+  });
+
+  test('a link to an unread bill already supersedes', async () => {
+    const company = await newCompany();
+    const unseen = randomUUID();
+    await company.bill([bill(1, unseen)]);
+    expect(await company.rows('bills_all', 'created')).toMatchObject([
+      { is_effective: false, superseded_by: unseen },
+    ]);
+  });
+
+  test('of a ring of links the bill created last counts, and bills that lead into the ring do not', async () => {
+    const company = await newCompany();
+    const [a, b, c, d] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+    await company.bill([bill(1, b, a), bill(3, c, b), bill(2, b, c), bill(4, d, d)]);
+    expect(ids(await company.rows('bills', 'bill_id'))).toEqual([b, d].sort());
+  });
+
+  test('no view fails on odd values of any field', async () => {
+    const company = await newCompany();
+    const odd = {
+      startDate: '2026-02-30',
+      endDate: { day: 1 },
+      billDate: 'soon',
+      currentCharges: 'much',
+      totalCharges: 7.5,
+      lineItems: ['free', { totalCharge: [] }],
+      isFlagged: 'yes',
+      revisedDocumentId: 5,
+    };
+    const usage = { meterId: 'm', start: '0001-01-01', end: '9999-12-31', usage: '1' };
+    await company.bill([{ billed: 1, usage: [usage], more: odd }]);
+    expect(await company.rows('bills', 'bill_id')).toMatchObject([
+      { cost: '7.5', cost_source: 'total_charges', boundary_rule: 'one_day', is_flagged: null },
+    ]);
+    expect(await company.rows('bill_line_items', 'seq')).toMatchObject([
+      { amount: null },
+      { amount: null, is_current: true },
+    ]);
+    expect(await company.rows('monthly_cost', 'month')).toMatchObject([{ month: '9999-12-01', cost: '7.5' }]);
+  });
+});
+
+describe('periods', () => {
+  const january = { start: '2026-01-01', end: '2026-01-31' };
+  const period = async (...dates: { start: string; end: string }[]) => {
+    const company = await newCompany({});
+    await company.bill(
+      dates.map((one, billed) => ({
+        billed,
+        usage: [{ ...one, meterId: 'm', usage: '1' }],
+        more: { startDate: one.start, endDate: one.end, accountNumber: 'A-1' },
+      })),
+    );
+    const shown = (rows: Record<string, unknown>[]) => rows.map((row) => [row.period, row.boundary_rule]);
+    const bills = shown(await company.rows('bills', 'created'));
+    expect(shown(await company.rows('usage', 'created'))).toEqual(bills);
+    return bills;
+  };
+
+  test('the end is the last day', async () => {
+    expect(await period(january)).toEqual([['[2026-01-01,2026-02-01)', 'end_inclusive']]);
+  });
+
+  test('a day on which the next bill starts belongs to that bill', async () => {
+    expect(await period(january, { start: '2026-01-31', end: '2026-02-27' })).toEqual([
+      ['[2026-01-01,2026-01-31)', 'shared_day_to_next'],
+      ['[2026-01-31,2026-02-28)', 'end_inclusive'],
+    ]);
+  });
+
+  test('bills for another commodity hide no shared day', async () => {
+    const company = await newCompany({});
+    const of = (billed: number, start: string, end: string, units: string, datasourceType: string) => ({
+      billed,
+      cost: '31.00',
+      usage: [{ meterId: 'm', start, end, usage: '310', units, more: { datasourceType } }],
+      more: { startDate: start, endDate: end, accountNumber: 'A-1' },
+    });
+    await company.bill([
+      of(1, '2026-01-01', '2026-01-31', 'kWh', 'ELECTRICITY'),
+      of(2, '2026-01-15', '2026-02-14', 'cubic m', 'WATER'),
+      of(3, '2026-01-31', '2026-02-28', 'kWh', 'ELECTRICITY'),
+    ]);
+    const expected = [
+      ['[2026-01-01,2026-01-31)', 'shared_day_to_next'],
+      ['[2026-01-15,2026-02-15)', 'end_inclusive'],
+      ['[2026-01-31,2026-03-01)', 'end_inclusive'],
+    ];
+    for (const view of ['usage', 'bills']) {
+      const rows = await company.rows(view, 'created');
+      expect(rows.map((row) => [row.period, row.boundary_rule])).toEqual(expected);
+    }
+    const months = await company.rows('monthly_usage', 'units, month');
+    expect(
+      months.map((row) => [row.units, row.month, Number(row.billed_usage), row.days_overlapped]),
+    ).toEqual([
+      ['cubic m', '2026-01-01', 170, 0],
+      ['cubic m', '2026-02-01', 140, 0],
+      ['kWh', '2026-01-01', expect.closeTo(310 + 310 / 29, 4), 0],
+      ['kWh', '2026-02-01', expect.closeTo(310 - 310 / 29, 4), 0],
+    ]);
+  });
+
+  test('longer overlaps and gaps remain', async () => {
+    expect(
+      await period(
+        january,
+        { start: '2026-01-30', end: '2026-02-10' },
+        { start: '2026-02-20', end: '2026-03-01' },
+      ),
+    ).toEqual([
+      ['[2026-01-01,2026-02-01)', 'end_inclusive'],
+      ['[2026-01-30,2026-02-11)', 'end_inclusive'],
+      ['[2026-02-20,2026-03-02)', 'end_inclusive'],
+    ]);
+  });
+
+  test('one day, swapped dates and impossible periods are marked', async () => {
+    expect(await period({ start: '2026-01-05', end: '2026-01-05' })).toEqual([
+      ['[2026-01-05,2026-01-06)', 'one_day'],
+    ]);
+    expect(await period({ start: '2026-01-31', end: '2026-01-01' })).toEqual([
+      ['[2026-01-01,2026-02-01)', 'dates_swapped'],
+    ]);
+    expect(await period({ start: '1900-01-01', end: '2026-01-01' })).toEqual([
+      ['[2026-01-01,2026-01-02)', 'one_day'],
+    ]);
+  });
+});
+
+describe('usage', () => {
+  test('is signed: exclusions and exports are subtracted, generation is separate', async () => {
+    const company = await newCompany({
+      m: {},
+      out: { netMeteringType: 'EXPORT' },
+      sun: { netMeteringType: 'GENERATION' },
+    });
+    const of = (meterId: string, more: object = {}) => ({
+      meterId,
+      start: '2026-01-01',
+      end: '2026-01-31',
+      usage: '31',
+      more,
+    });
+    await company.bill([
+      {
+        billed: 1,
+        usage: [of('m'), of('m', { exclusion: true }), of('out'), of('sun'), of('m', { usageUnits: 'MWh' })],
+      },
+    ]);
+    const signs = await company.rows('usage', 'meter_id, signed_usage');
+    expect(signs.map((row) => [row.meter_id, row.signed_usage])).toEqual([
+      ['m', '-31'],
+      ['m', '31'],
+      ['m', '31000'],
+      ['out', '-31'],
+      ['sun', '0'],
+    ]);
+    expect(await company.rows('monthly_usage_by_site', 'month')).toMatchObject([
+      { usage: '30969.000000', generated_usage: '31', units: 'kWh', meters: 3, is_complete: true },
+    ]);
+  });
+
+  test('usage and cost of a site are listed by commodity and month, each once, with names', async () => {
+    const company = await newCompany({ e: {}, g: { datasourceType: 'GAS' }, w: { datasourceType: 'WATER' } });
+    const of = (meterId: string, units: string, usage: string) => ({
+      meterId,
+      start: '2026-01-01',
+      end: '2026-01-31',
+      usage,
+      units,
+    });
+    await company.bill([
+      { billed: 1, cost: '100.00', usage: [of('e', 'kWh', '310'), of('e', 'KW', '9')] },
+      { billed: 2, cost: '40.00', usage: [of('g', 'CCF', '10'), of('g', 'kWh', '31')] },
+      { billed: 3, cost: '7.00', usage: [of('w', 'cubic m', '5')] },
+      { billed: 4, cost: '9.00', currency: 'EUR', usage: [of('w', 'cubic m', '1')] },
+    ]);
+    const rows = await company.rows('monthly_by_site', 'commodity, currency nulls last, units');
+    expect(rows).toMatchObject(Array(5).fill({ company: 'Acme', site: 'Main street', month: '2026-01-01' }));
+    expect(
+      rows.map((row) => [
+        row.commodity,
+        row.units,
+        row.usage === null ? null : Number(row.usage),
+        row.currency,
+        row.cost,
+      ]),
+    ).toEqual([
+      ['ELECTRICITY', 'kWh', 310, 'USD', '100.00'],
+      ['GAS', 'cubic m', 28.316846592, 'USD', '40.00'],
+      ['GAS', 'kWh', 31, null, null],
+      ['WATER', 'cubic m', expect.any(Number), 'EUR', '9.00'],
+      ['WATER', null, null, 'USD', '7.00'],
+    ]);
+  });
+
+  test('divided amounts are rounded', async () => {
+    const company = await newCompany({ m: {} });
+    await company.bill([
+      {
+        billed: 1,
+        usage: [{ meterId: 'm', start: '2026-01-01', end: '2026-01-30', usage: '1', units: 'thm (US)' }],
+      },
+    ]);
+    await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-01-01')`);
+    const meter = `${company.id}/i`;
+    await writeRecords(
+      warehouse,
+      'meters',
+      [{ id: meter, site: company.siteId, datasourceType: 'ELECTRICITY' }],
+      {
+        companyId: company.id,
+      },
+    );
+    await warehouse.db.execute(sql`
+      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+      values (${meter}, '2026-01-05 00:00Z', 420, 'thm (US)', 1.7, now())`);
+    const places = async (view: string, ...columns: string[]) => {
+      const rows = await company.rows(view, 'company_id');
+      return rows.flatMap((row) =>
+        columns.map((column) => `${row[column] ?? ''}`.split('.')[1]?.length ?? 0),
+      );
+    };
+    const figures = [
+      ...(await places('monthly_usage', 'extrapolated_usage', 'original_usage')),
+      ...(await places('interval_readings', 'kw')),
+      ...(await places('interval_daily', 'max_kw')),
+      ...(await places('load_profile', 'average_kw', 'max_kw', 'min_kw')),
+    ];
+    expect(figures.length).toBeGreaterThan(5);
+    for (const count of figures) expect(count).toBeLessThanOrEqual(6);
+  });
+
+  test('demand is a maximum and no usage; a unit without a factor stays unchanged', async () => {
+    const company = await newCompany({});
+    const of = (units: string, usage: string, more: object = {}) => ({
+      meterId: 'm',
+      start: '2026-01-01',
+      end: '2026-02-28',
+      usage,
+      units,
+      more,
+    });
+    await company.bill([
+      {
+        billed: 1,
+        usage: [of('kWh', '59', { billedDemand: '7.5' }), of('KW', '9'), of('MW', '9'), of('teu', '2')],
+      },
+    ]);
+    const months = await company.rows('monthly_usage', 'units, month');
+    expect(
+      months.map((row) => [row.units, row.month, row.usage, row.peak_demand, row.peak_demand_units]),
+    ).toEqual([
+      ['kW', '2026-01-01', null, '9000', 'kW'],
+      ['kW', '2026-02-01', null, '9000', 'kW'],
+      ['kWh', '2026-01-01', '31.000000', '7.5', null],
+      ['kWh', '2026-02-01', '28.000000', '7.5', null],
+      ['teu', '2026-01-01', '1.050847', null, null],
+      ['teu', '2026-02-01', '0.949153', null, null],
+    ]);
+    expect(await company.rows('monthly_usage_by_company', 'units, month')).toMatchObject([
+      { units: 'kW', month: '2026-01-01', billed_usage: null, peak_demand: '9000', peak_demand_units: 'kW' },
+      { units: 'kW', month: '2026-02-01' },
+      ...Array(4).fill({ peak_demand_units: null }),
+    ]);
+  });
+
+  test('peak demand is that of the demand meters of v2.2, in their unit, without contracted capacity', async () => {
+    const company = await newCompany({ m: {}, n: {}, gas: { datasourceType: 'GAS' } });
+    const [own, other, burnt, odd] = Array.from({ length: 4 }, () => randomUUID());
+    const of = (meterId: string, id: string | undefined, more: object = {}) => ({
+      meterId,
+      start: '2026-01-01',
+      end: '2026-01-31',
+      usage: '31',
+      more: { id, ...more },
+    });
+    const demand = (
+      demandUsage: unknown,
+      demandUsageUnits: string,
+      usageDataIds: unknown,
+      more: object = {},
+    ) => ({
+      demandUsage,
+      demandUsageUnits,
+      usageDataIds,
+      demandType: 'PEAK',
+      ...more,
+    });
+    await company.bill([
+      {
+        billed: 1,
+        usage: [of('m', own, { billedDemand: '900' }), of('n', other), of('gas', burnt)],
+        more: {
+          demandMeters: [
+            demand('7.5', 'kW', [own]),
+            demand(0.009, 'MW', [own]),
+            demand('999', 'kVA', [own]),
+            demand('5000', 'kW', [own], { demandType: 'CONTRACT' }),
+            demand('6000', 'kW', [own], { demandType: 'Ucap' }),
+            demand('12', 'kVA', [other]),
+            demand('3', 'kVAR', [], { demandType: null }),
+          ],
+        },
+      },
+      { billed: 2, usage: [of('odd', odd)], more: { demandMeters: ['much', demand('x', 'kW', [odd]), {}] } },
+    ]);
+    const peaks = async (view: string, order: string) =>
+      (await company.rows(view, order)).map((row) => [row.peak_demand, row.peak_demand_units]);
+    expect(await peaks('monthly_usage', 'meter_id')).toEqual([
+      [null, null],
+      ['9.000', 'kW'],
+      ['12', 'kVA'],
+      [null, null],
+    ]);
+    expect(await peaks('monthly_usage_by_company', 'datasource_type')).toEqual([
+      ['9.000', 'kW'],
+      [null, null],
+      [null, null],
+    ]);
+  });
+
+  test('a month without bills is NULL, and a day of two bills counts from the newer', async () => {
+    const company = await newCompany({});
+    const of = (billed: number, start: string, end: string, usage: string) => ({
+      billed,
+      usage: [{ meterId: 'm', start, end, usage }],
+    });
+    await company.bill([
+      of(1, '2026-01-01', '2026-01-31', '310'),
+      of(2, '2026-01-22', '2026-01-31', '200'),
+      of(3, '2026-04-16', '2026-04-30', '15'),
+    ]);
+    const months = await company.rows('monthly_usage', 'month');
+    expect(months).toMatchObject([
+      {
+        month: '2026-01-01',
+        usage: '410.000000',
+        billed_usage: '510',
+        days_covered: 31,
+        days_overlapped: 10,
+        bills: 2,
+      },
+      { month: '2026-02-01', usage: null, billed_usage: null, days_covered: 0, coverage: '0.0000', bills: 0 },
+      { month: '2026-03-01', usage: null, days_covered: 0 },
+      { month: '2026-04-01', usage: '15', days_covered: 15, coverage: '0.5000', is_complete: false },
+    ]);
+    expect(Number(months[3]?.extrapolated_usage)).toBe(30);
+  });
+
+  test('no month is invented after the present one, nor between bills that a wrong date sets ten years apart', async () => {
+    const company = await newCompany();
+    const of = (billed: number, meterId: string, start: string) => ({
+      billed,
+      usage: [{ meterId, start, end: start, usage: '1' }],
+    });
+    const ahead = await warehouse.db.execute<{ first: string; ahead: string }>(sql`
+      select (date_trunc('month', current_date) - interval '3 months')::date::text as first,
+        (date_trunc('month', current_date) + interval '5 years')::date::text as ahead`);
+    const { first = '', ahead: later = '' } = ahead.rows[0] ?? {};
+    await company.bill([
+      of(1, 'late', first),
+      of(2, 'late', later),
+      of(3, 'misread', '2013-01-01'),
+      of(4, 'misread', '9999-12-31'),
+      of(5, 'misread', '2023-02-01'),
+    ]);
+    const months = await company.rows('monthly_usage', 'month');
+    const monthsOf = (meter: string) =>
+      months.filter((row) => row.meter_id === meter).map((row) => row.month);
+    expect(monthsOf('misread')).toEqual(['2013-01-01', '2023-02-01', '9999-12-01']);
+    const { rows } = await warehouse.db.execute<{ month: string }>(sql`
+      select generate_series(${first}::date, ${first}::date + interval '3 months', '1 month')::date::text as month`);
+    expect(monthsOf('late')).toEqual([...rows.map(({ month }) => month), later]);
+  });
+
+  test.each([
+    ['300000-01-01', '300000-01-31'],
+    ['2026-01-01', '5874897-12-31'],
+    ['4714-11-24 BC', '2026-01-31'],
+  ])('from %s to %s, impossible years, has no dates, and the other months are listed', async (start, end) => {
+    const company = await newCompany();
+    const of = (dates: { start: string; end: string }) => ({ ...dates, meterId: 'm', usage: '31' });
+    await company.bill([
+      { billed: 1, cost: '9.00', usage: [of({ start, end })] },
+      { billed: 2, cost: '8.00', usage: [of({ start: '2026-01-01', end: '2026-01-31' })] },
+    ]);
+    const others = ['2026-01-01', null].map((month) => ({ month, billed_usage: '31' }));
+    expect(await company.rows('monthly_usage', 'month')).toMatchObject(others);
+    const costs = await company.rows('monthly_cost', 'month');
+    expect(costs.reduce((sum, { cost }) => sum + Number(cost), 0)).toBe(17);
+    expect(await company.rows('statement_availability', 'month')).not.toEqual([]);
+    await refreshDataIssues(warehouse.db, [company.id]);
+    const { rows } = await warehouse.db.execute(
+      sql`select check_name from ops.data_issues where company_id = ${company.id}::uuid and check_name = 'bad_dates'`,
+    );
+    expect(rows).toHaveLength(1);
+  });
+
+  test('a record without a meter counts beside those of other accounts and commodities', async () => {
+    const company = await newCompany();
+    const of = (billed: number, accountNumber: string | null, usage: string, more: object = {}) => ({
+      billed,
+      usage: [{ meterId: null, start: '2026-01-01', end: '2026-01-31', usage, more }],
+      more: { accountNumber },
+    });
+    await company.bill([
+      of(1, 'A', '7'),
+      of(2, 'B', '8'),
+      of(3, 'B', '9'),
+      of(4, null, '1'),
+      of(5, null, '2'),
+      of(6, 'B', '100', { datasourceType: 'GAS' }),
+    ]);
+    expect(await company.rows('monthly_usage_by_company', 'datasource_type')).toMatchObject([
+      { datasource_type: 'GAS', usage: '100', meters: 1, coverage: '1.0000', days_overlapped: 0 },
+      { datasource_type: null, usage: '19.000000', billed_usage: '27', meters: 4, days_overlapped: 31 },
+    ]);
+  });
+});
+
+describe('cost', () => {
+  const january = { start: '2026-01-01', end: '2026-01-31' };
+  const lines = [
+    { totalCharge: '10.00', quantity: '30', quantityUnits: 'kWh', electricityChargeType: 'SUPPLY' },
+    { totalCharge: '20.00', quantity: '2', quantityUnits: 'thm (US)', gasChargeType: 'DELIVERY' },
+    { totalCharge: '3.01', chargeType: 'FIXED' },
+    { totalCharge: '99.00', chargeType: 'FIXED', billingPeriod: 'PREVIOUS' },
+  ];
+
+  test('of a bill over several meters is divided by its lines and sums to the bill', async () => {
+    const company = await newCompany({ gas: { datasourceType: 'GAS' }, one: {}, two: {} });
+    const electric = { datasourceType: 'ELECTRICITY' };
+    const usage = [
+      { meterId: 'one', ...january, usage: '20', more: electric },
+      { meterId: 'two', ...january, usage: '10', more: electric },
+      { meterId: 'gas', ...january, usage: '2', units: 'thm (US)', more: { datasourceType: 'GAS' } },
+    ];
+    await company.bill([{ billed: 1, cost: '33.01', usage, more: { lineItems: lines } }]);
+    const costs = await company.rows('bill_costs', 'meter_id');
+    expect(costs.map((row) => [row.meter_id, row.cost, row.allocation_method])).toEqual([
+      ['gas', '21.00', 'line_items'],
+      ['one', '7.67', 'line_items'],
+      ['two', '4.34', 'line_items'],
+    ]);
+  });
+
+  test('of a bill with a date of another century is in the month of its last day', async () => {
+    const company = await newCompany();
+    const of = (start: string, end: string) => ({ meterId: 'm', start, end, usage: '1' });
+    await company.bill([
+      { billed: 1, cost: '9.00', usage: [of('2026-01-01', '2026-01-31'), of('0202-01-01', '0202-01-31')] },
+    ]);
+    expect(await company.rows('monthly_cost', 'month')).toMatchObject([
+      { month: '2026-01-01', cost: '9.00' },
+    ]);
+  });
+
+  test('currencies stay separate, and a bill without usage is not lost', async () => {
+    const company = await newCompany({});
+    const usage = [{ meterId: 'm', ...january, usage: '1' }];
+    const dated = { startDate: january.start, endDate: january.end };
+    await company.bill([
+      { billed: 1, cost: '5.00', usage },
+      { billed: 2, cost: '7.00', currency: 'CAD', usage },
+      { billed: 3, cost: '1.00', usage: [], more: dated },
+      { billed: 4, cost: '2.00', usage: [] },
+    ]);
+    const months = await company.rows('monthly_cost_by_company', 'currency, month');
+    expect(months.map((row) => [row.currency, row.month, row.cost])).toEqual([
+      ['CAD', '2026-01-01', '7.00'],
+      ['USD', '2026-01-01', '6.00'],
+      ['USD', null, '2.00'],
+    ]);
+  });
+});
+
+test('a correction lists each changed field, its event or run, and the change of cost', async () => {
+  const company = await newCompany({});
+  const said = (billed: number, cost: string, usage: string): BillSaid => ({
+    id: 'b0000000-0000-4000-8000-000000000001',
+    billed,
+    cost,
+    usage: [{ meterId: 'm', start: '2026-01-01', end: '2026-01-31', usage }],
+  });
+  await company.bill([said(1, '100.00', '10')]);
+  await company.bill([said(2, '90.50', '9')]);
+  expect(await company.rows('bill_restatements', 'field')).toMatchObject([
+    {
+      field: 'cost',
+      old_value: '100.00',
+      new_value: '90.50',
+      cost_change: '-9.50',
+      usage_change: null,
+      currency: 'USD',
+    },
+    {
+      field: 'usage',
+      old_value: '10',
+      new_value: '9',
+      usage_units: 'kWh',
+      cost_change: null,
+      usage_change: '-1',
+    },
+  ]);
+});
+
+test('reading a bill in another version of the API is no correction, unless it changed at the service or was deleted', async () => {
+  const company = await newCompany();
+  const id = randomUUID();
+  const usage = { id: randomUUID(), usage: '5', usageUnits: 'kWh' };
+  const read = (apiVersion: string, updated: string, more: object) =>
+    writeRecords(
+      warehouse,
+      'documents',
+      [{ id, created: '2025-01-01T00:00:00', updated, company: company.id, chargesUnits: 'USD', ...more }],
+      { companyId: company.id, apiVersion, readAt: `2026-06-0${++reads}T00:00:00Z` },
+    );
+  let reads = 0;
+  const fields = async () =>
+    (await company.rows('bill_restatements', 'changed_at, field')).map(({ field, cost_change }) => [
+      field,
+      cost_change,
+    ]);
+  await read('v2', '2025-01-01T00:00:00', { currentCharges: '10.00', usageData: [usage, usage] });
+  const newer = { isEstimated: false, accountNumber: 'A-1', usageData: [usage] };
+  await read('v2.2', '2025-01-01T00:00:00', { currentCharges: '10.00', ...newer });
+  expect(await fields()).toEqual([]);
+  await read('v2.2', '2025-02-01T00:00:00', { currentCharges: '12.00', ...newer });
+  expect(await fields()).toEqual([['cost', '2.00']]);
+  await read('v2', '2025-03-01T00:00:00', { currentCharges: '13.00', usageData: [usage] });
+  expect(await fields()).toContainEqual(['cost', '1.00']);
+});

@@ -1,0 +1,550 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checkNames } from '../../contract/check-names.ts';
+import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
+import { countIssues, listDataIssues } from '../../db/read/issues.ts';
+import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
+import { writeRecords } from '../support/pages.ts';
+import { until } from '../support/poll.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const today = '2026-02-10';
+const meterId = () => `meter/${randomUUID()}`;
+
+async function companyWith(...meters: string[]): Promise<BilledCompany> {
+  const company = new BilledCompany(warehouse);
+  await company.add(Object.fromEntries(meters.map((id) => [id, {}])));
+  return company;
+}
+
+interface Issue extends Record<string, unknown> {
+  readonly check_name: string;
+  readonly entity_id: string;
+  readonly subject: string;
+  readonly evidence: Record<string, unknown>;
+  readonly open: boolean;
+}
+
+async function issues(company: BilledCompany): Promise<Issue[]> {
+  const { rows } = await warehouse.db.execute<Issue>(sql`
+    select check_name, severity, entity_type, entity_id, subject, evidence, closed_at is null as open
+    from ops.data_issues where company_id = ${company.id}::uuid order by id`);
+  return rows;
+}
+
+const check = (company: BilledCompany) => refreshDataIssues(warehouse.db, [company.id], { today });
+
+/** Twelve months of 2025: the bills of a meter without any issue. */
+const months = Array.from({ length: 12 }, (_, at) => ({
+  start: new Date(Date.UTC(2025, at, 1)).toISOString().slice(0, 10),
+  end: new Date(Date.UTC(2025, at + 1, 0)).toISOString().slice(0, 10),
+}));
+const january = { start: '2026-01-01', end: '2026-01-31' };
+
+function billOf(
+  meter: string,
+  at: number,
+  usage: Partial<UsageSaid> = {},
+  more: Partial<BillSaid> = {},
+): BillSaid {
+  const days = months[at] ?? january;
+  const dates = {
+    startDate: usage.start ?? days.start,
+    endDate: usage.end ?? days.end,
+    billDate: usage.end ?? days.end,
+  };
+  return {
+    billed: at,
+    cost: `${100 + at}.00`,
+    ...more,
+    usage: [{ meterId: meter, ...days, usage: `${3000 + at * 7}`, ...usage }],
+    more: { accountNumber: meter, utilityCompany: 'City Power', ...dates, ...more.more },
+  };
+}
+
+const year = (meter: string): BillSaid[] => [...months, january].map((_, at) => billOf(meter, at));
+
+test('correct data has no issues', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  await company.bill(year(meter));
+  expect(await check(company)).toEqual({ opened: 0, closed: 0, stillOpen: 0 });
+});
+
+type Case = readonly [
+  name: string,
+  wrong: (meter: string) => BillSaid[],
+  entity: 'document' | 'usage' | 'meter',
+  evidence: object,
+];
+
+/**
+ * Cases with one fault in the bill of January or of a month before; `entity` names the record of the issue.
+ */
+test.each<Case>([
+  [
+    'bill_gap',
+    (m) => year(m).filter((_, at) => at !== 5),
+    'meter',
+    { from: '2025-06-01', until: '2025-07-01', days: 30 },
+  ],
+  [
+    'bill_overlap',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { start: '2025-12-30' })],
+    'meter',
+    { days: 2 },
+  ],
+  [
+    'duplicate_bill',
+    (m) => [...year(m), billOf(m, 12, {}, { billed: 13 })],
+    'document',
+    { by: 'meters, days and cost' },
+  ],
+  [
+    'unusual_period',
+    (m) => [...year(m).slice(0, 10), billOf(m, 10, { end: '2026-01-31', usage: '9300' })],
+    'document',
+    { days: 92, usual_days: 31 },
+  ],
+  [
+    'future_period',
+    (m) => [...year(m), billOf(m, 13, { start: '2026-02-01', end: '2026-02-28' })],
+    'document',
+    {},
+  ],
+  [
+    'amount_mismatch',
+    (m) => [
+      ...year(m).slice(0, 12),
+      billOf(
+        m,
+        12,
+        {},
+        { more: { lineItems: [{ totalCharge: '100.00' }, { totalCharge: '9', billingPeriod: 'PREVIOUS' }] } },
+      ),
+    ],
+    'document',
+    { current_charges: 112.0, lines: 100.0 },
+  ],
+  [
+    'usage_mismatch',
+    (m) => [
+      ...year(m).slice(0, 12),
+      billOf(m, 12, {}, { more: { usageData: [{ usage: '5', usageUnits: 'kWh' }] } }),
+    ],
+    'document',
+    { on_document: 5 },
+  ],
+  [
+    'usage_spike',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '30000' })],
+    'document',
+    { bills_before: 12 },
+  ],
+  [
+    'hidden_estimate',
+    (m) => [
+      ...year(m).slice(0, 9),
+      ...[9, 10, 11].map((at) => billOf(m, at, { usage: at === 10 ? '3000' : '3100' })),
+      billOf(m, 12),
+    ],
+    'meter',
+    { per_day: 100 },
+  ],
+  [
+    'zero_usage_with_cost',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '0' })],
+    'document',
+    { currency: 'USD' },
+  ],
+  [
+    'negative_usage',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '-5' })],
+    'usage',
+    { usage: -5 },
+  ],
+  [
+    'unit_changed',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '3.1', units: 'MWh' })],
+    'usage',
+    { units: 'MWh', before: 'kWh' },
+  ],
+  [
+    'currency_changed',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, {}, { currency: 'CAD' })],
+    'document',
+    { currency: 'CAD', before: 'USD' },
+  ],
+  [
+    'bad_dates',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { end: '2026-01-01' })],
+    'usage',
+    { quality: 'end_missing' },
+  ],
+  ['late_bill', (m) => year(m).slice(0, 10), 'meter', { billed_until: '2025-11-01', usual_days: 31 }],
+  [
+    'orphan',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { meterId: 'nowhere' })],
+    'usage',
+    { meter: 'nowhere' },
+  ],
+  [
+    'unknown_unit',
+    (m) => [...year(m), billOf(m, 13, { units: 'furlongs', ...january }, { billed: 13 })],
+    'meter',
+    { units: 'furlongs' },
+  ],
+])(
+  '%s is found with its evidence, closed once that is gone, and opened anew if it comes back',
+  async (name, wrong, entity, evidence) => {
+    const meter = meterId();
+    const company = await companyWith(meter);
+    const said = wrong(meter).map((one) => ({ ...one, id: randomUUID() }));
+    await company.bill(said);
+    await check(company);
+    const found = (await issues(company)).filter((issue) => issue.check_name === name);
+    expect(found).toMatchObject([{ entity_type: entity, open: true, evidence }]);
+    const [issue] = found;
+    if (entity === 'document') expect(issue?.entity_id).toBe(said.at(-1)?.id);
+    if (entity === 'meter') expect(issue?.entity_id).toBe(meter);
+    const again = await check(company);
+    expect(again).toMatchObject({ opened: 0, closed: 0 });
+
+    const gone = sql`update utility.documents set deleted_at = now() where company_id = ${company.id}::uuid`;
+    await warehouse.db.execute(gone);
+    await warehouse.db.execute(
+      sql`update utility.usage_data set deleted_at = now() where company_id = ${company.id}::uuid`,
+    );
+    expect(await check(company)).toMatchObject({ opened: 0, closed: again.stillOpen, stillOpen: 0 });
+    await warehouse.db.execute(
+      sql`update utility.documents set deleted_at = null where company_id = ${company.id}::uuid`,
+    );
+    await warehouse.db.execute(
+      sql`update utility.usage_data set deleted_at = null where company_id = ${company.id}::uuid`,
+    );
+    expect(await check(company)).toMatchObject({ opened: again.stillOpen });
+    const kept = (await issues(company)).filter((one) => one.check_name === name);
+    expect(kept.map(({ open }) => open)).toEqual([false, true]);
+  },
+);
+
+test('a connection is unhealthy after a week, and an undocumented status is named', async () => {
+  const company = await companyWith();
+  const connection = (status: string, since: string) => ({
+    id: randomUUID(),
+    status,
+    updated: '2026-02-01T00:00:00',
+    datasource: { name: 'City Power' },
+    accounts: [],
+    statusFirstSeenTime: since,
+  });
+  const connections = [
+    connection('MFA_TOKEN_EXPIRED', '2026-01-15T00:00:00'),
+    connection('MFA_TOKEN_EXPIRED', '2026-02-09T00:00:00'),
+    connection('CONNECTED', '2026-01-01T00:00:00'),
+    connection('ON_HOLIDAY', '2026-02-09T00:00:00'),
+  ];
+  await writeRecords(warehouse, 'connections', connections, { companyId: company.id });
+  await check(company);
+  const found = (await issues(company)).map((one) => [one.check_name, one.entity_id, one.subject]);
+  expect(found.sort()).toEqual(
+    [
+      ['unhealthy_connection', connections[0]?.id, 'MFA_TOKEN_EXPIRED'],
+      ['unknown_status', connections[3]?.id, 'ON_HOLIDAY'],
+    ].sort(),
+  );
+});
+
+test('a record that lacks half of its fields is checked for the rest', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  await company.bill(year(meter));
+  const loose = (at: number, more: object) => ({
+    id: randomUUID(),
+    meter,
+    updated: `2026-02-0${at}T00:00:00`,
+    ...more,
+  });
+  const spike = { usage: '999999', usageUnits: 'kWh', startDate: '2026-02-01', endDate: '2026-02-05' };
+  await writeRecords(warehouse, 'usageData', [loose(1, spike), loose(2, {}), loose(3, { usage: '1' })], {
+    companyId: company.id,
+  });
+  await writeRecords(warehouse, 'documents', [{ id: randomUUID(), updated: '2026-02-01T00:00:00' }], {
+    companyId: company.id,
+  });
+  await writeRecords(warehouse, 'connections', [{ id: randomUUID(), updated: '2026-02-01T00:00:00' }], {
+    companyId: company.id,
+  });
+  await check(company);
+  const found = (await issues(company)).map((issue) => issue.check_name);
+  expect(found).toEqual(['bad_dates', 'bad_dates', 'unknown_unit']);
+});
+
+test('an undocumented commodity is named', async () => {
+  const company = new BilledCompany(warehouse);
+  const ids = [meterId(), meterId()];
+  await company.add({
+    [ids[0] ?? '']: { datasourceType: 'STARLIGHT' },
+    [ids[1] ?? '']: { datasourceType: 'GAS' },
+  });
+  await check(company);
+  expect(await issues(company)).toMatchObject([
+    { check_name: 'unknown_commodity', entity_type: 'meter', entity_id: ids[0], subject: 'STARLIGHT' },
+  ]);
+});
+
+test('readings: gaps in coverage, days of the wrong number of hours, and differences from bills are found', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  await warehouse.db.execute(
+    sql`insert into ops.site_overrides (site_id, time_zone) values (${company.siteId}::uuid, 'Europe/Berlin')`,
+  );
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month(month) from generate_series(
+    timestamptz '2026-02-15', timestamptz '2026-04-15', '1 month') month`);
+  // Hours of March 2026 in Berlin: 743, of which the day of 23 hours has 24 and two days have none.
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
+    select ${meter}, at, 3600, 'kWh', 1, 'ACTUAL', now()
+    from generate_series(timestamptz '2026-02-28 23:00+00', '2026-04-02 21:00+00', '1 hour') at
+    where (at at time zone 'Europe/Berlin')::date not in ('2026-03-10', '2026-03-11')
+    union all select ${meter}, timestamptz '2026-03-29 00:30+00', 3600, 'kWh', 1, 'SUNNY', now()`);
+  await company.bill([
+    billOf(meter, 0, { start: '2026-03-12', end: '2026-03-20', usage: '216' }),
+    billOf(meter, 1, { start: '2026-03-21', end: '2026-03-25', usage: '100' }),
+  ]);
+  await check(company);
+  const found = (await issues(company)).filter(({ check_name: name }) => /interval|clock|quality/.test(name));
+  expect(found).toMatchObject([
+    {
+      check_name: 'clock_change',
+      subject: '2026-03-29 kWh',
+      evidence: { readings: 24, expected: 23, time_zone: 'Europe/Berlin' },
+    },
+    { check_name: 'interval_bill_mismatch', evidence: { billed: 100, readings: 120 } },
+    { check_name: 'interval_coverage', subject: '2026-03 kWh', evidence: { coverage: 0.9354 } },
+    { check_name: 'unknown_quality', entity_id: meter, subject: 'SUNNY', evidence: { readings: 1 } },
+  ]);
+});
+
+test('checks that do not run close nothing', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  await company.bill(year(meter).filter((_, at) => at !== 5));
+  await check(company);
+  await warehouse.db.execute(
+    sql`update utility.documents set deleted_at = now() where company_id = ${company.id}::uuid`,
+  );
+  expect(await refreshDataIssues(warehouse.db, [company.id], { kinds: ['intervals'], today })).toEqual({
+    opened: 0,
+    closed: 0,
+    stillOpen: 0,
+  });
+  expect(await refreshDataIssues(warehouse.db, [], { today })).toEqual({
+    opened: 0,
+    closed: 0,
+    stillOpen: 0,
+  });
+});
+
+test('a check that is off opens nothing and closes its open issues of all companies, with the reason', async () => {
+  const [meter, elsewhere] = [meterId(), meterId()];
+  const [company, other] = [await companyWith(meter), await companyWith(elsewhere)];
+  await company.bill(year(meter).filter((_, at) => at !== 5));
+  await other.bill(year(elsewhere).filter((_, at) => at !== 5));
+  const states = async (of: BilledCompany) =>
+    (
+      await warehouse.db.execute<{ state: string }>(sql`
+        select concat_ws(' ', check_name, case when closed_at is null then 'open' end, closed_reason) as state
+        from ops.data_issues where company_id = ${of.id}::uuid order by id`)
+    ).rows.map(({ state }) => state);
+  await check(other);
+  expect(await states(other)).toEqual(['bill_gap open']);
+  const off = ['bill_gap'] as const;
+  expect(await refreshDataIssues(warehouse.db, [company.id], { off, today })).toMatchObject({ opened: 0 });
+  expect(await states(company)).toEqual([]);
+  expect(await states(other)).toEqual(['bill_gap check_off']);
+  expect(await check(other)).toEqual({ opened: 1, closed: 0, stillOpen: 0 });
+
+  await warehouse.db.execute(
+    sql`update utility.usage_data set deleted_at = now() where company_id = ${other.id}::uuid`,
+  );
+  await check(other);
+  expect((await states(other)).slice(0, 2)).toEqual(['bill_gap check_off', 'bill_gap evidence_gone']);
+});
+
+test('an acknowledged issue stays open and counts apart, with its note; if it comes back after its end it is new', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  const { db } = warehouse;
+  await company.bill(year(meter).filter((_, at) => at !== 5 && at !== 8));
+  await check(company);
+  const list = (unacknowledged = false) => listDataIssues(db, { companyId: company.id, unacknowledged }, 10);
+  const before = await countIssues(db);
+  const [issue, later] = await list();
+  const id = issue?.id ?? 0;
+  expect(await acknowledgeIssue(db, id, { note: 'exchanged' })).toBe(true);
+  expect(await acknowledgeIssue(db, id, {})).toBe(true);
+  expect(await countIssues(db)).toEqual({
+    ...before,
+    warning: before.warning - 1,
+    acknowledged: before.acknowledged + 1,
+  });
+  await check(company);
+  expect((await list()).map((one) => [one.id, one.acknowledgedNote])).toEqual([
+    [later?.id, null],
+    [id, 'exchanged'],
+  ]);
+  expect((await list(true)).map((one) => one.id)).toEqual([later?.id]);
+  expect(await acknowledgeIssue(db, id, { undo: true })).toBe(true);
+  expect(await countIssues(db)).toEqual(before);
+
+  await acknowledgeIssue(db, id, { note: 'exchanged' });
+  await db.execute(
+    sql`update utility.usage_data set deleted_at = now() where company_id = ${company.id}::uuid`,
+  );
+  await check(company);
+  expect(await acknowledgeIssue(db, id, {})).toBe(false);
+  await db.execute(
+    sql`update utility.usage_data set deleted_at = null where company_id = ${company.id}::uuid`,
+  );
+  await check(company);
+  const anew = await list(true);
+  expect(anew.map((one) => one.subject).sort()).toEqual([issue?.subject, later?.subject].sort());
+  expect(anew.every((one) => one.acknowledgedNote === null && one.id > id)).toBe(true);
+});
+
+test('a second check of a company waits for the first, finds the same, and opens nothing twice', async () => {
+  const [meter, elsewhere] = [meterId(), meterId()];
+  const [company, other] = [await companyWith(meter), await companyWith(elsewhere)];
+  await company.bill(year(meter).filter((_, at) => at !== 5));
+  const { db } = warehouse;
+  let second: Promise<unknown> | undefined;
+  let done = false;
+  await db.transaction(async (tx) => {
+    expect(await refreshDataIssues(tx, [company.id], { today })).toMatchObject({ opened: 1 });
+    second = check(company).finally(() => {
+      done = true;
+    });
+    // Other companies are checked meanwhile.
+    await check(other);
+    await until('the second waits for the first', async () => {
+      const { rowCount } = await db.execute(
+        sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%refresh_data_issues%'`,
+      );
+      return rowCount === 1;
+    });
+    expect(done).toBe(false);
+  });
+  expect(await second).toEqual({ opened: 0, closed: 0, stillOpen: 1 });
+  expect(await issues(company)).toMatchObject([{ check_name: 'bill_gap', open: true }]);
+
+  const opened = await Promise.all(
+    [0, 1, 2].map(() => refreshDataIssues(db, [company.id, other.id], { today })),
+  );
+  expect(opened.map((one) => one.opened)).toEqual([0, 0, 0]);
+});
+
+test('the difference of readings and bills is that of the view of both', async () => {
+  const { rows } = await warehouse.db.execute(sql`
+    select i.evidence
+    from ops.data_issues i
+      join analytics.bill_interval_comparison c on c.usage_id::text = i.entity_id
+    where i.check_name = 'interval_bill_mismatch'
+      and i.evidence = jsonb_build_object(
+        'billed', c.billed_usage, 'readings', c.interval_usage, 'units', c.units,
+        'relative_difference', c.relative_difference, 'bill', c.bill_id)`);
+  expect(rows).toHaveLength(1);
+});
+
+test('amounts too long to multiply are issues, stay in their records, and make no view fail', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  const digits = '9'.repeat(131_071);
+  const places = `0.${'1'.repeat(16_000)}`;
+  const ids = await company.bill([
+    billOf(meter, 0, { usage: digits, units: 'MWh' }, { cost: digits }),
+    billOf(meter, 1, { usage: places, units: 'MWh' }, { cost: '5.00' }),
+    billOf(meter, 1, { usage: `-${digits}`, units: 'MWh' }, { cost: '5.00' }),
+    billOf(meter, 2, { usage: '7', units: 'MWh' }, { cost: '5.00' }),
+  ]);
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-01-01')`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
+    values (${meter}, '2026-01-01 00:00Z', 900, 'MWh', ${digits}::numeric, null, now()),
+      (${meter}, '2026-01-01 00:15Z', 900, 'MWh', 2, 'ACTUAL', now())`);
+  const { rows: views } = await warehouse.db.execute<{ name: string }>(sql`
+    select c.oid::regclass::text as name
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'company_id'
+    where c.relkind = 'v' and c.relnamespace in ('analytics'::regnamespace, 'ops'::regnamespace)`);
+  expect(views.length).toBeGreaterThan(30);
+  // All companies: one record must not hide the others.
+  for (const { name } of views) await warehouse.db.execute(sql.raw(`select * from ${name}`));
+  const usage = await company.rows('usage', 'start_date, usage');
+  expect(usage.map((row) => row.usage)).toEqual([null, null, null, '7']);
+  const kept = await warehouse.db.execute<{ digits: number }>(sql`
+    select max(length(raw ->> 'usage')) as digits from utility.usage_data where company_id = ${company.id}::uuid`);
+  expect(kept.rows[0]?.digits).toBe(131_072);
+
+  await check(company);
+  const unusable = (await issues(company)).filter((one) => one.check_name.startsWith('unusable'));
+  expect(unusable.map((one) => [one.check_name, one.entity_id, one.subject]).sort()).toEqual(
+    [
+      ['unusable_amount', ids[0], 'currentCharges'],
+      ...[0, 1, 2].map((at) => ['unusable_amount', ids[at], 'usage MWh']),
+      ['unusable_reading', meter, ''],
+    ].sort(),
+  );
+});
+
+test('each listed check has found something here', async () => {
+  const { rows } = await warehouse.db.execute<{ check_name: string }>(sql`
+    select check_name from ops.data_issue_checks where check_name not in (select check_name from ops.data_issues)`);
+  expect(rows).toEqual([]);
+});
+
+test('each finding is a sentence, with the names of its records', async () => {
+  const { rows: sentences } = await warehouse.db.execute<{ check_name: string; sentence: string | null }>(sql`
+    select check_name, ops.issue_sentence(check_name, subject, evidence) as sentence from ops.data_issues`);
+  expect(new Set(sentences.map((row) => row.check_name)).size).toBe(checkNames.length);
+  for (const { check_name, sentence } of sentences) {
+    expect(sentence).toMatch(/^[A-Z0-9][^{}]{15,}\.$/);
+    expect(sentence).not.toMatch(/ {2}| ,|\(\)|null/);
+    expect(sentence).not.toContain(`${check_name}:`);
+  }
+  const meter = meterId();
+  const company = new BilledCompany(warehouse);
+  await company.add({ [meter]: { account: 'a', identifiers: [{ name: 'METER', value: 'E-77' }] } });
+  const accounts = [{ id: 'a', accountNumber: 'A-9', meters: [meter] }];
+  const connection = { id: randomUUID(), status: 'CONNECTED', datasource: 'City Power', accounts };
+  await writeRecords(warehouse, 'connections', [connection], { companyId: company.id });
+  await company.bill([
+    billOf(meter, 0, {}, {}),
+    billOf(meter, 2, {}, {}),
+    billOf(
+      meter,
+      3,
+      {},
+      { more: { ...billOf(meter, 3).more, utilityCompany: 'City Power', lineItems: [{ totalCharge: '1' }] } },
+    ),
+  ]);
+  await check(company);
+  const { rows } = await warehouse.db.execute(
+    sql`select * from ops.open_issues where company_id = ${company.id}::uuid order by check_name`,
+  );
+  const named = { company: 'Acme', site: 'Main street', meter_id: meter, meter: 'E-77', account: 'A-9' };
+  const found = (name: string) => rows.find((row) => row.check_name === name);
+  expect(found('bill_gap')).toMatchObject({
+    ...named,
+    sentence: 'No bill is for 2025-02-01 to 2025-02-28 (28 days).',
+    since: expect.anything(),
+    acknowledged_at: null,
+  });
+  expect(found('amount_mismatch')).toMatchObject({ company: 'Acme', provider: 'City Power' });
+});

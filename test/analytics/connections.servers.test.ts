@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { refreshDataIssues } from '../../db/checks/check-data.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { BilledCompany } from '../support/bills.ts';
+import { company, connectionEvent, delivery } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const january = { start: '2026-01-01', end: '2026-01-31' };
+
+/** Makes a company with one billed meter, and a connection in a status that collects for it. */
+async function connected(status: string, more: object = {}): Promise<BilledCompany> {
+  const company = new BilledCompany(warehouse);
+  const meterId = randomUUID();
+  await company.add({ [meterId]: {} });
+  await company.bill([
+    { billed: 1, usage: [{ meterId, ...january, usage: '310' }], more: { billDate: january.end } },
+  ]);
+  const connection = {
+    id: randomUUID(),
+    status,
+    updated: '2026-02-01T00:00:00',
+    datasource: { name: 'City Power' },
+    statusFirstSeenTime: '2026-01-15T00:00:00.000001',
+    accounts: [{ id: randomUUID(), accountNumber: 'A-1', meters: [meterId] }],
+    ...more,
+  };
+  await writeRecords(warehouse, 'connections', [connection], { companyId: company.id });
+  return company;
+}
+
+test.each([
+  ['MFA_TOKEN_EXPIRED', 'needs_customer', 'customer', /disable multi-factor authentication/, true],
+  ['PASSWORD_INCORRECT', 'needs_customer', 'customer', /password/, true],
+  ['COMPANY_INACTIVE', 'inactive', 'inactive', /activated/, true],
+  ['WEBSITE_DOWN', 'provider_problem', 'provider', /tries again/, false],
+  ['NEVER_HEARD_OF', 'unknown', 'utility', /tries again/, false],
+])(
+  'a connection that is %s needs attention: %s, late by the %s',
+  async (status, statusClass, cause, what, must) => {
+    const company = await connected(status);
+    expect(await company.rows('connections_needing_attention', 'connection_id')).toMatchObject([
+      {
+        company: 'Acme',
+        status,
+        status_class: statusClass,
+        customer_must_act: must,
+        is_late: true,
+        since: '2026-01-15 00:00:00.000001+00',
+        data_until: '2026-01-31',
+        what_to_do: expect.stringMatching(what),
+      },
+    ]);
+    expect(await company.rows('freshness', 'connection_id')).toMatchObject([
+      {
+        utility_published_until: '2026-01-31',
+        next_bill_expected_on: '2026-03-19',
+        cause_of_lateness: cause,
+      },
+    ]);
+  },
+);
+
+test('a status is as old as its record says, or as its newest event', async () => {
+  const id = randomUUID();
+  const statusEvent = (at: string, status: string, old: string) =>
+    delivery(connectionEvent('updated', id, at, status, old));
+  await recordEvents(warehouse.db, [
+    statusEvent('2026-01-10T00:00:00', 'MFA_TOKEN_EXPIRED', 'PENDING'),
+    statusEvent('2026-02-01T00:00:00', 'CONNECTED', 'MFA_TOKEN_EXPIRED'),
+  ]);
+  const since = async (updated: string) => {
+    const seen = { statusFirstSeenTime: '2026-06-01T00:00:00', status: 'MFA_TOKEN_EXPIRED', updated };
+    await writeRecords(warehouse, 'connections', [{ id, ...seen }], {
+      companyId: company.id,
+      readAt: updated,
+    });
+    const { rows } = await warehouse.db.execute(
+      sql`select since::text as since from analytics.connections_needing_attention where connection_id = ${id}::uuid`,
+    );
+    return rows;
+  };
+  expect(await since('2026-06-02T00:00:00Z')).toEqual([{ since: '2026-06-01 00:00:00+00' }]);
+  await recordEvents(warehouse.db, [statusEvent('2026-07-01T00:00:00', 'CONNECTED', 'MFA_TOKEN_EXPIRED')]);
+  await recordEvents(warehouse.db, [statusEvent('2026-07-09T00:00:00', 'MFA_TOKEN_EXPIRED', 'CONNECTED')]);
+  expect(await since('2026-07-10T00:00:00Z')).toEqual([{ since: '2026-07-09 00:00:00+00' }]);
+});
+
+test.each(['soon', '2026-13-45T00:00:00', '2026-01-15T99:00:00', 5, { at: 1 }])(
+  'a time that is none (%j) is NULL, and makes no view fail',
+  async (statusFirstSeenTime) => {
+    const company = await connected('COMPANY_INACTIVE', { statusFirstSeenTime });
+    expect(await company.rows('connections_needing_attention', 'connection_id')).toMatchObject([
+      { since: null },
+    ]);
+    expect(await company.rows('statement_availability', 'month')).toHaveLength(1);
+    await refreshDataIssues(warehouse.db, [company.id]);
+  },
+);
+
+test('a time is equal for readers in any zone', async () => {
+  for (const written of [
+    '2026-01-15',
+    '2026-01-15T00:00:00',
+    '2026-01-15T01:30+0130',
+    '2026-01-15 00:00:00.000Z',
+  ]) {
+    const read = await warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`set local time zone 'Asia/Tokyo'`);
+      const { rows } = await tx.execute(sql`select metersync.time_of(${written}) at time zone 'UTC' as time`);
+      return rows;
+    });
+    expect(read, written).toEqual([{ time: '2026-01-15 00:00:00' }]);
+  }
+});
+
+test('a healthy connection needs nobody', async () => {
+  const company = await connected('CONNECTED');
+  expect(await company.rows('connections_needing_attention', 'connection_id')).toEqual([]);
+});
+
+test('statements are counted by the reason why they count or not, and a month without one counts none', async () => {
+  const company = await connected('CONNECTED');
+  const [meter] = await company.rows<{ meter_id: string }>('connection_meters', 'meter_id');
+  const usage = (start: string, end: string) => [{ meterId: meter?.meter_id ?? '', start, end, usage: '1' }];
+  const successor = randomUUID();
+  const at = (billDate: string, more: object = {}) => ({ site: company.siteId, billDate, ...more });
+  await company.bill([
+    { billed: 2, usage: [], more: at('2026-03-31', { revisedDocumentId: successor }) },
+    {
+      id: successor,
+      billed: 3,
+      usage: usage('2026-03-01', '2026-03-31'),
+      more: at('2026-03-31', { isFlagged: true }),
+    },
+  ]);
+  const months = await company.rows('statement_availability', 'month');
+  expect(new Set(months.map((row) => row.site_id))).toEqual(new Set([company.siteId]));
+  expect(months.slice(0, 3)).toMatchObject([
+    {
+      month: '2026-01-01',
+      bills: 1,
+      included: 1,
+      meters_expected: 1,
+      meters_billed: 1,
+      availability: '1.0000',
+    },
+    {
+      month: '2026-02-01',
+      bills: 0,
+      included: 0,
+      meters_expected: 1,
+      meters_billed: 0,
+      availability: '0.0000',
+    },
+    {
+      month: '2026-03-01',
+      bills: 2,
+      included: 1,
+      excluded_superseded: 1,
+      included_flagged: 1,
+      meters_billed: 1,
+    },
+  ]);
+});
+
+const spring = ['2024-04-01', '2024-05-01', '2024-06-01'];
+const account = { id: randomUUID(), trackingStatus: 'ENABLED', isTracked: true };
+
+test.each([
+  ['until now', {}, null],
+  ['no longer when it is not tracked', { meter: { isTracked: false } }, []],
+  ['until it was deleted', { deleted: ['meters', '2024-06-10'] }, spring],
+  ['until its account was closed', { account: { lastServiceDate: '2024-06-01' } }, spring.slice(0, 2)],
+  ['no longer when its account is disabled', { account: { trackingStatus: 'DISABLED' } }, []],
+  ['until its connection was deleted', { deleted: ['connections', '2024-04-02'] }, spring.slice(0, 1)],
+  ['until its company was inactive', { connection: { status: 'COMPANY_INACTIVE' } }, spring.slice(0, 2)],
+] as const)('bills of a meter that fell silent are expected %s', async (_, facts, expected) => {
+  const said: { meter?: object; account?: object; connection?: object; deleted?: readonly string[] } = facts;
+  const silent = new BilledCompany(warehouse);
+  const [meterId, id] = [randomUUID(), randomUUID()];
+  await silent.add({ [meterId]: said.meter ?? {} });
+  const of = (billed: number, start: string, end: string) => ({
+    billed,
+    usage: [{ meterId, start, end, usage: '1' }],
+    more: { billDate: end },
+  });
+  await silent.bill([
+    of(1, '2024-01-01', '2024-01-31'),
+    of(2, '2024-02-01', '2024-02-29'),
+    of(3, '2024-03-01', '2024-03-31'),
+  ]);
+  const connection = {
+    id,
+    status: 'CONNECTED',
+    statusFirstSeenTime: '2024-05-20T00:00:00',
+    ...said.connection,
+  };
+  const accounts = [{ ...account, meters: [meterId], ...said.account }];
+  await writeRecords(warehouse, 'connections', [{ ...connection, accounts }], { companyId: silent.id });
+  const [table = 'meters', at = null] = said.deleted ?? [];
+  await warehouse.db.execute(
+    sql`update utility.${sql.raw(table)} set deleted_at = ${at}::timestamptz where company_id = ${silent.id}::uuid`,
+  );
+  // The usual days are 29: months that began one and a half times as long ago are due.
+  const { rows } = await warehouse.db.execute(sql`
+    select array_agg(month::text order by month) filter (where availability = 1) as billed,
+      coalesce(array_agg(month::text order by month) filter (where availability = 0), '{}') as silent,
+      array(select generate_series(date '2024-04-01', current_date - 45, '1 month')::date::text) as due
+    from analytics.statement_availability where company_id = ${silent.id}::uuid and site_id = ${silent.siteId}::uuid`);
+  const [{ due } = { due: null }] = rows;
+  expect(rows).toEqual([
+    { billed: ['2024-01-01', '2024-02-01', '2024-03-01'], silent: expected ?? due, due },
+  ]);
+});
+
+test("emissions are NULL without a factor, and the region's own factor takes precedence", async () => {
+  const company = await connected('CONNECTED');
+  const emissions = async () =>
+    (await company.rows('emissions_monthly', 'month')).map((row) => [row.usage, row.kg_co2e, row.version]);
+  expect(await emissions()).toEqual([['310', null, null]]);
+  const factor = (region: string, value: string) => sql`
+    insert into ops.emission_factors (region, datasource_type, scope, method, units, kg_co2e_per_unit, source, version)
+    values (${region}, 'ELECTRICITY', 2, 'location', 'kWh', ${value}, 'test', '2026')`;
+  await warehouse.db.execute(factor('', '0.5'));
+  expect(await emissions()).toEqual([['310', '155.0', '2026']]);
+  await warehouse.db.execute(factor('here', '0.1'));
+  await warehouse.db.execute(
+    sql`insert into ops.site_overrides (site_id, emission_region) values (${company.siteId}::uuid, 'here')`,
+  );
+  expect(await emissions()).toEqual([['310', '31.0', '2026']]);
+});
+
+test('an unknown time zone is refused by name', async () => {
+  const bad = warehouse.db.execute(
+    sql`insert into ops.site_overrides (site_id, time_zone) values (gen_random_uuid(), 'Mars/Olympus')`,
+  );
+  await expect(bad).rejects.toMatchObject({ cause: { message: 'time zone "Mars/Olympus" not recognized' } });
+});

@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BillHistory, step } from '../support/bill-histories.ts';
+import { BilledCompany, type BillSaid } from '../support/bills.ts';
+import { cases } from '../support/cases.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const seed = Number(process.env.SEED ?? 20_261_125);
+
+async function newCompany(): Promise<BilledCompany> {
+  const company = new BilledCompany(warehouse);
+  await company.add({});
+  return company;
+}
+
+const bill = (id: string, billed: number, cost: string, more: object = {}): BillSaid => ({
+  id,
+  billed,
+  cost,
+  usage: [],
+  more: { accountNumber: 'A-1', utilityCompany: 'Light & Co', invoiceId: 'I-1', ...more },
+});
+
+const setDeleted = (id: string, deleted: boolean) =>
+  warehouse.db.execute(sql`update utility.documents
+    set deleted_at = ${deleted ? sql`now()` : sql`null`}, deleted_reason = ${deleted ? 'listed' : null}
+    where id = ${id}::uuid`);
+
+/** Summarises what happened. */
+const correctionsOf = async (company: BilledCompany) =>
+  (await company.rows('bill_corrections', 'changed_at, currency, cost_after')).map((row) => [
+    row.change,
+    row.currency,
+    row.cost_before,
+    row.cost_after,
+    row.cost_change,
+    row.reason,
+  ]);
+
+test('a correction is one row, for any changed fields', async () => {
+  const company = await newCompany();
+  const id = randomUUID();
+  await company.bill([bill(id, 1, '100.00', { totalCharges: '100.00', dueDate: '2026-01-01' })]);
+  await company.bill([bill(id, 2, '90.50', { totalCharges: '90.50', dueDate: '2026-01-02' })]);
+  await company.bill([bill(id, 3, '90.50', { totalCharges: '90.50', dueDate: '2026-01-03' })]);
+  expect(await company.rows('bill_corrections', 'changed_at')).toMatchObject([
+    {
+      bill_id: id,
+      site_id: null,
+      account_number: 'A-1',
+      provider: 'Light & Co',
+      invoice_id: 'I-1',
+      change: 'corrected',
+      fields: ['cost', 'total_charges', 'due_date'],
+      currency: 'USD',
+      cost_before: '100.00',
+      cost_after: '90.50',
+      cost_change: '-9.50',
+      reason: null,
+    },
+    { change: 'corrected', fields: ['due_date'], cost_change: '0.00' },
+  ]);
+  const fields = await company.rows('bill_restatements', 'changed_at');
+  const sum = fields.reduce((all, { cost_change }) => all + Number(cost_change ?? 0), 0);
+  expect(sum, 'once in bill_restatements, too').toBe(-9.5);
+});
+
+test('a bill whose currency changed is one row a currency', async () => {
+  const company = await newCompany();
+  const id = randomUUID();
+  await company.bill([bill(id, 1, '100.00')]);
+  await company.bill([{ ...bill(id, 2, '90.00'), currency: 'EUR' }]);
+  expect(await correctionsOf(company)).toEqual([
+    ['corrected', 'EUR', '0', '90.00', '90.00', null],
+    ['corrected', 'USD', '100.00', '0', '-100.00', null],
+  ]);
+});
+
+test('a deletion removes the cost of a bill from all sums, and its undoing restores it', async () => {
+  const company = await newCompany();
+  const id = randomUUID();
+  await company.bill([bill(id, 1, '100.00')]);
+  await setDeleted(id, true);
+  await setDeleted(id, false);
+  expect(await correctionsOf(company)).toEqual([
+    ['deleted', 'USD', '100.00', '0', '-100.00', 'deleted: listed'],
+    ['restored', 'USD', '0', '100.00', '100.00', 'deletion undone'],
+  ]);
+});
+
+test('a superseded bill takes its cost out of sums, and counts again once its successor is deleted', async () => {
+  const company = await newCompany();
+  const [old, next] = [randomUUID(), randomUUID()];
+  await company.bill([bill(old, 1, '100.00')]);
+  await company.bill([bill(next, 2, '80.00')]);
+  await company.bill([bill(old, 3, '100.00', { revisedDocumentId: next })]);
+  await setDeleted(next, true);
+  expect(await correctionsOf(company)).toEqual([
+    ['superseded', 'USD', '100.00', '0', '-100.00', `superseded by ${next}`],
+    ['deleted', 'USD', '80.00', '0', '-80.00', 'deleted: listed'],
+    ['restored', 'USD', '0', '100.00', '100.00', 'superseding bill gone'],
+  ]);
+  expect(await company.rows('bill_changes', 'changed_at, cost_after')).toMatchObject([
+    { bill_id: old, change: 'new', cost_change: '100.00' },
+    { bill_id: next, change: 'new', cost_change: '80.00' },
+    { bill_id: old, fields: ['revised_document_id'] },
+    { bill_id: next, fields: ['deleted_at'] },
+    { bill_id: old, fields: [] },
+  ]);
+});
+
+test('another form in another version of the API is no correction', async () => {
+  const company = await newCompany();
+  const id = randomUUID();
+  const read = (apiVersion: string, updated: string, currentCharges: string) =>
+    writeRecords(
+      warehouse,
+      'documents',
+      [{ id, created: '2025-01-01T00:00:00', updated, company: company.id, currentCharges }],
+      { companyId: company.id, apiVersion, readAt: `2026-06-0${++reads}T00:00:00Z` },
+    );
+  let reads = 0;
+  await read('v2', '2025-01-01T00:00:00', '10.00');
+  await read('v2.2', '2025-01-01T00:00:00', '10.50');
+  expect(await correctionsOf(company)).toEqual([]);
+  await read('v2.2', '2025-02-01T00:00:00', '12.00');
+  expect(await correctionsOf(company)).toEqual([['corrected', null, '10.50', '12.00', '1.50', null]]);
+  const changes = await company.rows('bill_changes', 'changed_at');
+  expect(changes.map(({ change, cost_change }) => [change, cost_change])).toEqual([
+    ['new', '10.00'],
+    ['read_otherwise', '0.50'],
+    ['corrected', '1.50'],
+  ]);
+});
+
+const cents = (rows: readonly Record<string, unknown>[], of: string): Map<unknown, number> => {
+  const sums = new Map<unknown, number>();
+  for (const row of rows) sums.set(row.currency, (sums.get(row.currency) ?? 0) + Number(row[of] ?? 0));
+  return sums;
+};
+
+test(`corrections and new bills explain the difference between any two times (seed ${seed})`, {
+  timeout: 120_000,
+}, async () => {
+  const changesSeen = new Set<unknown>();
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 14 }), async (steps) => {
+      const life = new BillHistory(warehouse);
+      await life.company.add({});
+      const seen: { at: string; sums: Map<unknown, number> }[] = [];
+      const look = async () =>
+        seen.push({ at: await life.now(), sums: cents(await life.bills(sql`analytics.bills`), 'cost') });
+      await look();
+      for (const one of steps) {
+        await life.take(one);
+        await look();
+      }
+      // Each change with the number of snapshots before it.
+      const { rows: changes } = await warehouse.db.execute<{ change: string; looks: number }>(sql`
+        select change, currency, cost_change,
+          width_bucket(changed_at, ${sql.param(seen.map(({ at }) => at))}::timestamptz[]) as looks
+        from analytics.bill_changes where company_id = ${life.company.id}::uuid`);
+      for (const { change } of changes) changesSeen.add(change);
+      for (const [at, from] of seen.entries()) {
+        for (const [later, to] of seen.entries()) {
+          const between = changes.filter(({ looks }) => looks > at && looks <= later);
+          const explained = cents(between, 'cost_change');
+          for (const currency of later > at ? ['USD', 'EUR'] : [])
+            expect(explained.get(currency) ?? 0).toBe(
+              (to.sums.get(currency) ?? 0) - (from.sums.get(currency) ?? 0),
+            );
+        }
+      }
+      const all = await life.company.rows('bill_changes', 'changed_at, bill_id, currency');
+      const corrections = all.filter(({ change }) => change !== 'new');
+      expect(await life.company.rows('bill_corrections', 'changed_at, bill_id, currency')).toEqual(
+        corrections,
+      );
+    }),
+    { seed, numRuns: cases(10, 25) },
+  );
+  expect([...changesSeen].sort()).toEqual(['corrected', 'deleted', 'new', 'restored', 'superseded']);
+});

@@ -1,0 +1,90 @@
+import { pino } from 'pino';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createMetrics } from '../../app/metrics/registry.ts';
+import { servePrivately, type WatchedPart } from '../../app/private-port.ts';
+import { metricTypes } from '../../contract/metrics.ts';
+import { remember } from '../../receiver/remember.ts';
+
+describe('metrics', () => {
+  test('are read at each scrape; what has no samples is absent, also without labels', async () => {
+    const metrics = createMetrics();
+    let waiting: number | undefined = 3;
+    metrics.read('metersync_deletes_waiting', () => (waiting === undefined ? [] : [{ value: waiting }]));
+    expect(await metrics.text()).toMatch(/^metersync_deletes_waiting 3$/m);
+    waiting = 0;
+    expect(await metrics.text()).toMatch(/^metersync_deletes_waiting 0$/m);
+    waiting = undefined;
+    expect(await metrics.text()).not.toMatch(/^metersync_deletes_waiting/m);
+    metrics.read('metersync_parked_events', () => []);
+    expect(await metrics.text()).not.toMatch(/^metersync_parked_events/m);
+  });
+
+  test('a counter is the total that it is given, not the sum of scrapes', async () => {
+    const metrics = createMetrics();
+    metrics.read('metersync_events_recorded_total', () => [{ value: 7, result: 'new' }]);
+    await metrics.text();
+    expect(await metrics.text()).toMatch(/^metersync_events_recorded_total\{result="new"\} 7$/m);
+  });
+
+  test('no label could hold the id of a company, a record or a person', () => {
+    const labels = Object.values(metricTypes).flatMap((type) => Object.keys(type.labels));
+    const personal = labels.filter((label) => /id$|company|record|name|user/.test(label));
+    // The code's, and one a version.
+    expect(new Set(personal)).toEqual(new Set(['build_id']));
+  });
+});
+
+test('remembered readings are shared by callers at the same time, and made again when they are old', async () => {
+  let now = 0;
+  let readings = 0;
+  const read = remember(
+    async () => ++readings,
+    10,
+    () => now,
+  );
+  expect(await Promise.all([read(), read(), read()])).toEqual([1, 1, 1]);
+  now = 9;
+  expect(await read()).toBe(1);
+  now = 10;
+  expect(await read()).toBe(2);
+});
+
+describe('the private port', () => {
+  const serve = async (parts: readonly WatchedPart[]) => {
+    const port = await servePrivately({
+      at: { host: '127.0.0.1', port: 0 },
+      parts,
+      metrics: createMetrics().text,
+      log: pino({ level: 'silent' }),
+    });
+    onTestFinished(() => port.stop());
+    return async (path: string) => {
+      const answer = await fetch(port.url + path);
+      return { status: answer.status, body: await answer.text() };
+    };
+  };
+  const part = (alive?: string, ready?: string): WatchedPart => ({
+    name: 'worker',
+    alive: async () => alive,
+    ready: async () => ready,
+  });
+
+  test('answers 200 while all parts live and are ready, else 503 with the reason', async () => {
+    const well = await serve([part()]);
+    expect(await well('/healthz')).toEqual({ status: 200, body: '{"status":"ok"}' });
+    expect(await well('/readyz')).toEqual({ status: 200, body: '{"status":"ready"}' });
+    const waits = await serve([part(undefined, 'Postgres is away')]);
+    expect((await waits('/healthz')).status).toBe(200);
+    expect(await waits('/readyz')).toEqual({
+      status: 503,
+      body: '{"status":"not ready","why":{"worker":"Postgres is away"}}',
+    });
+    expect((await (await serve([part('deaf')]))('/healthz')).status).toBe(503);
+  });
+
+  test('serves Prometheus text, and nothing else', async () => {
+    const ask = await serve([part()]);
+    expect((await ask('/metrics')).body).toMatch(/^process_cpu_user_seconds_total \d/m);
+    expect((await ask('/')).status).toBe(404);
+  });
+});

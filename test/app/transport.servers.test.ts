@@ -1,0 +1,376 @@
+import { createServer as createHttpsServer } from 'node:https';
+import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { openService } from '../../app/service.ts';
+import { readSettings, SettingsError } from '../../app/settings.ts';
+import { judgeTransport, requireSafeTransport } from '../../app/transport.ts';
+import { connectWarehouse } from '../../db/connect.ts';
+import { type Certificate, makeCertificate } from '../support/certificate.ts';
+import { runCommand } from '../support/command.ts';
+import { startCommand } from '../support/command-process.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let ours: Certificate;
+let another: Certificate;
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  [ours, another] = await Promise.all([
+    makeCertificate(folder.path, 'ours', 'DNS:localhost,IP:127.0.0.1'),
+    makeCertificate(folder.path, 'another', 'DNS:other.example'),
+  ]);
+});
+afterAll(() => folder.remove());
+
+const log = pino({ level: 'silent' });
+const service = { SERVICE_API_KEY: 'key-1' };
+const everything = { postgres: true, service: true, temporal: false };
+const settingsIn = (env: Readonly<Record<string, string>>) =>
+  requireSafeTransport(readSettings({ ...service, ...env }), everything).map(({ setting }) => setting);
+
+test('targets of alarms on other machines need TLS, and are named without their secrets', () => {
+  const judge = (urls: string, beat: string) =>
+    requireSafeTransport(
+      readSettings({ ...service, NOTIFY_URLS: urls, HEARTBEAT_URL: beat, PLAINTEXT_HOSTS: 'am.example' }),
+      everything,
+    );
+  const safe = 'slack+https://hooks.example/a, alertmanager+http://am.example:9093, pagerduty://key1';
+  expect(judge(safe, 'http://127.0.0.1/beat')).toEqual([]);
+  const unsafe = judge('slack+http://hooks.example/xyz', 'http://hc.example/xyz');
+  expect(unsafe.map(({ setting }) => setting)).toEqual(['NOTIFY_URLS', 'HEARTBEAT_URL']);
+  expect(JSON.stringify(unsafe)).not.toContain('xyz');
+});
+
+describe('a warehouse', () => {
+  const at = (rest: string) => settingsIn({ DATABASE_URL: `postgres://u:p@${rest}` });
+
+  test.each([
+    'localhost/w',
+    'LOCALHOST/w',
+    '127.0.0.1/w',
+    '127.9.9.9:5433/w',
+    '[::1]/w',
+    '[::ffff:127.0.0.1]/w',
+    'h/w?host=/var/run/postgresql',
+    '%2Fvar%2Frun%2Fpostgresql/w',
+    'db.example/w?host=127.0.0.1',
+    'localhost/w?sslmode=disable',
+    'localhost/w?sslmode=no-verify',
+  ])('on this machine is safe: %s', (rest) => {
+    expect(at(rest)).toEqual([]);
+  });
+
+  test.each([
+    'db.example/w?sslmode=verify-full',
+    'db.example/w?ssl=true',
+    '10.0.0.7/w?sslmode=verify-full',
+    // The driver verifies as much for these at present.
+    ...['db.example/w?sslmode=require', 'db.example/w?sslmode=verify-ca'],
+    'db.example/w?sslnegotiation=direct',
+  ])('elsewhere that proves its identity is safe: %s', (rest) => {
+    expect(at(rest)).toEqual([]);
+  });
+
+  test.each([
+    'db.example/w',
+    'db.example/w?sslmode=disable',
+    'db.example/w?ssl=0',
+    'postgres/w',
+    '10.0.0.7/w',
+    '192.168.1.5/w',
+    '[fd00::5]/w',
+    '[fe80::1]/w',
+    '0.0.0.0/w',
+    'localhost.example/w',
+    '127.0.0.1.example/w',
+    'localhost/w?host=db.example',
+    'db.example/w?sslmode=no-verify',
+    'db.example/w?ssl=no-verify',
+    'db.example/w?sslmode=require&uselibpqcompat=true',
+    'db.example/w?sslmode=prefer&uselibpqcompat=true',
+  ])('elsewhere that does not is reported: %s', (rest) => {
+    expect(at(rest)).toEqual(['DATABASE_URL']);
+  });
+
+  test('whose CA is trusted but whose name is not checked is reported', () => {
+    const more = `sslrootcert=${ours.file}&uselibpqcompat=true`;
+    expect(at(`db.example/w?sslmode=verify-ca&${more}`)).toEqual(['DATABASE_URL']);
+    expect(at(`db.example/w?sslmode=verify-full&${more}`)).toEqual([]);
+  });
+
+  test('whose CA file is missing is a wrong setting, and the error has no password', () => {
+    const url = 'postgres://u:geheim@db.example/w?sslmode=verify-full&sslrootcert=/nowhere/ca.pem';
+    const asked = () => requireSafeTransport(readSettings({ DATABASE_URL: url }), everything);
+    expect(asked).toThrow(SettingsError);
+    expect(asked).toThrow(/DATABASE_URL cannot be used: .*\/nowhere\/ca\.pem/);
+    expect(asked).not.toThrow(/geheim/);
+  });
+});
+
+describe('service and Temporal', () => {
+  test.each([
+    ['http://127.0.0.1:4000/v2', []],
+    ['http://localhost/v2', []],
+    ['http://[::1]:4000/v2', []],
+    ['https://service.example/v2', []],
+    ['http://service.example/v2', ['SERVICE_URL']],
+    ['http://10.0.0.7:4000/v2', ['SERVICE_URL']],
+    ['http://127.0.0.1@service.example/v2', ['SERVICE_URL']],
+  ])('the service at %s: %j', (url, settings) => {
+    expect(settingsIn({ SERVICE_URL: url })).toEqual(settings);
+  });
+
+  test.each([
+    [undefined, false, []],
+    ['localhost:7233', false, []],
+    ['127.0.0.1:7233', false, []],
+    ['[::1]:7233', false, []],
+    ['temporal.example:7233', true, []],
+    ['temporal.example:7233', false, ['TEMPORAL_ADDRESS']],
+    ['temporal', false, ['TEMPORAL_ADDRESS']],
+    ['10.0.0.7:7233', false, ['TEMPORAL_ADDRESS']],
+    ['dns:///temporal.example:7233', false, ['TEMPORAL_ADDRESS']],
+  ])('Temporal at %s, with TLS %s: %j', (address, tls, settings) => {
+    const judged = judgeTransport({ temporal: { address, tls } }, readSettings({}));
+    expect(judged.map(({ setting }) => setting)).toEqual(settings);
+  });
+});
+
+describe('the settings', () => {
+  const open = {
+    DATABASE_URL: 'postgres://u:geheim@db.example/w',
+    SERVICE_URL: 'http://service.example/v2',
+  };
+
+  test('report for each connection what may happen and what to do', () => {
+    const judged = requireSafeTransport(readSettings({ ...service, ...open }), everything);
+    expect(judged.map(({ setting }) => setting)).toEqual(['DATABASE_URL', 'SERVICE_URL']);
+    for (const { saw, todo } of judged) {
+      expect(saw).toMatch(/without TLS/);
+      expect(saw).not.toMatch(/geheim|key-1/);
+      expect(todo).toMatch(/verify-full|https/);
+    }
+  });
+
+  test('refuse all of them at once with STRICT_TLS', () => {
+    const strict = readSettings({ ...service, ...open, STRICT_TLS: 'on' });
+    const refused = () => requireSafeTransport(strict, everything);
+    expect(refused).toThrow(SettingsError);
+    expect(refused).toThrow(/DATABASE_URL leads to db\.example.*\n.*SERVICE_URL leads to service\.example/);
+  });
+
+  test('judge only the servers to which a command connects', () => {
+    const strict = readSettings({ ...service, ...open, STRICT_TLS: 'on' });
+    expect(requireSafeTransport(strict, { postgres: false, service: false, temporal: false })).toEqual([]);
+  });
+
+  test('can name hosts of the operator’s own network as safe', () => {
+    const env = { ...open, PLAINTEXT_HOSTS: 'db.example,Service.Example', STRICT_TLS: 'on' };
+    expect(settingsIn(env)).toEqual([]);
+    expect(() => settingsIn({ ...env, PLAINTEXT_HOSTS: 'db.example' })).toThrow('SERVICE_URL leads');
+  });
+
+  test('that accept any certificate are reported, if a server is elsewhere', () => {
+    const env = { SERVICE_URL: 'https://service.example/v2', NODE_TLS_REJECT_UNAUTHORIZED: '0' };
+    expect(settingsIn(env)).toEqual(['NODE_TLS_REJECT_UNAUTHORIZED']);
+    expect(settingsIn({ ...env, SERVICE_URL: 'http://localhost/v2' })).toEqual([]);
+    expect(() => settingsIn({ ...env, STRICT_TLS: 'on' })).toThrow('any certificate is accepted');
+  });
+});
+
+/** Starts a server on loopback. URLs name it as 0.0.0.0, which is no loopback address but leads there. */
+async function listen(server: Server): Promise<number> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket.on('error', () => {})));
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((done) => server.close(done));
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+const sslRequest = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
+
+/** Starts a server in the place of Postgres that has no TLS and asks for the password in clear text. */
+async function falsePostgres() {
+  const heard: Buffer[] = [];
+  const port = await listen(
+    createServer((socket) => {
+      socket.on('data', (data) => {
+        heard.push(data);
+        if (data.equals(sslRequest)) socket.write('N');
+        else if (data[0] === 'p'.charCodeAt(0)) socket.destroy();
+        else socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]));
+      });
+    }),
+  );
+  return { port, heard: () => Buffer.concat(heard).toString('latin1') };
+}
+
+describe('a false Postgres', () => {
+  const urlOf = (port: number, rest = '') =>
+    `postgres://metersync:WAREHOUSE-PASSWORD@0.0.0.0:${port}/warehouse${rest}`;
+
+  test('is reported before it gets the password', async () => {
+    const { port, heard } = await falsePostgres();
+    const { status, stderr } = await runCommand(['migrate'], { env: { DATABASE_URL: urlOf(port) } });
+    expect(status).toBe(1);
+    expect(heard()).toContain('WAREHOUSE-PASSWORD');
+    expect(stderr).toMatch(/^Warning: DATABASE_URL leads to 0\.0\.0\.0 without TLS: .*sslmode=verify-full/);
+    expect(stderr).not.toContain('WAREHOUSE-PASSWORD');
+  });
+
+  test.each([
+    ['migrate', ''],
+    ['worker', ''],
+    ['status', ''],
+    ['migrate', '?sslmode=no-verify'],
+  ])('hears nothing of metersync %s with %j where STRICT_TLS is on', async (command, rest) => {
+    const { port, heard } = await falsePostgres();
+    const env = { DATABASE_URL: urlOf(port, rest), STRICT_TLS: 'on', METERSYNC_DIR: folder.path };
+    const { status, stdout, stderr } = await runCommand([command], { env });
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain('DATABASE_URL');
+    expect(stderr).toContain('STRICT_TLS is on');
+    expect(stderr).not.toContain('WAREHOUSE-PASSWORD');
+    expect(heard()).toBe('');
+  });
+
+  test('that has no TLS gets no password where sslmode asks for it', async () => {
+    const { port, heard } = await falsePostgres();
+    const env = { DATABASE_URL: urlOf(port, '?sslmode=verify-full'), STRICT_TLS: 'on' };
+    const { status, stderr } = await runCommand(['migrate'], { env });
+    expect(status).toBe(1);
+    expect(stderr).toContain('does not support SSL');
+    expect(heard()).toBe(sslRequest.toString('latin1'));
+  });
+});
+
+/** Starts TLS before the real Postgres, as a pooler does; counts the connections that reached Postgres. */
+async function postgresBehindTls(url: string, { cert, key }: Certificate) {
+  const { hostname, port } = new URL(url);
+  const behind = { connections: 0 };
+  const front = await listen(
+    createServer((socket) => {
+      socket.once('data', (data) => {
+        if (!data.equals(sslRequest)) return void socket.destroy();
+        socket.write('S');
+        const secure = new TLSSocket(socket, { isServer: true, cert, key });
+        secure.on('error', () => socket.destroy());
+        secure.once('data', (first) => {
+          behind.connections += 1;
+          const postgres = dial(Number(port), hostname);
+          postgres.on('error', () => secure.destroy()).write(first);
+          secure.pipe(postgres).pipe(secure);
+        });
+      });
+    }),
+  );
+  return { port: front, behind };
+}
+
+describe('a Postgres with TLS', () => {
+  const through = async (certificate: Certificate, host: string, rest: string) => {
+    const warehouse = await createWarehouse();
+    onTestFinished(() => warehouse.drop());
+    const { port, behind } = await postgresBehindTls(warehouse.url, certificate);
+    const url = new URL(warehouse.url);
+    url.hostname = host;
+    url.port = String(port);
+    url.search = rest;
+    const opened = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 1, onError: () => {} });
+    onTestFinished(() => opened.close());
+    const asked = opened.db.execute(sql`select 1 as n`).then(
+      ({ rows }) => rows,
+      (error: Error) => String((error.cause as Error)?.message ?? error.message),
+    );
+    return { said: await asked, came: behind.connections };
+  };
+
+  test.each(['localhost', '127.0.0.1'])('is trusted under the named CA, as %s', async (host) => {
+    const asked = await through(ours, host, `?sslmode=verify-full&sslrootcert=${ours.file}`);
+    expect(asked).toEqual({ said: [{ n: 1 }], came: 1 });
+  });
+
+  test('gets nothing under another CA, under the usual ones, or with another name', async () => {
+    const named = (file: string) => `?sslmode=verify-full&sslrootcert=${file}`;
+    const unknown = { said: expect.stringMatching(/self-signed|unable to verify|issuer/i), came: 0 };
+    expect(await through(ours, 'localhost', named(another.file))).toEqual(unknown);
+    expect(await through(ours, 'localhost', '?sslmode=verify-full')).toEqual(unknown);
+    expect(await through(another, 'localhost', named(another.file))).toEqual({
+      said: expect.stringContaining("does not match certificate's altnames"),
+      came: 0,
+    });
+  });
+});
+
+test('a service with an unknown certificate gets no request and no key', async () => {
+  let requests = 0;
+  const server = createHttpsServer({ cert: ours.cert, key: ours.key }, (_request, response) => {
+    requests += 1;
+    response.end('{}');
+  });
+  const port = await listen(server);
+  const patience = { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15_000 };
+  const url = `https://localhost:${port}/v2.2`;
+  const { client } = openService(readSettings({}).service, url, 'the-key', log, undefined, patience);
+  onTestFinished(() => client.close());
+  await expect(client.ping()).rejects.toThrow(/self-signed|certificate/i);
+  expect(requests).toBe(0);
+});
+
+describe('a plain Temporal elsewhere', () => {
+  /** Starts a server; returns the bytes that it hears, and a promise of the first ones. */
+  const server = async () => {
+    const heard: Buffer[] = [];
+    const first = Promise.withResolvers<Buffer>();
+    const port = await listen(
+      createServer((socket) => {
+        socket.on('data', (data) => {
+          heard.push(data);
+          first.resolve(data);
+        });
+      }),
+    );
+    return { TEMPORAL_ADDRESS: `0.0.0.0:${port}`, heard: () => Buffer.concat(heard), first: first.promise };
+  };
+  const receiving = {
+    WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 1).toString('base64')}`,
+    RECEIVER_PORT: '0',
+  };
+
+  test('is reported at the start of a receiver', async () => {
+    const { TEMPORAL_ADDRESS, first } = await server();
+    const receiver = startCommand(['receiver'], { env: { ...receiving, TEMPORAL_ADDRESS } });
+    onTestFinished(async () => void (await receiver.end('SIGKILL')));
+    await receiver.printed(/TEMPORAL_ADDRESS leads to 0\.0\.0\.0:\d+ without TLS/);
+    expect((await first).toString('latin1')).toContain('HTTP/2.0');
+  });
+
+  test('hears nothing where STRICT_TLS is on', async () => {
+    const { TEMPORAL_ADDRESS, heard } = await server();
+    const env = { ...receiving, TEMPORAL_ADDRESS, STRICT_TLS: 'on', METERSYNC_DIR: folder.path };
+    const { status, stderr } = await runCommand(['receiver'], { env });
+    expect(status).toBe(2);
+    expect(stderr).toContain('TEMPORAL_ADDRESS leads to 0.0.0.0');
+    expect(heard()).toHaveLength(0);
+  });
+
+  test.each([{ TEMPORAL_TLS: 'true' }, { TEMPORAL_API_KEY: 'temporal-key' }])(
+    'gets a TLS handshake first with %j',
+    async (more) => {
+      const { TEMPORAL_ADDRESS, heard, first } = await server();
+      const env = { ...receiving, ...more, TEMPORAL_ADDRESS, STRICT_TLS: 'on' };
+      const receiver = startCommand(['receiver'], { env });
+      onTestFinished(async () => void (await receiver.end('SIGKILL')));
+      // The first byte of a TLS handshake record.
+      expect((await first)[0]).toBe(0x16);
+      expect(heard().toString('latin1')).not.toContain('temporal-key');
+    },
+  );
+});

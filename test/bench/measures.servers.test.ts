@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { goals } from '../../bench/goals.ts';
+import { runMeasure } from '../../bench/measure.ts';
+import { measures } from '../../bench/measures/all.ts';
+import { sizes } from '../../bench/size.ts';
+import { type BenchStack, startBenchStack } from '../../bench/stack.ts';
+import { long } from '../support/cases.ts';
+
+let stack: BenchStack;
+
+beforeAll(async () => {
+  stack = await startBenchStack();
+});
+
+afterAll(async () => {
+  await stack?.stop();
+});
+
+// A test run fetches no other programs; test/bench/peers.test.ts tests the parts of that measure. Measures that
+// run by their name alone take as long as five others, even at this size: they are tested by npm run test:long.
+const own = measures.filter(({ name, onlyByName }) => name !== 'peers' && (long || !onlyByName));
+
+test.each(own)('$name runs on real parts and yields a finite figure for every goal', async (measure) => {
+  const figures = await runMeasure(measure, { stack, size: sizes.tiny, say: () => {} });
+  for (const [name, figure] of Object.entries(figures)) {
+    expect(figure, `${measure.name}.${name}`).toSatisfy(Number.isFinite);
+    // Memory may fall during a measure.
+    if (!/growth/i.test(name)) expect(figure, `${measure.name}.${name}`).toBeGreaterThan(0);
+  }
+  expect(Object.keys(figures)).toEqual(expect.arrayContaining(Object.keys(goals[measure.name] ?? {})));
+});

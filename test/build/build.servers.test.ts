@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { type SandboxProcess, startSandboxProcess } from '../../cli/sandbox-process.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { createNamespace } from '../support/namespace.ts';
+import { until } from '../support/poll.ts';
+import { checkout, type Program, startProgram, type UnpackedPackage, unpackPackage } from './package.ts';
+
+const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
+
+let built: UnpackedPackage;
+let warehouse: TestDatabase;
+let service: SandboxProcess;
+let serviceDatabase: TestDatabase;
+let namespace: string;
+
+beforeAll(async () => {
+  [built, warehouse, serviceDatabase, namespace] = await Promise.all([
+    unpackPackage(),
+    createDatabase('built'),
+    createDatabase('built_sandbox'),
+    createNamespace(),
+  ]);
+  service = await startSandboxProcess({
+    databaseUrl: serviceDatabase.url,
+    dataDir: built.path,
+    size: { companies: 1, documents: 3, intervalDays: 1 },
+    onLine: () => {},
+  });
+});
+afterAll(async () => {
+  await service?.stop();
+  await Promise.all([warehouse?.drop(), serviceDatabase?.drop(), built?.remove()]);
+});
+
+const metersync = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+  startProgram(built.command, args, { cwd: built.path, env });
+
+describe('the package', () => {
+  test('its command is executable and prints the help of every subcommand', async () => {
+    expect(statSync(built.command).mode & 0o111).toBe(0o111);
+    const help = await metersync(['--help']).ended;
+    expect(help).toMatchObject({ status: 0, stderr: '' });
+    const subcommands = [...help.stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '');
+    expect(subcommands).toEqual(expect.arrayContaining(['start', 'demo', 'sandbox', 'migrate']));
+    const helps = await Promise.all(
+      ['start', 'demo', 'sandbox'].map((name) => metersync([name, '--help']).ended),
+    );
+    for (const { status, stdout } of helps) {
+      expect(status).toBe(0);
+      expect(stdout).toMatch(/^Usage: metersync /);
+    }
+  });
+
+  test('it contains no path of the machine that built it', () => {
+    const bundle = readFileSync(join(built.path, 'dist/workflow-bundle.js'), 'utf8');
+    const map = /sourceMappingURL=data:[^,]*,(\S+)/.exec(bundle)?.[1] ?? '';
+    const { sources } = JSON.parse(Buffer.from(map, 'base64').toString('utf8'));
+    expect(sources).toContain('workflows/events.ts');
+    expect(bundle).not.toContain(checkout);
+    expect(Buffer.from(map, 'base64').toString('utf8')).not.toContain(checkout);
+  });
+
+  test('started by an older Node it runs in its own, and passes on arguments, status and SIGTERM', async () => {
+    const older =
+      'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.19.0"}})';
+    const run = (args: string[], env = {}) =>
+      startProgram(process.execPath, ['--import', older, built.command, ...args], { cwd: built.path, env });
+    const [version, wrong] = await Promise.all([run(['--version']).ended, run(['backfill']).ended]);
+    expect(version).toEqual({ status: 0, stdout: `${manifest.version}\n`, stderr: '' });
+    expect(wrong).toMatchObject({ status: 2, stdout: '' });
+    expect(wrong.stderr).toContain('--external-id');
+
+    const receiver = run(['receiver'], environment());
+    try {
+      const url = await receiving(receiver);
+      receiver.child.kill('SIGTERM');
+      expect(await receiver.ended, receiver.said()).toMatchObject({ status: 0 });
+      await expect(fetch(`${url}/healthz`)).rejects.toThrow();
+    } finally {
+      receiver.child.kill('SIGKILL');
+    }
+  });
+
+  test('it migrates, takes a signed event to a row, and ends with status 0 within 10 s of SIGTERM', async () => {
+    const env = environment();
+    expect(await metersync(['migrate'], env).ended).toMatchObject({ status: 0 });
+
+    const program = metersync(['start'], env);
+    try {
+      const url = await receiving(program);
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      expect((await fetch(`${url}/readyz`)).status).toBe(200);
+
+      const event = await changedDocument();
+      expect((await deliver(`${url}/webhooks`, event)).status).toBe(204);
+      await until('the event is applied', async () => (await outcomeOf(event.id)) === 'applied');
+
+      // Draining for more than 9.5 s ends with status 1.
+      program.child.kill('SIGTERM');
+      expect(await program.ended, program.said()).toMatchObject({ status: 0 });
+    } finally {
+      program.child.kill('SIGKILL');
+    }
+  });
+});
+
+const environment = () => ({
+  DATABASE_URL: warehouse.url,
+  TEMPORAL_ADDRESS: inject('temporalAddress'),
+  TEMPORAL_NAMESPACE: namespace,
+  SERVICE_URL: service.apiUrl,
+  SERVICE_API_KEY: service.apiKey,
+  WEBHOOK_SECRETS: secret,
+  RECEIVER_PORT: '0',
+});
+
+/** Waits until the receiver of a program listens; returns its address. */
+async function receiving({ child, said }: Program): Promise<string> {
+  return await until('the receiver says where it listens', () => {
+    if (child.exitCode !== null) throw new Error(said());
+    return /receiver: POST (http:\S+)\/webhooks/.exec(said())?.[1];
+  });
+}
+
+interface SignedEvent {
+  readonly id: string;
+  readonly body: string;
+}
+
+/** Makes an event of an existing document of the service, with its present state. */
+async function changedDocument(): Promise<SignedEvent> {
+  const read = async (path: string) =>
+    await (await fetch(`${service.apiUrl}${path}`, { headers: { 'x-api-key': service.apiKey } })).json();
+  const [{ sites, ...company }] = (await read('/company')) as [{ id: string; sites: unknown[] }];
+  const { documents } = (await read(`/document/company/${company.id}`)) as {
+    documents: { id: string; created: string; updated: string }[];
+  };
+  const { id, created, updated } = documents[0] ?? { id: '', created: '', updated: '' };
+  const payload = {
+    eventType: 'document.updated.v2',
+    id,
+    company,
+    site: sites[0],
+    created,
+    updated,
+    old: {},
+  };
+  return { id: `msg_${randomUUID()}`, body: JSON.stringify(payload) };
+}
+
+async function deliver(url: string, { id, body }: SignedEvent): Promise<Response> {
+  const now = new Date();
+  const headers = {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(now.getTime() / 1_000)),
+    'webhook-signature': new Webhook(secret).sign(id, now, body),
+  };
+  return await fetch(url, { method: 'POST', headers, body });
+}
+
+async function outcomeOf(eventId: string): Promise<string | undefined> {
+  const client = new pg.Client({ connectionString: warehouse.url });
+  await client.connect();
+  try {
+    const { rows } = await client.query('select outcome from metersync.events where id = $1', [eventId]);
+    return rows[0]?.outcome;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,72 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { readRunning } from '../../embedded/running.ts';
+import { startCommand } from '../support/command-process.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { freePort } from '../support/port.ts';
+import { projectBinDir } from '../support/stack.ts';
+
+const secrets = {
+  SERVICE_API_KEY: 'key-that-nobody-may-see',
+  WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
+  TEMPORAL_CODEC_KEYS: `k1:${Buffer.alloc(32, 8).toString('base64')}`,
+};
+const nobody = { uid: 65_534, gid: 65_534 };
+
+/** Lists the arguments of every process, as we see them, and if we are root, as another user does. */
+function everybodysArguments(): string[] {
+  const readers = process.getuid?.() === 0 ? [{}, nobody] : [{}];
+  const look =
+    process.platform === 'linux' ? 'cat /proc/[0-9]*/cmdline 2>/dev/null || true' : 'ps -A -o command=';
+  return readers.map((as) =>
+    execFileSync('/bin/sh', ['-c', look], { ...as, cwd: '/', encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 }),
+  );
+}
+
+test('no password is in the arguments of a process, and the sandbox has no secret and no superuser', {
+  timeout: 120_000,
+}, async () => {
+  const folder = await temporaryFolder();
+  onTestFinished(() => folder.remove());
+  const start = startCommand(['start'], {
+    cwd: folder.path,
+    env: {
+      ...secrets,
+      PATH: `${projectBinDir()}:${process.env.PATH}`,
+      RECEIVER_PORT: String(await freePort()),
+    },
+  });
+  onTestFinished(async () => void (await start.end('SIGTERM')));
+  await start.printed(/receiver: POST /, 90_000);
+  const dir = join(folder.path, '.metersync');
+  const superuser = readRunning(dir)?.addresses.postgres?.password ?? '';
+  const { pid } = JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8'));
+  const everybodys = everybodysArguments();
+  expect(superuser).toMatch(/^\w{24}$/);
+  expect(everybodys.map((text) => text.includes(dir))).toEqual(everybodys.map(() => true));
+  for (const secret of [superuser, ...Object.values(secrets)]) {
+    expect(everybodys.some((text) => text.includes(secret))).toBe(false);
+  }
+
+  const [, password = '', url = ''] = /PGPASSWORD=(\w+) psql (postgres:[^\s"]+)/.exec(start.stdout()) ?? [];
+  expect(password).toMatch(/^\w{32}$/);
+  expect(everybodys.some((text) => text.includes(password))).toBe(false);
+  if (process.platform === 'linux') {
+    const environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
+    const [, ofSandbox = ''] =
+      /SANDBOX_DATABASE_URL=postgres:\/\/sandbox_owner:(\w+)@/.exec(environment) ?? [];
+    expect(ofSandbox).toMatch(/^\w{32}$/);
+    expect(everybodys.some((text) => text.includes(ofSandbox))).toBe(false);
+    const hidden = [superuser, password, ...Object.values(secrets), ...Object.keys(secrets)];
+    expect(hidden.filter((text) => environment.includes(text))).toEqual([]);
+  }
+
+  const client = new pg.Client({ connectionString: Object.assign(new URL(url), { password }).href });
+  await client.connect();
+  onTestFinished(() => client.end());
+  const { rows } = await client.query('select rolsuper from pg_roles where rolname = current_user');
+  expect(rows).toEqual([{ rolsuper: false }]);
+});

@@ -1,0 +1,534 @@
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { auditResources } from '../../contract/endpoints.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { recordResources, tableName } from '../../db/resources.ts';
+import { runCommand } from '../support/command.ts';
+import { type RunningCommand, startCommand } from '../support/command-process.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { createNamespace } from '../support/namespace.ts';
+import { until } from '../support/poll.ts';
+import { freePort } from '../support/port.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+
+/** The commands as a user runs them, in the order in which a user would, on one deployment. */
+let service: TestSandbox;
+let database: TestDatabase;
+let warehouse: Warehouse;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let env: Record<string, string>;
+let receiver: string;
+
+beforeAll(async () => {
+  const [sandbox, created, namespace, port, dir] = await Promise.all([
+    startSandbox({ companies: 2, documents: 10, intervalDays: 1 }),
+    createDatabase('cli'),
+    createNamespace(),
+    freePort(),
+    temporaryFolder(),
+  ]);
+  [service, database, folder] = [sandbox, created, dir];
+  warehouse = connectWarehouse({ url: database.url, timeZone: 'UTC', max: 2, onError: () => {} });
+  receiver = `http://127.0.0.1:${port}`;
+  env = {
+    DATABASE_URL: database.url,
+    METERSYNC_DIR: folder.path,
+    RECEIVER_PORT: String(port),
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    TEMPORAL_NAMESPACE: namespace,
+    SERVICE_URL: service.apiUrl,
+    SERVICE_API_KEY: service.apiKey,
+    MAKE_SCHEDULES: 'off',
+    WEBHOOK_SECRETS: await service.register(`${receiver}/webhooks`),
+  };
+});
+afterAll(async () => {
+  await warehouse?.close();
+  await Promise.all([service?.stop(), database?.drop(), folder?.remove()]);
+});
+
+const metersync = (...args: string[]) => runCommand(args, { cwd: folder.path, env });
+
+/** Runs a command with `--json`, which has to print one line of JSON and nothing else. */
+async function json(...args: string[]): Promise<{ status: number | null; said: Record<string, unknown> }> {
+  const { status, stdout, stderr } = await metersync(...args, '--json');
+  expect(stdout.split('\n'), stderr).toHaveLength(1);
+  return { status, said: JSON.parse(stdout) };
+}
+
+const rows = async (query: ReturnType<typeof sql>) =>
+  (await warehouse.db.execute<Record<string, string>>(query)).rows;
+const count = async (table: string) =>
+  Number((await rows(sql`select count(*) as n from ${sql.raw(table)}`))[0]?.n);
+
+const anyNumber = expect.any(Number);
+const nothingCompared = { compared: anyNumber, missing: 0, extra: 0, different: 0 };
+
+describe('before anything runs', () => {
+  test('a warehouse without tables says what to do', async () => {
+    const { status, stdout } = await metersync('status');
+    expect(status).toBe(1);
+    expect(stdout).toMatch(
+      /warehouse: the warehouse lacks \d+ migrations?\n +What to do: Run metersync migrate first\.$/m,
+    );
+    const { stderr } = await metersync('report');
+    expect(stderr).toMatch(/^metersync: the warehouse lacks \d+ migrations?: run metersync migrate first$/);
+  });
+
+  test('migrate makes the tables that its plan shows; a second time it has nothing to do', async () => {
+    const plan = await metersync('migrate', '--plan');
+    expect(plan).toMatchObject({ status: 0, stderr: '' });
+    expect(plan.stdout).toMatch(
+      /^1 migration, \d+ statements\.\nThe warehouse is empty\.\n\ncreate schema "utility"/,
+    );
+    expect(await metersync('migrate')).toMatchObject({
+      status: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/^Applied [1-9]\d* migrations?\.$/),
+    });
+    expect(await metersync('migrate')).toMatchObject({
+      status: 0,
+      stderr: '',
+      stdout: 'The warehouse is up to date.',
+    });
+    const { stdout } = await metersync('migrate', '--plan', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ statements: [], views: [] });
+  });
+
+  test('status of an empty warehouse without workers reports trouble and what to do', async () => {
+    const { status, stdout } = await metersync('status', '--exit-code');
+    expect(status).toBe(4);
+    const [first, ...more] = stdout.split('\n');
+    expect(first).toMatch(/^Broken: workers: no worker is running for events, backfill/);
+    expect(more.join('\n')).toContain('What to do: Run metersync start, or metersync worker.');
+    expect(more.join('\n')).toContain('nothing was ever loaded');
+    expect(more.join('\n')).toContain('What to do: Run metersync backfill all.');
+    expect(stdout).toContain('oldest pending: none');
+  });
+
+  test('status --json of an empty warehouse', async () => {
+    expect(await json('status')).toEqual({
+      status: 0,
+      said: {
+        verdict: { word: 'Broken', findings: expect.any(Array) },
+        events: { pending: 0, applied: 0, superseded: 0, ignored: 0, dead: 0, missing: 0 },
+        oldestPendingSeconds: 0,
+        lastEventSecondsAgo: null,
+        backfills: { running: 0, last: null },
+        reconciles: { running: 0, last: null },
+        silence: {
+          lastEventAt: null,
+          quietSeconds: null,
+          signs: [],
+          missedRows: 0,
+          missedCompanies: 0,
+          missedAt: null,
+        },
+        waiting: [],
+        parked: [],
+        rejectedRecords: 0,
+        quarantinedDeletes: 0,
+        intervalShortfall: { events: 0, readings: 0 },
+        blockedViews: [],
+        issues: { error: 0, warning: 0, info: 0, acknowledged: 0 },
+        rows: {
+          companies: 0,
+          sites: 0,
+          connections: 0,
+          documents: 0,
+          usage_data: 0,
+          meters: 0,
+          intervals: 0,
+        },
+      },
+    });
+  });
+
+  test('backfill all without a worker starts nothing and says why', async () => {
+    const { status, stdout, stderr } = await metersync('backfill', 'all', '--follow');
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toBe(
+      'metersync: no worker is running to do the work: run metersync start (or metersync worker) first',
+    );
+    expect(await count('metersync.runs')).toBe(0);
+  });
+
+  test('audit of an empty warehouse misses everything and ends with status 1', async () => {
+    const { status, said } = await json('audit');
+    expect(status).toBe(1);
+    expect(said).toMatchObject({
+      resources: { companies: { compared: 2, missing: 2 }, documents: { compared: 20, missing: 20 } },
+    });
+  });
+});
+
+describe('while metersync start runs', () => {
+  let start: RunningCommand;
+  beforeAll(async () => {
+    start = startCommand(['start'], { cwd: folder.path, env });
+    await start.printed(/receiver: POST /);
+  });
+  afterAll(() => start?.end('SIGKILL'));
+
+  test('it is alive and ready, and reports that nothing stands in', async () => {
+    expect((await fetch(`${receiver}/healthz`)).status).toBe(200);
+    expect((await fetch(`${receiver}/readyz`)).status).toBe(200);
+    expect(start.stdout()).toContain(`receiver: POST ${receiver}/webhooks`);
+    expect(start.stdout()).not.toContain('is not set');
+  });
+
+  test('backfill by external id needs a company of the warehouse', async () => {
+    const { status, stdout, stderr } = await metersync('backfill', '--external-id', 'nobody');
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(/^metersync: no company with external id nobody is known yet: .*--company/);
+  });
+
+  test('backfill of a company that the service does not have is wrong usage, and writes nothing', async () => {
+    const typo = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
+    const before = [await count('utility.companies'), await count('metersync.runs')];
+    const { status, stdout, stderr } = await metersync('backfill', '--company', typo);
+    expect({ status, stdout }, stderr).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(`the service has no company ${typo}`);
+    expect([await count('utility.companies'), await count('metersync.runs')]).toEqual(before);
+    // A command without a service leaves the check to the worker, which refuses the company as well.
+    const { SERVICE_URL: _, ...elsewhere } = env;
+    const run = await runCommand(['backfill', '--company', typo, '--follow'], {
+      cwd: folder.path,
+      env: elsewhere,
+    });
+    expect(run).toMatchObject({
+      status: 1,
+      stdout: expect.stringContaining(`the service does not have 1 of the companies chosen: ${typo}`),
+    });
+    expect(await count('utility.companies where deleted_at is null')).toBe(
+      await count('utility.companies where deleted_at is null and raw is not null'),
+    );
+  });
+
+  test('backfill all --follow shows progress and ends with status 0 when complete', async () => {
+    const { status, stdout, stderr } = await metersync('backfill', 'all', '--follow');
+    expect(status, stderr).toBe(0);
+    expect(stdout).toMatch(/^backfill [0-9a-f-]{36} started\nbackfill [0-9a-f-]{36}: complete$/);
+    expect(stderr).toMatch(/backfill: 2 of 2 companies, [1-9]\d* rows/);
+    expect(await count('utility.documents')).toBe(20);
+  });
+
+  test('the worker made typed views of the records; views refresh finds nothing to do', async () => {
+    await until('documents have columns of their fields', async () => {
+      const columns = await rows(sql`select attname from pg_attribute where attnum > 0
+        and attrelid in ('fields.documents'::regclass, to_regclass('fields.documents_usage_data'))`);
+      const made =
+        await rows(sql`select from unnest(${sql.param(recordResources.map(tableName))}::text[]) name
+        where to_regclass('fields.' || name) is not null`);
+      return columns.length > 20 && made.length === recordResources.length;
+    });
+    // Views of the last pages' fields are made a moment after them.
+    let before = -1;
+    await until(
+      'the worker makes no more columns',
+      async () => {
+        const previous = before;
+        before = await count('metersync.typed_columns');
+        return previous === before;
+      },
+      { everyMs: 3_000 },
+    );
+    const { status, said } = await json('views', 'refresh');
+    expect({ status, said }).toMatchObject({ status: 0, said: { made: [], blocked: [] } });
+    expect(await count('fields.documents')).toBe(20);
+  });
+
+  test('versions diff lists differences of another API version, as a table and as JSON', async () => {
+    const { status, stdout, stderr } = await metersync('versions', 'diff', '--from', 'v2', '--to', 'v2.2');
+    expect(status, stderr).toBe(1);
+    expect(stdout).toMatch(/^documents: 20 records in v2 and v2\.2$/m);
+    expect(stdout).toMatch(/ \/accountNumber +│ appears +│/);
+    expect(stdout).toMatch(/^meters: \d+ records in v2 and v2\.2: the same$/m);
+    const { said } = await json('versions', 'diff', '--from', 'v2.1', '--to', 'v2.2', '--records', '5');
+    expect(said).toMatchObject({ from: 'v2.1', to: 'v2.2' });
+    expect((await metersync('versions', 'diff', '--from', 'v2.2', '--to', 'v2.2')).status).toBe(2);
+  });
+
+  test('backfill of one company, by external id or by id, reads only that company', async () => {
+    const [{ id = '', external_id: externalId = '' } = {}] = await rows(
+      sql`select id, external_id from utility.companies order by id limit 1`,
+    );
+    for (const option of [
+      ['--external-id', externalId],
+      ['--company', id.toUpperCase()],
+    ]) {
+      const { status, stdout, stderr } = await metersync('backfill', ...option, '--follow');
+      expect(status, stderr).toBe(0);
+      const [, runId = ''] = /^backfill (\S+): complete$/m.exec(stdout) ?? [];
+      const read = sql`select distinct company_id from metersync.runs
+        where run_id = ${runId}::uuid and company_id is not null`;
+      expect(await rows(read), option.join(' ')).toEqual([{ company_id: id }]);
+    }
+  });
+
+  test("checks lists the worker's findings, and checks run checks again", async () => {
+    const late = sql`select id from ops.data_issues where check_name = 'late_bill' and closed_at is null`;
+    const found = await until('bills that are long due are an issue', async () => {
+      const found = await rows(late);
+      return found.length > 0 ? found : undefined;
+    });
+    const { status, said } = await json('checks', 'list', '--check', 'late_bill', '--limit', '1000');
+    expect({ status, issues: (said.issues as object[]).length }).toEqual({ status: 0, issues: found.length });
+    expect((said.issues as object[])[0]).toMatchObject({
+      checkName: 'late_bill',
+      severity: 'warning',
+      entityType: 'meter',
+      closedAt: null,
+      evidence: { billed_until: expect.stringMatching(/^2026-/) },
+    });
+    const [{ id = 0 } = {}] = said.issues as { id?: number }[];
+    expect(await json('checks', 'acknowledge', String(id), '--note', 'known')).toEqual({
+      status: 0,
+      said: { id, acknowledged: true },
+    });
+    expect((await json('checks', 'run')).said).toMatchObject({ opened: 0, closed: 0 });
+    const list = await metersync('checks', 'list', '--check', 'late_bill');
+    expect(list.stdout).toMatch(
+      /^ *\d+ {2}warning {2}.*, meter \S.*: The next bill is \d+ days? late: .* \(since .*\)$/m,
+    );
+    expect(list.stdout).not.toContain('usual_days');
+    const output = await metersync('checks', 'show', String(id));
+    expect(output.stdout).toMatch(/^issue \d+, warning, late_bill: The next bill is /);
+    expect(output.stdout).toMatch(/^ {2}billed until: 2026-/m);
+    expect(output.stdout).toMatch(/^acknowledged \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/m);
+    expect((await json('checks', 'show', String(id))).said).toMatchObject({
+      issue: { id, openedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) },
+    });
+    expect(await metersync('checks', 'show', '999999999')).toMatchObject({ status: 1, stdout: '' });
+    const unknown = await metersync('checks', 'list', '--check', 'luck');
+    expect(unknown).toMatchObject({ status: 2, stderr: expect.stringContaining('checks describe') });
+    expect((await metersync('checks', 'describe')).stdout).toMatch(/bill_gap/);
+  });
+
+  test('without --follow it returns at once, and status --json has the state of the run', async () => {
+    const { status, stdout, stderr } = await metersync('backfill', 'all');
+    const [, runId = ''] = /^backfill (\S+) started$/.exec(stdout) ?? [];
+    expect(stderr).toBe(`Follow it with: metersync backfill --run ${runId}`);
+    expect({ status, runId }).toEqual({ status: 0, runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+    const last = await until(
+      'the run is over',
+      async () => {
+        const { running, last } = (await json('status')).said.backfills as { running: number; last: object };
+        return running === 0 && (last as { runId?: string }).runId === runId && last;
+      },
+      { timeoutMs: 30_000 },
+    );
+    expect(last).toEqual({ runId, state: 'complete', finishedAt: expect.any(String), error: null });
+  });
+
+  test('Ctrl-C leaves the run going and says how to follow it again', async () => {
+    // Long enough for the run to exist when Ctrl-C comes, on a slow machine too.
+    await service.fault({ kind: 'latency', path: '/connection/company', ms: [8_000, 8_000] });
+    const followed = startCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
+    await followed.printed(/^backfill \S+ started$/);
+    await followed.printed(/^backfill: \d+ of 2 companies/);
+    expect(await followed.end('SIGINT')).toEqual({ status: 130, signal: null });
+    await service.clearFaults();
+    const [, again = ''] = /Look again with: metersync (backfill --run \S+)$/m.exec(followed.stdout()) ?? [];
+    const { status, stdout, stderr } = await metersync(...again.split(' '));
+    expect({ status, stdout }, stderr).toEqual({
+      status: 0,
+      stdout: expect.stringMatching(/^backfill \S+: complete$/),
+    });
+    const unknown = await metersync('backfill', '--run', '0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f');
+    expect(unknown).toMatchObject({ status: 1, stderr: expect.stringContaining('no run 0b7c1f5e') });
+  });
+
+  test('status --json counts events by outcome, and status prints the same for people', async () => {
+    const fired = await service.random(20, 1);
+    const { said } = await until(
+      'every event is applied',
+      async () => {
+        const now = await json('status');
+        const { pending = 0, ...done } = now.said.events as Record<string, number>;
+        const over = Object.values(done).reduce((sum, n) => sum + n, 0);
+        return pending === 0 && over === fired ? now : undefined;
+      },
+      { timeoutMs: 40_000 },
+    );
+    expect(said).toMatchObject({
+      events: { pending: 0, ignored: 0, dead: 0, applied: anyNumber, superseded: anyNumber },
+      oldestPendingSeconds: 0,
+      lastEventSecondsAgo: anyNumber,
+      waiting: [],
+      rejectedRecords: 0,
+      quarantinedDeletes: 0,
+      backfills: { running: 0, last: { state: 'complete' } },
+      issues: { warning: anyNumber, acknowledged: 1 },
+    });
+    const exact = await json('status', '--exact');
+    expect(exact.said).toMatchObject({ events: said.events, rows: said.rows });
+    const { stdout } = await metersync('status');
+    const { applied } = said.events as { applied: number };
+    expect(stdout).toMatch(new RegExp(`│ applied +│ +${applied} │`));
+    expect(stdout).toMatch(/^open issues of the data: .* warnings?, .*; acknowledged: 1 more/m);
+    expect(stdout).toMatch(
+      /^backfills running: 0; last: complete, ended \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \(\d+ s ago\), /m,
+    );
+    expect(stdout).toMatch(/│ usage data +│/);
+  });
+
+  test('report and export refuse an unknown company or a missing folder at once', async () => {
+    const typo = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
+    for (const command of [['report'], ['export', 'bills']])
+      expect(await metersync(...command, '--company', typo)).toMatchObject({
+        status: 1,
+        stdout: '',
+        stderr: expect.stringContaining(`holds no company ${typo}`),
+      });
+    for (const command of [
+      ['report', '--html', 'nowhere/report.html'],
+      ['export', 'bills', '--out', 'nowhere/bills.csv'],
+    ])
+      expect(await metersync(...command)).toMatchObject({
+        status: 1,
+        stdout: '',
+        stderr: expect.stringMatching(/: the folder nowhere is not there$/),
+      });
+  });
+
+  test('a full disk under an export or report leaves no unfinished file, and the error names it', async () => {
+    const main = resolve(import.meta.dirname, '../../cli/main.ts');
+    for (const [args, file] of [
+      ['export utility.documents --out', 'documents.csv'],
+      ['export utility.documents --format parquet --out', 'documents.parquet'],
+      ['report --html', 'report.html'],
+    ]) {
+      // Node reports a file past the limit of 1 kB like a full disk.
+      const limited = `ulimit -f 2; exec "$0" "${main}" ${args} ${file}`;
+      const run = promisify(execFile)('sh', ['-c', limited, process.execPath], {
+        cwd: folder.path,
+        env: { ...process.env, ...env },
+      });
+      await expect(run).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(`${file} could not be written, and nothing of it is left: EFBIG`),
+      });
+    }
+    const left = readdirSync(folder.path).filter((name) => /unfinished|documents|report/.test(name));
+    expect(left).toEqual([]);
+  });
+
+  test('commands work on configured servers though the data folder cannot be written', async () => {
+    // Not even root can make a folder in the place of a file.
+    const dir = join(folder.path, 'metersync.log');
+    const { status, stderr } = await runCommand(['status', '--json'], {
+      env: { ...env, METERSYNC_DIR: dir },
+    });
+    expect({ status, stderr }).toEqual({
+      status: 0,
+      stderr: expect.stringMatching(/^METERSYNC_DIR: no log is kept in .*\(E\w+\)$/),
+    });
+    const none = await runCommand(['start'], { env: { METERSYNC_DIR: dir } });
+    expect(none).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/METERSYNC_DIR: the folder .* cannot be written/),
+    });
+  });
+
+  test('deletes lists absent rows beyond the cap, and carries out the decision', async () => {
+    const [{ company_id: companyId = '' } = {}] = await rows(sql`
+      with one as (select id as company_id from utility.companies order by id limit 1), forgotten as (
+        insert into utility.documents (id, company_id, raw, first_synced_at, synced_at)
+        select gen_random_uuid(), company_id, '{}', now() - interval '1 day', now() - interval '1 day'
+        from one, generate_series(1, 60)
+      )
+      select company_id from one`);
+    const run = await metersync('backfill', '--company', companyId, '--follow');
+    expect(run.status).toBe(1);
+    const [, runId = ''] = /^backfill (\S+): suspect: 60 of \d+ rows are absent/m.exec(run.stdout) ?? [];
+    expect(await json('deletes', 'list')).toMatchObject({
+      said: { deletes: [{ runId, companyId, resource: 'documents', state: 'quarantined', rows: 60 }] },
+    });
+    const undecided = await metersync('status', '--exit-code');
+    expect(undecided.status).toBe(3);
+    expect(undecided.stdout).toMatch(/^Needs you: /);
+    expect(undecided.stdout).toMatch(/deletes: 60 rows gone from the service at once/);
+    expect(await json('deletes', 'approve', runId)).toEqual({
+      status: 0,
+      said: { tombstoned: 60, spared: 0 },
+    });
+    expect(await json('deletes', 'list', runId)).toMatchObject({
+      said: { deletes: [{ runId, state: 'applied', rows: 60 }] },
+    });
+    expect(await json('audit')).toMatchObject({ status: 0, said: { differences: 0 } });
+    expect((await metersync('deletes', 'approve', runId)).stderr).toContain('none that is quarantined');
+  });
+
+  test('audit --json compares every resource and ends with status 0 when nothing differs', async () => {
+    const { status, said } = await json('audit');
+    expect({ status, said }).toEqual({
+      status: 0,
+      said: {
+        compared: anyNumber,
+        differences: 0,
+        examples: [],
+        resources: Object.fromEntries(auditResources.map((name) => [name, nothingCompared])),
+      },
+    });
+    const resources = Object.values(said.resources as Record<string, { compared: number }>);
+    for (const { compared } of resources) expect(compared).toBeGreaterThan(0);
+    expect(said.compared).toBe(resources.reduce((sum, { compared }) => sum + compared, 0));
+  });
+
+  test('a tampered row is named only in the audit of its company', async () => {
+    const [{ id = '', company_id: companyId = '' } = {}] = await rows(sql`
+      update utility.documents set raw = raw || '{"tampered": true}' where id =
+        (select id from utility.documents where deleted_at is null and raw is not null order by id limit 1)
+      returning id, company_id`);
+    const { status, said } = await json('audit', '--company', companyId);
+    expect(status).toBe(1);
+    expect(said).toMatchObject({
+      differences: 1,
+      examples: [{ id, resource: 'documents', state: 'different' }],
+      resources: { companies: { compared: 1 }, documents: { different: 1, missing: 0, extra: 0 } },
+    });
+    const ofDocuments = await metersync('audit', '--resource', 'documents');
+    expect(ofDocuments.stdout).toMatch(/│ documents +│/);
+    expect(ofDocuments.stdout).not.toMatch(/│ meters +│/);
+    const forPeople = await metersync('audit');
+    expect(forPeople.status).toBe(1);
+    expect(forPeople.stdout).toContain(`different: documents ${id}`);
+    expect(forPeople.stdout).toMatch(/^1 difference in [\d,]+ records$/m);
+
+    const [{ id: other = '' } = {}] = await rows(
+      sql`select id from utility.companies where id <> ${companyId}::uuid limit 1`,
+    );
+    expect(await json('audit', '--company', other)).toMatchObject({ status: 0, said: { differences: 0 } });
+  });
+});
+
+describe('webhooks', () => {
+  test('status, disable, enable and portal move the switch of the service', async () => {
+    expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: true } });
+    const unasked = await metersync('webhooks', 'disable');
+    expect(unasked).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('--yes') });
+    expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: true } });
+    expect(await json('webhooks', 'disable', '--yes')).toEqual({ status: 0, said: { enabled: false } });
+    expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: false } });
+    const closed = await metersync('webhooks', 'portal', '--json');
+    expect(closed).toMatchObject({ status: 1, stdout: '' });
+    expect(closed.stderr).toContain('run metersync webhooks enable first');
+
+    expect(await json('webhooks', 'enable')).toEqual({ status: 0, said: { enabled: true } });
+    const { status, said } = await json('webhooks', 'portal');
+    expect({ status, said }).toEqual({ status: 0, said: { portal: expect.stringMatching(/^http:\/\//) } });
+    expect((await fetch(said.portal as string)).status).toBe(200);
+    // Only the address, for `open "$(metersync webhooks portal)"`.
+    expect(await metersync('webhooks', 'portal')).toMatchObject({
+      stdout: expect.stringMatching(/^http:\/\/\S+$/),
+      stderr: '(valid for 7 days)',
+    });
+  });
+});

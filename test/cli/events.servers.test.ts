@@ -1,0 +1,271 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rfc3339 } from '../../contract/times.ts';
+import { runCommand } from '../support/command.ts';
+import { deliver } from '../support/deliver.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+
+/** The journal by the command, on what a whole pipeline recorded. */
+let pipeline: Pipeline;
+beforeAll(async () => {
+  pipeline = await startPipeline({ size: { companies: 2, documents: 6 } });
+  expect(await pipeline.backfill()).toBe('complete');
+  await pipeline.service.random(30, 5);
+  await pipeline.settled();
+}, 120_000);
+afterAll(() => pipeline?.stop());
+
+const metersync = (...args: string[]) => runCommand(args, { env: pipeline.env });
+
+async function json<T>(...args: string[]): Promise<{ status: number | null; said: T }> {
+  const { status, stdout, stderr } = await metersync(...args, '--json');
+  expect(stdout.split('\n'), stderr).toHaveLength(1);
+  return { status, said: JSON.parse(stdout) as T };
+}
+
+interface Trace {
+  readonly applications: readonly { readonly settledAt: string; readonly outcome: string }[];
+  readonly changes: readonly { readonly fields: readonly object[] }[];
+  readonly runs: readonly { readonly runId: string }[];
+}
+
+interface Listed {
+  readonly events: readonly {
+    readonly id: string;
+    readonly type: string;
+    readonly outcome: string;
+    readonly recordId: string;
+    readonly workflowId: string;
+    readonly workflowRunId: string;
+  }[];
+  readonly next: string | null;
+}
+
+const rows = async <T extends Record<string, unknown>>(query: ReturnType<typeof sql>) =>
+  (await pipeline.warehouse.db.execute<T>(query)).rows;
+
+describe('events list', () => {
+  test('pages through the complete journal, newest first, each event once', async () => {
+    const ids: string[] = [];
+    let before: string | null = null;
+    do {
+      const from: string[] = before === null ? [] : ['--before', before];
+      const { said }: { said: Listed } = await json<Listed>('events', 'list', '--limit', '20', ...from);
+      ids.push(...said.events.map(({ id }) => id));
+      before = said.next;
+    } while (before !== null);
+    const journal = await rows<{ id: string }>(
+      sql`select id from metersync.events order by received_at desc, id desc`,
+    );
+    expect(ids).toEqual(journal.map(({ id }) => id));
+    expect(ids.length).toBeGreaterThan(24);
+  });
+
+  test('chooses by type, record and time', async () => {
+    const { said: all } = await json<Listed>('events', 'list', '--limit', '1000');
+    const [first] = all.events;
+    const { type = '', recordId = '' } = first ?? {};
+    const chosen = await json<Listed>(
+      'events',
+      'list',
+      '--type',
+      type,
+      '--record',
+      recordId,
+      '--since',
+      '1h',
+    );
+    const expected = all.events.filter((event) => event.type === type && event.recordId === recordId);
+    expect(chosen.said).toEqual({ events: expected, next: null });
+    expect((await metersync('events', 'list', '--until', '1h')).stdout).toBe('No event matches.');
+  });
+
+  test('prints a table for people and how to go on', async () => {
+    const { status, stdout } = await metersync('events', 'list', '--limit', '3');
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/received +│ outcome +│ type +│ event +│ record/);
+    expect(stdout).toMatch(/^More: --before \S+$/m);
+    expect(stdout).toMatch(/│ \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ +│/);
+  });
+});
+
+test('events show prints everything about one event, its payload to the digit', async () => {
+  const [{ id = '', payload = '' } = {}] = await rows<{ id: string; payload: string }>(sql`
+    select id, payload::text as payload from metersync.events where type like 'document.updated%' limit 1`);
+  const { stdout } = await metersync('events', 'show', id, '--json');
+  expect(JSON.parse(stdout)).toEqual({
+    ...JSON.parse(stdout),
+    id,
+    body: null,
+    payload: JSON.parse(payload),
+    workflowId: expect.stringMatching(/^events?\//),
+  });
+  const forPeople = await metersync('events', 'show', id);
+  expect(forPeople.stdout).toContain(`event: ${id}`);
+  expect(forPeople.stdout).toMatch(/^received: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \(\d+ s ago\)$/m);
+  expect(forPeople.stdout).toMatch(/^workflow run: \S+$/m);
+  expect(forPeople.stdout).toContain('"eventType": "document.updated.v2"');
+  for (const asked of [
+    ['show', 'msg_nobody'],
+    ['list', '--before', 'msg_nobody'],
+  ]) {
+    expect(await metersync('events', ...asked)).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: 'metersync: no event msg_nobody is in the journal',
+    });
+  }
+});
+
+describe('events replay', () => {
+  test('without a choice of events is wrong usage', async () => {
+    const { status, stderr } = await metersync('events', 'replay');
+    expect(status).toBe(2);
+    expect(stderr).toContain('say which events');
+  });
+
+  test('applies a kept event that an earlier version ignored', async () => {
+    const [{ id = '' } = {}] = await rows<{ id: string }>(sql`
+      update metersync.journal set arrived_as = 'ignored', kind = 'ignored', record_id = null
+      where id = (select id from metersync.events event
+        where type = 'document.updated.v2' and outcome = 'applied' and not exists (
+          select from metersync.events other where other.record_id = event.record_id and other.id <> event.id)
+        limit 1)
+      returning id`);
+    expect(await json('events', 'replay', '--outcome', 'ignored')).toMatchObject({
+      status: 0,
+      said: { replayed: 1, refused: [] },
+    });
+    await pipeline.settled();
+    const { said } = await json<{ outcome: string; workflowId: string }>('events', 'show', id);
+    expect(said).toMatchObject({
+      outcome: 'applied',
+      workflowId: expect.stringMatching(`^replay/${id}/`),
+    });
+  });
+
+  test('refuses applied events; --force reads their records again and changes no row', async () => {
+    const [{ id = '' } = {}] = await rows<{ id: string }>(
+      sql`select id from metersync.events where type = 'document.updated.v2' and outcome = 'applied' limit 1`,
+    );
+    expect(await json('events', 'replay', id)).toEqual({
+      status: 1,
+      said: { replayed: 0, outcomes: {}, refused: [{ id, reason: expect.stringContaining('--force') }] },
+    });
+    expect(await json('events', 'replay', id, '--force')).toMatchObject({
+      status: 0,
+      said: { replayed: 1, refused: [] },
+    });
+    const everything = await json<{ replayed: number }>('events', 'replay', '--since', '1d', '--force');
+    expect(everything).toMatchObject({ status: 0, said: { refused: [] } });
+    expect(everything.said.replayed).toBeGreaterThan(24);
+    await pipeline.settled();
+    expect((await pipeline.audit()).differences).toBe(0);
+  });
+
+  test('refuses dropped and unknown events, each with its reason', async () => {
+    const { id } = await deliver(pipeline, { eventType: 'something.else.v2' });
+    await pipeline.settled();
+    await pipeline.warehouse.db.execute(sql`update metersync.journal
+      set payload = null, payload_dropped_at = now() where id = ${id}`);
+    expect(await json('events', 'replay', id, 'msg_nobody')).toEqual({
+      status: 1,
+      said: {
+        replayed: 0,
+        outcomes: {},
+        refused: [
+          { id, reason: expect.stringContaining('dropped') },
+          { id: 'msg_nobody', reason: 'it is not in the journal' },
+        ],
+      },
+    });
+  });
+});
+
+describe('trace', () => {
+  test('a document: its events with the workflows that recorded them, its runs, versions and times', async () => {
+    const [{ id = '', updated = '' } = {}] = await rows<{ id: string; updated: string }>(sql`
+      select d.id, d.updated from utility.documents d
+      where d.raw is not null and exists (select from metersync.events e where e.record_id = d.id::text
+        and e.outcome = 'applied' and e.workflow_run_id is not null) limit 1`);
+    const { status, said } = await json<{ events: Listed['events']; runs: { workflowId: string }[] }>(
+      'trace',
+      'document',
+      id,
+    );
+    expect(status).toBe(0);
+    expect(said).toMatchObject({
+      kind: 'document',
+      id,
+      rejected: [],
+      deletes: [],
+      record: { updated: rfc3339(updated), rawUpdated: rfc3339(updated), apiVersion: 'v2.2' },
+    });
+    const journalled = await rows<{ id: string }>(
+      sql`select id from metersync.events where record_id = ${id} order by received_at, id`,
+    );
+    expect(said.events.map((event) => event.id)).toEqual(journalled.map((event) => event.id));
+    for (const { workflowId, workflowRunId } of said.events) {
+      const { type } = await pipeline.client.workflow.getHandle(workflowId, workflowRunId).describe();
+      expect(type).toBe('applyEvents');
+    }
+    const [run] = said.runs;
+    expect(run).toMatchObject({ resource: 'documents', state: 'complete' });
+    const { type } = await pipeline.client.workflow.getHandle(run?.workflowId ?? '').describe();
+    expect(type).toBe('backfillAll');
+    const forPeople = await metersync('trace', 'document', id);
+    expect(forPeople.stdout).toContain(`document ${id}`);
+    expect(forPeople.stdout).toMatch(/ {2}event \S+: document\.\S+, received$/m);
+    const withRuns = await metersync('trace', 'document', id, '--all');
+    expect(withRuns.stdout).toMatch(/ {2}run \S+: documents complete$/m);
+  });
+
+  test('a connection and a meter; an unknown id ends with status 1', async () => {
+    const [{ connection = '', meter = '' } = {}] = await rows<{ connection: string; meter: string }>(sql`
+      select (select id::text from utility.connections limit 1) as connection,
+        (select id from utility.meters limit 1) as meter`);
+    expect(await json('trace', 'connection', connection)).toMatchObject({
+      status: 0,
+      said: { record: { apiVersion: 'v2.2' }, runs: [{ resource: 'connections' }] },
+    });
+    const { said } = await json<{ runs: { resource: string }[] }>('trace', 'meter', meter);
+    expect(new Set(said.runs.map(({ resource }) => resource))).toEqual(new Set(['meters', 'intervals']));
+    expect(await metersync('trace', 'connection', meter)).toMatchObject({
+      status: 1,
+      stdout: `No connection ${meter} is in the warehouse, and no event names it.`,
+    });
+  });
+
+  test('lists each application of a forced replay and its changes, but no run without changes', async () => {
+    const [{ id = '', event = '' } = {}] = await rows<{ id: string; event: string }>(sql`
+      select e.record_id as id, e.id as event
+      from metersync.events e
+      where e.type = 'document.updated.v2' and e.outcome = 'applied' and exists (
+        select from history.documents h
+        join utility.documents d using (id)
+        where h.id = e.record_id::uuid and h.raw is not null and d.deleted_at is null)
+      limit 1`);
+    const before = (await json<Trace>('trace', 'document', id)).said;
+    expect(await pipeline.backfill()).toBe('complete');
+    expect((await json('events', 'replay', event, '--force')).status).toBe(0);
+    await pipeline.settled();
+    const { said } = await json<Trace>('trace', 'document', id);
+    expect(said.applications.slice(0, before.applications.length)).toEqual(before.applications);
+    expect(said.applications.length).toBe(before.applications.length + 1);
+    expect(said.changes).toEqual(before.changes);
+    const [{ fields } = { fields: [] }] = said.changes;
+    expect(fields).toContainEqual({
+      field: 'updated',
+      before: expect.stringMatching(/^"20/),
+      after: expect.stringMatching(/^"20/),
+    });
+
+    const { stdout } = await metersync('trace', 'document', id);
+    expect(stdout.match(/read again: its events are \w+$/gm)).toHaveLength(said.applications.length);
+    expect(stdout).toMatch(/^ {24}updated: "\S+" → "\S+"$/m);
+    expect(stdout).toMatch(/^\d+ runs? read it and changed nothing: --all shows them$/m);
+    const last = said.runs[0]?.runId ?? '';
+    expect(stdout).not.toContain(`run ${last}:`);
+    expect((await metersync('trace', 'document', id, '--all')).stdout).toContain(`run ${last}: documents`);
+  });
+});

@@ -1,0 +1,31 @@
+import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { runProcess } from '../support/command-process.ts';
+
+const checkout = resolve(import.meta.dirname, '../..');
+
+test('the process ends with the status of the command, and says errors on standard error', async () => {
+  expect(await runProcess(['status', '--fast'])).toEqual({
+    ...{ status: 2, signal: null, stdout: '' },
+    stderr: expect.stringContaining("unknown option '--fast'"),
+  });
+});
+
+test('npm run -s metersync -- --help prints the same help, from a checkout', async () => {
+  const { PATH = '', HOME = '' } = process.env;
+  const npm = promisify(execFile)('npm', ['run', '-s', 'metersync', '--', '--help'], {
+    ...{ cwd: checkout, env: { PATH, HOME } },
+  });
+  expect((await npm).stdout.trim()).toBe((await runProcess(['--help'])).stdout.trim());
+});
+
+test('output to a full disk', async () => {
+  const main = resolve(checkout, 'cli/main.ts');
+  const sent = promisify(execFile)('sh', ['-c', '"$0" "$1" --help > /dev/full', process.execPath, main]);
+  await expect(sent).rejects.toMatchObject({
+    code: 1,
+    stderr: 'metersync: standard output: ENOSPC: no space left on device, write\n',
+  });
+});

@@ -1,0 +1,205 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { type AlertType, alertTypes } from '../../contract/alerts.ts';
+import { type MetricName, type MetricType, metricTypes } from '../../contract/metrics.ts';
+import { scheduleIds } from '../../contract/names.ts';
+import { runCommand } from '../support/command.ts';
+import { deliver } from '../support/deliver.ts';
+import { outageOf } from '../support/outage.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
+import { freePort } from '../support/port.ts';
+import { type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
+
+/** Metrics that appear once there is something to count; the deployment of these tests has nothing of it. */
+const ofTrouble = [
+  'metersync_parked_events',
+  'metersync_parked_parts',
+  'metersync_parked_since_timestamp_seconds',
+  'metersync_data_issues',
+  'metersync_run_running_since_timestamp_seconds',
+  'metersync_run_progress_age_seconds',
+  'metersync_temporal_certificate_expiry_timestamp_seconds',
+  'metersync_notifications_waiting_seconds',
+  'metersync_notifications_total',
+];
+
+/** Temporal's of this kind, with their labels. */
+const ofTemporalTrouble: Readonly<Record<string, readonly string[]>> = {
+  temporal_workflow_task_execution_failed_total: ['failure_reason'],
+  temporal_activity_execution_failed_total: ['activity_type'],
+  temporal_request_failure_total: ['status_code', 'operation'],
+};
+const project = resolve(import.meta.dirname, '../..');
+
+describe('the private port of a deployment', () => {
+  let pipeline: Pipeline;
+  let prometheus: RunningPrometheus;
+  const ports = { receiver: 0, worker: 0 };
+  const ask = async (part: keyof typeof ports, path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${ports[part]}${path}`);
+    return { status: answer.status, text: await answer.text() };
+  };
+  const scrape = async () =>
+    (await ask('receiver', '/metrics')).text + (await ask('worker', '/metrics')).text;
+
+  beforeAll(async () => {
+    pipeline = await startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] });
+    for (const part of ['receiver', 'worker'] as const) {
+      ports[part] = await freePort();
+      await pipeline.start(part, { METRICS_PORT: String(ports[part]), MAKE_SCHEDULES: 'on' });
+    }
+    prometheus = await startPrometheus(Object.values(ports).map((port) => `127.0.0.1:${port}`));
+    await pipeline.backfill();
+    await deliver(pipeline, { eventType: 'weather.changed' });
+    // Its first look is due within a minute.
+    await pipeline.client.schedule.getHandle(scheduleIds.watch).trigger();
+    await pipeline.settled();
+  });
+  afterAll(async () => {
+    await Promise.all([pipeline?.stop(), prometheus?.stop()]);
+  });
+
+  test('shows each metric of the catalogue with its labels, type and help, and no other of ours', async () => {
+    const text = await until('everything has been read', async () => {
+      const now = await scrape();
+      return /^metersync_verdict\{verdict="in_sync"\} 1$/m.test(now) ? now : undefined;
+    });
+    for (const [name, type] of Object.entries<MetricType>(metricTypes)) {
+      expect(text).toContain(`# HELP ${name} ${type.help}\n# TYPE ${name} ${type.type}`);
+      if (ofTrouble.includes(name)) continue;
+      const labels = labelsOf(text, type.type === 'histogram' ? `${name}_count` : name);
+      expect(labels, name).toEqual(Object.keys(type.labels).toSorted());
+    }
+    const ours = [...text.matchAll(/^# TYPE (metersync_\w+)/gm)].map(([, name]) => name);
+    expect(new Set(ours)).toEqual(new Set(Object.keys(metricTypes)));
+  });
+
+  test("counts what was done, and has Node's and Temporal's metrics under their usual names", async () => {
+    const text = await scrape();
+    expect(text).toMatch(/^metersync_receiver_answers_total\{reason="durable",code="204"\} 1$/m);
+    expect(text).toMatch(/^metersync_events_recorded_total\{result="new"\} 1$/m);
+    expect(text).toMatch(/^metersync_service_requests_total\{endpoint="documents",result="ok"\} [1-9]/m);
+    expect(text).toMatch(/^metersync_worker_polling\{task_queue="metersync-checks"\} 1$/m);
+    expect(text).toMatch(/^metersync_worker_temporal_metrics_up 1$/m);
+    expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds /m);
+    expect(text).toMatch(/^temporal_workflow_completed_total\{/m);
+    expect(text).toMatch(/^temporal_workflow_task_schedule_to_start_latency_seconds_bucket\{/m);
+  });
+
+  test('has fewer than 500 series a process without Temporal’s, and no id in any label', async () => {
+    for (const part of ['receiver', 'worker'] as const) {
+      const { text } = await ask(part, '/metrics');
+      const series = text.split('\n').filter((line) => line !== '' && !/^(#|temporal_)/.test(line));
+      expect(series.length).toBeLessThan(500);
+      expect(series.filter((line) => /[0-9a-f]{8}-[0-9a-f]{4}-/.test(line))).toEqual([]);
+    }
+  });
+
+  test('metersync healthcheck says what the port says, by its status', async () => {
+    const check = (...args: string[]) =>
+      runCommand(['healthcheck', ...args], { env: { METRICS_PORT: String(ports.worker) } });
+    expect(await check()).toMatchObject({ status: 0, stdout: '{"status":"ok"}' });
+    expect(await check('--ready')).toMatchObject({ status: 0, stdout: '{"status":"ready"}' });
+    const nobody = await freePort();
+    const dead = await runCommand(['healthcheck'], { env: { METRICS_PORT: String(nobody) } });
+    expect(dead.status).toBe(1);
+    expect(dead.stdout).toContain(`http://127.0.0.1:${nobody}/healthz does not answer`);
+  });
+
+  test('Prometheus has each metric and label that a rule or a dashboard selects', async () => {
+    const rules = Object.values<AlertType>(alertTypes).map(({ promql }) => promql);
+    const asked = [...rules, ...panels.flatMap(({ queries }) => queries)].flatMap(selectors);
+    expect(asked.length).toBeGreaterThan(80);
+    for (const { name, labels } of asked) {
+      const known = ofTemporalTrouble[name] ?? labelsOfTrouble(name);
+      if (known !== undefined) {
+        expect(known, name).toEqual(expect.arrayContaining(labels));
+        continue;
+      }
+      const selector = `${name}{${labels.map((label) => `${label}!=""`).join()}}`;
+      await until(`Prometheus has ${selector}`, async () => (await prometheus.series(selector)).length > 0);
+    }
+  });
+
+  test('no panel of the dashboards is empty', async () => {
+    // An alarm that is pending, for the panel of alarms.
+    const schedule = pipeline.client.schedule.getHandle(scheduleIds.full);
+    await schedule.pause();
+    onTestFinished(() => schedule.unpause());
+    for (const { title, queries, legends } of panels) {
+      const series = await until(`the panel "${title}" shows something`, async () => {
+        const results = await Promise.all(queries.map(prometheus.query));
+        return results.flat().length > 0 ? results : undefined;
+      });
+      for (const [at, found] of series.entries())
+        for (const labels of found) expect(labels, title).toMatchObject(expectedBy(legends[at] ?? ''));
+    }
+  });
+
+  test('while Postgres is away the worker lives, is not ready, and shows none of its old figures', async () => {
+    const outage = await outageOf(pipeline.warehouse.url);
+    onTestFinished(() => outage.close());
+    await outage.begin();
+    try {
+      const text = await until('the outage is seen', async () => {
+        const now = (await ask('worker', '/metrics')).text;
+        return /^metersync_warehouse_up 0$/m.test(now) ? now : undefined;
+      });
+      expect(text).not.toMatch(/^metersync_deletes_waiting /m);
+      expect(text).toMatch(/^metersync_verdict\{verdict="unknown"\} 1$/m);
+      expect((await ask('worker', '/healthz')).status).toBe(200);
+      const ready = await ask('worker', '/readyz');
+      expect(ready).toMatchObject({ status: 503 });
+      expect(ready.text).toContain('does not answer');
+    } finally {
+      await outage.end();
+    }
+  });
+});
+
+/** Panels as Grafana is given them, with its variables filled in. */
+const panels = ['overview', 'inside'].flatMap((name) => {
+  const text = readFileSync(join(project, `deploy/grafana/dashboards/${name}.json`), 'utf8')
+    .replaceAll('$__rate_interval', '1m')
+    .replaceAll(/\$(job|namespace)/g, '.*');
+  const { panels: all } = JSON.parse(text) as {
+    panels: { title: string; targets: { expr: string; legendFormat: string }[] }[];
+  };
+  return all.map(({ title, targets }) => ({
+    title,
+    queries: targets.map(({ expr }) => expr),
+    legends: targets.map(({ legendFormat }) => legendFormat),
+  }));
+});
+
+/** Finds the metrics of a query, each with the labels that it is selected by, but for those of a scrape. */
+function selectors(promql: string): { name: string; labels: string[] }[] {
+  return [...promql.matchAll(/\b((?:metersync|temporal|nodejs|process)_\w+)(?:\{([^}]*)\})?/g)].map(
+    ([, name = '', matchers = '']) => ({
+      name,
+      labels: [...matchers.matchAll(/(\w+)(?:=|!=|=~|!~)"/g)]
+        .map(([, label = '']) => label)
+        .filter((label) => label !== 'job' && label !== 'namespace'),
+    }),
+  );
+}
+
+function labelsOfTrouble(name: string): string[] | undefined {
+  return ofTrouble.includes(name) ? Object.keys(metricTypes[name as MetricName].labels) : undefined;
+}
+
+/** A series has each label that its legend names. */
+const expectedBy = (legend: string): object =>
+  Object.fromEntries([...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => [label, expect.any(String)]));
+
+/** Returns the labels of a metric's first sample; undefined without one. */
+function labelsOf(text: string, name: string): string[] | undefined {
+  const sample = text.split('\n').find((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+  if (sample === undefined) return undefined;
+  return [...sample.matchAll(/(\w+)="/g)]
+    .map(([, label]) => label as string)
+    .filter((label) => label !== 'le')
+    .toSorted();
+}

@@ -1,0 +1,305 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, statSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { sql } from 'drizzle-orm';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { taskQueues, workflowNames } from '../../contract/names.ts';
+import { readStatus } from '../../db/read/status.ts';
+import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
+import { readRunning } from '../../embedded/running.ts';
+import { startEmbedded } from '../../embedded/start.ts';
+import { runCommand } from '../support/command.ts';
+import { type RunningCommand, startCommand } from '../support/command-process.ts';
+import { deliver } from '../support/deliver.ts';
+import { delivery } from '../support/events.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { outageOf } from '../support/outage.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
+import { freePort } from '../support/port.ts';
+import { projectBinDir } from '../support/stack.ts';
+
+describe('metersync start on servers of the user', () => {
+  let pipeline: Pipeline;
+  let start: RunningCommand;
+  beforeAll(async () => {
+    pipeline = await startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] });
+  });
+  afterAll(async () => {
+    await start?.end('SIGKILL');
+    await pipeline?.stop();
+  });
+  const begin = async () => {
+    start = startCommand(['start'], { env: pipeline.env });
+    await start.printed(/receiver: POST /);
+  };
+  const settled = async () => {
+    await pipeline.settled();
+    expect((await readStatus(pipeline.warehouse.db)).events).toMatchObject({ pending: 0, dead: 0 });
+  };
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'drains on %s, even sent twice as under npm, and ends with status 0 within 10 s',
+    async (signal) => {
+      await begin();
+      start.child.kill(signal);
+      // Draining that takes longer than 9.5 s ends with status 1.
+      const ended = await start.end(signal);
+      expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
+      expect(start.stdout()).toContain(`${signal}: draining; once more to force`);
+      expect(start.stdout()).toContain('"stopped"');
+      await expect(fetch(`http://127.0.0.1:${pipeline.env.RECEIVER_PORT}/healthz`)).rejects.toThrow();
+    },
+  );
+
+  test("the worker beside the receiver gets a group's first task with the answer to its start", async () => {
+    await begin();
+    const { id } = await deliver(pipeline, { eventType: 'weather.changed' });
+    const { rows } = await until('the event is in the journal', async () => {
+      const kept = await pipeline.warehouse.db.execute<{ workflow_id: string }>(
+        sql`select workflow_id from metersync.events where id = ${id}`,
+      );
+      return kept.rowCount === 1 ? kept : undefined;
+    });
+    const { events } = await pipeline.client.workflow.getHandle(rows[0]?.workflow_id ?? '').fetchHistory();
+    const started = events?.[0]?.workflowExecutionStartedEventAttributes;
+    expect(started?.eagerExecutionAccepted).toBe(true);
+    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+    expect(start.stdout()).toContain('"1 event taken, all settled"');
+  });
+
+  test('while Temporal is away it answers 503 and waits; when Temporal is there it takes deliveries', {
+    timeout: 120_000,
+  }, async () => {
+    const [folder, port] = await Promise.all([temporaryFolder(), freePort()]);
+    onTestFinished(() => folder.remove());
+    await writeFile(join(folder.path, 'ports.json'), JSON.stringify({ temporal: port }));
+    const address = `127.0.0.1:${port}`;
+    const env = { ...pipeline.env, TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'default' };
+    start = startCommand(['start'], { env });
+    await start.printed(/receiver: POST /);
+    const health = async (path: string) =>
+      (await fetch(`http://127.0.0.1:${pipeline.env.RECEIVER_PORT}${path}`)).status;
+    expect([await health('/healthz'), await health('/readyz')]).toEqual([200, 503]);
+    const event = { eventType: 'weather.changed' };
+    const { id, status } = await deliver(pipeline, event);
+    expect(status).toBe(503);
+    // The answer came at once, without attempts for as long as the service waits.
+    expect(start.stdout()).not.toMatch(/events not started yet|events given back/);
+
+    const temporal = await startEmbedded({
+      dir: folder.path,
+      postgres: false,
+      temporal: true,
+      binDir: projectBinDir(),
+    });
+    onTestFinished(() => temporal.stop());
+    expect(temporal.temporal?.address).toBe(address);
+    await start.printed(/worker: running/);
+    expect(await health('/readyz')).toBe(200);
+    expect(await deliver(pipeline, event, id)).toEqual({ id, status: 204 });
+    await until('the event is in the journal', async () => {
+      const kept = await pipeline.warehouse.db.execute(sql`select from metersync.events where id = ${id}`);
+      return kept.rowCount === 1;
+    });
+    const said = (what: string) =>
+      start
+        .stdout()
+        .split('\n')
+        .filter((line) => line.includes(what)).length;
+    expect([said(' is away: waiting for it'), said(' is there now')]).toEqual([1, 1]);
+    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+  });
+
+  test('while Postgres is away deliveries are taken; when it is there they are applied', {
+    timeout: 120_000,
+  }, async () => {
+    const outage = await outageOf(pipeline.env.DATABASE_URL ?? '');
+    onTestFinished(() => outage.close());
+    await outage.begin();
+    start = startCommand(['start'], { env: pipeline.env });
+    await start.printed(/receiver: POST /);
+    expect(start.stdout()).toMatch(/Postgres at .*waiting for it; events are taken meanwhile/);
+    expect(start.stdout()).not.toContain('worker: running');
+    const { id, status } = await deliver(pipeline, { eventType: 'weather.changed' });
+    expect(status).toBe(204);
+    await outage.end();
+    await start.printed(/the warehouse is there now/);
+    await until('the event is in the journal', async () => {
+      const kept = await pipeline.warehouse.db.execute(sql`select from metersync.events where id = ${id}`);
+      return kept.rowCount === 1;
+    });
+    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+
+    // It stops when asked to while it waits.
+    await outage.begin();
+    start = startCommand(['worker'], { env: pipeline.env });
+    await start.printed(/waiting for it; events are taken meanwhile/);
+    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+    await outage.end();
+  });
+
+  test('a second signal ends it at once, and the next start does the interrupted work', {
+    timeout: 120_000,
+  }, async () => {
+    const { service, warehouse } = pipeline;
+    await begin();
+    await warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`lock table utility.documents in exclusive mode`);
+      await service.random(5, 1, ['createDocument']);
+      await until('a group of events waits for the table', async () => {
+        const waiting = await warehouse.db.execute<{ n: number }>(sql`select count(*)::int as n
+          from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+        return waiting.rows[0]?.n;
+      });
+      start.child.kill('SIGTERM');
+      await start.printed(/draining; once more to force/);
+      const signalledAt = performance.now();
+      await until('it is no longer the same signal', () => performance.now() - signalledAt > 1_000);
+      expect(await start.end('SIGTERM')).toEqual({ status: 1, signal: null });
+      expect(start.stdout()).not.toContain('"stopped"');
+    });
+    await begin();
+    await settled();
+  });
+});
+
+describe('metersync start on nothing but an empty folder', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+  });
+  afterAll(() => folder.remove());
+
+  const begin = async () => {
+    const start = startCommand(['start'], {
+      cwd: folder.path,
+      env: {
+        PATH: `${projectBinDir()}:${process.env.PATH}`,
+        RECEIVER_PORT: String(await freePort()),
+      },
+    });
+    await start.printed(/receiver: POST /, 90_000);
+    return start;
+  };
+
+  test('names its stand-ins, and leaves no process behind, drained or killed', {
+    timeout: 180_000,
+  }, async () => {
+    const drained = await begin();
+    try {
+      for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'SERVICE_URL']) {
+        expect(drained.stdout()).toContain(`${name} is not set: `);
+      }
+      expect(drained.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
+      const servers = processesIn(folder.path);
+      expect(servers.map(isRunning)).toEqual([true, true, true, true]);
+      const ended = await drained.end('SIGTERM');
+      expect(ended, drained.stderr()).toEqual({ status: 0, signal: null });
+      expect(servers.filter(isRunning)).toEqual([]);
+    } finally {
+      await drained.end('SIGKILL');
+    }
+
+    const killed = await begin();
+    try {
+      const servers = processesIn(folder.path);
+      expect(servers.map(isRunning)).toEqual([true, true, true, true]);
+      await killed.end('SIGKILL');
+      await until('its servers are gone', () => servers.filter(isRunning).length === 0);
+    } finally {
+      await killed.end('SIGKILL');
+    }
+  });
+});
+
+describe('the stand-ins of metersync start, to other users of the machine', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  let start: RunningCommand;
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+    start = startCommand(['start', '--live', '120'], {
+      cwd: folder.path,
+      env: {
+        PATH: `${projectBinDir()}:${process.env.PATH}`,
+        RECEIVER_PORT: String(await freePort()),
+      },
+    });
+    await start.printed(/worker: running/, 90_000);
+  }, 100_000);
+  afterAll(async () => {
+    await start?.end('SIGTERM');
+    await folder.remove();
+  });
+
+  test('take no event from them, as they do not have the key', { timeout: 60_000 }, async () => {
+    const { temporal, postgres } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
+    const connection = await Connection.connect({ address: temporal?.address ?? '' });
+    const event = delivery({ eventType: 'document.created.v2' });
+    await new Client({ connection }).workflow.start(workflowNames.applyEvents, {
+      workflowId: 'event/forged/1',
+      taskQueue: taskQueues.events,
+      args: [{ events: [event] }],
+    });
+    // The advice is logged once, however often the work is tried.
+    await start.printed(/"code":"PAYLOAD_REFUSED","todo":".*temporal-codec-key/);
+    await connection.close();
+    await start.printed(/PAYLOAD_REFUSED.*event\/forged\/1|event\/forged\/1.*PAYLOAD_REFUSED/);
+    const db = new pg.Client({
+      host: '127.0.0.1',
+      port: postgres?.port,
+      user: postgres?.user,
+      password: postgres?.password,
+      database: 'metersync',
+    });
+    await db.connect();
+    const kept = await db.query('select from metersync.events where id = $1', [event.id]);
+    expect(kept.rowCount).toBe(0);
+    // Events of --live are applied.
+    await until('live changes arrive', async () => {
+      const live = await db.query(`select from metersync.events where outcome = 'applied' limit 1`);
+      return live.rowCount === 1;
+    });
+    await db.end();
+  });
+
+  test('give their key to a command in the same folder that names their address', {
+    timeout: 60_000,
+  }, async () => {
+    const { temporal } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
+    const env = { PATH: `${projectBinDir()}:${process.env.PATH}`, TEMPORAL_ADDRESS: temporal?.address ?? '' };
+    const run = await runCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
+    expect(run, run.stderr).toMatchObject({ status: 0, stdout: expect.stringMatching(/: complete$/) });
+    const said = start
+      .stdout()
+      .split('\n')
+      .filter((line) => line.includes('"todo":"Nothing of it was applied'));
+    expect(said).toHaveLength(1);
+  });
+
+  test('keep secrets in private files', () => {
+    const dir = join(folder.path, '.metersync');
+    for (const name of ['temporal-codec-key', 'sandbox.json', 'running.json', 'temporal.db']) {
+      expect((statSync(join(dir, name)).mode & 0o777).toString(8), name).toBe('600');
+    }
+    // Root's Postgres runs as an account of its own, which has to pass through.
+    expect((statSync(dir).mode & 0o066).toString(8)).toBe('0');
+    if (process.getuid?.() !== 0) return;
+    const nobody = { uid: 65_534, gid: 65_534, cwd: '/', encoding: 'utf8' } as const;
+    const read = `cat "${dir}/temporal-codec-key" "${dir}/sandbox.json" "${dir}/running.json" 2>&1 || true`;
+    const said = execFileSync('/bin/sh', ['-c', read], nobody).trim().split('\n');
+    expect(said).toEqual(Array.from({ length: 3 }, () => expect.stringContaining('Permission denied')));
+  });
+});
+
+/** Lists the guardian, the servers and the sandbox that stand in. */
+function processesIn(cwd: string): ProcessIdentity[] {
+  const dir = join(cwd, '.metersync');
+  const running = readRunning(dir);
+  const sandbox = identify(JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8')).pid);
+  const { postgres, temporal } = running?.servers ?? {};
+  return [running?.guardian, postgres, temporal, sandbox].filter((one) => one !== undefined);
+}

@@ -1,0 +1,119 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { readSettings } from '../../app/settings.ts';
+import { startConsole } from '../../cli/commands/console.ts';
+import { type Browser, eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { createNamespace } from '../support/namespace.ts';
+import { fillTrouble, type Trouble } from '../support/trouble.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let browser: Browser;
+let trouble: Trouble;
+let running: Awaited<ReturnType<typeof startConsole>>;
+
+beforeAll(async () => {
+  let namespace: string;
+  [warehouse, browser, namespace] = await Promise.all([createWarehouse(), openBrowser(), createNamespace()]);
+  trouble = await fillTrouble(warehouse);
+  running = await startConsole(
+    {
+      settings: readSettings({ METERSYNC_ACTOR: 'ada' }),
+      service: { url: '', apiKey: '' },
+      insecure: [],
+      log: pino({ level: 'silent' }),
+      stack: {
+        databaseUrl: warehouse.url,
+        temporal: { address: inject('temporalAddress'), namespace },
+        hasTemporal: true,
+        temporalUi: 'http://127.0.0.1:8233',
+        standIns: [],
+        databaseFor: async () => '',
+        stop: async () => {},
+      },
+    },
+    { host: '127.0.0.1', port: 0 },
+  );
+});
+afterAll(async () => {
+  await running?.stop();
+  await Promise.all([warehouse.drop(), browser.close()]);
+});
+
+test('each page is good to look at, at a desk and on a phone, in light and dark', async () => {
+  const context = await browser.person();
+  const page = await context.newPage();
+  const errors = watchErrors(page);
+  const { companies, document, runs, dead, issue } = trouble;
+  const paths = {
+    overview: '/',
+    inbox: '/inbox',
+    events: '/events',
+    event: `/events/${dead}?show=payload`,
+    companies: '/companies',
+    company: `/companies/${companies[0]}`,
+    runs: '/runs',
+    run: `/runs/${runs.suspect}`,
+    deletes: '/deletes',
+    issues: '/issues',
+    issue: `/issues/${issue}`,
+    data: '/data',
+    trace: `/trace?q=${document}`,
+    system: '/system',
+    act: `/act/deletes-approve?run=${runs.suspect}`,
+    log: '/log',
+  };
+  for (const [name, path] of Object.entries(paths)) {
+    await page.goto(running.url + path);
+    await expectGoodPage(page, `console-${name}`);
+  }
+  expect(errors).toEqual([]);
+  await context.close();
+});
+
+test('is driven by the keyboard alone, and no key fires in a field', async () => {
+  const context = await browser.person();
+  const page = await context.newPage();
+  await page.goto(running.url);
+  await page.keyboard.press('g');
+  await page.keyboard.press('e');
+  await page.waitForURL(`${running.url}/events`);
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await page.keyboard.press('k');
+  const row = await page.locator(':focus').getAttribute('href');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(running.url + row);
+  await page.keyboard.press('/');
+  await page.keyboard.type('g? jk');
+  expect(await page.inputValue('#search')).toBe('g? jk');
+  await page.fill('#search', trouble.document);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${running.url}/trace?*`);
+  await page.keyboard.press('?');
+  await eventually(() => page.locator('dialog#keys').isVisible()).toBe(true);
+  await page.keyboard.press('Escape');
+  await eventually(() => page.locator('dialog#keys').isVisible()).toBe(false);
+  await context.close();
+});
+
+test('follows what happens until it is paused, and works without script', async () => {
+  const context = await browser.person();
+  const page = await context.newPage();
+  await page.goto(`${running.url}/log`);
+  await page.goto(`${running.url}/events`);
+  const asOf = () => page.locator('#as-of time').getAttribute('datetime');
+  const first = await asOf();
+  await eventually(asOf).not.toBe(first);
+  await page.getByRole('button', { name: 'Pause updates' }).click();
+  expect(await page.getByRole('button', { name: 'Pause updates' }).getAttribute('aria-pressed')).toBe('true');
+  await context.close();
+  const plain = await browser.person({ javaScriptEnabled: false });
+  const bare = await plain.newPage();
+  await bare.goto(`${running.url}/issues/${trouble.issue}`);
+  await bare.getByRole('link', { name: 'Acknowledge' }).click();
+  await bare.getByLabel('Note').fill('the utility corrects it');
+  await bare.getByRole('button', { name: 'Acknowledge' }).click();
+  await eventually(() => bare.textContent('main')).toContain('the utility corrects it');
+  await plain.close();
+});

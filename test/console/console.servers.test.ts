@@ -1,0 +1,413 @@
+import { writeFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { ensureSchedules, readSchedule } from '../../app/schedules.ts';
+import { readSettings } from '../../app/settings.ts';
+import { startConsole } from '../../cli/commands/console.ts';
+import { passwordLine } from '../../console/passwords.ts';
+import { listOperations } from '../../db/operations.ts';
+import { runCommand } from '../support/command.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { loginAs } from '../support/login.ts';
+import { createNamespace } from '../support/namespace.ts';
+import { until } from '../support/poll.ts';
+import { fillTrouble, hostile, type Trouble } from '../support/trouble.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let namespace: string;
+let trouble: Trouble;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  [warehouse, folder, namespace] = await Promise.all([
+    createWarehouse(),
+    temporaryFolder(),
+    createNamespace(),
+  ]);
+  trouble = await fillTrouble(warehouse);
+  env = {
+    DATABASE_URL: warehouse.url,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    TEMPORAL_NAMESPACE: namespace,
+    METERSYNC_DIR: folder.path,
+    METERSYNC_ACTOR: 'ada',
+    SERVICE_URL: 'http://user:geheim@127.0.0.1:9/v2.2',
+    SERVICE_API_KEY: 'geheim-key',
+    WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
+  };
+});
+afterAll(() => Promise.all([warehouse.drop(), folder.remove()]));
+
+/** Serves a console in this process until the test ends. */
+async function serve(more: Readonly<Record<string, string>> = {}) {
+  const settings = readSettings({ ...env, ...more });
+  const running = await startConsole(
+    {
+      settings,
+      service: { url: settings.service.url ?? '', apiKey: 'geheim-key' },
+      insecure: [],
+      log: pino({ level: 'silent' }),
+      stack: {
+        databaseUrl: warehouse.url,
+        temporal: { address: inject('temporalAddress'), namespace },
+        hasTemporal: true,
+        temporalUi: undefined,
+        standIns: [],
+        databaseFor: async () => '',
+        stop: async () => {},
+      },
+    },
+    { host: '127.0.0.1', port: 0 },
+  );
+  onTestFinished(() => running.stop());
+  const own = { origin: running.url, 'sec-fetch-site': 'same-origin' };
+  const ask = (path: string, headers: Record<string, string> = {}) =>
+    fetch(running.url + path, { headers, redirect: 'manual' });
+  const post = (path: string, form: Record<string, string> = {}, headers: Record<string, string> = own) =>
+    fetch(running.url + path, {
+      method: 'POST',
+      headers,
+      body: new URLSearchParams(form),
+      redirect: 'manual',
+    });
+  return { url: running.url, ask, post, own };
+}
+
+/** The log, once nothing is under way: an action that takes long goes on after its answer. */
+const operations = () =>
+  until('nothing is under way', async () => {
+    const all = await listOperations(warehouse.db, {}, { limit: 100 });
+    return all.some(({ outcome }) => outcome === null) ? undefined : all;
+  });
+
+describe('the pages', () => {
+  test('each answers, names no secret, and takes no text of others as markup', async () => {
+    const { ask } = await serve();
+    const { companies, document, connection, runs, dead, issue } = trouble;
+    const paths = [
+      '/',
+      '/inbox',
+      '/events',
+      '/events?outcome=dead',
+      `/events/${dead}`,
+      `/events/${dead}?show=payload`,
+      `/events?company=${companies[0]}&code=SERVICE_ACCESS_DENIED`,
+      '/companies',
+      ...companies.map((id) => `/companies/${id}`),
+      '/runs',
+      ...Object.values(runs).map((id) => `/runs/${id}`),
+      '/deletes',
+      `/deletes?run=${runs.suspect}`,
+      '/issues',
+      '/issues?known=yes&severity=error',
+      `/issues/${issue}`,
+      '/data',
+      '/system',
+      '/log',
+      '/trace',
+      `/trace?q=${document}`,
+      `/trace?q=${companies[1]}`,
+      '/trace?q=customer-17',
+      `/trace?q=${connection}`,
+      `/trace?q=${encodeURIComponent(hostile)}`,
+    ];
+    for (const path of paths) {
+      const answer = await ask(path);
+      const text = await answer.text();
+      expect(answer.status, `${path}: ${text.slice(-600)}`).toBe(200);
+      expect(answer.headers.get('content-security-policy'), path).toContain("default-src 'none'");
+      expect(text, path).not.toContain('geheim');
+      expect(text, path).not.toContain('<img');
+      expect(text, path).not.toContain('\u202e');
+    }
+  });
+
+  test('say what is wrong, by its cause, in the words of the failures', async () => {
+    const { ask } = await serve();
+    const text = await (await ask('/inbox')).text();
+    expect(text).toContain('Parked: SERVICE_ACCESS_DENIED');
+    expect(text).toContain('3 events and 2 parts of backfills');
+    expect(text).toContain('Grant the key access to the company');
+    expect(text).toContain('Dead: EVENT_UNREADABLE');
+    expect(text).toContain('Waiting: SERVICE_ERROR');
+    expect(text).toContain('60 rows gone from the service at once');
+    expect(await (await ask('/')).text()).toMatch(/<h1 class="verdict bad">Broken: /);
+  });
+
+  test('hide the payload of an event until it is asked for', async () => {
+    const { ask } = await serve();
+    expect(await (await ask(`/events/${trouble.dead}`)).text()).not.toContain('onerror');
+    expect(await (await ask(`/events/${trouble.dead}?show=payload`)).text()).toContain('onerror');
+  });
+
+  test('list events page by page, each exactly once', async () => {
+    const { ask } = await serve();
+    const seen: string[] = [];
+    let path: string | undefined = '/events';
+    while (path !== undefined) {
+      const text = await (await ask(path)).text();
+      seen.push(...[...text.matchAll(/<tr id="row-([^"]+)"/g)].map(([, id = '']) => id));
+      path = /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+    }
+    const { rows } = await warehouse.db.execute<{ id: string }>(
+      sql`select id from metersync.journal order by received_at desc, id desc`,
+    );
+    expect(seen).toEqual(rows.map(({ id }) => id));
+  });
+
+  test('what is not there is 404, with the way back', async () => {
+    const { ask } = await serve();
+    for (const path of [
+      '/nowhere',
+      '/events/msg_none',
+      '/companies/x',
+      `/runs/${trouble.document}`,
+      '/issues/999999',
+      '/act/nothing',
+    ]) {
+      const answer = await ask(path);
+      expect(answer.status, path).toBe(404);
+      expect(await answer.text(), path).toContain('Nothing is here');
+    }
+  });
+
+  test('sessions that read cannot write', async () => {
+    const { openForPages } = await import('../../app/warehouse.ts');
+    const pages = openForPages(readSettings(env), warehouse.url, pino({ level: 'silent' }));
+    onTestFinished(() => pages.close());
+    const error = await pages.db.execute(sql`delete from metersync.parked`).catch((failure) => failure);
+    expect(String(error.cause ?? error)).toContain('read-only transaction');
+  });
+});
+
+test('the JSON is that of the command, and monitors see what is broken', async () => {
+  const { ask } = await serve();
+  const status = JSON.parse(await (await ask('/api/status')).text());
+  const { stdout } = await runCommand(['status', '--json'], { env });
+  expect(Object.keys(status)).toEqual(Object.keys(JSON.parse(stdout)));
+  expect(status.verdict.word).toBe('Broken');
+  expect((await ask('/api/status?fail=page')).status).toBe(503);
+  expect((await ask('/api/alerts?fail=page')).status).toBe(503);
+  const alerts = JSON.parse(await (await ask('/api/alerts')).text());
+  expect(alerts).toEqual({ alerts: [], targets: [], lookedAt: null });
+});
+
+describe('who may look and act', () => {
+  test('a loopback console answers no other name of this machine', async () => {
+    const { url } = await serve();
+    const { port } = new URL(url);
+    const statusOf = (host: string) =>
+      new Promise<number | undefined>((done, failed) => {
+        request({ host: '127.0.0.1', port, headers: { host } }, (answer) => {
+          answer.resume();
+          done(answer.statusCode);
+        })
+          .on('error', failed)
+          .end();
+      });
+    expect(await statusOf(`localhost:${port}`)).toBe(200);
+    expect(await statusOf(`evil.example:${port}`)).toBe(403);
+  });
+
+  test('a password opens as much as its role, and a line that is taken away closes at once', async () => {
+    const path = join(folder.path, 'people');
+    const [viewer, operator] = await Promise.all([
+      passwordLine('vera', 'viewer', 'a long password'),
+      runCommand(['console', 'password', 'otto', '--role', 'operator'], { env, input: 'another password\n' }),
+    ]);
+    expect(operator).toMatchObject({ status: 0 });
+    await writeFile(path, `${viewer}\n${operator.stdout.trim()}\n`);
+    const { ask, post, own } = await serve({ CONSOLE_PASSWORDS_FILE: path });
+    const as = (name: string, password: string) => ({
+      authorization: `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`,
+    });
+    const vera = as('vera', 'a long password');
+    const otto = as('otto', 'another password');
+    const nobody = await ask('/');
+    expect([nobody.status, nobody.headers.get('www-authenticate')]).toEqual([
+      401,
+      expect.stringContaining('Basic'),
+    ]);
+    expect((await ask('/', as('vera', 'another password'))).status).toBe(401);
+    expect((await ask('/', as('nobody', 'a long password'))).status).toBe(401);
+    expect((await ask('/inbox', otto)).status).toBe(200);
+    const shown = await (await ask('/inbox', vera)).text();
+    expect(shown).toContain('vera, viewer');
+    expect(shown).not.toContain('/act/');
+    const to = `/act/deletes-approve?run=${trouble.runs.suspect}`;
+    expect((await ask(to, vera)).status).toBe(403);
+    const before = await warehouse.db.execute(sql`select state from metersync.deletes`);
+    expect((await post(to, {}, { ...own, ...vera })).status).toBe(403);
+    expect((await warehouse.db.execute(sql`select state from metersync.deletes`)).rows).toEqual(before.rows);
+    expect((await operations())[0]).toMatchObject({
+      actor: 'vera',
+      role: 'viewer',
+      source: 'console',
+      action: 'deletes approve',
+      outcome: 'refused',
+      target: { run: trouble.runs.suspect },
+    });
+    await writeFile(path, `${viewer}\n`);
+    await expect.poll(async () => (await ask('/', otto)).status, { timeout: 60_000 }).toBe(401);
+    expect((await ask('/', vera)).status).toBe(200);
+  });
+
+  test('a proxy is accepted only where it is trusted', async () => {
+    const proxy = { CONSOLE_USER_HEADER: 'x-user', CONSOLE_OPERATORS: 'otto' };
+    const trusting = await serve({ ...proxy, CONSOLE_TRUSTED_PROXIES: '127.0.0.0/8' });
+    expect(await (await trusting.ask('/', { 'x-user': 'otto' })).text()).toContain('otto, operator');
+    expect(await (await trusting.ask('/', { 'x-user': 'vera' })).text()).toContain('vera, viewer');
+    expect((await trusting.ask('/')).status).toBe(403);
+    const wary = await serve({ ...proxy, CONSOLE_TRUSTED_PROXIES: '10.0.0.0/8' });
+    expect((await wary.ask('/', { 'x-user': 'otto' })).status).toBe(403);
+  });
+
+  test('another site changes nothing', async () => {
+    const { post } = await serve();
+    const to = `/act/deletes-reject?run=${trouble.runs.suspect}`;
+    for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }, {}])
+      expect((await post(to, {}, headers)).status).toBe(403);
+  });
+});
+
+describe('an action', () => {
+  test('says the number and the effect, does it once confirmed, and is in the log of both', async () => {
+    const { ask, post } = await serve();
+    const to = `/act/deletes-reject?run=${trouble.runs.suspect}&back=/deletes`;
+    expect(await (await ask(to)).text()).toContain('60 rows of run');
+    const done = await post(to);
+    expect(done.status).toBe(303);
+    const shown = await (await ask(done.headers.get('location') ?? '')).text();
+    expect(shown).toContain('60 rows kept');
+    expect(shown).toContain('Nothing waits for a decision');
+    // Somebody decided already: it says so and stays.
+    const again = await post(to);
+    expect([again.status, await again.text()]).toEqual([
+      409,
+      expect.stringContaining('somebody decided already'),
+    ]);
+    const listed = await runCommand(['operations', 'list', '--json', '--actor', 'ada'], { env });
+    const [refused, kept] = JSON.parse(listed.stdout).operations;
+    expect(refused).toMatchObject({ action: 'deletes reject', outcome: 'refused' });
+    expect(kept).toMatchObject({
+      actor: 'ada',
+      source: 'console',
+      action: 'deletes reject',
+      outcome: 'done',
+      detail: expect.stringContaining('60 rows kept'),
+    });
+  });
+
+  test('that cannot be done says why on its page, and is noted', async () => {
+    const { post } = await serve();
+    const refused = await post('/act/replay?outcome=dead');
+    expect([refused.status, await refused.text()]).toEqual([
+      409,
+      expect.stringContaining('no worker is running'),
+    ]);
+    expect((await operations())[0]).toMatchObject({
+      action: 'replay',
+      outcome: 'refused',
+      target: { outcome: 'dead' },
+    });
+  });
+
+  test('resumes what a failure parked', async () => {
+    const { ask, post } = await serve();
+    const to = '/act/resume?code=SERVICE_ACCESS_DENIED&back=/inbox';
+    expect(await (await ask(to)).text()).toContain('3 events become due at once. 2 parts of backfills');
+    expect((await post(to)).status).toBe(303);
+    expect((await operations())[0]).toMatchObject({
+      action: 'resume',
+      outcome: 'done',
+      target: { code: 'SERVICE_ACCESS_DENIED' },
+    });
+    const { rows } = await warehouse.db.execute(
+      sql`select 1 from metersync.stale_records where due_at > now() and error_code = 'SERVICE_ACCESS_DENIED'`,
+    );
+    expect(rows).toEqual([]);
+  });
+
+  test('acknowledges an issue with a note; the command does the same and is noted too', async () => {
+    const { ask, post } = await serve();
+    const to = `/act/issue-acknowledge?id=${trouble.issue}&back=/issues/${trouble.issue}`;
+    expect((await post(to, { note: hostile })).status).toBe(303);
+    const text = await (await ask(`/issues/${trouble.issue}`)).text();
+    expect(text).toContain('Take back');
+    expect(text).not.toContain('<img');
+    expect(
+      (await runCommand(['checks', 'acknowledge', String(trouble.issue), '--undo'], { env })).status,
+    ).toBe(0);
+    expect((await runCommand(['checks', 'acknowledge', '999999'], { env })).status).toBe(1);
+    const [failed, undone] = await operations();
+    expect(failed).toMatchObject({ source: 'command', outcome: 'refused', target: { id: '999999' } });
+    expect(undone).toMatchObject({
+      action: 'issue unacknowledge',
+      source: 'command',
+      outcome: 'done',
+      actor: 'ada',
+    });
+  });
+
+  test('pauses a schedule with a reason, resumes it and runs it now', async () => {
+    const connection = await Connection.connect({ address: inject('temporalAddress') });
+    onTestFinished(() => connection.close());
+    const client = new Client({ connection, namespace });
+    await ensureSchedules(client);
+    const { ask, post } = await serve();
+    expect(
+      (await post('/act/schedule-pause?kind=full&back=/system', { note: 'the service moves' })).status,
+    ).toBe(303);
+    expect(await readSchedule(client, 'full')).toMatchObject({
+      state: 'paused',
+      reason: 'the service moves',
+    });
+    expect(await (await ask('/system')).text()).toContain('the service moves');
+    expect((await post('/act/schedule-pause?kind=full')).status).toBe(409);
+    expect((await post('/act/schedule-resume?kind=full')).status).toBe(303);
+    expect(
+      (await post('/act/schedule-trigger?kind=reconcile&back=//evil.example')).headers.get('location'),
+    ).toMatch(/^\/\?done=\d+$/);
+    expect((await operations()).slice(0, 3).map(({ action }) => action)).toEqual([
+      'schedule trigger',
+      'schedule resume',
+      'schedule pause',
+    ]);
+    expect((await runCommand(['schedule', 'pause', 'full', '--reason', 'x'], { env })).status).toBe(0);
+    expect((await operations())[0]).toMatchObject({
+      action: 'schedule pause',
+      source: 'command',
+      target: { schedule: 'full', reason: 'x' },
+    });
+  });
+});
+
+test('the log of operations is only added to, by whoever writes', async () => {
+  const writer = await loginAs('metersync_writer', warehouse);
+  const { rows } = await writer.db.execute<{ id: string }>(sql`
+    insert into metersync.operations (actor, role, source, action, target)
+    values ('ada', 'operator', 'command', 'resume', '{}') returning id::text`);
+  const id = rows[0]?.id;
+  const refused = async (statement: ReturnType<typeof sql>) =>
+    expect(String((await writer.db.execute(statement).catch((error) => error)).cause)).toMatch(
+      /is a log|permission denied/,
+    );
+  await refused(sql`update metersync.operations set actor = 'bob' where id = ${id}`);
+  await refused(sql`delete from metersync.operations where id = ${id}`);
+  await refused(sql`truncate metersync.operations`);
+  await refused(
+    sql`update metersync.operations set outcome = 'done', finished_at = now(), actor = 'bob' where id = ${id}`,
+  );
+  await writer.db.execute(
+    sql`update metersync.operations set outcome = 'done', finished_at = now() where id = ${id}`,
+  );
+  await refused(
+    sql`update metersync.operations set outcome = 'failed', finished_at = now() where id = ${id}`,
+  );
+});

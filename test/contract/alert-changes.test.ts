@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { changesOf, type LiveAlarm, type RaisedAlarm, seenIn } from '../../contract/alert-changes.ts';
+import { type AlertName, alertTypes } from '../../contract/alerts.ts';
+import { away, health } from '../support/health-states.ts';
+
+const minute = 60_000;
+const raised = (name: AlertName, key = ''): RaisedAlarm => ({ name, key, labels: {}, detail: 'x' });
+const seen = (...alarms: RaisedAlarm[]) => ({ raised: alarms, unknown: new Set<AlertName>() });
+
+/** Looks once a minute, each minute's alarms given; returns each change as `minute word name`. */
+function story(looks: readonly (readonly AlertName[])[]): string[] {
+  let live: LiveAlarm[] = [];
+  return looks.flatMap((names, at) => {
+    const now = at * minute;
+    const looked = seen(...names.map((name) => raised(name)));
+    const begun = changesOf(live, looked, now).begin;
+    live = [
+      ...live,
+      ...begun.map(({ name, key }) => ({
+        id: `${name} ${at}`,
+        name,
+        key,
+        pendingSince: now,
+        openedAt: null,
+        remindedAt: null,
+      })),
+    ];
+    const { open, remind, close, forget } = changesOf(live, looked, now);
+    const gone = new Set([...close, ...forget].map(({ id }) => id));
+    live = live
+      .filter(({ id }) => !gone.has(id))
+      .map((alarm) => ({
+        ...alarm,
+        ...(open.includes(alarm) ? { openedAt: now } : {}),
+        ...(remind.includes(alarm) ? { remindedAt: now } : {}),
+      }));
+    const say = (word: string, alarms: readonly LiveAlarm[]) =>
+      alarms.map(({ name }) => `${at} ${word} ${name}`);
+    return [...say('opened', open), ...say('reminder', remind), ...say('resolved', close)];
+  });
+}
+const times = <T>(count: number, value: T): T[] => Array.from({ length: count }, () => value);
+
+test('an alarm opens when it lasted its minutes, once, and is resolved once', () => {
+  expect(alertTypes.EventsStalled.forMinutes).toBe(5);
+  const looks = [...times(3, []), ...times(10, ['EventsStalled' as const]), ...times(4, [])];
+  expect(story(looks)).toEqual(['8 opened EventsStalled', '13 resolved EventsStalled']);
+});
+
+test('one that is over before its minutes are is never told, and begins anew', () => {
+  const short = times(5, ['EventsStalled' as const]);
+  expect(story([...short, [], ...short, []])).toEqual([]);
+});
+
+test('one without minutes opens at the first look', () => {
+  expect(story([[], ['EventsDead'], []])).toEqual(['1 opened EventsDead', '2 resolved EventsDead']);
+});
+
+test('an open one is told again each day', () => {
+  const days = 3;
+  const told = story(times(days * 1_440 + 2, ['EventsDead' as const]));
+  expect(told).toEqual([
+    '0 opened EventsDead',
+    '1440 reminder EventsDead',
+    '2880 reminder EventsDead',
+    '4320 reminder EventsDead',
+  ]);
+});
+
+test('what cannot be seen stays as it is', () => {
+  const live: LiveAlarm = {
+    id: 'a',
+    name: 'WorkersGone',
+    key: '',
+    pendingSince: 0,
+    openedAt: 0,
+    remindedAt: null,
+  };
+  const looked = seenIn({ ...health(), temporal: away });
+  expect(looked.unknown.has('WorkersGone')).toBe(true);
+  expect(changesOf([live], looked, minute)).toEqual({
+    begin: [],
+    forget: [],
+    open: [],
+    remind: [],
+    close: [],
+  });
+  expect(changesOf([live], seen(), minute).close).toEqual([live]);
+});
+
+test('however alarms come and go, each is opened and resolved in turn', () => {
+  const names = ['EventsDead', 'EventsStalled', 'Decide'] as const;
+  fc.assert(
+    fc.property(fc.array(fc.subarray([...names]), { maxLength: 200 }), (looks) => {
+      for (const name of names) {
+        const words = story(looks).flatMap((line) => {
+          const [, word = '', of] = line.split(' ');
+          return of === name && word !== 'reminder' ? [word] : [];
+        });
+        for (const [at, word] of words.entries()) expect(word).toBe(at % 2 === 0 ? 'opened' : 'resolved');
+      }
+    }),
+    { numRuns: 50 },
+  );
+});

@@ -1,0 +1,48 @@
+import { globSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import {
+  activityPolicy,
+  attemptPolicy,
+  recordPolicy,
+  requestPolicy,
+  triedFor,
+} from '../../contract/retry-policy.ts';
+
+const rooms = ['receiver', 'workflows', 'service', 'db', 'activities', 'app', 'operations'];
+
+/** A constant, or a member of one, that is named for a time or a number of tries and has a number. */
+const ownWait = /^(?:export )?const \w*(?:Ms|Seconds|Minutes|[aA]ttempts(?:Max)?|[tT]ries) = [\d_]+;$/gm;
+
+/** What the readings themselves are: no wait. */
+const lengths = ['const usualSeconds = 900;', 'const daySeconds = 86_400;'];
+
+test('every wait and number of tries is in the policy', () => {
+  const found = rooms.flatMap((room) =>
+    globSync(`${room}/**/*.ts`).flatMap((file) =>
+      [...readFileSync(file, 'utf8').matchAll(ownWait)].map(String),
+    ),
+  );
+  expect(found.sort()).toEqual(lengths.toSorted());
+});
+
+test('waits fit into those around them', () => {
+  const { heartbeatEveryMs, companyTogetherMaxMs, partUnderWaySeconds } = attemptPolicy;
+  expect(3 * heartbeatEveryMs).toBeLessThan(activityPolicy.backfilling.heartbeatTimeout);
+  expect(companyTogetherMaxMs / 1000).toBeLessThan(partUnderWaySeconds);
+  // Within an outage, the next failure comes after the longest pause and all tries of a request.
+  const { timeoutMs, attemptsMax, waitMaxMs } = requestPolicy;
+  const longest = activityPolicy.catchingUp.retry.maximumInterval + attemptsMax * timeoutMs + waitMaxMs;
+  expect(longest).toBeLessThanOrEqual(recordPolicy.outageSeconds * 1000);
+  expect(recordPolicy.notFoundAttemptsMax).toBeLessThan(recordPolicy.olderStateAttemptsMax);
+});
+
+test('how long work is tried follows from its waits', () => {
+  // 1 + 2 + … + 128 s; 1 + 2 + … + 512 s and five times 900 s; 2 + 4 + … + 64 s and 29 times 120 s.
+  expect(triedFor).toEqual({
+    notFound: '4 min',
+    olderState: '92 min',
+    parked: '10 s to 15 min',
+    turn: '2 h',
+    backfill: '60 min',
+  });
+});

@@ -1,0 +1,103 @@
+import { readDeletes } from '../../../../db/deletes/decide.ts';
+import { beginOperation, finishOperation, listOperations, readOperation } from '../../../../db/operations.ts';
+import { readArrivals } from '../../../../db/read/arrivals.ts';
+import { connectionsNeedingAttention } from '../../../../db/read/attention.ts';
+import {
+  listCompanies,
+  listConnections,
+  rangesWaiting,
+  readCompany,
+  readResources,
+} from '../../../../db/read/companies.ts';
+import { mostCounted } from '../../../../db/read/counted.ts';
+import { countEvents } from '../../../../db/read/events.ts';
+import { findById } from '../../../../db/read/find.ts';
+import { listDataIssues } from '../../../../db/read/issues.ts';
+import { listEnded, listRunning, readRun } from '../../../../db/read/runs.ts';
+import { readWaiting } from '../../../../db/read/status.ts';
+import { readGivenUp } from '../../../../db/read/unhappy.ts';
+import { idOf, meterOf } from '../rows.ts';
+import type { Work } from './work.ts';
+
+/** What the pages of the console read, beside what commands read. */
+export const consolePages: readonly Work[] = [
+  {
+    name: 'a company is shown',
+    rows: 200,
+    run: async ({ db }, plot) => {
+      const id = idOf('company', plot);
+      await readCompany(db, id);
+      await readResources(db, id);
+      await rangesWaiting(db, id);
+      await listConnections(db, id);
+    },
+  },
+  {
+    name: 'a page of companies is listed',
+    rows: 1_000,
+    run: async ({ db }, plot) => {
+      await listCompanies(db, { limit: 5 });
+      await listCompanies(db, { limit: 5, after: { name: '', id: idOf('company', plot) } });
+    },
+  },
+  {
+    name: 'runs are listed',
+    rows: 100,
+    run: async ({ db }, plot) => {
+      await listRunning(db);
+      await listEnded(db, { limit: 10 });
+      await listEnded(db, {
+        limit: 10,
+        before: { finishedAt: '2025-05-01T00:00:00Z', runId: idOf('company', plot) },
+      });
+      await readRun(db, idOf('company', plot));
+      await readDeletes(db, { all: true, run: idOf('company', plot) });
+    },
+  },
+  {
+    name: 'an id is looked for',
+    rows: 20,
+    run: async ({ db }, plot) => {
+      await findById(db, idOf('document', plot));
+      await findById(db, meterOf(plot, 1));
+    },
+  },
+  {
+    name: 'operations are noted and listed',
+    rows: 20,
+    run: async ({ db }) => {
+      const id = await beginOperation(db, {
+        actor: 'ada',
+        role: 'operator',
+        source: 'command',
+        action: 'resume',
+        target: {},
+      });
+      await finishOperation(db, id, 'done', 'nothing is parked');
+      await readOperation(db, id);
+      await listOperations(db, { actor: 'ada' }, { limit: 10, before: id + 1 });
+      await listOperations(db, {}, { limit: 10 });
+    },
+  },
+  {
+    name: 'what is broken is grouped by its cause',
+    rows: 20_000,
+    asksForAll: 'It reads up to 10,000 events that failed; a small warehouse has fewer.',
+    run: async ({ db }) => {
+      await readWaiting(db, mostCounted);
+      await readGivenUp(db, 'dead');
+      await readGivenUp(db, 'missing');
+      await countEvents(db, { outcome: 'dead' }, 10_000);
+      await readArrivals(db);
+    },
+  },
+  {
+    name: 'issues and connections that need somebody are listed',
+    rows: 1_000,
+    asksForAll: 'Issues are sorted by their severity; the view reads all connections.',
+    run: async ({ db }) => {
+      await listDataIssues(db, {}, 20, 1);
+      await connectionsNeedingAttention(db, 20);
+    },
+  },
+];

@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { usageListedByRecords, warehouseNow } from '../../db/catch-up/due.ts';
+import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import { pageOfRecords, type Read, rowOf, writeRecords } from '../support/pages.ts';
+import { until } from '../support/poll.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const companyId = randomUUID();
+const now = async (): Promise<Read> => ({ readAt: await warehouseNow(warehouse.db), companyId });
+const [older, newer] = ['2026-05-01T00:00:00.000001', '2026-05-01T00:00:00.000002'];
+
+interface Row {
+  readonly id: string;
+  readonly usage: string;
+  readonly updated: string;
+}
+const row = (usage: string, updated = older, id: string = randomUUID()): Row => ({ id, usage, updated });
+const bill = (id: string, updated: string, usageData: unknown, lineItems: unknown = []) => ({
+  id,
+  updated,
+  usageData,
+  lineItems,
+});
+const listed = (id: string, rows: readonly Row[]) =>
+  rows.map((one) => ({ ...one, document: { id }, listed: true }));
+const live = async (id: string) =>
+  (
+    await warehouse.db.execute<{ id: string; usage: string; listed: boolean }>(
+      sql`select id, usage, raw ? 'listed' as listed from utility.usage_data
+        where document_id = ${id}::uuid and deleted_at is null order by usage`,
+    )
+  ).rows;
+
+const state = async (id: string) => {
+  const result = await warehouse.db.execute<{ updated: string }>(sql`
+    select to_char(updated at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as updated
+    from utility.documents where id = ${id}::uuid`);
+  const usage = (await live(id)).map((one) => one.usage).sort();
+  return { updated: result.rows[0]?.updated, usage };
+};
+
+/** What other sessions see of a document while a write of it waits for its last row. */
+async function heldBackBy(rowId: string, documentId: string, write: () => Promise<unknown>) {
+  let written: Promise<unknown> | undefined;
+  const meanwhile = await warehouse.db.transaction(async (tx) => {
+    await tx.execute(sql`select from utility.usage_data where id = ${rowId}::uuid for update`);
+    written = write();
+    await until('the write waits', async () => {
+      const waiting = await warehouse.db.execute(
+        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return waiting.rowCount;
+    });
+    return await state(documentId);
+  });
+  await written;
+  return meanwhile;
+}
+
+/** Writes a bill whose record and whose usage listing agree. */
+async function billWithUsage(rows: readonly Row[]) {
+  const id = randomUUID();
+  await writeRecords(warehouse, 'documents', [bill(id, older, rows)], await now());
+  await writeRecords(warehouse, 'usageData', listed(id, rows), await now());
+  return id;
+}
+
+describe('a corrected bill corrects its usage', () => {
+  test('by its record: rows change, appear and go in the transaction that writes the document', async () => {
+    const [kept, changed, gone] = [row('1'), row('2'), row('3')];
+    const id = await billWithUsage([kept, changed, gone]);
+    const corrected = [kept, row('20', newer, changed.id), row('4', newer)];
+    const items = [{ totalCharge: '9.99' }];
+    const read = await now();
+    const meanwhile = await heldBackBy(gone.id, id, () =>
+      writeRecords(warehouse, 'documents', [bill(id, newer, corrected, items)], read),
+    );
+    expect(meanwhile).toEqual({ updated: older, usage: ['1', '2', '3'] });
+    expect(await state(id)).toEqual({ updated: newer, usage: ['1', '20', '4'] });
+    expect(await rowOf(warehouse, 'usageData', gone.id)).toMatchObject({ deleted_reason: 'absent' });
+    expect((await rowOf(warehouse, 'documents', id))?.raw).toMatchObject({ lineItems: items });
+  });
+
+  test('by the usage endpoint: document, rows and tombstones are written in one transaction', async () => {
+    const [changed, gone] = [row('1'), row('2')];
+    const id = await billWithUsage([changed, gone]);
+    const { readAt = '', ...read } = await now();
+    const rows = [row('10', newer, changed.id), row('3', newer)];
+    const set = (records: readonly { id: string }[], documentOf = {}) => ({
+      page: { ...pageOfRecords(records, { readAt, ...read }), documentOf },
+      ids: records.map((record) => record.id),
+    });
+    // Rows of the document's own listing need not name it.
+    const documentOf = Object.fromEntries(rows.map((one) => [one.id, id]));
+    const documents = set([bill(id, newer, rows)]);
+    const sets = { documentIds: [id], readAt, documents, usage: set(rows, documentOf) };
+    const meanwhile = await heldBackBy(gone.id, id, () => writeDocumentSets(warehouse.db, sets));
+    expect(meanwhile).toEqual({ updated: older, usage: ['1', '2'] });
+    expect(await state(id)).toEqual({ updated: newer, usage: ['10', '3'] });
+    expect(await rowOf(warehouse, 'usageData', gone.id)).toMatchObject({ deleted_reason: 'absent' });
+  });
+
+  test('rows that a bill repeats unchanged keep the record of the usage endpoint', async () => {
+    const rows = [row('1'), row('2')];
+    const id = await billWithUsage(rows);
+    await writeRecords(warehouse, 'documents', [bill(id, newer, rows, [{ rate: '1' }])], await now());
+    expect(await live(id)).toMatchObject([{ listed: true }, { listed: true }]);
+    expect(await usageListedByRecords(warehouse.db, [id])).toHaveLength(2);
+  });
+});
+
+test('a listing whose rows name no document keeps their existing document', async () => {
+  const [kept, corrected] = [row('1'), row('2')];
+  const id = await billWithUsage([kept, corrected]);
+  const rows = [kept, { ...corrected, usage: '3', updated: newer }, row('4')];
+  await writeRecords(warehouse, 'usageData', rows, await now());
+  expect(await state(id)).toEqual({ updated: older, usage: ['1', '3'] });
+});
+
+describe("the usage of a document's record is accepted only under conditions", () => {
+  test('not if it lists other rows than the usage endpoint does', async () => {
+    const id = randomUUID();
+    const [peak, offPeak] = [row('1'), row('2')];
+    await writeRecords(warehouse, 'documents', [bill(id, older, [row('3')])], await now());
+    await writeRecords(warehouse, 'usageData', listed(id, [peak, offPeak]), await now());
+    await writeRecords(warehouse, 'documents', [bill(id, newer, [row('4')])], await now());
+    expect((await live(id)).map(({ usage }) => usage)).toEqual(['1', '2']);
+    expect(await usageListedByRecords(warehouse.db, [id])).toBeUndefined();
+  });
+
+  test('always without another source of usage: moved rows leave their bill correctable', async () => {
+    const [moved, kept] = [row('1'), row('2')];
+    const [from, to] = [randomUUID(), randomUUID()];
+    const show = async (...bills: object[]) =>
+      await writeRecords(warehouse, 'documents', bills, await now(), 'alone');
+    await show(bill(from, older, [moved, kept]));
+    await show(bill(to, older, [row('3', newer, moved.id)]));
+    await show(bill(from, newer, [row('4', newer, kept.id)]));
+    expect([await state(from), await state(to)]).toMatchObject([{ usage: ['4'] }, { usage: ['3'] }]);
+  });
+
+  test.each<[string, unknown]>([
+    ['has no usage', undefined],
+    ['has text instead of rows', 'see attachment'],
+    ['has rows without an id', [{ usage: '1' }]],
+  ])('not if it %s', async (_, usageData) => {
+    const rows = [row('1')];
+    const id = await billWithUsage(rows);
+    await writeRecords(warehouse, 'documents', [bill(id, newer, usageData)], await now());
+    expect(await live(id)).toHaveLength(1);
+    expect(await usageListedByRecords(warehouse.db, [id])).toBeUndefined();
+  });
+
+  test("a refused usage row affects only its document's usage, not the document nor others", async () => {
+    const [ids, rows] = [
+      [randomUUID(), randomUUID()],
+      [row('1'), row('2')],
+    ] as const;
+    const day = '2026-13-45';
+    const refused = bill(ids[0], older, [{ ...rows[0], startDate: day }]);
+    const page = [refused, bill(ids[1], older, [rows[1]])];
+    expect(await writeRecords(warehouse, 'documents', page, await now(), 'all')).toMatchObject({
+      inserted: 2,
+    });
+    expect([await live(ids[0]), (await live(ids[1])).length]).toEqual([[], 1]);
+    const rejected = await warehouse.db.execute<{ record: string }>(
+      sql`select record from metersync.rejected_records where record_id like ${`%${ids[0]}`}`,
+    );
+    expect(rejected.rows).toEqual([{ record: expect.stringContaining(day) }]);
+    await writeRecords(warehouse, 'documents', [bill(ids[0], newer, [rows[0]])], await now());
+    expect(await live(ids[0])).toHaveLength(1);
+    const left = await warehouse.db.execute(
+      sql`select from metersync.rejected_records where record_id like ${`%${ids[0]}`}`,
+    );
+    expect(left.rowCount).toBe(0);
+  });
+
+  test('usage that was read after the record is left alone', async () => {
+    const [first, second] = [row('1'), row('2', newer)];
+    const id = await billWithUsage([first]);
+    const before = await now();
+    const { readAt = '' } = await now();
+    const usage = { page: pageOfRecords(listed(id, [second]), { readAt, companyId }), ids: [second.id] };
+    await writeDocumentSets(warehouse.db, { documentIds: [id], readAt, usage });
+    await writeRecords(warehouse, 'documents', [bill(id, newer, [first])], before);
+    expect((await live(id)).map(({ usage }) => usage)).toEqual(['2']);
+  });
+});

@@ -1,0 +1,445 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createFieldCatalogue, type FieldCatalogue } from '../../../db/fields/field-catalogue.ts';
+import { type RefreshedViews, refreshViews } from '../../../db/fields/refresh-views.ts';
+import { migrateWarehouse } from '../../../db/migrate.ts';
+import { cases } from '../../support/cases.ts';
+import { type SentRecord, writeRecords } from '../../support/pages.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
+import { missingValues } from './missing-values.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let catalogue: FieldCatalogue;
+const companyId = randomUUID();
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+beforeEach(() => {
+  catalogue = createFieldCatalogue({
+    db: warehouse.db,
+    onError: (error) => {
+      throw error;
+    },
+  });
+});
+afterEach(async () => {
+  await forget();
+});
+
+const lockTimeoutMs = 10_000;
+const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
+
+/** Restores the state before any record was read. */
+async function forget(): Promise<void> {
+  await catalogue.close();
+  for (const { name } of await rows(
+    `select name from metersync.typed_views where path <> '' or name = 'documents'`,
+  )) {
+    await rows(`drop view fields.${pg.escapeIdentifier(String(name))} cascade`);
+  }
+  await rows(`delete from metersync.typed_columns where view_name like 'documents%'`);
+  await rows(`delete from metersync.typed_views where resource = 'documents'`);
+  await rows(`truncate utility.documents, metersync.field_catalogue`);
+  await rows(`drop table if exists fields.documents_lines`);
+}
+
+/** Writes documents as a page, and makes the views of the catalogue. */
+async function sync(records: readonly SentRecord[], apiVersion = 'v2.2'): Promise<RefreshedViews> {
+  await writeRecords(warehouse, 'documents', records, { companyId, apiVersion });
+  const parsed = records.map((record) => (typeof record === 'string' ? JSON.parse(record) : record));
+  await catalogue.note('documents', apiVersion, parsed);
+  return await refreshViews(warehouse.db, lockTimeoutMs);
+}
+
+const types = async (view: string) =>
+  Object.fromEntries(
+    (
+      await rows(`select attname as name, format_type(atttypid, null) as type from pg_attribute
+        where attrelid = 'fields.${view}'::regclass and attnum > 0 order by attnum`)
+    ).map(({ name, type }) => [name, type]),
+  );
+
+describe('typed views', () => {
+  test('exist before any record is read', async () => {
+    for (const view of ['companies', 'sites', 'connections', 'meters', 'documents', 'usage_data']) {
+      expect(await rows(`select * from fields.${view}`)).toEqual([]);
+    }
+  });
+
+  test('have a column for each scalar; objects and arrays of objects have views', async () => {
+    const id = randomUUID();
+    const job = randomUUID();
+    await sync([
+      `{"id": "${id}", "totalCharges": "1203.50", "isFlagged": false, "dueDate": "2026-06-01", "jobId": "${job}",
+        "created": "2026-05-01T10:00:00.123456", "rows": 123456789012345678901234567890.5, "tags": ["a", "b"],
+        "provider": {"name": "Power & Co", "address": {"zip": "00123"}}, "company": {"id": "${companyId}"},
+        "lines": [{"amount": 1, "taxes": [{"rate": "0.10"}]}, {"amount": 2, "taxes": [{"rate": "0.20"}, {"rate": "0.30"}]}]}`,
+    ]);
+    expect(await rows(`select * from fields.documents`)).toMatchObject([
+      {
+        id,
+        company_id: companyId,
+        api_version: 'v2.2',
+        total_charges: '1203.50',
+        is_flagged: false,
+        due_date: '2026-06-01',
+        job_id: job,
+        created: '2026-05-01 10:00:00.123456+00',
+        rows: '123456789012345678901234567890.5',
+        tags: ['a', 'b'],
+        provider_name: 'Power & Co',
+        provider_address_zip: '00123',
+      },
+    ]);
+    expect(await rows(`select * from fields.documents_provider_address`)).toEqual([
+      { document_id: id, company_id: companyId, api_version: 'v2.2', zip: '00123' },
+    ]);
+    expect(
+      await rows(`select lines_position, position, rate from fields.documents_lines_taxes order by 1, 2`),
+    ).toEqual([
+      { lines_position: 1, position: 1, rate: '0.10' },
+      { lines_position: 2, position: 1, rate: '0.20' },
+      { lines_position: 2, position: 2, rate: '0.30' },
+    ]);
+    expect(await rows(`select document_id, position, amount from fields.documents_lines order by 2`)).toEqual(
+      [
+        { document_id: id, position: 1, amount: '1' },
+        { document_id: id, position: 2, amount: '2' },
+      ],
+    );
+  });
+
+  test("read times without a zone in the zone of the service, not the reader's", async () => {
+    const other = await createWarehouse('America/New_York');
+    try {
+      const own = createFieldCatalogue({ db: other.db, onError: () => {} });
+      const record = { id: randomUUID(), at: '2026-05-01T10:00:00' };
+      await writeRecords(other, 'documents', [record], { companyId });
+      await own.note('documents', 'v2.2', [record]);
+      await own.close();
+      await refreshViews(other.db, lockTimeoutMs);
+      const { rows: found } = await other.db.transaction(async (tx) => {
+        await tx.execute(sql`set local time zone 'UTC'`);
+        return await tx.execute(sql`select at from fields.documents`);
+      });
+      expect(found).toEqual([{ at: '2026-05-01 14:00:00+00' }]);
+    } finally {
+      await other.drop();
+    }
+  });
+
+  test('contain no tombstoned records', async () => {
+    const [gone, there] = [randomUUID(), randomUUID()];
+    await sync([
+      { id: gone, lines: [{ a: 1 }] },
+      { id: there, lines: [{ a: 2 }] },
+    ]);
+    await rows(
+      `update utility.documents set deleted_at = now(), deleted_reason = 'event' where id = '${gone}'`,
+    );
+    expect(await rows(`select id from fields.documents`)).toEqual([{ id: there }]);
+    expect(await rows(`select a from fields.documents_lines`)).toEqual([{ a: '2' }]);
+  });
+
+  test('comment the origin of every view and column', async () => {
+    await sync([{ id: randomUUID(), amount: '1.50', lines: [{ kind: 'A' }] }]);
+    const silent = await rows(`select c.relname, a.attname from pg_class c
+      left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+      where c.relnamespace = 'fields'::regnamespace and c.relname like 'documents%'
+        and (obj_description(c.oid) is null or col_description(c.oid, a.attnum) is null)`);
+    expect(silent).toEqual([]);
+    expect(await rows(`select col_description('fields.documents'::regclass, 6) as comment`)).toEqual([
+      { comment: '/amount: decimal; in v2.2.' },
+    ]);
+  });
+
+  test('can be read by analysts, also later ones', async () => {
+    await sync([{ id: randomUUID(), lines: [{ a: 1 }] }]);
+    await warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`set local role metersync_analyst`);
+      const { rowCount } = await tx.execute(sql`select * from fields.documents_lines, fields.documents`);
+      expect(rowCount).toBe(1);
+    });
+  });
+});
+
+describe('a change of what the service sends', () => {
+  const record = (fields: object) => ({ id: randomUUID(), ...fields });
+
+  test("adds columns at the end, and keeps users' views on the view", async () => {
+    await sync([record({ b: 1 })]);
+    await rows(`create view public.mine as select * from fields.documents`);
+    expect(await sync([record({ b: 2, a: true, c: { d: 1 } })])).toMatchObject({ blocked: [] });
+    expect(Object.keys(await types('documents')).slice(5)).toEqual(['b', 'a', 'c_d']);
+    expect(await rows(`select count(*)::int as count from public.mine`)).toEqual([{ count: 2 }]);
+    expect(await sync([])).toEqual({ made: [], unchanged: 7, blocked: [], warnings: [] });
+  });
+
+  test('widens types, keeps grants, and loses no value', async () => {
+    await sync([record({ amount: 1.5, day: '2026-05-01' })]);
+    await rows(`create role reader_of_views`);
+    try {
+      await rows(`grant select on fields.documents to reader_of_views with grant option`);
+      await rows(`grant select (id) on fields.documents to public`);
+      await sync([record({ amount: 'n/a', day: '' })]);
+      expect(await types('documents')).toMatchObject({ amount: 'text', day: 'text' });
+      expect(await rows(`select amount, day from fields.documents order by amount`)).toEqual([
+        { amount: '1.5', day: '2026-05-01' },
+        { amount: 'n/a', day: '' },
+      ]);
+      expect(
+        await rows(`select has_table_privilege('reader_of_views', 'fields.documents', 'select with grant option') as all,
+          has_table_privilege('metersync_analyst', 'fields.documents', 'select') as analyst,
+          (select count(*)::int from pg_attribute where attrelid = 'fields.documents'::regclass
+            and attacl::text like '%{=r/%') as column`),
+      ).toEqual([{ all: true, analyst: true, column: 1 }]);
+    } finally {
+      await rows(`drop owned by reader_of_views`);
+      await rows(`drop role reader_of_views`);
+    }
+  });
+
+  test("that a user's view blocks is reported, and all other changes are made", async () => {
+    await sync([record({ amount: 1.5 })]);
+    await rows(`create view public.mine as select id, amount from fields.documents`);
+    await rows(`create function public.all_of_it() returns setof fields.documents language sql
+      as 'select * from fields.documents'`);
+    const refreshed = await sync([record({ amount: 'n/a', more: 'x', list: [{ a: 1 }] })]);
+    expect(refreshed.blocked).toEqual([
+      {
+        view: 'fields.documents',
+        columns: ['amount'],
+        by: expect.arrayContaining(['view public.mine', 'function public.all_of_it()']),
+      },
+    ]);
+    expect(await types('documents')).toMatchObject({ amount: 'numeric', more: 'text' });
+    expect(await rows(`select a from fields.documents_list`)).toEqual([{ a: '1' }]);
+    const narrow = () =>
+      rows(`select view_name, column_name, path, type from ops.typed_columns where is_narrow`);
+    expect(await narrow()).toEqual([
+      { view_name: 'documents', column_name: 'amount', path: '/amount', type: 'text' },
+    ]);
+    await rows(`drop view public.mine`);
+    await rows(`drop function public.all_of_it()`);
+    expect(await refreshViews(warehouse.db, lockTimeoutMs)).toMatchObject({
+      made: ['documents'],
+      blocked: [],
+    });
+    expect(await types('documents')).toMatchObject({ amount: 'text', more: 'text' });
+    expect(await narrow()).toEqual([]);
+  });
+
+  test('to another API version fills its columns by a backfill; versions stay apart', async () => {
+    const [one, other] = [randomUUID(), randomUUID()];
+    const updated = '2026-05-01T00:00:00.000001';
+    await sync(
+      [
+        { id: one, updated, charges: 12.5 },
+        { id: other, updated, charges: 1 },
+      ],
+      'v2',
+    );
+    await sync([{ id: one, updated, charges: { total: '12.50', currency: 'EUR' }, pages: 3 }], 'v2.2');
+    expect(
+      await rows(
+        `select id, api_version, charges, charges_total, pages from fields.documents order by api_version`,
+      ),
+    ).toEqual([
+      { id: other, api_version: 'v2', charges: 1, charges_total: null, pages: null },
+      {
+        id: one,
+        api_version: 'v2.2',
+        charges: { total: '12.50', currency: 'EUR' },
+        charges_total: '12.50',
+        pages: '3',
+      },
+    ]);
+    expect(await rows(`select total, currency from fields.documents_charges`)).toEqual([
+      { total: '12.50', currency: 'EUR' },
+    ]);
+    expect(
+      await rows(`select col_description('fields.documents'::regclass, attnum) as comment from pg_attribute
+        where attrelid = 'fields.documents'::regclass and attname = 'charges'`),
+    ).toEqual([{ comment: '/charges: number, object; in v2, v2.2.' }]);
+  });
+
+  test('that makes a map widens its columns for any value', async () => {
+    await sync([record({ map: { k0: 1, k1: { a: 1 } } })]);
+    const many = Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`k${n}`, 'text']));
+    await sync([record({ map: many })]);
+    expect(await types('documents')).toMatchObject({ map: 'jsonb', map_k0: 'jsonb', map_k1_a: 'jsonb' });
+    const found = await rows(
+      `select map_k0, map ->> 'k399' as last from fields.documents order by map_k0::text`,
+    );
+    expect(found).toEqual([
+      { map_k0: 'text', last: 'text' },
+      { map_k0: 1, last: null },
+    ]);
+  });
+
+  test.each([
+    ['of a record', (fields: object) => record(fields)],
+    ['of an object in it', (fields: object) => record({ accounts: fields })],
+  ])("stays within Postgres's limits, however often the fields %s change", async (_, made) => {
+    for (const [restart, version] of ['v2', 'v2', 'v2', 'v2.1', 'v2.2', 'v2.2', 'v2.3'].entries()) {
+      await catalogue.close();
+      catalogue = createFieldCatalogue({ db: warehouse.db, onError: () => {} });
+      const fields = Array.from({ length: 290 }, (_, n) => [`acct ${restart} ${n}`, n]);
+      await sync([made(Object.fromEntries(fields))], version);
+      expect(await missingValues(warehouse, 'documents')).toEqual([]);
+    }
+    const found = await rows(
+      `select count(*)::int as n from metersync.field_catalogue where resource = 'documents'`,
+    );
+    expect(found[0]?.n).toBeLessThan(4 * 310);
+    await migrateWarehouse(warehouse.db);
+  });
+
+  test('of a record whose view is full puts new fields into other_fields', async () => {
+    const inner = Object.fromEntries(Array.from({ length: 250 }, (_, n) => [`f${n}`, n]));
+    const wide = { one: inner, two: inner, three: inner, four: inner, five: inner };
+    await sync([record(wide)]);
+    await sync([record({ ...wide, late: 'text', later: { at: 'all' } })]);
+    expect(await missingValues(warehouse, 'documents')).toEqual([]);
+    expect(
+      await rows(`select other_fields ->> 'late' as late from fields.documents order by synced_at, late`),
+    ).toContainEqual({ late: 'text' });
+  });
+
+  test('is made once by several processes', async () => {
+    await writeRecords(warehouse, 'documents', [record({ a: 1 })], { companyId });
+    await catalogue.note('documents', 'v2.2', [record({ a: 1, b: [{ c: 1 }] })]);
+    const refreshed = await Promise.all([1, 2, 3, 4].map(() => refreshViews(warehouse.db, lockTimeoutMs)));
+    expect(refreshed.map(({ made }) => made.length).sort()).toEqual([0, 0, 0, 2]);
+  });
+});
+
+describe('names', () => {
+  test('of any kind make working views', async () => {
+    const long = 'n'.repeat(200);
+    const names = [
+      'select',
+      'user',
+      'order',
+      '"',
+      "'",
+      '\\',
+      "'; drop table utility.documents; --",
+      '$1',
+      '$$',
+      '%s',
+      '{}',
+      '',
+      long,
+      `${long}2`,
+      'fooBar',
+      'foo_bar',
+      'FOO BAR',
+      'id',
+      'companyId',
+      'api_version',
+      'position',
+      '1st',
+      '😀',
+      'é',
+      '__proto__',
+      'constructor',
+      'a/b',
+      'a~b',
+      'a*b',
+      '*',
+      '  ',
+      '\t',
+      'value',
+      'xmin',
+      'ctid',
+      'tableoid',
+      'oid',
+    ];
+    const all = (value: (name: string) => unknown) =>
+      Object.fromEntries(names.map((name) => [name, value(name)]));
+    const nested = all(() => ({ list: [all(() => 'in a list')], ...all(() => 'in an object') }));
+    await sync([{ ...nested, plain: [all(() => 1)], id: randomUUID() }]);
+    const views = await rows(`select name, resource, path from metersync.typed_views`);
+    expect(views.length).toBeGreaterThan(names.length * 2);
+    for (const { name } of views) {
+      await rows(`select * from fields.${pg.escapeIdentifier(String(name))}`);
+    }
+    expect(
+      await rows(`select count(distinct name)::int as columns from metersync.typed_columns
+      where view_name = 'documents_plain'`),
+    ).toEqual([{ columns: names.length }]);
+    const [row] = await rows(`select * from fields.documents_plain`);
+    expect(Object.values(row ?? {}).filter((value) => value === '1')).toHaveLength(names.length);
+    expect(row).toMatchObject({ select: '1', foo_bar: '1', foo_bar_2: '1', foo_bar_3: '1', position: 1 });
+    expect(await missingValues(warehouse, 'documents')).toEqual([]);
+  });
+
+  test("of others' relations in schema fields are left to them", async () => {
+    await rows(`create table fields.documents_lines (mine int)`);
+    await sync([{ id: randomUUID(), lines: [{ a: 1 }] }]);
+    expect(await types('documents_lines')).toEqual({ mine: 'integer' });
+    expect(await rows(`select a from fields.documents_lines_2`)).toEqual([{ a: '1' }]);
+  });
+
+  test('stay with their field', async () => {
+    await sync([{ id: randomUUID(), foo_bar: 1 }]);
+    await sync([{ id: randomUUID(), fooBar: 'x', FOOBAR: true, foo: { bar: 2 } }]);
+    expect(await types('documents')).toMatchObject({
+      foo_bar: 'numeric',
+      foo_bar_2: 'text',
+      foobar: 'boolean',
+    });
+    expect(await missingValues(warehouse, 'documents')).toEqual([]);
+  });
+});
+
+test('typed views lose no value of any records, in any order', async () => {
+  const scalar = fc.oneof(
+    fc.jsonValue({ maxDepth: 0 }),
+    fc.constantFrom(
+      '2026-01-01',
+      '2026-02-30',
+      '2026-01-01T00:00:00.123456',
+      '2026-01-01T00:00:00Z',
+      '1.50',
+      '007',
+    ),
+    fc.constantFrom('8b5f3e0a-1d2c-4f6b-9a7e-0c1d2e3f4a5b', '', 'true', 1.5, -0.25, 1e21, 5e-7),
+  );
+  const names = fc.oneof(
+    fc.constantFrom('a', 'A', 'b', 'aB', 'a_b', 'position', 'value', ''),
+    fc.string({ maxLength: 3 }),
+  );
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { depthSize: 'small', maxDepth: 4 },
+      scalar,
+      fc.dictionary(names, tie('value'), { maxKeys: 4 }),
+      fc.array(tie('value'), { maxLength: 3 }),
+    ),
+  }));
+  const records = fc.array(
+    fc.array(fc.dictionary(names, value, { maxKeys: 5 }), { minLength: 1, maxLength: 3 }),
+    {
+      minLength: 1,
+      maxLength: 3,
+    },
+  );
+  const isHeld = (given: unknown) => !/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(given));
+  await fc.assert(
+    fc.asyncProperty(records.filter(isHeld), async (pages) => {
+      await forget();
+      catalogue = createFieldCatalogue({ db: warehouse.db, onError: () => {} });
+      for (const page of pages) {
+        await sync(page.map((record) => ({ ...(record as object), id: randomUUID() })));
+        expect(await missingValues(warehouse, 'documents')).toEqual([]);
+      }
+    }),
+    { numRuns: cases(4, 12) },
+  );
+}, 120_000);

@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { finishRun, noteProgress, startRun } from '../../db/backfill/runs.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { readHealth } from '../../db/read/health.ts';
+import { readStatus, readStatusAbout } from '../../db/read/status.ts';
+import { company, delivery, documentEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+beforeEach(async () => {
+  for (const table of ['metersync.journal', 'metersync.stale_records', 'metersync.runs', 'utility.companies'])
+    await warehouse.db.execute(sql.raw(`delete from ${table}`));
+});
+
+async function part(resource: string, state: 'complete' | 'failed', error?: string): Promise<void> {
+  const key = { runId: randomUUID(), companyId: company.id, resource };
+  await startRun(warehouse.db, key);
+  await finishRun(warehouse.db, key, state, error === undefined ? {} : { error });
+}
+
+test('an empty warehouse is healthy, but not loaded', async () => {
+  expect(await readHealth(warehouse.db)).toMatchObject({
+    loaded: false,
+    oldestDueSeconds: null,
+    dead: 0,
+    missingLately: 0,
+    parked: [],
+    runs: { full: { running: 0, last: null }, reconcile: { running: 0, last: null } },
+  });
+});
+
+test('a run that is under way or failed has not loaded the warehouse', async () => {
+  const key = { runId: randomUUID(), companyId: null, resource: null };
+  await startRun(warehouse.db, key);
+  expect(await readHealth(warehouse.db)).toMatchObject({ loaded: false, runs: { full: { running: 1 } } });
+  await finishRun(warehouse.db, key, 'failed', { error: 'SERVICE_KEY_REFUSED: no' });
+  expect(await readHealth(warehouse.db)).toMatchObject({ loaded: false });
+  await finishRun(warehouse.db, key, 'partial', {});
+  expect(await readHealth(warehouse.db)).toMatchObject({
+    loaded: true,
+    runs: { full: { running: 0, last: { runId: key.runId, state: 'partial' } } },
+  });
+});
+
+test('due work has an age; backed off work has none', async () => {
+  const { db } = warehouse;
+  await recordEvents(db, [delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001'))]);
+  await db.execute(sql`update metersync.stale_records set due_at = now() - interval '5 minutes'`);
+  const { oldestDueSeconds } = await readHealth(db);
+  expect(oldestDueSeconds).toBeGreaterThan(299);
+  expect(oldestDueSeconds).toBeLessThan(360);
+  await db.execute(sql`update metersync.stale_records set due_at = now() + interval '5 minutes'`);
+  expect(await readHealth(db)).toMatchObject({ oldestDueSeconds: null });
+});
+
+test('parked are events and the last parts of live companies, until a later run reads them', async () => {
+  const { db } = warehouse;
+  await db.execute(sql`insert into utility.companies (id) values (${company.id})`);
+  await part('documents', 'failed', 'SERVICE_ACCESS_DENIED: no');
+  await part('meters', 'failed', 'SERVICE_UNREACHABLE: later');
+  await part('companies', 'failed', 'SERVICE_ACCESS_DENIED: not of a company');
+  await recordEvents(db, [delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001'))]);
+  await db.execute(
+    sql`update metersync.stale_records set error_code = 'SERVICE_ACCESS_DENIED', error = 'no'`,
+  );
+  expect(await readHealth(db)).toMatchObject({
+    parked: [{ code: 'SERVICE_ACCESS_DENIED', events: 1, parts: 1 }],
+  });
+  await part('documents', 'complete');
+  await db.execute(sql`delete from metersync.stale_records`);
+  expect(await readHealth(db)).toMatchObject({ parked: [] });
+  await part('documents', 'failed', 'SERVICE_ACCESS_DENIED: no');
+  await db.execute(sql`update utility.companies set deleted_at = now(), deleted_reason = 'absent'`);
+  expect(await readHealth(db)).toMatchObject({ parked: [] });
+});
+
+test('an event that cannot be applied is dead', async () => {
+  await recordEvents(warehouse.db, [delivery({ eventType: 'document.created.v2' })]);
+  expect(await readHealth(warehouse.db)).toMatchObject({ dead: 1 });
+});
+
+test('a dead event counts until a later state of its record is written', async () => {
+  const { db } = warehouse;
+  const id = randomUUID();
+  // Postgres holds no NUL.
+  const event = documentEvent('updated', id, '2026-03-01T00:00:00.000001');
+  await recordEvents(db, [delivery({ ...event, note: '\u0000' })]);
+  expect(await readHealth(db)).toMatchObject({ dead: 1 });
+  const read = { companyId: company.id };
+  // A page that was read before the event does not count.
+  await writeRecords(warehouse, 'documents', [{ id, updated: '2026-03-01T00:00:00.000001' }], read);
+  expect(await readHealth(db)).toMatchObject({ dead: 1 });
+  const readAt = new Date(Date.now() + 1_000).toISOString();
+  await writeRecords(warehouse, 'documents', [{ id, updated: '2026-03-02T00:00:00.000001' }], {
+    ...read,
+    readAt,
+  });
+  expect(await readHealth(db)).toMatchObject({ dead: 0 });
+  expect((await readStatus(db)).events).toMatchObject({ dead: 1 });
+});
+
+test('pending events are counted by kind and state, up to a bound', async () => {
+  const { db } = warehouse;
+  const events = Array.from({ length: 5 }, () =>
+    delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001')),
+  );
+  await recordEvents(db, events);
+  await db.execute(sql`update metersync.stale_records set
+    due_at = now() + make_interval(mins => n::int - 2),
+    error_code = case when n = 5 then 'SERVICE_ACCESS_DENIED' end
+    from (select key as of, row_number() over () as n from metersync.stale_records) numbered
+    where key = of`);
+  const { pending } = await readHealth(db);
+  expect(pending.document).toMatchObject({ due: 2, waiting: 2, parked: 1 });
+  expect(pending.document.oldestDueSeconds).toBeGreaterThan(59);
+  expect(pending.document.oldestSeconds).toBeGreaterThan(0);
+  expect(pending.interval).toMatchObject({ due: 0, waiting: 0, parked: 0, oldestSeconds: null });
+  expect((await readHealth(db, { countMax: 1 })).pending.document).toMatchObject({ due: 2, waiting: 2 });
+  expect((await readHealth(db, { countMax: 0 })).pending.document).toMatchObject({ due: 1, waiting: 1 });
+});
+
+test('the runs of a kind say how far the one under way is, and what the last one did', async () => {
+  const { db } = warehouse;
+  const counts = { pages: 1, passes: 1, totalSaid: 1, distinctIds: 1, inserted: 1, changed: 0, unchanged: 0 };
+  const ended = { runId: randomUUID(), companyId: null, resource: null };
+  await startRun(db, ended);
+  for (const [resource, state] of [
+    ['documents', 'complete'],
+    ['meters', 'failed'],
+  ] as const) {
+    const key = { ...ended, companyId: company.id, resource };
+    await startRun(db, key);
+    await finishRun(db, key, state, {});
+  }
+  await finishRun(db, ended, 'complete', { counts: { ...counts, tombstoned: 0, rejected: 0, missed: 3 } });
+  const under = { runId: randomUUID(), companyId: null, resource: null };
+  const part = { ...under, companyId: company.id, resource: 'intervals' };
+  await startRun(db, under);
+  await startRun(db, part);
+  await db.execute(sql`update metersync.runs set started_at = now() - interval '2 hours'
+    where run_id = ${under.runId}::uuid`);
+  const progress = async () => (await readHealth(db)).runs.full.underWay?.progressSecondsAgo;
+  expect(await progress()).toBeGreaterThan(7_000);
+  await noteProgress(db, part, counts);
+  expect(await progress()).toBeLessThan(60);
+  expect((await readHealth(db)).runs).toMatchObject({
+    full: {
+      running: 1,
+      underWay: { runId: under.runId },
+      last: { runId: ended.runId, missedRows: 3, parts: { complete: 1, failed: 1, running: 0 } },
+      lastCompleteAt: expect.any(String),
+      lastCompleteSecondsAgo: expect.any(Number),
+    },
+    reconcile: { running: 0, underWay: null, last: null, lastCompleteAt: null },
+  });
+});
+
+test('issues are counted by check, and acknowledged ones apart', async () => {
+  const { db } = warehouse;
+  await db.execute(sql`insert into ops.data_issues
+    (check_name, severity, company_id, entity_type, entity_id, evidence, acknowledged_at)
+    select 'late_bill', 'warning', ${company.id}::uuid, 'document', n::text, '{}',
+      case when n = 3 then now() end
+    from generate_series(1, 3) n`);
+  expect(await readHealth(db)).toMatchObject({
+    issues: [{ check: 'late_bill', severity: 'warning', open: 2 }],
+    acknowledgedIssues: 1,
+  });
+});
+
+test('of a long journal the status says about how many events were applied', async () => {
+  const { db } = warehouse;
+  await db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, payload, arrived_as)
+    select n::text, 'connection.updated.v2', 'connection', now(), now() + interval '20 ms', '{}', 'applied'
+    from generate_series(1, 12000) n`);
+  await db.execute(sql`analyze metersync.journal`);
+  const health = await readHealth(db);
+  expect(health.delays).toEqual({ row: { p50: 0.02, p99: 0.02 }, record: null });
+  expect(health.sizes.metersync).toBeGreaterThan(100_000);
+  const about = await readStatusAbout(db, health);
+  expect(about.events.applied).toBeGreaterThan(11_000);
+  expect(about.events.applied).toBeLessThan(13_000);
+  expect(about).toEqual({
+    ...(await readStatus(db)),
+    events: { ...(await readStatus(db)).events, applied: about.events.applied },
+    lastEventSecondsAgo: expect.any(Number),
+    silence: { ...about.silence, quietSeconds: expect.any(Number) },
+  });
+});

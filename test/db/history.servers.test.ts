@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startRun } from '../../db/backfill/runs.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { tableName } from '../../db/resources.ts';
+import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+type Earlier = Record<string, unknown> & { raw: Record<string, unknown> | null };
+
+async function earlier(listing: Listing, id: string): Promise<Earlier[]> {
+  const { rows } = await warehouse.db.execute<Earlier>(sql`
+    select *, valid_to > valid_from as lasted,
+      valid_from = coalesce(lag(valid_to) over (order by valid_to), first_synced_at) as follows
+    from ${sql.raw(`history.${tableName(listing)}`)} where id::text = ${id} order by valid_to`);
+  return rows;
+}
+
+const at = (second: number) => `2026-05-01T00:00:0${second}.000001`;
+
+test.each(['companies', 'connections', 'documents', 'usageData', 'meters'] as const)(
+  'a page that changes %s keeps the state before, with its begin and end, and nothing else',
+  async (listing) => {
+    const id = randomUUID();
+    const states = [{ name: 'a' }, { name: 'b' }, { name: 'b' }, { name: 'c' }];
+    for (const [second, state] of states.entries()) {
+      const updated = at(state.name === 'b' ? 1 : second);
+      const more = listing === 'companies' || listing === 'meters' ? {} : { updated };
+      await writeRecords(warehouse, listing, [{ id, ...more, ...state }], {
+        readAt: `2026-06-01T00:00:0${second}Z`,
+      });
+    }
+    const kept = await earlier(listing, id);
+    expect(kept.map(({ raw }) => raw?.name)).toEqual(['a', 'b']);
+    for (const state of kept) {
+      expect(state).toMatchObject({ lasted: true, follows: true, ended_by: null, ended_by_kind: null });
+    }
+  },
+);
+
+test('a change without a waiting event ends a state by the run that reads the company', async () => {
+  const [id, companyId, runId] = [randomUUID(), randomUUID(), randomUUID()];
+  await writeRecords(warehouse, 'documents', [{ id, updated: at(1) }], { companyId });
+  await startRun(warehouse.db, { runId, companyId, resource: 'documents' });
+  await writeRecords(warehouse, 'documents', [{ id, updated: at(2) }], {
+    companyId,
+    readAt: '2026-06-02T00:00:00Z',
+  });
+  expect(await earlier('documents', id)).toMatchObject([{ ended_by_kind: 'run', ended_by: runId }]);
+});
+
+test('a record that is read because of an event ends its state by the event', async () => {
+  const id = randomUUID();
+  await writeRecords(warehouse, 'documents', [{ id, updated: at(1), site: company.id }], {
+    companyId: company.id,
+  });
+  const event = delivery(
+    documentEvent('updated', id, at(2), { site: { id: company.id, name: 'Main street' } }),
+  );
+  await recordEvents(warehouse.db, [event]);
+  expect(await earlier('documents', id)).toEqual([]);
+  await writeRecords(warehouse, 'documents', [{ id, updated: at(2), site: company.id }], {
+    companyId: company.id,
+    readAt: '2026-06-02T00:00:00Z',
+  });
+  expect(await earlier('documents', id)).toMatchObject([{ ended_by_kind: 'event', ended_by: event.id }]);
+});
+
+test('an event ends the states that it changes: status, deletion and the usage with it', async () => {
+  const [id, connectionId, usageId] = [randomUUID(), randomUUID(), randomUUID()];
+  await writeRecords(warehouse, 'documents', [{ id, updated: at(1) }]);
+  await writeRecords(warehouse, 'usageData', [{ id: usageId, updated: at(1), document: { id } }]);
+  await writeRecords(warehouse, 'connections', [{ id: connectionId, status: 'CONNECTED', updated: at(1) }]);
+  const events = [
+    delivery(documentEvent('deleted', id, at(1))),
+    delivery(connectionEvent('validated', connectionId, at(2), 'PASSWORD_INCORRECT', 'CONNECTED')),
+  ];
+  await recordEvents(warehouse.db, events);
+  const [deletion, validation] = events.map((event) => ({ ended_by_kind: 'event', ended_by: event.id }));
+  expect(await earlier('documents', id)).toMatchObject([{ ...deletion, deleted_at: null }]);
+  expect(await earlier('usageData', usageId)).toMatchObject([{ ...deletion, deleted_at: null }]);
+  expect(await earlier('connections', connectionId)).toMatchObject([{ ...validation, status: 'CONNECTED' }]);
+});
+
+test('a change that is rolled back leaves no history', async () => {
+  const id = randomUUID();
+  await writeRecords(warehouse, 'meters', [{ id, name: 'a' }]);
+  const failed = warehouse.db.transaction(async (tx) => {
+    await tx.execute(sql`update utility.meters set raw = '{}' where id = ${id}`);
+    throw new Error('no');
+  });
+  await expect(failed).rejects.toThrow('no');
+  expect(await earlier('meters', id)).toEqual([]);
+});
+
+test('odd values in columns of fields keep no record out', async () => {
+  const [id, usageId] = [randomUUID(), randomUUID()];
+  const odd = {
+    revisedDocumentId: 'none yet',
+    isEstimated: 'maybe',
+    exclusion: 1,
+    billedDemand: '9'.repeat(5_000),
+  };
+  const written = await writeRecords(warehouse, 'documents', [{ id, updated: at(1), ...odd }]);
+  await writeRecords(warehouse, 'usageData', [{ id: usageId, updated: at(1), document: { id }, ...odd }]);
+  expect(written).toMatchObject({ inserted: 1, rejected: 0 });
+  expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ revised_document_id: null });
+  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({
+    is_estimated: null,
+    exclusion: null,
+    billed_demand: null,
+  });
+});

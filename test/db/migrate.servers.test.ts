@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto';
+import { Writable } from 'node:stream';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { requireSchema } from '../../app/prepare.ts';
+import { readSettings } from '../../app/settings.ts';
+import { alertTypes } from '../../contract/alerts.ts';
+import type { Health } from '../../contract/verdict.ts';
+import { knownMigrations } from '../../db/known-migrations.ts';
+import { migrateWarehouse, readSchemaVersions } from '../../db/migrate.ts';
+import { planMigration } from '../../db/migration-plan.ts';
+import { judgeSchema } from '../../operations/doctor/warehouse.ts';
+import { readDeployment } from '../../operations/health.ts';
+import { loginAs, openTransaction } from '../support/login.ts';
+import { laterMigrations } from '../support/migrations.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+/** What a test opens in it closes first. */
+async function openWarehouse(): Promise<void> {
+  warehouse = await createWarehouse();
+  onTestFinished(warehouse.drop);
+}
+
+const known = knownMigrations().length;
+const addsColumn = (floor: number) =>
+  `-- floor: ${floor}\nALTER TABLE "utility"."documents" ADD COLUMN "later" text;`;
+const waiting = { lockTimeoutFirstMs: 50, lockTimeoutMaxMs: 200, pauseMs: 20, tries: 4 };
+
+test('a migration of a table that an analyst reads gives up, says who, and holds up no writer', async () => {
+  await openWarehouse();
+  const analyst = await loginAs('metersync_analyst', warehouse);
+  const { pid, end } = await openTransaction(analyst, ['select from utility.documents limit 1']);
+  const writer = await warehouse.pool.connect();
+  onTestFinished(() => writer.release());
+  // Longer than the longest wait of the migration, and far shorter than the analyst stays.
+  await writer.query(`set lock_timeout = '${waiting.lockTimeoutMaxMs * 10}ms'`);
+
+  const folder = laterMigrations(addsColumn(known));
+  let error: Error | undefined;
+  const migrated = migrateWarehouse(warehouse.db, waiting, folder).catch((refused: Error) => {
+    error = refused;
+  });
+  let writes = 0;
+  while (error === undefined) {
+    await writer.query('update utility.documents set raw = raw where false');
+    writes += 1;
+  }
+  await migrated;
+  expect(error.message).toMatch(
+    new RegExp(
+      `at each of 4 tries.*pid ${pid} \\(${analyst.user}, metersync\\) uses utility\\.documents.* since 2`,
+    ),
+  );
+  expect(writes).toBeGreaterThan(0);
+  expect(await readSchemaVersions(warehouse.db)).toEqual({ known, applied: known, floor: known });
+
+  await end();
+  expect(await migrateWarehouse(warehouse.db, waiting, folder)).toMatchObject({ applied: 1 });
+});
+
+test('a plan names statements, locks and rewrites, changes nothing, and is empty when up to date', async () => {
+  await openWarehouse();
+  expect(await planMigration(warehouse.db)).toMatchObject({ statements: [], views: [], floorAfter: known });
+  const folder = laterMigrations(
+    [
+      addsColumn(known),
+      'CREATE TABLE "utility"."later" ("id" integer);',
+      'CREATE INDEX "later_id" ON "utility"."later" ("id");',
+      'CREATE INDEX "documents_later" ON "utility"."documents" ("later");',
+      'ALTER TABLE "utility"."sites" ALTER COLUMN "raw" SET DATA TYPE json;',
+    ].join('\n--> statement-breakpoint\n'),
+  );
+  const plan = await planMigration(warehouse.db, folder);
+  const [documents, sites] = ['utility.documents', 'utility.sites'];
+  expect(plan).toMatchObject({
+    versions: { known: known + 1, applied: known },
+    floorAfter: known,
+    statements: [
+      { migration: known + 1, locks: [{ relation: documents, mode: 'ACCESS EXCLUSIVE' }], rewrites: [] },
+      { locks: [] },
+      { locks: [], scans: [] },
+      { locks: [{ relation: documents, mode: 'SHARE' }], scans: [documents] },
+      { locks: [{ relation: sites, mode: 'ACCESS EXCLUSIVE' }], rewrites: [sites] },
+    ],
+    views: [],
+  });
+  expect(await readSchemaVersions(warehouse.db)).toEqual({ known, applied: known, floor: known });
+});
+
+/** What code of today reports of a warehouse that a later version migrated. */
+async function reports() {
+  const lines: string[] = [];
+  const log = pino(new Writable({ write: (line, _, done) => done(void lines.push(String(line))) }));
+  const settings = readSettings({});
+  const refused = await requireSchema(settings, warehouse.url, log).then(
+    () => undefined,
+    (error: Error) => error.message,
+  );
+  const health: Health = await readDeployment({
+    db: warehouse.db,
+    databaseUrl: warehouse.url,
+    temporal: undefined,
+    silenceHours: 0,
+    timeZone: 'UTC',
+  });
+  const { state } = judgeSchema(await readSchemaVersions(warehouse.db));
+  const [alarm] = alertTypes.SchemaMismatch.judge(health) ?? [];
+  return { refused, warnings: lines.map((line) => JSON.parse(line).msg), health, state, alarm };
+}
+
+test('code between the floor and the head of the schema goes on, and is told to upgrade', async () => {
+  await openWarehouse();
+  await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)));
+  const { refused, warnings, health, state, alarm } = await reports();
+  const saw = 'the warehouse has 1 migration that this metersync does not know, and lets it go on';
+  expect(refused).toBeUndefined();
+  expect(warnings).toEqual([`${saw}. Upgrade this metersync.`]);
+  expect(health.schema).toEqual({ known, applied: known + 1, floor: known });
+  expect(health.warehouse).not.toHaveProperty('away');
+  expect(state).toBe('warn');
+  expect(alarm?.detail).toContain(saw);
+  await writeRecords(warehouse, 'documents', [
+    { id: randomUUID(), updated: '2026-05-01T00:00:00.000001', note: 'x' },
+  ]);
+  await expect(migrateWarehouse(warehouse.db)).rejects.toThrow('migrated by a newer metersync');
+});
+
+test.each([
+  ['that names itself as the floor', addsColumn(known + 1)],
+  ['that names no floor', 'ALTER TABLE "utility"."documents" ADD COLUMN "later" text;'],
+])('code below the floor of a migration %s is refused with words', async (_, text) => {
+  await openWarehouse();
+  // A migration after it cannot lower the floor.
+  await migrateWarehouse(warehouse.db, waiting, laterMigrations(text, `-- floor: ${known}\nselect 1;`));
+  const { refused, warnings, health, state, alarm } = await reports();
+  const saw = `the warehouse has 2 migrations that this metersync does not know: code that writes it has to know ${known + 1}, and this knows ${known}`;
+  expect(refused).toMatch(`${saw}: upgrade this metersync`);
+  expect(warnings).toEqual([]);
+  expect(health.warehouse).toMatchObject({ away: saw });
+  expect(state).toBe('fail');
+  expect(alarm?.detail).toContain(saw);
+});
+
+test('a warehouse without a floor wants code of its own version', async () => {
+  await openWarehouse();
+  await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)));
+  await warehouse.db.execute(sql`drop table metersync_migrations.floor`);
+  expect((await reports()).refused).toContain(`has to know ${known + 1}`);
+});

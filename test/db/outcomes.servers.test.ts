@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { DeliveredEvent } from '../../contract/delivery.ts';
+import { eventOutcomes } from '../../contract/names.ts';
+import { recordPolicy } from '../../contract/retry-policy.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import { reviveParked } from '../../db/catch-up/parking.ts';
+import { postponeDocuments, settleRecords } from '../../db/catch-up/settle.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { listEvents } from '../../db/read/events.ts';
+import { readHealth } from '../../db/read/health.ts';
+import { readStatus } from '../../db/read/status.ts';
+import { cases } from '../support/cases.ts';
+import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const at = (state: number) => `2026-05-01T00:00:00.00000${state}`;
+const record = fc.constantFrom('documents', 'connections');
+const state = fc.integer({ min: 1, max: 6 });
+const step = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('event'), of: record, state, gone: fc.boolean() }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('read'), of: record, state, late: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('give up'), of: record, hidden: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('lose'), of: record }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('deliver again'), replayed: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('look for the missing'), of: record }) },
+);
+type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
+
+/** A document and a connection, with the events, reads and settlements of a story. */
+class Story {
+  readonly #ids = { documents: randomUUID(), connections: randomUUID() };
+  readonly #events: DeliveredEvent[] = [];
+  readonly #company = { ...company, id: randomUUID() };
+
+  constructor(companyExists: boolean) {
+    this.hasCompany = companyExists;
+  }
+  readonly hasCompany: boolean;
+
+  async begin(): Promise<void> {
+    if (this.hasCompany) await writeRecords(warehouse, 'companies', [this.#company]);
+  }
+
+  async take(one: Step): Promise<void> {
+    const { db } = warehouse;
+    if ('replayed' in one) {
+      const latest = this.#events.slice(-3);
+      if (latest.length > 0) await recordEvents(db, latest, one.replayed ? { replay: 'all' } : {});
+      return;
+    }
+    const id = this.#ids[one.of];
+    const table = sql.raw(`utility.${one.of}`);
+    if ('gone' in one) {
+      const payload =
+        one.of === 'documents'
+          ? documentEvent(one.gone ? 'deleted' : 'updated', id, at(one.state))
+          : connectionEvent('updated', id, at(one.state), 'CONNECTED', 'PENDING');
+      const event = delivery({ ...payload, company: this.#company });
+      this.#events.push(event);
+      await recordEvents(db, [event]);
+    } else if ('late' in one) {
+      const readAt = await warehouseNow(db);
+      await writeRecords(warehouse, one.of, [{ id, updated: at(one.state) }], {
+        readAt,
+        companyId: this.#company.id,
+      });
+      if (!one.late) await settleRecords(db, one.of, [id], readAt);
+    } else if ('hidden' in one) {
+      await db.execute(sql`update metersync.stale_records set attempts = ${recordPolicy.olderStateAttemptsMax}::int, due_at = since,
+        tried_since = since, error_code = ${one.hidden ? 'RECORD_NOT_SHOWN' : 'LISTING_UNSTABLE'}, error = 'why'
+        where record_id = ${id}`);
+      const readAt = await warehouseNow(db);
+      if (one.hidden) await settleRecords(db, one.of, [id], readAt);
+      else if (one.of === 'documents') await postponeDocuments(db, [id], readAt);
+    } else if (one.do === 'lose') {
+      await db.execute(sql`update ${table} set deleted_at = clock_timestamp(), deleted_reason = 'absent'
+        where id = ${id}::uuid and deleted_at is null`);
+      await settleRecords(db, one.of, [id], await warehouseNow(db));
+    } else await reviveParked(db, ['RECORD_NOT_SHOWN', 'LISTING_UNSTABLE'], { over: false });
+  }
+
+  /** Checks that stale records equal the journal's pending events, and that all counts and lists agree. */
+  async check(): Promise<void> {
+    const { db } = warehouse;
+    const stale = await db.execute(sql`
+      select kind, record_id, events, since, told_at, wanted from metersync.stale_records order by 1, 2`);
+    const pending = await db.execute(sql`
+      select kind, record_id, count(*)::int as events, min(recorded_at) as since, max(recorded_at) as told_at,
+        max(occurred_at) as wanted
+      from metersync.events where outcome = 'pending' group by 1, 2 order by 1, 2`);
+    expect(stale.rows).toEqual(pending.rows);
+    const { events } = await readStatus(db);
+    // All of it happened within a day.
+    expect(await readHealth(db)).toMatchObject({ dead: events.dead, missingLately: events.missing });
+    for (const outcome of eventOutcomes) {
+      const { rows } = await db.execute<{ id: string }>(sql`
+        select id from metersync.events where outcome = ${outcome} order by received_at desc, id desc`);
+      expect(events[outcome], outcome).toBe(rows.length);
+      const listed = await listEvents(db, { outcome }, { limit: 1_000 });
+      expect(listed.map(({ id }) => id)).toEqual(rows.map(({ id }) => id));
+    }
+  }
+}
+
+test('stale records equal pending events, and every outcome is counted and listed', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.boolean(),
+      fc.array(step, { minLength: 1, maxLength: 12 }),
+      async (companyExists, steps) => {
+        for (const table of ['journal', 'stale_records', 'settlements'])
+          await warehouse.db.execute(sql.raw(`delete from metersync.${table}`));
+        const story = new Story(companyExists);
+        await story.begin();
+        for (const one of steps) {
+          await story.take(one);
+          await story.check();
+        }
+      },
+    ),
+    { numRuns: cases(8, 25) },
+  );
+}, 120_000);

@@ -1,0 +1,216 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
+import { printedBytes } from '../../db/events/printed-size.ts';
+import { type Recorded, recordEvents } from '../../db/events/record-events.ts';
+import { isRefusal } from '../../db/failures.ts';
+import { readEvent } from '../../db/read/events.ts';
+import { keptEvents } from '../../db/read/kept-events.ts';
+import { cases } from '../support/cases.ts';
+import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
+import { hostileJson } from '../support/hostile-json.ts';
+import { settleAs } from '../support/settled.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+  await warehouse.db.execute(sql`insert into utility.companies (id) values (${company.id}::uuid)`);
+});
+afterAll(() => warehouse.drop());
+
+const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
+const record = async (event: DeliveredEvent) => await recordEvents(warehouse.db, [event]);
+/** Replays an event from the journal's payload or bytes. */
+async function replay({ id }: DeliveredEvent, how: Replay = 'unapplied'): Promise<Recorded> {
+  const { events } = await keptEvents(warehouse.db, { ids: [id] }, how, { limit: 1, after: undefined });
+  const event = events[0]?.event;
+  if (event === undefined) throw new Error(`nothing of ${id} was kept`);
+  return await recordEvents(warehouse.db, [event], { replay: how });
+}
+const journal = async ({ id }: DeliveredEvent) =>
+  (
+    await rows(sql`select outcome, kind, record_id, error, error_code, attempts, next_attempt_at,
+      applied_at is not null as applied from metersync.events where id = ${id}`)
+  )[0];
+const document = async (id: string) =>
+  (
+    await rows(
+      sql`select xmin::text as version, updated::text, deleted_reason from utility.documents where id = ${id}`,
+    )
+  )[0];
+
+const at = (n: number) => `2026-05-01T00:00:00.00000${n}`;
+
+describe('a replay', () => {
+  test('of an event that an earlier version could not apply applies it from its bytes', async () => {
+    const id = randomUUID();
+    const event = delivery(documentEvent('created', id, at(1), { note: 'żółć' }));
+    await record(event);
+    await warehouse.db.execute(sql`delete from utility.documents where id = ${id}`);
+    await warehouse.db.execute(sql`update metersync.journal set arrived_as = 'dead', kind = 'ignored', record_id = null,
+      error = 'it was not understood', error_code = 'EVENT_UNREADABLE', payload = null,
+      body = convert_to(${event.body}, 'UTF8') where id = ${event.id}`);
+    expect(await replay(event)).toMatchObject({ fresh: 1, duplicates: 0, dead: 0 });
+    expect(await journal(event)).toMatchObject({
+      outcome: 'pending',
+      kind: 'document',
+      record_id: id,
+      error: null,
+      error_code: null,
+    });
+    expect(await document(id)).toMatchObject({ updated: expect.stringContaining('.000001') });
+  });
+
+  test('of an event whose type is supported since applies it', async () => {
+    const id = randomUUID();
+    const event = delivery(documentEvent('deleted', id, at(3)));
+    await record(event);
+    await warehouse.db.execute(sql`delete from utility.documents where id = ${id}`);
+    await warehouse.db.execute(sql`update metersync.journal set arrived_as = 'ignored', kind = 'ignored',
+      record_id = null, company_id = null, occurred_at = null where id = ${event.id}`);
+    await replay(event);
+    expect(await journal(event)).toMatchObject({ outcome: 'applied', applied: true });
+    expect(await document(id)).toMatchObject({ deleted_reason: 'event' });
+  });
+
+  test('of an event that still cannot be applied leaves it dead, with the bytes and the reason', async () => {
+    const event = delivery(documentEvent('created', randomUUID(), '2026-02-30T00:00:00'));
+    await record(event);
+    const before = await journal(event);
+    expect(await replay(event)).toMatchObject({ dead: 1 });
+    expect(await journal(event)).toEqual(before);
+    expect(before).toMatchObject({ outcome: 'dead', error_code: 'WAREHOUSE_VALUE_REFUSED' });
+    const [kept] = await rows(
+      sql`select convert_from(body, 'UTF8') as text from metersync.events where id = ${event.id}`,
+    );
+    expect(kept?.text).toBe(event.body);
+  });
+
+  test('of a superseded event leaves it superseded, and writes no row', async () => {
+    const id = randomUUID();
+    await record(delivery(documentEvent('deleted', id, at(5))));
+    const late = delivery(documentEvent('updated', id, at(4)));
+    await record(late);
+    const before = await document(id);
+    await replay(late);
+    expect(await journal(late)).toMatchObject({ outcome: 'superseded' });
+    expect(await document(id)).toEqual(before);
+  });
+
+  test('of an applied event changes nothing; forced, its record is read again', async () => {
+    const id = randomUUID();
+    const event = delivery(documentEvent('created', id, at(1)));
+    await record(event);
+    await settleAs(warehouse.db, 'applied', sql`id = ${event.id}`);
+    expect(await replay(event)).toMatchObject({ fresh: 0, duplicates: 1 });
+    expect(await journal(event)).toMatchObject({ outcome: 'applied' });
+    const before = await document(id);
+    expect(await replay(event, 'all')).toMatchObject({ fresh: 1 });
+    expect(await journal(event)).toMatchObject({ outcome: 'pending', applied: false });
+    expect(await document(id)).toEqual(before);
+  });
+
+  test('of an applied deletion does not tombstone a record that lives again', async () => {
+    const id = randomUUID();
+    const gone = delivery(documentEvent('deleted', id, at(1)));
+    await record(gone);
+    await record(delivery(documentEvent('updated', id, at(2))));
+    await replay(gone, 'all');
+    expect(await journal(gone)).toMatchObject({ outcome: 'applied' });
+    expect(await document(id)).toMatchObject({ deleted_reason: null });
+  });
+
+  test('of a pending event makes it due at once', async () => {
+    const event = delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96));
+    await record(event);
+    await warehouse.db.execute(sql`update metersync.stale_records set attempts = 9, error = 'refused',
+      error_code = 'SERVICE_KEY_REFUSED', due_at = now() + interval '1 hour' where record_id = ${event.id}`);
+    await replay(event);
+    expect(await journal(event)).toMatchObject({
+      outcome: 'pending',
+      attempts: 0,
+      next_attempt_at: null,
+      error: null,
+      error_code: null,
+    });
+  });
+
+  test('twice has the effect of one; numbers keep their digits', async () => {
+    const digits = '12345678901234567890.123456789012345678900';
+    const body = JSON.stringify(documentEvent('created', randomUUID(), at(1), { big: 0 }));
+    const event = delivery(body.replace('"big":0', `"big":${digits}`));
+    await record(event);
+    for (let times = 0; times < 2; times++) {
+      await replay(event);
+      const [row] = await rows(
+        sql`select payload ->> 'big' as big, outcome from metersync.events where id = ${event.id}`,
+      );
+      expect(row).toEqual({ big: digits, outcome: 'pending' });
+    }
+  });
+});
+
+test('a missing event is tried again when it is delivered again', async () => {
+  const event = delivery(documentEvent('created', randomUUID(), at(1)));
+  await record(event);
+  await settleAs(warehouse.db, 'missing', sql`id = ${event.id}`);
+  expect(await record(event)).toMatchObject({ fresh: 1 });
+  expect(await journal(event)).toMatchObject({ outcome: 'pending', attempts: 0 });
+});
+
+test('the journal has the recording workflow of an event, and how many readings it announced', async () => {
+  const event = delivery(intervalsEvent('m-2', '2026-01-01', '2026-01-02', 96));
+  const odd = delivery({ ...intervalsEvent('m-2', '2026-01-01', '2026-01-02', 0), intervalCount: 'many' });
+  await recordEvents(warehouse.db, [event, odd], { workflow: { workflowId: 'event/1', runId: 'run-1' } });
+  const noted = { workflow_id: 'event/1', workflow_run_id: 'run-1', outcome: 'pending' };
+  expect(
+    await rows(sql`select workflow_id, workflow_run_id, outcome, interval_count from metersync.events
+      where id in (${event.id}, ${odd.id}) order by interval_count`),
+  ).toEqual([
+    { ...noted, interval_count: '96' },
+    { ...noted, interval_count: null },
+  ]);
+});
+
+describe('numbers that expand to gigabytes', () => {
+  const body = (count: number) => `{"eventType":"any.v1","n":[${Array(count).fill('1e131071').join(',')}]}`;
+
+  test('make an event dead, with its bytes, unless they are few; the other events are applied', async () => {
+    const [few, many, beside] = [delivery(body(3)), delivery(body(500)), delivery({ eventType: 'any.v1' })];
+    expect(await recordEvents(warehouse.db, [few, many, beside])).toMatchObject({ fresh: 3, dead: 1 });
+    expect(await journal(many)).toMatchObject({ outcome: 'dead', error_code: 'EVENT_UNREADABLE' });
+    expect(await readEvent(warehouse.db, many.id)).toMatchObject({
+      payload: null,
+      body: Buffer.from(body(500)),
+    });
+    expect(await replay(many)).toMatchObject({ dead: 1 });
+    expect(await journal(few)).toMatchObject({ outcome: 'ignored' });
+  });
+
+  test('are measured no smaller than Postgres prints them', async () => {
+    await fc.assert(
+      fc.asyncProperty(hostileJson, async (json) => {
+        const { rows: found } = await warehouse.db
+          .execute<{ bytes: number }>(sql`select octet_length(${json}::jsonb::text) as bytes`)
+          .catch((error) => {
+            if (!isRefusal(error)) throw error;
+            return { rows: [] };
+          });
+        const [row] = found;
+        if (row !== undefined) expect(printedBytes(json)).toBeGreaterThanOrEqual(row.bytes);
+      }),
+      { numRuns: cases(40, 100) },
+    );
+  });
+
+  test('do not come from indentation: a deeply nested event stays small when it is printed', async () => {
+    const deep = delivery(`{"eventType":"deep.v1","deep":${'['.repeat(3_000)}1${']'.repeat(3_000)}}`);
+    await record(deep);
+    const printed = await readEvent(warehouse.db, deep.id);
+    expect(JSON.parse(printed?.payload ?? '')).toMatchObject({ eventType: 'deep.v1' });
+    expect(printed?.payload?.length).toBeLessThan(10_000);
+  });
+});

@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DeliveredEvent } from '../../contract/delivery.ts';
+import { companyResources } from '../../contract/endpoints.ts';
+import { dropOldParts } from '../../db/backfill/retention.ts';
+import { concludeRun } from '../../db/backfill/run-end.ts';
+import { finishRun, startRun } from '../../db/backfill/runs.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { dropPayloads } from '../../db/events/retention.ts';
+import { readParked } from '../../db/read/parked.ts';
+import { readRunProgress } from '../../db/read/run-progress.ts';
+import { readStatus } from '../../db/read/status.ts';
+import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { settleAs } from '../support/settled.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
+const event = () => delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00.000001'));
+/** Records an event as it would be in the journal `days` days after it came. */
+async function aged(given: DeliveredEvent, outcome: string, days: number): Promise<string> {
+  await recordEvents(warehouse.db, [given]);
+  if (outcome === 'applied' || outcome === 'superseded' || outcome === 'missing')
+    await settleAs(warehouse.db, outcome, sql`id = ${given.id}`);
+  if (outcome === 'ignored')
+    await warehouse.db.execute(
+      sql`update metersync.journal set arrived_as = 'ignored' where id = ${given.id}`,
+    );
+  await warehouse.db.execute(sql`update metersync.journal
+    set received_at = clock_timestamp() - make_interval(days => ${days}::int) where id = ${given.id}`);
+  return given.id;
+}
+const has = async (id: string) =>
+  (
+    await rows(sql`select coalesce(payload::text, convert_from(body, 'UTF8')) is not null as bytes,
+      payload_dropped_at is not null as dropped from metersync.events where id = ${id}`)
+  )[0];
+
+describe('payloads of the journal', () => {
+  test('of old enough settled events are dropped in batches; all others stay', async () => {
+    const old: string[] = [];
+    for (const outcome of ['applied', 'superseded', 'ignored']) {
+      old.push(await aged(event(), outcome, 11), await aged(event(), outcome, 400));
+    }
+    const kept = [await aged(event(), 'applied', 9)];
+    for (const outcome of ['pending', 'missing']) kept.push(await aged(event(), outcome, 400));
+    kept.push(await aged(delivery('{"eventType":'), 'dead', 400));
+    const drop = () => dropPayloads(warehouse.db, { days: 10, limit: 4 });
+    expect([await drop(), await drop(), await drop()]).toEqual([4, 2, 0]);
+    for (const id of old) expect(await has(id)).toEqual({ bytes: false, dropped: true });
+    for (const id of kept) expect(await has(id)).toEqual({ bytes: true, dropped: false });
+  });
+
+  test('leave all other columns of the event when they are dropped', async () => {
+    const given = delivery(
+      connectionEvent('created', randomUUID(), '2026-01-01T00:00:00.000001', 'CONNECTED'),
+    );
+    await aged(given, 'applied', 400);
+    const read = () =>
+      rows(sql`select to_jsonb(e) - '{payload,payload_dropped_at}'::text[] as row from metersync.events e
+        where id = ${given.id}`);
+    const before = await read();
+    await dropPayloads(warehouse.db, { days: 10, limit: 100 });
+    expect(await read()).toEqual(before);
+  });
+
+  test('once dropped, still make a repeated delivery of the event a duplicate', async () => {
+    const id = randomUUID();
+    const given = delivery(documentEvent('created', id, '2026-01-01T00:00:00.000009'));
+    await aged(given, 'applied', 400);
+    await dropPayloads(warehouse.db, { days: 10, limit: 100 });
+    await warehouse.db.execute(sql`update utility.documents set updated = null where id = ${id}`);
+    expect(await recordEvents(warehouse.db, [given])).toMatchObject({ fresh: 0, duplicates: 1 });
+    expect(await has(given.id)).toEqual({ bytes: false, dropped: true });
+    expect(await rows(sql`select updated from utility.documents where id = ${id}`)).toEqual([
+      { updated: null },
+    ]);
+  });
+
+  test('are dropped once by concurrent runs', async () => {
+    const old: string[] = [];
+    for (let at = 0; at < 40; at++) old.push(await aged(event(), 'applied', 400));
+    const counts = await Promise.all(
+      Array.from({ length: 4 }, () => dropPayloads(warehouse.db, { days: 10, limit: 10 })),
+    );
+    const rest = await dropPayloads(warehouse.db, { days: 10, limit: 100 });
+    expect(counts.reduce((sum, n) => sum + n, rest)).toBe(40);
+    for (const id of old) expect(await has(id)).toEqual({ bytes: false, dropped: true });
+  });
+});
+
+describe('parts of runs', () => {
+  const counts = { pages: 1, passes: 1, totalSaid: 2, distinctIds: 2, inserted: 0, changed: 0, unchanged: 2 };
+  /** A full run that ended days ago, and left its documents in this state. */
+  async function run(days: number, documents: 'complete' | 'failed'): Promise<string> {
+    const { db } = warehouse;
+    const runId = randomUUID();
+    await startRun(db, { runId, companyId: null, resource: null });
+    for (const resource of companyResources) {
+      const part = { runId, companyId: company.id, resource };
+      await startRun(db, part);
+      await finishRun(db, part, resource === 'documents' ? documents : 'complete', {
+        counts: { ...counts, tombstoned: 0, rejected: 0, requests: 3 },
+        ...(resource === 'documents' && documents === 'failed' ? { error: 'SERVICE_ACCESS_DENIED: no' } : {}),
+      });
+    }
+    await concludeRun(db, runId);
+    await db.execute(sql`update metersync.runs
+      set started_at = started_at - make_interval(days => ${days}::int),
+        finished_at = finished_at - make_interval(days => ${days}::int)
+      where run_id = ${runId}::uuid`);
+    return runId;
+  }
+  const kept = async (runId: string) =>
+    (
+      await rows(sql`select resource from metersync.runs
+        where run_id = ${runId}::uuid and resource is not null order by resource`)
+    ).map(({ resource }) => resource);
+
+  test('are dropped once old and read completely by a later run; what they add up to stays', async () => {
+    const { db } = warehouse;
+    await db.execute(sql`insert into utility.companies (id, raw) values (${company.id}::uuid, '{}')`);
+    const first = await run(200, 'complete');
+    const second = await run(150, 'failed');
+    const third = await run(100, 'failed');
+    const fourth = await run(80, 'failed');
+    const before = await readStatus(db);
+    const summary = await readRunProgress(db, first);
+    expect(summary).toMatchObject({ companiesDone: 1, rows: 10 });
+    const drop = () => dropOldParts(db, { days: 90, limit: 6 });
+    expect([await drop(), await drop(), await drop()]).toEqual([6, 6, 0]);
+    // The documents were last read completely by the first run: the next one compares with that.
+    expect(await kept(first)).toEqual(['documents']);
+    for (const runId of [second, third]) expect(await kept(runId)).toEqual(['documents']);
+    expect(await kept(fourth)).toHaveLength(companyResources.length);
+    expect(await readParked(db, null)).toMatchObject([{ code: 'SERVICE_ACCESS_DENIED', parts: 1 }]);
+    expect(await readStatus(db)).toMatchObject({
+      backfills: before.backfills,
+      parked: before.parked,
+      silence: { signs: [] },
+    });
+    expect(await readRunProgress(db, first)).toMatchObject({
+      state: 'complete',
+      companiesDone: null,
+      rows: 10,
+    });
+    expect(await readRunProgress(db, fourth)).toMatchObject({ companiesDone: 1, rows: 10 });
+    expect(
+      (await startRun(db, { runId: randomUUID(), companyId: company.id, resource: 'documents' })).readBefore,
+    ).toBe(true);
+  });
+});

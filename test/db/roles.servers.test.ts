@@ -1,0 +1,197 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { fitOf } from '../../contract/schema-versions.ts';
+import { refreshDataIssues } from '../../db/checks/check-data.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
+import { migrateWarehouse, readSchemaVersions } from '../../db/migrate.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
+import { readIntervals } from '../../service/intervals.ts';
+import { delivery, documentEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+const users: string[] = [];
+const opened: Warehouse[] = [];
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(async () => {
+  await Promise.all(opened.map((one) => one.close()));
+  for (const user of users) {
+    await warehouse.db.execute(sql.raw(`drop owned by ${user}`));
+    await warehouse.db.execute(sql.raw(`drop role ${user}`));
+  }
+  await warehouse.drop();
+});
+
+/** Creates a login of a user, with a role. */
+async function loginAs(role: string | null): Promise<Warehouse> {
+  const user = `user_${randomUUID().replaceAll('-', '')}`;
+  const password = randomUUID();
+  users.push(user);
+  await warehouse.db.execute(
+    sql.raw(
+      `create role ${user} login password ${pg.escapeLiteral(password)}${role === null ? '' : ` in role ${role}`}`,
+    ),
+  );
+  const url = new URL(warehouse.url);
+  [url.username, url.password] = [user, password];
+  const login = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 2, onError: () => {} });
+  opened.push(login);
+  return login;
+}
+
+const refused = { cause: { code: '42501' } };
+const attempt = (login: Warehouse, statement: string) => login.db.execute(sql.raw(statement));
+
+describe('a user with the role of the writer', () => {
+  let writer: Warehouse;
+  beforeAll(async () => {
+    writer = await loginAs('metersync_writer');
+  });
+
+  test("does the worker's work: events, records with their history, readings of a new month", async () => {
+    expect(fitOf(await readSchemaVersions(writer.db))).toBe('same');
+    const id = randomUUID();
+    await recordEvents(writer.db, [delivery(documentEvent('created', id, '2026-05-01T00:00:00.000001'))]);
+    for (const note of ['first', 'second']) {
+      const records = [{ id, updated: '2026-05-01T00:00:00.000001', note }];
+      await writeRecords(writer, 'documents', records, { readAt: new Date().toISOString() });
+    }
+    const reading = {
+      start: '2031-07-01T00:00:00',
+      end: '2031-07-01T00:15:00',
+      usage: '1',
+      usageUnits: 'kWh',
+    };
+    const columns = readIntervals(JSON.stringify([reading]), null);
+    expect(await writeIntervals(writer, 'meter', '2031-08-01T00:00:00Z', columns)).toMatchObject({
+      inserted: 1,
+    });
+    expect(await refreshDataIssues(writer.db, [randomUUID()])).toMatchObject({ opened: 0 });
+    const kept = await warehouse.db.execute(sql`select from history.documents where id = ${id}::uuid`);
+    expect(kept.rowCount).toBeGreaterThan(0);
+  });
+
+  test.each([
+    'create table utility.mine (id int)',
+    'create schema mine',
+    'create view fields.mine as select 1',
+    'create function fields.mine() returns int language sql as $$ select 1 $$',
+    'drop view fields.documents',
+    'alter table utility.documents add column mine int',
+    'drop table utility.documents',
+    'truncate metersync.journal',
+    'create index on utility.documents (site_id)',
+    "insert into metersync_migrations.schema_migrations (hash, created_at) values ('x', 1)",
+    'create or replace function metersync.read_time(value text) returns timestamptz language sql as $$ select now() $$',
+  ])('may not: %s', async (statement) => {
+    await expect(attempt(writer, statement)).rejects.toMatchObject(refused);
+  });
+});
+
+describe('a user with the role of the analyst', () => {
+  let analyst: Warehouse;
+  beforeAll(async () => {
+    analyst = await loginAs('metersync_analyst');
+  });
+
+  test.each(['utility.documents', 'utility.intervals', 'utility.usage_data'])('reads %s', async (table) => {
+    await expect(attempt(analyst, `select * from ${table} limit 1`)).resolves.toBeDefined();
+  });
+
+  test('reads every view, and earlier states of the bills', async () => {
+    const bill = { updated: '2026-05-01T00:00:00.000001', lineItems: [{}], usageData: [{}] };
+    const [id, successor] = [randomUUID(), randomUUID()];
+    await writeRecords(warehouse, 'documents', [{ ...bill, id, revisedDocumentId: successor }]);
+    await writeRecords(warehouse, 'usageData', [
+      { id: randomUUID(), updated: bill.updated, document: { id }, startDate: '2026-01-01', meter: 'm' },
+    ]);
+    const views = await analyst.db.execute<{ name: string }>(
+      sql`select schemaname || '.' || viewname as name from pg_views where schemaname in ('analytics', 'fields', 'ops')`,
+    );
+    expect(views.rows.map(({ name }) => name)).toContain('analytics.bills');
+    for (const { name } of views.rows)
+      await expect(attempt(analyst, `select * from ${name}`), name).resolves.toBeDefined();
+    await expect(attempt(analyst, 'select * from analytics.bills_as_of(now())')).resolves.toBeDefined();
+  });
+
+  test('reads no value of an event, nor of a secret field, in the field catalogue', async () => {
+    const [eventValue, secret, status] = [randomUUID(), randomUUID(), randomUUID()];
+    const catalogue = createFieldCatalogue({
+      db: warehouse.db,
+      onError: (error) => expect(error).toBeUndefined(),
+    });
+    const company = { name: `Acme ${eventValue}`, address: [`${eventValue} Main street`] };
+    await catalogue.note('events/document.created.v2', 'webhooks', [
+      { company },
+      { company: { name: `B ${eventValue}` } },
+    ]);
+    await catalogue.note('connections', 'v2.2', [{ login: { password: secret }, status: `S ${status}` }]);
+    await catalogue.close();
+    await warehouse.db.execute(sql`
+      insert into metersync.field_catalogue (resource, api_version, path, types, records, example, enum_values)
+      values ('connections', 'v2.2', '/mfaCode', '{text}', 1, ${secret}, array[${secret}])`);
+    const seen = async () => {
+      const texts = ['ops.field_catalogue', 'ops.contract_changes'].map(async (relation) =>
+        JSON.stringify((await attempt(analyst, `select * from ${relation}`)).rows),
+      );
+      return (await Promise.all(texts)).join('');
+    };
+    expect(await seen()).toContain('/company/name');
+    expect(await seen()).toContain(status);
+    expect(await seen()).not.toMatch(new RegExp(`${secret}`));
+    expect(await seen()).not.toContain(eventValue);
+    const kept = await warehouse.db.execute(
+      sql`select resource, path, example from metersync.field_catalogue where example like ${`%${eventValue}%`}`,
+    );
+    expect(kept.rows).toEqual([]);
+  });
+
+  test.each([
+    'select * from metersync.events',
+    'select * from metersync.rejected_records',
+    'delete from utility.documents',
+    "update utility.documents set raw = '{}'",
+    'insert into utility.companies (id) values (gen_random_uuid())',
+    "select metersync.ensure_interval_month('2031-01-01Z')",
+    'create table utility.mine (id int)',
+    "select metersync.make_typed_view('{}', false)",
+  ])('may not: %s', async (statement) => {
+    await expect(attempt(analyst, statement)).rejects.toMatchObject(refused);
+  });
+});
+
+test('a user without a role may read nothing', async () => {
+  const nobody = await loginAs(null);
+  for (const table of ['utility.documents', 'metersync.events'])
+    await expect(attempt(nobody, `select * from ${table}`)).rejects.toMatchObject(refused);
+});
+
+test('a migrator without the right to create roles migrates, and grants to existing ones', async () => {
+  const user = `user_${randomUUID().replaceAll('-', '')}`;
+  users.push(user);
+  const database = `own_${randomUUID().replaceAll('-', '')}`;
+  const password = randomUUID();
+  await warehouse.db.execute(sql.raw(`create role ${user} login password ${pg.escapeLiteral(password)}`));
+  await warehouse.db.execute(sql.raw(`create database ${database} owner ${user}`));
+  const url = new URL(warehouse.url);
+  [url.username, url.password, url.pathname] = [user, password, `/${database}`];
+  const own = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 2, onError: () => {} });
+  try {
+    // Roles belong to the whole server; the other warehouse created them.
+    expect(await migrateWarehouse(own.db)).toMatchObject({ rolesMissing: [] });
+    const granted = await own.db.execute(
+      sql`select has_table_privilege('metersync_analyst', 'utility.documents', 'select') as may`,
+    );
+    expect(granted.rows).toEqual([{ may: true }]);
+  } finally {
+    await own.close();
+    await warehouse.db.execute(sql.raw(`drop database ${database} with (force)`));
+  }
+});

@@ -1,0 +1,337 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { recordPolicy } from '../../contract/retry-policy.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import { parkOwner, settleRecords } from '../../db/catch-up/settle.ts';
+import { retireAbsent } from '../../db/deletes/absent.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { rowOf, writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const older = '2026-05-01T00:00:00.000001';
+const newer = '2026-05-01T00:00:00.000002';
+const eventRow = async (id: string) =>
+  (
+    await warehouse.db.execute<{ outcome: string; attempts: number; waits: boolean; error: string | null }>(
+      sql`select outcome, attempts, next_attempt_at > clock_timestamp() as waits, error
+        from metersync.events where id = ${id}`,
+    )
+  ).rows[0];
+const pendingDocument = async (updated = newer) => {
+  const id = randomUUID();
+  const event = delivery(documentEvent('updated', id, updated));
+  await recordEvents(warehouse.db, [event]);
+  return { id, event };
+};
+const now = () => warehouseNow(warehouse.db);
+
+test('an event is applied when its state, or a newer one, is read after it was recorded', async () => {
+  const { id, event } = await pendingDocument();
+  const readAt = await now();
+  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
+});
+
+test.each([
+  { event: '2026-05-01T00:00:00.123456789Z', record: '2026-05-01T00:00:00.123456Z' },
+  { event: '2026-05-01T02:00:00.1234567+02:00', record: '2026-05-01T00:00:00.123456' },
+  { event: '2026-05-01T00:00:00.123456Z', record: '2026-05-01T00:00:00.123456789Z' },
+])('an event of $event is applied by its record of $record', async ({ event: named, record: read }) => {
+  const { id, event } = await pendingDocument(named);
+  const readAt = await now();
+  await writeRecords(warehouse, 'documents', [{ id, updated: read }], { readAt });
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+});
+
+test('an event is applied by a record without `updated` that was read after it, not before', async () => {
+  const { id, event } = await pendingDocument();
+  const record = { id, name: 'a bill' };
+  const early = '2026-01-01T00:00:00Z';
+  await writeRecords(warehouse, 'documents', [record], { readAt: early, confirms: true });
+  const readAt = await now();
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 0, waiting: 1 });
+  await writeRecords(warehouse, 'documents', [record], { readAt, confirms: true });
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+
+  // The unchanged record is read because of another event.
+  const second = delivery(documentEvent('updated', id, '2026-05-03T00:00:00.000001'));
+  await recordEvents(warehouse.db, [second]);
+  const later = await now();
+  await writeRecords(warehouse, 'documents', [record], {
+    readAt: later,
+    confirms: true,
+    companyId: company.id,
+  });
+  expect(await settleRecords(warehouse.db, 'documents', [id], later)).toEqual({ applied: 1, waiting: 0 });
+  expect(await eventRow(second.id)).toMatchObject({ outcome: 'applied' });
+});
+
+test('an event whose state the service does not return yet backs off', async () => {
+  const { id, event } = await pendingDocument();
+  const readAt = await now();
+  await writeRecords(warehouse, 'documents', [{ id, updated: older }], { readAt });
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 0, waiting: 1 });
+  expect(await eventRow(event.id)).toEqual({
+    outcome: 'pending',
+    attempts: 1,
+    waits: true,
+    error: expect.stringContaining('does not show'),
+  });
+});
+
+test('an event recorded during a read is left to the next read', async () => {
+  const readAt = await now();
+  const { id, event } = await pendingDocument();
+  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 0, waiting: 0 });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 0 });
+});
+
+/** Settles a record that the service does not have until it is given up, without the back-off. */
+async function giveUp(resource: 'documents' | 'connections', id: string, eventId: string) {
+  for (let attempt = 0; attempt <= recordPolicy.notFoundAttemptsMax; attempt++) {
+    expect((await rowOf(warehouse, resource, id))?.deleted_at).toBeNull();
+    expect(await eventRow(eventId)).toMatchObject({ outcome: 'pending', attempts: attempt });
+    await settleRecords(warehouse.db, resource, [id], await now(), [id]);
+    await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+  }
+}
+
+test('a document that no complete listing contains backs off, then is tombstoned with its usage', async () => {
+  const { id, event } = await pendingDocument();
+  const usageId = randomUUID();
+  await writeRecords(warehouse, 'usageData', [{ id: usageId, document: { id } }]);
+  await giveUp('documents', id, event.id);
+  expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'not_found' });
+  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'document' });
+  expect(await eventRow(event.id)).toMatchObject({
+    outcome: 'missing',
+    error: expect.stringContaining('does not show'),
+  });
+});
+
+test('a burst of events about a record uses up one attempt, not one for each look', async () => {
+  const { id, event } = await pendingDocument();
+  for (let change = 1; change <= 2 * recordPolicy.notFoundAttemptsMax; change++) {
+    await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 1 });
+    const at = `2026-05-01T00:00:01.${String(change).padStart(6, '0')}`;
+    await recordEvents(warehouse.db, [delivery(documentEvent('updated', id, at))]);
+  }
+  await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+  await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 2 });
+  expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_at: null });
+});
+
+test('a connection that moved is neither postponed nor given up by its former company', async () => {
+  const there = { ...company, id: randomUUID() };
+  const id = randomUUID();
+  const [before, after] = [
+    delivery(connectionEvent('created', id, older, 'PENDING')),
+    delivery({ ...connectionEvent('updated', id, newer, 'CONNECTED', 'PENDING'), company: there }),
+  ];
+  await recordEvents(warehouse.db, [before, after]);
+  for (let attempt = 0; attempt <= recordPolicy.notFoundAttemptsMax; attempt++) {
+    await settleRecords(warehouse.db, 'connections', [id], await now(), [id], company.id);
+    await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+  }
+  for (const { id: event } of [before, after])
+    expect(await eventRow(event)).toMatchObject({ outcome: 'pending', attempts: 0, waits: null });
+  expect(await rowOf(warehouse, 'connections', id)).toMatchObject({ deleted_at: null });
+  const readAt = await now();
+  await writeRecords(warehouse, 'connections', [{ id, updated: newer }], { readAt, companyId: there.id });
+  await settleRecords(warehouse.db, 'connections', [id], readAt, [], there.id);
+  expect(await eventRow(before.id)).toMatchObject({ outcome: 'applied' });
+  expect(await eventRow(after.id)).toMatchObject({ outcome: 'applied' });
+});
+
+test('a connection that no complete listing contains is tombstoned, and its event is missing', async () => {
+  const id = randomUUID();
+  const event = delivery(connectionEvent('created', id, newer, 'PENDING'));
+  await recordEvents(warehouse.db, [event]);
+  await giveUp('connections', id, event.id);
+  expect(await rowOf(warehouse, 'connections', id)).toMatchObject({ deleted_reason: 'not_found' });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+});
+
+describe.each(['documents', 'connections'] as const)(
+  '%s that the service returns in an older state than an event named',
+  (resource) => {
+    const eventOf = async (updated = newer, id: string = randomUUID()) => {
+      const event = delivery(
+        resource === 'documents'
+          ? documentEvent('updated', id, updated)
+          : connectionEvent('updated', id, updated, 'CONNECTED', 'PENDING'),
+      );
+      await recordEvents(warehouse.db, [event]);
+      return { id, event };
+    };
+    const show = async (id: string, updated: string) => {
+      const readAt = await now();
+      await writeRecords(warehouse, resource, [{ id, updated, status: 'PENDING' }], { readAt });
+      await settleRecords(warehouse.db, resource, [id], readAt);
+    };
+    const wayBack = sql`update metersync.stale_records set due_at = clock_timestamp()`;
+
+    test('back off, then are accepted; the event is missing', async () => {
+      const { id, event } = await eventOf();
+      for (let attempt = 0; attempt < recordPolicy.olderStateAttemptsMax; attempt++) {
+        await show(id, older);
+        expect(await eventRow(event.id)).toMatchObject({
+          outcome: 'pending',
+          attempts: attempt + 1,
+          waits: true,
+        });
+        await warehouse.db.execute(wayBack);
+      }
+      await show(id, older);
+      expect(await eventRow(event.id)).toMatchObject({
+        outcome: 'missing',
+        error: expect.stringContaining('does not show'),
+      });
+      await show(id, older);
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({
+        deleted_at: null,
+        raw: { updated: older },
+        ...(resource === 'connections' ? { status: 'PENDING' } : {}),
+      });
+      const [row] = (
+        await warehouse.db.execute(
+          sql`select updated = raw_updated as as_read from ${sql.raw(`utility.${resource}`)} where id = ${id}::uuid`,
+        )
+      ).rows;
+      expect(row).toEqual({ as_read: true });
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+      await show(id, newer);
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
+    });
+
+    test('are accepted once an event of the future is given up, while a newer state is awaited', async () => {
+      const { id, event } = await eventOf('2099-05-01T00:00:00.000001');
+      for (let attempt = 0; attempt < recordPolicy.olderStateAttemptsMax; attempt++) {
+        await show(id, older);
+        await warehouse.db.execute(wayBack);
+      }
+      const { event: next } = await eventOf(newer, id);
+      await show(id, older);
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+      expect(await eventRow(next.id)).toMatchObject({ outcome: 'pending' });
+      await show(id, newer);
+      expect(await eventRow(next.id)).toMatchObject({ outcome: 'applied' });
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ raw: { updated: newer } });
+    });
+
+    test('are accepted when they were given up before', async () => {
+      const { id, event } = await eventOf();
+      await giveUp(resource, id, event.id);
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'not_found' });
+      await show(id, older);
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({
+        deleted_at: null,
+        raw: { updated: older },
+      });
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+    });
+  },
+);
+
+test('attempts that failed for another reason do not count against a record', async () => {
+  const { id, event } = await pendingDocument();
+  for (let attempt = 0; attempt < 2 * recordPolicy.notFoundAttemptsMax; attempt++) {
+    await parkOwner(warehouse.db, 'documents', company.id, { code: 'SERVICE_ERROR', message: '500' });
+    await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+  }
+  await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 1 });
+  expect((await rowOf(warehouse, 'documents', id))?.deleted_at).toBeNull();
+});
+
+describe('a missing event is settled', () => {
+  const missingDocument = async () => {
+    const { id, event } = await pendingDocument();
+    await giveUp('documents', id, event.id);
+    return { id, event };
+  };
+
+  test('by a later read of its record', async () => {
+    const { id, event } = await missingDocument();
+    const readAt = await now();
+    await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
+    expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_at: null });
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 0, error: null });
+    await settleRecords(warehouse.db, 'documents', [id], await now());
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+  });
+
+  test('by the event of its deletion', async () => {
+    const { id, event } = await missingDocument();
+    await recordEvents(warehouse.db, [delivery(documentEvent('deleted', id, newer))]);
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded', error: null });
+    expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'event' });
+  });
+
+  test('by no page that was read before it was given up', async () => {
+    const readAt = await now();
+    const { id, event } = await missingDocument();
+    await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
+    expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'not_found' });
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+  });
+});
+
+describe.each(['documents', 'connections'] as const)(
+  '%s that two passes over the listing do not contain',
+  (resource) => {
+    const listing = { resource, companyId: company.id };
+    const retire = async () => {
+      const seen = { ids: [], beganAt: await now() };
+      await retireAbsent(warehouse.db, randomUUID(), listing, seen, { rows: 500, percent: 100 });
+    };
+    const eventOf = (id: string) =>
+      delivery(
+        resource === 'documents'
+          ? documentEvent('created', id, newer)
+          : connectionEvent('created', id, newer, 'PENDING'),
+      );
+
+    test('are tombstoned though an event waits for them, and live again when a read finds them', async () => {
+      const id = randomUUID();
+      const event = eventOf(id);
+      await recordEvents(warehouse.db, [event]);
+      await retire();
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'absent' });
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', waits: null });
+      const readAt = await now();
+      await writeRecords(warehouse, resource, [{ id, updated: newer }], { readAt });
+      await settleRecords(warehouse.db, resource, [id], readAt);
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_at: null });
+    });
+
+    test('are tombstoned without a waiting event; one that comes late is superseded', async () => {
+      const id = randomUUID();
+      const event = eventOf(id);
+      await writeRecords(warehouse, resource, [{ id, updated: newer }], {
+        readAt: await now(),
+        companyId: company.id,
+      });
+      await retire();
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'absent' });
+      await recordEvents(warehouse.db, [event]);
+      await settleRecords(warehouse.db, resource, [id], await now());
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded', waits: null });
+    });
+  },
+);

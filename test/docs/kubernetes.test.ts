@@ -1,0 +1,224 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { buildProgram } from '../../cli/program.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import { settings } from '../../verify/settings-page.ts';
+
+const checkout = join(import.meta.dirname, '../..');
+const folder = join(checkout, 'deploy/kubernetes');
+const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
+
+interface Variable {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: { readonly secretKeyRef: { readonly name: string; readonly key: string } };
+}
+
+interface Container {
+  readonly image: string;
+  readonly args: readonly string[];
+  readonly env: readonly Variable[];
+  readonly envFrom: readonly { readonly configMapRef: { readonly name: string } }[];
+  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly securityContext: object;
+  readonly livenessProbe?: { readonly httpGet?: object };
+  readonly readinessProbe?: { readonly httpGet?: object };
+  readonly lifecycle?: object;
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+}
+
+interface PodSpec {
+  readonly automountServiceAccountToken: boolean;
+  readonly terminationGracePeriodSeconds: number;
+  readonly securityContext: object;
+  readonly containers: readonly Container[];
+  readonly volumes: readonly { readonly name: string; readonly secret?: { readonly secretName: string } }[];
+}
+
+/** The fields of all kinds that tests read. */
+interface Thing {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly data: Readonly<Record<string, string>>;
+  readonly spec: {
+    readonly replicas: number;
+    readonly selector: object;
+    readonly minAvailable: number;
+    readonly podSelector: { readonly matchLabels: Readonly<Record<string, string>> };
+    readonly template: { readonly metadata: { readonly labels: object }; readonly spec: PodSpec };
+    readonly strategy: { readonly rollingUpdate: { readonly maxUnavailable: number } };
+    readonly ports: readonly { readonly targetPort: string }[];
+    readonly egress?: readonly { readonly ports: readonly { readonly port: number }[] }[];
+    readonly ingress?: readonly { readonly ports: readonly { readonly port: number }[] }[];
+    readonly groups: readonly object[];
+  };
+}
+
+interface Kustomization {
+  readonly resources: readonly string[];
+  readonly images: readonly { readonly name: string; readonly newTag: string }[];
+}
+
+const files = (part: string) => readdirSync(join(folder, part)).filter((name) => name.endsWith('.yaml'));
+const kustomization = (part: string) =>
+  parse(readFileSync(join(folder, part, 'kustomization.yaml'), 'utf8')) as Kustomization;
+const things = (part: string): Thing[] =>
+  files(part)
+    .filter((name) => name !== 'kustomization.yaml')
+    .flatMap((name) =>
+      parseAllDocuments(readFileSync(join(folder, part, name), 'utf8')).map((one) => one.toJS() as Thing),
+    );
+
+const base = things('base');
+const ofKind = (kind: string) => base.filter((thing) => thing.kind === kind);
+const named = (kind: string, part: string): Thing => {
+  const thing = ofKind(kind).find(({ metadata }) => metadata.name === `metersync-${part}`);
+  if (thing === undefined) throw new Error(`there is no ${kind} metersync-${part}`);
+  return thing;
+};
+
+const running = ['receiver', 'worker', 'console'];
+const parts = ['migrate', ...running] as const;
+const podOf = (part: string) => named(part === 'migrate' ? 'Job' : 'Deployment', part).spec.template.spec;
+const containerOf = (part: string): Container => {
+  const [container, ...more] = podOf(part).containers;
+  if (container === undefined || more.length > 0) throw new Error(`${part} has to be one container`);
+  return container;
+};
+const configured = (part: string): string[] =>
+  containerOf(part).envFrom.flatMap(({ configMapRef: { name } }) =>
+    Object.keys(ofKind('ConfigMap').find(({ metadata }) => metadata.name === name)?.data ?? {}),
+  );
+/** Names of the Secrets that a part reads, as variables or as files. */
+const secretsOf = (part: string): string[] => [
+  ...containerOf(part).env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef.name ?? []),
+  ...podOf(part).volumes.flatMap(({ secret }) => secret?.secretName ?? []),
+];
+
+describe('deploy/kubernetes', () => {
+  test.each(['base', 'overlays/prometheus-operator'])('%s lists all of its files', (part) => {
+    const own = kustomization(part).resources.filter((path) => !path.startsWith('..'));
+    expect(own.toSorted()).toEqual(files(part).filter((name) => name !== 'kustomization.yaml'));
+  });
+
+  test('runs the image of the Dockerfile, in the version of the package, with existing subcommands', () => {
+    const compose = parse(read('docker-compose.yml'), { merge: true });
+    expect(kustomization('base').images).toMatchObject([
+      { name: compose.services.worker.image, newTag: manifest.version },
+    ]);
+    const subcommands = buildProgram().commands.map((command) => command.name());
+    for (const part of parts) {
+      const { image, args } = containerOf(part);
+      expect({ image, args }).toEqual({ image: compose.services.worker.image, args: [part] });
+      expect(subcommands).toContain(part);
+    }
+  });
+
+  test.each(parts)('%s gets only variables that are settings', (part) => {
+    const names = [...configured(part), ...containerOf(part).env.map(({ name }) => name)];
+    const temporals = ['TEMPORAL_NAMESPACE', 'TEMPORAL_API_KEY', 'TEMPORAL_TLS'];
+    expect(names.filter((name) => !(name in settings) && !temporals.includes(name))).toEqual([]);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  test('each part reads a Secret of its own, and the receiver none of the warehouse', () => {
+    for (const part of parts) {
+      expect(new Set(secretsOf(part))).toEqual(new Set([`metersync-${part}`]));
+      for (const { name, valueFrom } of containerOf(part).env)
+        expect(valueFrom?.secretKeyRef.key ?? name).toBe(name);
+    }
+    const has = (part: string) => [...configured(part), ...containerOf(part).env.map(({ name }) => name)];
+    expect(has('receiver')).not.toContain('DATABASE_URL');
+    expect(JSON.stringify(named('Deployment', 'receiver'))).not.toMatch(/postgres|DATABASE|5432/i);
+    expect(containerOf('migrate').env.map(({ name }) => name)).toEqual(['DATABASE_URL']);
+    expect(parts.filter((part) => has(part).includes('SERVICE_API_KEY'))).toEqual(['worker']);
+    expect(ofKind('Secret')).toEqual([]);
+    expect(JSON.stringify(ofKind('ConfigMap'))).not.toMatch(/PASSWORD|SECRET|_KEY/);
+  });
+
+  test('no pod has a right that it does not need', () => {
+    const dockerfile = read('Dockerfile');
+    expect(dockerfile).toContain('USER node');
+    const stateFolder = /METERSYNC_DIR=(\S+)/.exec(dockerfile)?.[1];
+    for (const part of parts) {
+      expect(podOf(part)).toMatchObject({
+        automountServiceAccountToken: false,
+        securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
+      });
+      expect(containerOf(part).securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
+      const mounted = containerOf(part).volumeMounts.map(({ mountPath }) => mountPath);
+      expect(mounted).toEqual(expect.arrayContaining(['/tmp', stateFolder]));
+    }
+  });
+
+  test('ports are those of the image, and probes ask the private one', () => {
+    const port = (part: string, name: string) =>
+      containerOf(part).ports?.find((one) => one.name === name)?.containerPort;
+    expect(port('receiver', 'webhooks')).toBe(Number(/EXPOSE (\d+)/.exec(read('Dockerfile'))?.[1]));
+    expect(port('receiver', 'webhooks')).toBe(Number(settings.RECEIVER_PORT?.default));
+    expect(port('console', 'console')).toBe(Number(settings.CONSOLE_PORT?.default));
+    for (const part of ['receiver', 'worker']) {
+      expect(port(part, 'metrics')).toBe(Number(settings.METRICS_PORT?.default));
+      expect(containerOf(part)).toMatchObject({
+        livenessProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
+        readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
+      });
+    }
+    for (const part of ['receiver', 'console'])
+      expect(port(part, named('Service', part).spec.ports[0]?.targetPort ?? '')).toBeDefined();
+  });
+
+  test('receivers and workers are two each, one of which always runs', () => {
+    expect(running.map((part) => named('Deployment', part).spec.replicas)).toEqual([2, 2, 1]);
+    for (const part of running) {
+      const { spec } = named('Deployment', part);
+      expect(spec.strategy.rollingUpdate.maxUnavailable).toBe(0);
+      expect(spec.selector).toEqual({ matchLabels: spec.template.metadata.labels });
+    }
+    const { spec } = named('PodDisruptionBudget', 'receiver');
+    expect(spec).toEqual({ minAvailable: 1, selector: named('Deployment', 'receiver').spec.selector });
+    expect(podOf('receiver').terminationGracePeriodSeconds).toBe(20);
+    expect(containerOf('receiver').lifecycle).toEqual({ preStop: { exec: { command: ['sleep', '5'] } } });
+    expect(podOf('worker').terminationGracePeriodSeconds).toBe(30);
+  });
+
+  test('a policy of each part names the ports that it may use: the receiver not that of Postgres', () => {
+    const portsOf = (part: string, way: 'egress' | 'ingress') =>
+      (named('NetworkPolicy', part).spec[way] ?? []).flatMap(({ ports }) => ports.map(({ port }) => port));
+    const ways = parts.map((part) => [part, portsOf(part, 'ingress'), portsOf(part, 'egress')]);
+    expect(ways).toEqual([
+      ['migrate', [], [5432]],
+      ['receiver', [8080, 9464], [7233]],
+      ['worker', [9464], [7233, 5432, 443]],
+      ['console', [8090], [7233, 5432]],
+    ]);
+    for (const part of parts) {
+      const { matchLabels } = named('NetworkPolicy', part).spec.podSelector;
+      const { template } = named(part === 'migrate' ? 'Job' : 'Deployment', part).spec;
+      expect(template.metadata.labels).toEqual(matchLabels);
+    }
+    expect(portsOf('nothing', 'egress')).toEqual([53, 53]);
+  });
+
+  test('the overlay of the Prometheus Operator has the rules of deploy/prometheus', () => {
+    const [rule] = things('overlays/prometheus-operator').filter(({ kind }) => kind === 'PrometheusRule');
+    expect(rule?.spec).toEqual(parse(read('deploy/prometheus/rules.yml')));
+  });
+
+  test('docs/guides/running.md makes each Secret with all of its keys', () => {
+    const guide = read('docs/guides/running.md');
+    for (const part of parts) {
+      const [, made] = new RegExp(`secret generic metersync-${part}((?:.*\\\\\\n)*.*)`).exec(guide) ?? [];
+      const required = containerOf(part).env.filter(
+        ({ valueFrom }) => valueFrom !== undefined && !('optional' in valueFrom.secretKeyRef),
+      );
+      for (const { name } of required) expect(made, `${part} ${name}`).toContain(`--from-literal=${name}=`);
+    }
+  });
+});

@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { dictionaryPage } from '../../verify/dictionary-page.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+import { warehouseRows } from './warehouse-rows.ts';
+
+const read = (page: string) => readFileSync(new URL(`../../docs/${page}`, import.meta.url), 'utf8');
+const page = read('guides/warehouse.md');
+const dictionary = read('reference/dictionary.md');
+/** Lists blocks of SQL, each with the line above it: its question. */
+const examples = [...page.matchAll(/^(.+)\n\n```sql\n([\s\S]*?)```$/gm)].map(
+  ([, question = '', query = '']) => ({
+    question,
+    query,
+  }),
+);
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+  await warehouse.db.execute(sql.raw(warehouseRows));
+});
+afterAll(() => warehouse.drop());
+
+describe('docs/guides/warehouse.md', () => {
+  test('has at least ten examples, and no block of SQL without the question that it answers', () => {
+    expect(examples.length).toBeGreaterThanOrEqual(10);
+    expect(examples).toHaveLength(page.split('```sql').length - 1);
+    for (const { question } of examples) expect(question).toContain('?');
+  });
+
+  test.each(examples)('$question', async ({ query }) => {
+    const { rows } = await warehouse.db.execute(sql.raw(query));
+    expect(rows).not.toEqual([]);
+  });
+});
+
+describe('docs/reference/dictionary.md', () => {
+  test('has every table and column of the database, and their comments', async () => {
+    expect(dictionary).toBe(await dictionaryPage(warehouse.db));
+  });
+});
+
+/** Lists the views of analytics with all of these columns. */
+async function viewsWith(...columns: readonly string[]): Promise<unknown[]> {
+  const { rows } = await warehouse.db.execute<{ name: string }>(sql`
+    select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
+    where c.relnamespace = 'analytics'::regnamespace and c.relkind = 'v'
+      and a.attname in (${sql.join(
+        columns.map((column) => sql`${column}`),
+        sql`, `,
+      )})
+    group by 1 having count(*) = ${columns.length} order by 1`);
+  return rows.map(({ name }) => name);
+}
+
+test('views that have one name of a thing have its other name too', async () => {
+  const commodities = await viewsWith('commodity');
+  expect(commodities.length).toBeGreaterThanOrEqual(15);
+  expect(await viewsWith('datasource_type')).toEqual(commodities);
+  expect(await viewsWith('commodity', 'datasource_type')).toEqual(commodities);
+  const amounts = await viewsWith('usage');
+  expect(amounts.length).toBeGreaterThanOrEqual(10);
+  expect(await viewsWith('usage', 'units')).toEqual(amounts);
+  const documents = ['bill_costs', 'bill_line_items', 'bills', 'bills_all', 'usage'];
+  expect(await viewsWith('bill_id', 'document_id')).toEqual(documents);
+});

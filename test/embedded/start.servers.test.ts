@@ -1,0 +1,219 @@
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { lockFile } from '../../embedded/lock.ts';
+import { identify } from '../../embedded/processes.ts';
+import { readRunning } from '../../embedded/running.ts';
+import { attachEmbedded, type Embedded, type EmbeddedOptions, startEmbedded } from '../../embedded/start.ts';
+import { until } from '../support/poll.ts';
+import { projectBinDir } from '../support/stack.ts';
+import { startOwner, temporaryFolder } from './owner-process.ts';
+
+const start = (dir: string) => run({ dir, postgres: true, temporal: true });
+const startPostgres = (dir: string) => run({ dir, postgres: true, temporal: false });
+
+/** Starts a stack that is stopped after the test, unless the test does so. */
+async function run(options: EmbeddedOptions): Promise<Embedded> {
+  const stack = await startEmbedded({ binDir: projectBinDir(), ...options });
+  onTestFinished(stack.stop);
+  return stack;
+}
+
+describe('a restart', () => {
+  test('keeps rows, namespaces and workflows, and the addresses', async () => {
+    const dir = temporaryFolder();
+    const first = await start(dir);
+    const url = await first.postgres?.ensureDatabase('warehouse');
+    await query(url, 'create table t as select 7 as n');
+    await inTemporal(first, 'default', async ({ connection }) => {
+      await connection.workflowService.registerNamespace({
+        namespace: 'kept',
+        workflowExecutionRetentionPeriod: msToTs('1 day'),
+      });
+    });
+    await inTemporal(first, 'kept', (client) =>
+      until('a workflow starts in the namespace', () =>
+        client.workflow.start('w', { taskQueue: 'q', workflowId: 'kept', memo: { n: 7 } }),
+      ),
+    );
+    await first.stop();
+
+    const second = await start(dir);
+    expect(second.owned).toBe(true);
+    expect(second.temporal).toEqual(first.temporal);
+    expect(await second.postgres?.ensureDatabase('warehouse')).toBe(url);
+    expect(await query(url, 'select n from t')).toEqual([{ n: 7 }]);
+    await inTemporal(second, 'kept', async (client) => {
+      const { status, memo } = await client.workflow.getHandle('kept').describe();
+      expect([status.name, memo]).toEqual(['RUNNING', { n: 7 }]);
+    });
+  });
+
+  test('chooses another port when something else uses the previous one', async () => {
+    const dir = temporaryFolder();
+    const first = await startPostgres(dir);
+    const port = Number(new URL(first.postgres?.superuserUrl('postgres') ?? '').port);
+    await first.stop();
+    const other = await listen(port);
+    const second = await startPostgres(dir);
+    expect(Number(new URL(second.postgres?.superuserUrl('postgres') ?? '').port)).not.toBe(port);
+    expect(await query(second.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
+    await second.stop();
+    other.close();
+  });
+});
+
+describe('the servers', () => {
+  test('are durable, listen on the loopback address only, and ask for a password', async () => {
+    const stack = await startPostgres(temporaryFolder());
+    const url = stack.postgres?.superuserUrl('postgres') ?? '';
+    const names = ['fsync', 'synchronous_commit', 'full_page_writes', 'listen_addresses'];
+    const rows = await query(url, `select name, setting from pg_settings where name = any('{${names}}')`);
+    expect(Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))).toEqual({
+      fsync: 'on',
+      synchronous_commit: 'on',
+      full_page_writes: 'on',
+      listen_addresses: '127.0.0.1',
+    });
+    await expect(query(url.replace(/:[0-9a-f]+@/, ':wrong@'), 'select 1')).rejects.toThrow(/authentication/);
+  });
+
+  test('include the web page of Temporal, and refuse posts to Temporal from web pages of other sites', async () => {
+    const stack = await run({ dir: temporaryFolder(), postgres: false, temporal: true });
+    // The page has its own connection to the server, which may need a second longer.
+    const version = await until('the page knows the version of the server', async () => {
+      const answer = await fetch(`${stack.temporal?.uiUrl}/api/v1/cluster-info`);
+      return ((await answer.json()) as { serverVersion?: string }).serverVersion;
+    });
+    expect(version).toMatch(/^\d+\.\d+/);
+    const { clusters } = await inTemporal(stack, 'default', ({ connection }) =>
+      connection.operatorService.listClusters({}),
+    );
+    const httpAddress = clusters?.[0]?.httpAddress;
+    const post = async (base: string) => {
+      const answer = await fetch(`${base}/api/v1/namespaces/default/workflows/posted`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'text/plain',
+          'sec-fetch-site': 'cross-site',
+          origin: 'https://evil.example',
+        },
+        body: JSON.stringify({ workflowType: { name: 'w' }, taskQueue: { name: 'q' } }),
+      });
+      return answer.status;
+    };
+    expect(await post(`http://${httpAddress}`)).toBe(403);
+    expect(await post(stack.temporal?.uiUrl ?? '')).toBeGreaterThanOrEqual(400);
+    await inTemporal(stack, 'default', async (client) => {
+      await expect(client.workflow.getHandle('posted').describe()).rejects.toThrow(/not found/);
+    });
+  });
+});
+
+describe('a second caller', () => {
+  test('attaches to the stack of another process, and does not stop it', async () => {
+    const dir = temporaryFolder();
+    expect(await attachEmbedded({ dir, postgres: true, temporal: true })).toBeUndefined();
+    await startOwner(dir);
+    const stack = await start(dir);
+    expect(stack.owned).toBe(false);
+    await stack.stop();
+    expect(await query(stack.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
+    const attached = await attachEmbedded({ dir, postgres: true, temporal: true });
+    expect(attached?.temporal).toEqual(stack.temporal);
+  });
+
+  test('waits for the first while that starts', async () => {
+    const dir = temporaryFolder();
+    const stacks = await Promise.all([start(dir), start(dir), start(dir)]);
+    expect(stacks.filter(({ owned }) => owned)).toHaveLength(1);
+    expect(new Set(stacks.map(({ temporal }) => temporal?.address)).size).toBe(1);
+  });
+
+  test('waits for the first while that stops, and starts its own stack', async () => {
+    const dir = temporaryFolder();
+    const first = await start(dir);
+    const stopped = first.stop();
+    await until('the first stops', () => readRunning(dir)?.state === 'stopping');
+    const second = await start(dir);
+    expect(second.owned).toBe(true);
+    expect(await query(second.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
+    await stopped;
+  });
+
+  test('gets an error when the running stack lacks a wanted server', async () => {
+    const dir = temporaryFolder();
+    await startPostgres(dir);
+    await expect(start(dir)).rejects.toThrow(/has no Temporal.*\n.*same settings/);
+  });
+});
+
+describe('a lock', () => {
+  test('of a process that ended is taken over', async () => {
+    const dir = temporaryFolder();
+    writeFileSync(lockFile(dir), JSON.stringify({ pid: process.pid, started: 'in another life' }));
+    const stack = await startPostgres(dir);
+    expect(stack.owned).toBe(true);
+  });
+
+  test('of a process that never gets ready is explained', async () => {
+    const dir = temporaryFolder();
+    writeFileSync(lockFile(dir), JSON.stringify(identify(process.pid)));
+    const started = run({ dir, postgres: true, temporal: false, waitMs: 100 });
+    await expect(started).rejects.toThrow(`Process ${process.pid}`);
+    await expect(started).rejects.toThrow(`delete ${lockFile(dir)}`);
+  });
+});
+
+test('a data folder that cannot be written is explained', async () => {
+  const file = join(temporaryFolder(), 'file');
+  writeFileSync(file, '');
+  const started = startPostgres(join(file, 'data'));
+  await expect(started).rejects.toThrow(/data folder .* cannot be written by .*\n.*another folder/);
+});
+
+test('a server that does not start is explained by the end of its log', async () => {
+  const dir = temporaryFolder();
+  const first = await startPostgres(dir);
+  await first.stop();
+  const settings = join(dir, 'postgres', 'postgresql.conf');
+  writeFileSync(settings, `${readFileSync(settings)}\nshared_buffers = 'plenty'\n`);
+  const started = startPostgres(dir);
+  await expect(started).rejects.toThrow(
+    /postgres server .* ended at once[\s\S]*invalid value.*shared_buffers/,
+  );
+});
+
+async function query(connectionString: string | undefined, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+async function inTemporal<T>(
+  stack: Embedded,
+  namespace: string,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
+  const connection = await Connection.connect({ address: stack.temporal?.address ?? '' });
+  try {
+    return await work(new Client({ connection, namespace }));
+  } finally {
+    await connection.close();
+  }
+}
+
+async function listen(port: number): Promise<Server> {
+  const server = createServer().listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}

@@ -1,0 +1,51 @@
+import { isNotNull } from 'drizzle-orm';
+import { type AlertName, isAlertName } from '../../contract/alerts.ts';
+import { alerts, heartbeat } from '../../db/schema/metersync.ts';
+import { until } from '../support/poll.ts';
+import { trueTime } from './pace.ts';
+import type { Rig } from './rig.ts';
+
+/** An alarm that a fault raised. */
+export interface Raised {
+  readonly name: AlertName;
+  /** The longest that it took from the harm; null if it began before any. */
+  readonly afterSeconds: number | null;
+}
+
+/** Alarms that stay until somebody acts, or for a day. All others have to close once the fault is over. */
+const lasting: readonly AlertName[] = ['ChangesMissed', 'Decide', 'EventsDead', 'EventsMissing', 'RunUnwell'];
+
+/** Waits until alarms are closed that have no reason left, then reads all that were opened. */
+export async function raisedAlarms({ warehouse, harmedAt, epoch }: Rig): Promise<Raised[]> {
+  const opened = async () => await warehouse.db.select().from(alerts).where(isNotNull(alerts.openedAt));
+  const lastLook = async () => (await warehouse.db.select().from(heartbeat))[0]?.at;
+  const before = await lastLook();
+  // A worker that is killed in a look keeps the next one waiting for the time-out of its activity.
+  const within = { timeoutMs: 180_000, everyMs: 200 };
+  await until('a look sees that the fault is over', async () => (await lastLook()) !== before, within);
+  const rows = await until(
+    'alarms are closed whose reason is over',
+    async () => {
+      const all = await opened();
+      const done = all.every(({ name, closedAt }) => closedAt !== null || isOneOf(lasting, name));
+      return done ? all : undefined;
+    },
+    within,
+  );
+  const longest = new Map<AlertName, number | null>();
+  for (const { name, pendingSince, openedAt } of rows) {
+    if (!isAlertName(name)) throw new Error(`no alarm of the catalogue: ${name}`);
+    const [began, at] = [pendingSince, openedAt ?? ''].map((text) => trueTime(epoch, Date.parse(text)));
+    const harm = harmedAt.findLast((harmed) => harmed <= (began ?? 0));
+    const seconds = harm === undefined ? null : Math.round(((at ?? 0) - harm) / 1_000);
+    longest.set(name, longerOf(longest.get(name) ?? null, seconds));
+  }
+  return [...longest].map(([name, afterSeconds]) => ({ name, afterSeconds }));
+}
+
+/** Returns the longer of two times, of which either may be unknown. */
+export const longerOf = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.max(one, other);
+
+const isOneOf = (names: readonly AlertName[], name: string): boolean =>
+  (names as readonly string[]).includes(name);

@@ -1,0 +1,40 @@
+import type { Health } from '../../contract/verdict.ts';
+
+/**
+ * Faults last seconds, and rules ask for minutes. So in the rig a second stands for a minute: the worker looks
+ * each second, on a clock that runs so many times as fast, and sees work that is so many times as old.
+ */
+const pace = 60;
+/** A second without an event stands for an hour. */
+const silencePace = 3_600;
+
+/** Names the variable that says when the hurried clocks of all workers began. */
+export const epochVariable = 'FAULTS_EPOCH';
+
+/** Unix time in ms, hurried since the epoch. */
+export const hurriedClock = (epoch: number) => (): number => epoch + (Date.now() - epoch) * pace;
+
+/** Returns the true time of one that the hurried clock showed. */
+export const trueTime = (epoch: number, hurried: number): number => epoch + (hurried - epoch) / pace;
+
+/** Ages what waits. Runs of schedules are as they are, as schedules are not hurried. */
+export function hurriedHealth(health: Health): Health {
+  const { warehouse } = health;
+  if ('away' in warehouse) return health;
+  const { silence, runs, oldestDueSeconds } = warehouse;
+  const older = <T extends { underWay: (typeof runs)['full']['underWay'] }>(kind: T): T => {
+    if (kind.underWay === null) return kind;
+    const { progressSecondsAgo } = kind.underWay;
+    return { ...kind, underWay: { ...kind.underWay, progressSecondsAgo: progressSecondsAgo * pace } };
+  };
+  const { quietSeconds } = silence;
+  return {
+    ...health,
+    warehouse: {
+      ...warehouse,
+      oldestDueSeconds: oldestDueSeconds === null ? null : oldestDueSeconds * pace,
+      runs: { full: older(runs.full), reconcile: older(runs.reconcile) },
+      silence: { ...silence, quietSeconds: quietSeconds === null ? null : quietSeconds * silencePace },
+    },
+  };
+}

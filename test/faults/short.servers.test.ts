@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createRandom } from '../../bench/load/random.ts';
+import { until } from '../support/poll.ts';
+import { blowsFor, type PartName, partNames } from './plan.ts';
+import { deliverPoison } from './poison.ts';
+import { type CuttingProxy, startProxy } from './proxy.ts';
+import { type Rig, startRig } from './rig.ts';
+import { verdict } from './verdict.ts';
+
+/** Runs once, by one plan, what `npm run test:faults` runs for long, with seeds. */
+const seed = 1;
+const timeout = 600_000;
+
+let rig: Rig;
+let proxies: Record<'deliveries' | 'starts', CuttingProxy>;
+beforeAll(async () => {
+  const made: Partial<typeof proxies> = {};
+  rig = await startRig({
+    size: { companies: 2, documents: 120, intervalDays: 1 },
+    between: {
+      serviceAndReceiver: async (receiver) => {
+        const { host, pathname } = new URL(receiver);
+        made.deliveries = await startProxy(host);
+        return `http://${made.deliveries.address}${pathname}`;
+      },
+      receiverAndTemporal: async (temporal) => {
+        made.starts = await startProxy(temporal);
+        return made.starts.address;
+      },
+    },
+  });
+  proxies = made as typeof proxies;
+  expect(await rig.backfill()).toBe('complete');
+}, timeout);
+afterAll(async () => {
+  await rig?.stop();
+  await Promise.all(Object.values(proxies ?? {}).map((proxy) => proxy.close()));
+}, timeout);
+
+const delivered = async () => (await rig.service.status()).deliveries.delivered;
+
+/** Kills parts in the middle of a batch of events, and makes more events while they are down. */
+async function blow(parts: readonly PartName[], batch: number): Promise<void> {
+  const [planned] = blowsFor(seed, `short ${batch}`, { times: 1, parts, afterMs: [0, 0], downMs: [0, 0] });
+  const order = (planned?.at ?? []).map(({ part }) => rig.parts[part]);
+  const before = await delivered();
+  await rig.service.random(120, seed + batch);
+  await until('some are acknowledged', async () => (await delivered()) > before + 20, { timeoutMs: 120_000 });
+  await Promise.all(order.map((part) => part.kill()));
+  await rig.service.random(60, seed + batch + 100);
+  for (const part of order) await Promise.all([part.start(), rig.service.random(1, seed + batch + 200)]);
+}
+
+test('kill -9 of each part under events, then of all, loses no event, applies none twice and leaves equal tables', {
+  timeout,
+}, async () => {
+  for (const [batch, part] of partNames.entries()) await blow([part], batch);
+  // Receiver and worker wait for their servers, so the servers start first.
+  await Promise.all(partNames.map((part) => rig.parts[part].kill()));
+  await Promise.all([...partNames].reverse().map((part) => rig.parts[part].start()));
+  const figures = await verdict(rig);
+  expect(figures.kills).toBe(2 * partNames.length);
+  expect(figures.acknowledged).toBe(figures.events);
+});
+
+test('lost answers after an accepted event or start, and poison events, lose nothing and apply nothing twice', {
+  timeout,
+}, async () => {
+  const random = createRandom(seed);
+  for (const proxy of Object.values(proxies)) proxy.cutWhen(() => random.next() < 0.2);
+  await rig.service.random(300, seed + 300);
+  await until('answers were lost', () => proxies.deliveries.cuts > 3 && proxies.starts.cuts > 0, {
+    timeoutMs: 120_000,
+  });
+  for (const proxy of Object.values(proxies)) proxy.cutWhen(() => false);
+  const alsoAcknowledged: string[] = [];
+  await rig.service.random(100, seed + 400);
+  while (alsoAcknowledged.length < 10) alsoAcknowledged.push(await deliverPoison(rig, random));
+  const figures = await verdict(rig, { alsoAcknowledged });
+  expect(figures.dead).toBe(alsoAcknowledged.length);
+});

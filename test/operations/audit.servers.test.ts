@@ -1,0 +1,514 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
+import { undoDeletes } from '../../db/deletes/decide.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
+import { recordResources, tableName } from '../../db/resources.ts';
+import { type AuditOptions, audit, repair } from '../../operations/audit/audit.ts';
+import { readIntervals } from '../../service/intervals.ts';
+import { createDoor } from '../service/door.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Asked, Reply } from '../service/scripted-server.ts';
+import { rejection, setup } from '../service/setup.ts';
+import { delivery, documentEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
+import { until } from '../support/poll.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+/** The service's records by the path below the version; a record may be JSON text. */
+type Held = Record<string, readonly (object | string)[]>;
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let ids: ReturnType<typeof someIds>;
+const someIds = () => ({
+  company: randomUUID(),
+  site: randomUUID(),
+  connection: randomUUID(),
+  documents: Array.from({ length: 3 }, () => randomUUID()),
+  usage: randomUUID(),
+  meter: randomUUID(),
+});
+
+beforeEach(async () => {
+  warehouse = await createWarehouse();
+  onTestFinished(() => warehouse.drop());
+  ids = someIds();
+});
+
+const updated = '2026-05-01T00:00:00.000001';
+const reading = (hour: number, usage: string) => ({
+  start: `2026-05-01T0${hour}:00:00`,
+  end: `2026-05-01T0${hour}:15:00`,
+  usage,
+  usageUnits: 'kWh',
+  quality: 'ACTUAL',
+});
+
+function everything(): Held {
+  const { company, site, connection, documents, usage, meter } = ids;
+  return {
+    '/company': [{ id: company, name: 'Acme', sites: [{ id: site, name: 'Plant' }] }],
+    [`/connection/company/${company}`]: [{ id: connection, status: 'CONNECTED', url: 'x', updated }],
+    [`/document/company/${company}`]: documents.map((id) => ({ id, created: updated, updated })),
+    [`/usage/company/${company}`]: [{ id: usage, usage: '1.10', updated, document: { id: documents[0] } }],
+    [`/meter/company/${company}`]: [{ id: meter }],
+    [`/interval/meter/${meter}`]: [reading(1, '1'), reading(2, '2'), reading(3, '3')],
+  };
+}
+
+/** Makes one record of each resource with values for all of its columns. */
+function completeRecords(): Held {
+  const { company, site, connection, documents, usage, meter } = ids;
+  const [document] = documents;
+  const sitesRelations = [{ site: { id: site }, accountIds: ['1', '2'], datasourceTypes: ['WATER'] }];
+  const dates = { created: '2026-04-01T00:00:00', updated };
+  const names = { externalId: 'x-1', publicId: 'p-1' };
+  const of = { meter: { id: meter }, document: { id: document }, site: { id: site } };
+  const bill = { startDate: '2026-03-01', endDate: '2026-03-31', usage: '1.10', usageUnits: 'kWh' };
+  return {
+    '/company': [{ id: company, ...names, name: 'Acme', sites: [{ id: site, name: 'Plant' }] }],
+    [`/connection/company/${company}`]: [
+      {
+        id: connection,
+        ...dates,
+        ...names,
+        status: 'CONNECTED',
+        url: 'x',
+        datasource: { name: 'P' },
+        sitesRelations,
+      },
+    ],
+    [`/document/company/${company}`]: [{ id: document, ...dates, site: { id: site } }],
+    [`/usage/company/${company}`]: [{ id: usage, ...dates, ...of, ...bill }],
+    [`/meter/company/${company}`]: [
+      { id: meter, site: { id: site }, account: { id: 'a' }, datasourceType: 'WATER' },
+    ],
+    [`/interval/meter/${meter}`]: [],
+  };
+}
+
+/** Falsifies every column that comes from a record, but not raw; returns their names as an audit has them. */
+async function falsifyColumns(): Promise<string[]> {
+  const { rows } = await warehouse.db.execute<{ table: string; column: string; type: string }>(sql`
+    select table_name as table, column_name as column, data_type as type from information_schema.columns
+    where table_schema = 'utility' and is_generated = 'NEVER' and table_name = any(${sql.param(recordResources.map(tableName))}::text[])
+      and column_name not in ('id', 'raw', 'api_version', 'first_synced_at', 'synced_at', 'deleted_at', 'deleted_reason',
+        'usage_read_at', 'digest')`);
+  const other: Readonly<Record<string, (column: string) => string>> = {
+    uuid: () => 'gen_random_uuid()',
+    text: (column) => `${column} || '!'`,
+    numeric: (column) => `${column} + 1`,
+    date: (column) => `${column} + 1`,
+    'timestamp with time zone': (column) => `${column} + interval '1 microsecond'`,
+  };
+  for (const { table, column, type } of rows) {
+    await warehouse.db.execute(sql.raw(`update utility.${table} set ${column} = ${other[type]?.(column)}`));
+  }
+  await warehouse.db.execute(sql`update utility.connection_sites set account_ids = '{1}'`);
+  const resourceOf = (table: string) => recordResources.find((resource) => tableName(resource) === table);
+  return [
+    'connections column sites',
+    ...rows.map(({ table, column }) => `${resourceOf(table)} column ${column}`),
+  ];
+}
+
+/** Writes the service's records into the warehouse, as a backfill would. */
+async function store(held: Held): Promise<void> {
+  const { company, meter } = ids;
+  const of = (path: string) => held[path] ?? [];
+  const read = { companyId: company };
+  await writeRecords(warehouse, 'companies', of('/company'));
+  await writeRecords(warehouse, 'sites', of('/company'));
+  await writeRecords(warehouse, 'connections', of(`/connection/company/${company}`), read);
+  await writeRecords(warehouse, 'documents', of(`/document/company/${company}`), read);
+  await writeRecords(warehouse, 'usageData', of(`/usage/company/${company}`), read);
+  await writeRecords(warehouse, 'meters', of(`/meter/company/${company}`), read);
+  const body = JSON.stringify(of(`/interval/meter/${meter}`));
+  await writeIntervals(warehouse, meter, '2026-06-01T00:00:00Z', readIntervals(body, null));
+}
+
+async function auditOf(
+  held: Held,
+  endpoints: EndpointCatalogue = defaultEndpoints,
+  options: Partial<AuditOptions> = {},
+) {
+  const { client } = await setup((asked) => answer(held, asked), { endpoints });
+  return await audit({ warehouse, service: client, concurrency: 8, ...options });
+}
+
+async function repairOf(held: Held, options: Partial<AuditOptions> = {}) {
+  const { client } = await setup((asked) => answer(held, asked));
+  return await repair({ warehouse, service: client, concurrency: 8, apiVersion: 'v2.2', ...options });
+}
+
+/** The service after unreported changes: some records are gone, some changed, some new. */
+function otherwise(): Held {
+  const { company, meter, documents } = ids;
+  const [, second, third] = documents;
+  const now = everything();
+  now[`/document/company/${company}`] = [
+    { id: second, created: updated, updated },
+    { id: third, created: updated, updated, note: 'changed' },
+    { id: randomUUID(), created: updated, updated },
+  ];
+  now[`/interval/meter/${meter}`] = [reading(1, '1.5'), reading(2, '2'), reading(4, '4')];
+  return now;
+}
+
+function answer(held: Held, asked: Asked): Reply {
+  const records = held[asked.path.replace('/v2.2', '')];
+  if (records === undefined) return { json: { detail: 'no such record' }, status: 404 };
+  const texts = records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record)));
+  if (asked.path.endsWith('/company')) return { body: `[${texts.join(',')}]` };
+  const marks = texts.map((_, at) => `mark ${at}`);
+  const key = ['connection', 'document', 'usage', 'meter', 'interval'].find((name) =>
+    asked.path.startsWith(`/v2.2/${name}/`),
+  );
+  const items = key === 'usage' ? 'usageData' : `${key}s`;
+  const page = pageOf(marks, asked, { key: items, total: `total${items}` }) as { json: unknown };
+  return { body: JSON.stringify(page.json).replace(/"mark (\d+)"/g, (_, at) => texts[Number(at)] ?? '') };
+}
+
+describe('an audit', () => {
+  test('of a warehouse that equals the service compares everything and finds nothing', async () => {
+    await store(everything());
+    const report = await auditOf(everything());
+    expect(report).toMatchObject({ differences: 0, examples: [], compared: 11 });
+    const compared = Object.entries(report.resources).map(([name, { compared }]) => [name, compared]);
+    expect(Object.fromEntries(compared)).toEqual({
+      companies: 1,
+      sites: 1,
+      connections: 1,
+      documents: 3,
+      usageData: 1,
+      meters: 1,
+      intervals: 3,
+    });
+  });
+
+  test('names each record that is missing, extra or different in the warehouse', async () => {
+    const { documents } = ids;
+    await store(everything());
+    const report = await auditOf(otherwise());
+    const { documents: bills, intervals } = report.resources;
+    expect([bills, intervals]).toEqual([
+      { compared: 3, missing: 1, extra: 1, different: 1 },
+      { compared: 3, missing: 1, extra: 1, different: 1 },
+    ]);
+    expect(report.differences).toBe(6);
+    expect(report.examples.filter(({ resource }) => resource === 'documents')).toEqual(
+      expect.arrayContaining([
+        { resource: 'documents', id: documents[0], state: 'extra', events: [] },
+        {
+          resource: 'documents',
+          id: documents[2],
+          state: 'different',
+          events: [],
+          fields: [{ field: 'note', service: '"changed"', warehouse: null }],
+        },
+        { resource: 'documents', id: expect.any(String), state: 'missing', events: [] },
+      ]),
+    );
+    expect(report.examples.filter(({ resource }) => resource === 'intervals')).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          state: 'different',
+          fields: [{ field: 'usage', service: '1.5', warehouse: '1' }],
+        }),
+        expect.objectContaining({ state: 'extra', id: expect.stringContaining('@2026-05-01 03:00:00') }),
+      ]),
+    );
+  });
+
+  test('finds a tombstoned live record, a column that contradicts raw, and a number spelled otherwise', async () => {
+    await store(everything());
+    const { connection, usage, documents } = ids;
+    await warehouse.db.execute(sql`update utility.connections set status = 'PENDING'`);
+    await warehouse.db.execute(
+      sql`update utility.documents set deleted_at = now() where id = ${documents[1] ?? ''}::uuid`,
+    );
+    await warehouse.db.execute(sql`update utility.usage_data set raw = raw || '{"usage":"1.1"}'`);
+    const report = await auditOf(everything());
+    expect(report.examples).toMatchObject([
+      {
+        resource: 'connections',
+        id: connection,
+        state: 'different',
+        fields: [{ field: 'column status', service: 'CONNECTED', warehouse: 'PENDING' }],
+      },
+      { resource: 'documents', id: documents[1], state: 'missing' },
+      { resource: 'usageData', id: usage, state: 'different' },
+    ]);
+  });
+
+  test('finds every column that contradicts the record though raw does not, and a repair mends them', async () => {
+    await store(completeRecords());
+    expect(await auditOf(completeRecords())).toMatchObject({ differences: 0 });
+    const falsified = await falsifyColumns();
+    const report = await auditOf(completeRecords());
+    const fields = report.examples.flatMap(({ resource, fields }) =>
+      (fields ?? []).map(({ field }) => `${resource} ${field}`),
+    );
+    expect(fields.toSorted()).toEqual(falsified.toSorted());
+    await repairOf(completeRecords());
+    expect(await auditOf(completeRecords())).toMatchObject({ differences: 0 });
+  });
+
+  test('of one company compares only that one', async () => {
+    await store(everything());
+    const other = randomUUID();
+    await writeRecords(warehouse, 'documents', [{ id: randomUUID() }], { companyId: other });
+    await writeRecords(warehouse, 'companies', [{ id: other }]);
+    const now = { ...everything(), '/company': [...(everything()['/company'] ?? []), { id: randomUUID() }] };
+    expect(await auditOf(now, defaultEndpoints, { companyId: ids.company })).toMatchObject({
+      differences: 0,
+      compared: 11,
+    });
+  });
+
+  test('passes over records that Postgres cannot hold, counts them as missing and says why', async () => {
+    const { company, meter } = ids;
+    const bad = randomUUID();
+    const held = everything();
+    held[`/document/company/${company}`] = [
+      ...(held[`/document/company/${company}`] ?? []),
+      `{"id":"${bad}","note":"a\\u0000b"}`,
+    ];
+    held[`/interval/meter/${meter}`] = [...(held[`/interval/meter/${meter}`] ?? []), reading(5, 'no number')];
+    await store(held);
+    const report = await auditOf(held);
+    expect(report.examples).toMatchObject([
+      { resource: 'documents', id: bad, state: 'missing', refused: expect.stringContaining('\\u0000') },
+      {
+        resource: 'intervals',
+        id: expect.stringContaining(`${meter}@2026-05-01T05:00:00`),
+        state: 'missing',
+        refused: expect.stringContaining('no number'),
+      },
+    ]);
+    expect(report.differences).toBe(2);
+  });
+
+  test('without a listing of companies compares those of the warehouse', async () => {
+    await store(everything());
+    const report = await auditOf(everything(), { ...defaultEndpoints, companies: null });
+    expect(report).toMatchObject({ differences: 0, compared: 9 });
+  });
+
+  test('counts an unlisted company as extra unless settings name it or its records were read', async () => {
+    await store(everything());
+    const [named, read, typed] = [randomUUID(), randomUUID(), randomUUID()];
+    const bill = randomUUID();
+    for (const id of [named, read, typed])
+      await warehouse.db.execute(sql`insert into utility.companies (id, first_synced_at)
+        values (${id}, now() - interval '1 day')`);
+    await writeRecords(warehouse, 'documents', [{ id: bill }], { companyId: read });
+    const others = ['connection', 'usage', 'meter'].map((of) => [`/${of}/company/${read}`, []]);
+    const now: Held = { ...everything(), ...Object.fromEntries(others) };
+    now[`/document/company/${read}`] = [{ id: bill }];
+    const configured = [named];
+    expect(await auditOf(now, defaultEndpoints, { configured })).toMatchObject({
+      differences: 1,
+      examples: [{ id: typed, resource: 'companies', state: 'extra' }],
+    });
+    await repairOf(now, { configured });
+    expect(await auditOf(now, defaultEndpoints, { configured })).toMatchObject({ differences: 0 });
+    const gone = { ...now, [`/document/company/${read}`]: [] };
+    expect(await auditOf(gone, defaultEndpoints, { configured })).toMatchObject({
+      examples: [{ id: bill, resource: 'documents', state: 'extra' }],
+    });
+  });
+
+  test('lists the events behind a difference', async () => {
+    await store(everything());
+    const [, , third = ''] = ids.documents;
+    const payload = { ...documentEvent('updated', third, updated), company: { id: ids.company } };
+    const event = delivery(payload);
+    await recordEvents(warehouse.db, [event]);
+    const report = await auditOf(otherwise());
+    const found = report.examples.find(({ id }) => id === third);
+    expect(found?.events).toMatchObject([{ id: event.id, type: 'document.updated.v2', outcome: 'pending' }]);
+  });
+
+  test('of some resources compares only those', async () => {
+    await store(everything());
+    const { resources, compared, differences } = await auditOf(otherwise(), defaultEndpoints, {
+      resources: ['intervals', 'connections'],
+    });
+    expect({ compared, differences }).toEqual({ compared: 4, differences: 3 });
+    expect(resources.documents.compared).toBe(0);
+  });
+
+  test('since a time compares only later changes and readings', async () => {
+    await store(everything());
+    const later = { resources: ['documents', 'intervals'] as const, since: '2026-05-01T03:00:00Z' };
+    const report = await auditOf(otherwise(), defaultEndpoints, later);
+    expect(report.resources.documents).toMatchObject({ missing: 0, extra: 0, different: 0 });
+    expect(report.resources.intervals).toEqual({ compared: 1, missing: 1, extra: 1, different: 0 });
+  });
+});
+
+describe('an audit that reads several listings at once', () => {
+  const companies = Array.from({ length: 6 }, () => randomUUID()).sort();
+  const meters = (company: string) => Array.from({ length: 8 }, (_, at) => ({ id: `${company}/m${at}` }));
+  const resources = ['documents', 'intervals'] as const;
+
+  /**
+   * Makes companies of which the warehouse lacks ten documents and a reading of each meter, and has an extra
+   * one.
+   */
+  async function manyCompanies(): Promise<Held> {
+    const held: Record<string, readonly object[]> = { '/company': companies.map((id) => ({ id })) };
+    for (const company of companies) {
+      held[`/document/company/${company}`] = Array.from({ length: 10 }, () => ({
+        id: randomUUID(),
+        updated,
+      }));
+      held[`/meter/company/${company}`] = meters(company);
+      await writeRecords(warehouse, 'meters', meters(company), { companyId: company });
+      for (const { id } of meters(company)) {
+        held[`/interval/meter/${encodeURIComponent(id)}`] = [reading(1, '1'), reading(2, '2')];
+        const body = JSON.stringify([reading(1, '1.5'), reading(3, '3')]);
+        await writeIntervals(warehouse, id, '2026-06-01T00:00:00Z', readIntervals(body, null));
+      }
+    }
+    return held;
+  }
+
+  test('uses all allowed requests in flight, and reports the same as a sequential one', async () => {
+    const held = await manyCompanies();
+    const sequential = await auditOf(held, defaultEndpoints, { resources, concurrency: 1 });
+    expect(sequential).toMatchObject({ compared: 60 + 96, differences: 60 + 48 * 3 });
+    expect(sequential.examples).toHaveLength(50);
+
+    const doors = { document: createDoor(), interval: createDoor() };
+    const { client, server } = await setup(async (asked) => {
+      if (asked.path.includes('/document/')) await doors.document.pass();
+      if (asked.path.includes('/interval/')) await doors.interval.pass();
+      return answer(held, asked);
+    });
+    const progress: { companies: number; compared: number }[] = [];
+    const onProgress = (now: (typeof progress)[number]) => void progress.push(now);
+    const auditing = audit({ warehouse, service: client, concurrency: 5, resources, onProgress });
+    await until('five companies are being read', () => doors.document.waiting === 5);
+    doors.document.open();
+    await until('five meters are being read', () => doors.interval.waiting === 5);
+    doors.interval.open();
+    expect(await auditing).toEqual(sequential);
+    expect(server.inFlightMax).toBe(5);
+    expect(progress.at(-1)).toEqual({ companies: 6, compared: sequential.compared });
+    expect(progress).toEqual(
+      progress.toSorted((a, b) => a.compared - b.compared || a.companies - b.companies),
+    );
+
+    expect(await repairOf(held, { resources })).toMatchObject({ differences: sequential.differences });
+    expect(await auditOf(held, defaultEndpoints, { resources })).toMatchObject({ differences: 0 });
+  });
+
+  test('needs one connection for each, even while all look for extra readings', async () => {
+    const held = await manyCompanies();
+    const [companyId = ''] = companies;
+    const door = createDoor();
+    const seen = new Set<string>();
+    const { client } = await setup(async (asked) => {
+      // Keys are collected in a transaction in the second pass over a meter.
+      if (seen.has(asked.path)) await door.pass();
+      if (asked.path.includes('/interval/')) seen.add(asked.path);
+      return answer(held, asked);
+    });
+    const concurrency = warehouse.pool.options.max;
+    const auditing = audit({ warehouse, service: client, concurrency, companyId, resources });
+    await until('each connection waits for the service', () => door.waiting === meters(companyId).length);
+    expect(warehouse.pool.idleCount).toBe(0);
+    door.open();
+    expect((await auditing).resources.intervals).toMatchObject({ missing: 8, extra: 8, different: 8 });
+  });
+
+  test('ends all walks when the service refuses one', async () => {
+    const held = await manyCompanies();
+    const door = createDoor();
+    const { client, server } = await setup(async (asked) => {
+      if (asked.path.includes(`/document/company/${companies[2]}`)) {
+        await until('the others wait', () => door.waiting === 5);
+        return { status: 403, json: { detail: 'not yours' } };
+      }
+      if (asked.path.includes('/document/')) await door.pass();
+      return answer(held, asked);
+    });
+    const failure = await rejection(audit({ warehouse, service: client, concurrency: 6, resources }));
+    expect(failure).toMatchObject({ code: 'SERVICE_ACCESS_DENIED' });
+    // The listing of companies and one request of each: nothing was tried again, and nothing waits.
+    expect(server.asked).toHaveLength(7);
+    await until('no request is left', () => server.inFlight === 0);
+  });
+});
+
+describe('a repair', () => {
+  test('leaves the warehouse equal to the service, and reports what it found', async () => {
+    await store(everything());
+    const now = otherwise();
+    const found = await repairOf(now);
+    expect(found.differences).toBe(6);
+    expect(await auditOf(now)).toMatchObject({ differences: 0 });
+    expect(await repairOf(now)).toMatchObject({ differences: 0 });
+    expect(await undoDeletes(warehouse.db, found.runId)).toEqual({ revived: 1 });
+  });
+
+  test("writes the service's state even over a row of a newer version", async () => {
+    await store(everything());
+    await warehouse.db.execute(sql`update utility.documents set updated = '2999-01-01', raw_updated = '2999-01-01',
+      synced_at = '2026-06-01', raw = raw || '{"tampered": true}'`);
+    await warehouse.db.execute(sql`update utility.meters set raw = '{}'`);
+    await warehouse.db.execute(sql`update utility.sites set deleted_at = now(), deleted_reason = 'event'`);
+    expect((await repairOf(everything())).differences).toBe(5);
+    expect(await auditOf(everything())).toMatchObject({ differences: 0 });
+  });
+
+  test('matches the records of a service that writes ids in capitals', async () => {
+    const { company } = ids;
+    const loud = (records: Held[string] = []) =>
+      records.map((record) => ({
+        ...(record as { id: string }),
+        id: (record as { id: string }).id.toUpperCase(),
+      }));
+    const held = everything();
+    for (const path of ['/company', `/document/company/${company}`]) held[path] = loud(held[path]);
+    await store(held);
+    await warehouse.db.execute(
+      sql`update utility.documents set updated = '2999-01-01', raw = raw || '{"tampered": true}'`,
+    );
+    const only = { companyId: company };
+    expect((await repairOf(held, only)).differences).toBe(3);
+    expect(await auditOf(held, defaultEndpoints, only)).toMatchObject({ differences: 0 });
+  });
+
+  test('leaves alone a row that an event changed meanwhile', async () => {
+    await store(everything());
+    const [, , third = ''] = ids.documents;
+    let sent = false;
+    const { client } = await setup(async (asked) => {
+      if (!sent && asked.path.includes('/document/')) {
+        sent = true;
+        const event = documentEvent('updated', third, '2026-05-02T00:00:00.000001');
+        await recordEvents(warehouse.db, [delivery({ ...event, company: { id: ids.company } })]);
+      }
+      return answer(otherwise(), asked);
+    });
+    // The page has an older state than the event, which came while it was read.
+    await repair({
+      warehouse,
+      service: client,
+      concurrency: 8,
+      apiVersion: 'v2.2',
+      resources: ['documents'],
+    });
+    const [row] = (
+      await warehouse.db.execute<{ updated: string }>(
+        sql`select updated::text from utility.documents where id = ${third}::uuid`,
+      )
+    ).rows;
+    expect(row?.updated).toBe('2026-05-02 00:00:00.000001+00');
+  });
+});

@@ -1,0 +1,273 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { secretsOf } from '../../app/receiver-part.ts';
+import { readSettings } from '../../app/settings.ts';
+import { endpointNames } from '../../contract/endpoints.ts';
+import { finishRun, startRun } from '../../db/backfill/runs.ts';
+import { readSilence } from '../../db/read/silence.ts';
+import type { Check } from '../../operations/doctor/check.ts';
+import { examine } from '../../operations/doctor/doctor.ts';
+import { checkClock, checkVersion } from '../../operations/doctor/service.ts';
+import { runCommand } from '../support/command.ts';
+import { company } from '../support/events.ts';
+import { createNamespace } from '../support/namespace.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { freePort } from '../support/port.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+const log = pino({ level: 'silent' });
+const states = (checks: readonly Check[]) =>
+  Object.fromEntries(checks.map(({ name, state }) => [name, state]));
+
+describe('the doctor', () => {
+  let pipeline: Pipeline;
+  let publicUrl: string;
+  beforeAll(async () => {
+    pipeline = await startPipeline({ size: { companies: 2, documents: 5, intervalDays: 1 } });
+    publicUrl = `http://127.0.0.1:${pipeline.env.RECEIVER_PORT}/webhooks`;
+  });
+  afterAll(() => pipeline?.stop());
+
+  /** Examines the running parts with other settings than theirs. */
+  async function examined(env: Readonly<Record<string, string>>, temporal: object = {}): Promise<Check[]> {
+    const settings = readSettings({ ...pipeline.env, RECEIVER_PUBLIC_URL: publicUrl, ...env });
+    const { url = '', apiKey = '' } = settings.service;
+    const { TEMPORAL_NAMESPACE: namespace = '' } = pipeline.env;
+    const { checks } = await examine({
+      settings,
+      databaseUrl: settings.databaseUrl ?? '',
+      temporal: { address: inject('temporalAddress'), namespace, ...temporal },
+      service: { url, apiKey },
+      insecure: [],
+      standIn: false,
+      secrets: () => secretsOf(settings.webhooks, log),
+      log,
+      now: Date.now,
+      probeId: `probe-${randomUUID()}`,
+      probeArrivesWithinMs: 30_000,
+    });
+    return [...checks];
+  }
+  const worse = async (env: Readonly<Record<string, string>>, temporal?: object) =>
+    (await examined(env, temporal)).filter(({ state }) => state === 'fail' || state === 'warn');
+
+  test('reports a deployment in sync, as status does, and its ignored probe changes nothing', async () => {
+    await pipeline.backfill();
+    const rows = async () =>
+      (
+        await pipeline.warehouse.db.execute(sql`
+          select (select count(*) from utility.documents) as documents, (select max(synced_at) from utility.connections)`)
+      ).rows;
+    const before = await rows();
+    const env = { ...pipeline.env, RECEIVER_PUBLIC_URL: publicUrl };
+    const { status, stdout, stderr } = await runCommand(['doctor', '--json'], { env });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const said = JSON.parse(stdout) as { ok: boolean; checks: Check[] };
+    expect(said.ok).toBe(true);
+    const fine = Object.fromEntries(endpointNames.map((name) => [`endpoint ${name}`, 'ok']));
+    expect(states(said.checks)).toEqual({
+      'API key': 'ok',
+      'API version': 'ok',
+      clock: 'ok',
+      webhooks: 'ok',
+      ...fine,
+      warehouse: 'ok',
+      schema: 'ok',
+      'typed views': 'ok',
+      Temporal: 'ok',
+      workers: 'ok',
+      payloads: 'ok',
+      transport: 'ok',
+      'webhook secrets': 'ok',
+      receiver: 'ok',
+      'event types': 'not checked',
+      silence: 'ok',
+      events: 'ok',
+      'last backfill': 'ok',
+      'schedule full': 'ok',
+      'schedule reconcile': 'ok',
+    });
+    const probes = await pipeline.warehouse.db.execute(
+      sql`select type, outcome, record_id, company_id from metersync.events`,
+    );
+    expect(probes.rows).toEqual([
+      { type: 'metersync.probe', outcome: 'ignored', record_id: null, company_id: null },
+    ]);
+    expect(await rows()).toEqual(before);
+  });
+
+  test('warns of a connection that is not safe', async () => {
+    const url = new URL(pipeline.env.DATABASE_URL ?? '');
+    url.hostname = '0.0.0.0';
+    const env = { ...pipeline.env, DATABASE_URL: url.href };
+    const { status, stdout } = await runCommand(['doctor', '--json'], { env });
+    expect(status).toBe(0);
+    const { checks } = JSON.parse(stdout) as { checks: Check[] };
+    expect(checks.filter(({ state }) => state === 'warn')).toMatchObject([
+      {
+        name: 'transport',
+        saw: expect.stringContaining('DATABASE_URL leads to 0.0.0.0 without TLS'),
+        todo: expect.stringContaining('sslmode=verify-full'),
+      },
+    ]);
+  });
+
+  test('names what is wrong and what to do about it', async () => {
+    const nobody = `127.0.0.1:${await freePort()}`;
+    expect(await worse({ SERVICE_API_KEY: 'another-key' })).toMatchObject([
+      { name: 'API key', state: 'fail', todo: expect.stringContaining('SERVICE_API_KEY') },
+    ]);
+    const other = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    expect(await worse({ WEBHOOK_SECRETS: other })).toMatchObject([
+      { name: 'receiver', state: 'fail', saw: expect.stringContaining('answered 401') },
+    ]);
+    expect(await worse({ RECEIVER_PUBLIC_URL: publicUrl.replace('/webhooks', '/hooks') })).toMatchObject([
+      { name: 'receiver', saw: expect.stringContaining('answered 404') },
+    ]);
+    expect(await worse({ RECEIVER_PUBLIC_URL: `http://${nobody}/webhooks` })).toMatchObject([
+      { name: 'receiver', saw: expect.stringContaining('ECONNREFUSED') },
+    ]);
+    expect(await worse({ SERVICE_URL: `http://${nobody}/v2.2` })).toMatchObject([
+      { name: 'service', saw: expect.stringMatching(/^away: SERVICE_UNREACHABLE/) },
+    ]);
+    const away = await examined({ SERVICE_URL: `http://${nobody}/v2.2` });
+    expect(states(away)).toMatchObject({ 'API key': 'not checked', webhooks: 'not checked' });
+    const { apiUrl } = pipeline.service;
+    expect(await worse({ SERVICE_URL: apiUrl.replace('/v2.2', '/v9') })).toMatchObject([
+      { name: 'service', saw: expect.stringContaining('404'), todo: expect.stringContaining('SERVICE_URL') },
+    ]);
+    expect(await worse({ DATABASE_URL: `postgres://user:geheim@${nobody}/warehouse` })).toMatchObject([
+      { name: 'warehouse', state: 'fail', saw: expect.not.stringContaining('geheim') },
+      { name: 'receiver', state: 'warn', saw: expect.stringContaining('cannot be read') },
+    ]);
+    expect(await worse({}, { namespace: 'nowhere' })).toMatchObject([{ name: 'Temporal', state: 'fail' }]);
+  });
+
+  test('reports trouble without a worker, with a dead event or with a paused schedule', async () => {
+    const idle = { ...pipeline.env, TEMPORAL_NAMESPACE: await createNamespace() };
+    const noWorker = await runCommand(['doctor'], { env: idle });
+    expect(noWorker.status).toBe(1);
+    expect(noWorker.stdout).toMatch(/^Broken: workers: no worker is running for events, backfill/);
+    expect(noWorker.stdout).toMatch(/^fail +workers /m);
+
+    const { db } = pipeline.warehouse;
+    await runCommand(['schedule', 'reset', 'full'], { env: pipeline.env });
+    await runCommand(['schedule', 'pause', 'full', '--reason', 'a move'], { env: pipeline.env });
+    await db.execute(sql`insert into metersync.journal (id, type, kind, body, received_at, recorded_at, arrived_as, error)
+      values ('dead', 'document.created.v2', 'document', '', now(), now(), 'dead', 'EVENT_UNREADABLE: no id')`);
+    const ill = await runCommand(['doctor'], { env: pipeline.env });
+    const same = await runCommand(['status', '--exit-code'], { env: pipeline.env });
+    await db.execute(sql`delete from metersync.journal where id = 'dead'`);
+    await runCommand(['schedule', 'remove', 'full'], { env: pipeline.env });
+    expect([ill.status, same.status]).toEqual([1, 3]);
+    const [first] = ill.stdout.split('\n');
+    expect(first).toMatch(/^Needs you: schedule full: paused: a move; and 1 more$/);
+    expect(same.stdout.split('\n')[0]).toBe(first);
+    expect(ill.stdout).toMatch(/^warn +dead events +1 event cannot be applied\n +What to do: See why with/m);
+  });
+
+  test('reports a service that sends no events, and a missing endpoint', async () => {
+    const { apiUrl, apiKey } = pipeline.service;
+    const turn = (enabled: boolean) =>
+      fetch(`${apiUrl}/external/configure_webhook`, {
+        method: 'PATCH',
+        headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
+        body: JSON.stringify({ enabled }),
+      });
+    await turn(false);
+    await pipeline.service.fault({ kind: 'status', status: 404, path: '/document' });
+    try {
+      expect(await worse({})).toMatchObject([
+        { name: 'webhooks', state: 'fail', todo: 'Run metersync webhooks enable.' },
+        { name: 'endpoint documents', state: 'fail', saw: expect.stringContaining('SERVICE_NOT_FOUND') },
+      ]);
+    } finally {
+      await turn(true);
+      await pipeline.service.clearFaults();
+    }
+  });
+});
+
+describe('clock and version', () => {
+  const at = Date.parse('2026-05-01T12:00:00Z');
+  const pinged = (date: string | null, version: string | null) => ({
+    ping: { body: '{}', version, date },
+    at,
+  });
+
+  test.each([
+    ['Fri, 01 May 2026 12:00:00 GMT', 'ok'],
+    ['Fri, 01 May 2026 12:02:00 GMT', 'ok'],
+    ['Fri, 01 May 2026 11:57:00 GMT', 'warn'],
+    ['Fri, 01 May 2026 12:06:00 GMT', 'fail'],
+    ['soon', 'not checked'],
+    [null, 'not checked'],
+  ])('a service whose answer is dated %s: %s', (date, state) => {
+    expect(checkClock(pinged(date, null), null, 300).state).toBe(state);
+  });
+
+  test('the warehouse counts too, ahead or behind', () => {
+    expect(checkClock(pinged(null, null), -400_000, 300).state).toBe('fail');
+    expect(checkClock(pinged(null, null), 200_000, 300).state).toBe('warn');
+  });
+
+  test.each([
+    ['v2.2', 'v2.2', 'ok'],
+    ['2.2', 'v2.2', 'ok'],
+    ['v2.0', 'v2', 'ok'],
+    ['v2.1', 'v2.2', 'warn'],
+    [null, 'v2.2', 'not checked'],
+  ])('/ping says %s and SERVICE_URL ends in %s: %s', (version, asked, state) => {
+    expect(checkVersion(pinged(null, version), asked).state).toBe(state);
+  });
+});
+
+describe('silence', () => {
+  test('is reported for changes that only backfills found, or hours without an event', async () => {
+    const warehouse = await createWarehouse();
+    const { db } = warehouse;
+    const event = (id: string, type: string, hoursAgo: number) =>
+      db.execute(sql`insert into metersync.journal (id, type, kind, payload, received_at, recorded_at, arrived_as)
+        values (${id}, ${type}, 'ignored', '{}', now() - make_interval(hours => ${hoursAgo}), now(), 'ignored')`);
+    try {
+      expect(await readSilence(db, 72)).toMatchObject({ quietSeconds: null, signs: [] });
+      const run = async (missed: number) => {
+        const key = { runId: randomUUID(), companyId: company.id, resource: 'documents' };
+        await startRun(db, { ...key, companyId: null, resource: null });
+        await startRun(db, key);
+        const none = { pages: 1, passes: 1, totalSaid: 1, distinctIds: 1, inserted: 0, changed: missed };
+        await finishRun(db, key, 'complete', {
+          counts: { ...none, unchanged: 0, tombstoned: 0, rejected: 0, missed },
+        });
+      };
+      await run(3);
+      expect((await readSilence(db, 72)).signs).toEqual([
+        expect.stringContaining('3 changes in 1 company were found by backfills without an event'),
+      ]);
+      // A later run that finds no more changes proves nothing about events.
+      await run(0);
+      const back = (days: number) =>
+        db.execute(sql`update metersync.runs set started_at = started_at - make_interval(days => ${days}),
+          finished_at = finished_at - make_interval(days => ${days})`);
+      await back(4);
+      expect(await readSilence(db, 72)).toMatchObject({
+        missedRows: 3,
+        missedCompanies: 1,
+        signs: [expect.stringContaining('3 changes'), expect.stringContaining('no event ever came')],
+      });
+      // It was more than a day ago, and events have come since.
+      await event('a', 'document.created.v2', 80);
+      expect(await readSilence(db, 100)).toMatchObject({ missedRows: 0, signs: [] });
+      await event('probe', 'metersync.probe', 1);
+      expect((await readSilence(db, 72)).signs).toEqual(['no event came for 80 hours (SILENCE_HOURS is 72)']);
+      expect((await readSilence(db, 0)).signs).toEqual([]);
+      expect((await readSilence(db, 100)).signs).toEqual([]);
+      await event('b', 'document.created.v2', 1);
+      expect((await readSilence(db, 72)).signs).toEqual([]);
+    } finally {
+      await warehouse.drop();
+    }
+  });
+});

@@ -1,0 +1,371 @@
+import { randomUUID } from 'node:crypto';
+import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type Table, tableFromIPC } from 'apache-arrow';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { readParquet } from 'parquet-wasm/node';
+import { from as copyFrom } from 'pg-copy-streams';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ExportOptions, exportRelation } from '../../operations/export/export.ts';
+import { BilledCompany } from '../support/bills.ts';
+import { runCommand } from '../support/command.ts';
+import { startCommand } from '../support/command-process.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { until } from '../support/poll.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+const seed = Number(process.env.SEED ?? 20_261_124);
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+beforeAll(async () => {
+  [warehouse, folder] = await Promise.all([createWarehouse('America/New_York'), temporaryFolder()]);
+  await warehouse.db.execute(sql`create table ops.many as
+    select n, md5(n::text) as said from generate_series(1, 120000) n`);
+});
+afterAll(() => Promise.all([warehouse.drop(), folder.remove()]));
+
+/** Returns the exported bytes, and their largest piece. */
+async function exported(input: Pick<ExportOptions, 'relation' | 'format' | 'companyId' | 'spreadsheet'>) {
+  const pieces: Buffer[] = [];
+  const sink = new Writable({
+    write: (piece: Buffer, _, done) => {
+      pieces.push(Buffer.from(piece));
+      done();
+    },
+  });
+  const rows = await exportRelation({ ...input, warehouse, open: () => sink });
+  return { rows, bytes: Buffer.concat(pieces), pieces };
+}
+
+/** Reads the file by another implementation: Arrow's, in Rust. */
+const read = (bytes: Uint8Array): Table => tableFromIPC(readParquet(bytes).intoIPCStream());
+
+/** Reads a column's raw buffer: Arrow's accessors would round times to milliseconds. */
+function raw(table: Table, name: string): unknown[] {
+  const column = table.getChild(name);
+  if (column === null) throw new Error(`there is no column ${name}`);
+  return column.data.flatMap((part) =>
+    Array.from({ length: part.length }, (_, at) => (part.getValid(at) ? part.values[at] : null)),
+  );
+}
+
+/** Reads a CSV file by another program: Postgres's COPY, into columns of text. */
+async function readBack(bytes: Buffer): Promise<Record<string, string | null>[]> {
+  const [head = ''] = bytes.toString('utf8').split('\n', 1);
+  const client = await warehouse.pool.connect();
+  try {
+    await client.query(`create temp table read_back (${head.replaceAll(/[^,]+/g, '"$&" text')})`);
+    await pipeline(
+      Readable.from([bytes]),
+      client.query(copyFrom('copy read_back from stdin (format csv, header)')),
+    );
+    return (await client.query<Record<string, string | null>>('select * from read_back')).rows;
+  } finally {
+    await client.query('drop table if exists read_back');
+    client.release();
+  }
+}
+
+const types = (table: Table) => Object.fromEntries(table.schema.fields.map((f) => [f.name, String(f.type)]));
+
+const microsOf = (timestamp: string): bigint => {
+  const [, whole = '', fraction = ''] = /^(.{19})(?:\.(\d+))?/.exec(timestamp) ?? [];
+  return BigInt(Date.parse(`${whole.replace(' ', 'T')}Z`)) * 1000n + BigInt(fraction.padEnd(6, '0'));
+};
+
+/** Creates a relation with columns of every type. */
+async function createTyped(rows: readonly (readonly (string | null)[])[]): Promise<string> {
+  const name = `typed_${randomUUID().slice(0, 8)}`;
+  const columns = `n numeric, fixed numeric(20, 6), at timestamptz, local timestamp, day date, small int2, whole int4,
+    big int8, yes boolean, single float4, double float8, said text, id uuid, raw jsonb, list text[], ids uuid[], days daterange`;
+  await warehouse.db.execute(sql.raw(`create table ops.${name} (place serial, ${columns})`));
+  for (const row of rows) {
+    const values = row.map((value) => (value === null ? 'null' : `'${value.replaceAll("'", "''")}'`));
+    await warehouse.db.execute(sql.raw(`insert into ops.${name} values (default, ${values.join(', ')})`));
+  }
+  return `ops.${name}`;
+}
+
+const full = [
+  '-12345678901234567890.000000000000000001',
+  '99999999999999.999999',
+  '2026-03-08 06:59:59.999999+00',
+  '2026-03-08 02:30:00.000001',
+  '1969-12-31',
+  '-32768',
+  '-2147483648',
+  '-9223372036854775808',
+  't',
+  '0.1',
+  '0.30000000000000004',
+  'a "quoted", line\nand \u{1F4A1}',
+  '00000000-0000-4000-8000-00000000abcd',
+  '{"a":1.10,"b":12345678901234567890.5}',
+  '{x,NULL,"y,z",""}',
+  '{}',
+  '[2026-01-01,2026-02-01)',
+];
+const nothing = full.map(() => null);
+
+describe('parquet', () => {
+  test('holds every value exactly, as its type', async () => {
+    const relation = await createTyped([full, nothing]);
+    const { rows, bytes } = await exported({ relation, format: 'parquet' });
+    const table = read(bytes);
+    expect([rows, table.numRows]).toEqual([2, 2]);
+    expect(types(table)).toEqual({
+      place: 'Int32',
+      n: 'Decimal[38e+18]',
+      fixed: 'Decimal[38e+6]',
+      at: 'Timestamp<MICROSECOND, UTC>',
+      local: 'Timestamp<MICROSECOND>',
+      day: 'Date32<DAY>',
+      small: 'Int32',
+      whole: 'Int32',
+      big: 'Int64',
+      yes: 'Bool',
+      single: 'Float32',
+      double: 'Float64',
+      said: 'Utf8',
+      id: 'Utf8',
+      raw: 'Utf8',
+      list: 'List<Utf8>',
+      ids: 'List<Utf8>',
+      days: 'Utf8',
+    });
+    const got = (name: string) => table.getChild(name)?.get(0);
+    expect(String(got('n'))).toBe('-12345678901234567890000000000000000001');
+    expect(String(got('fixed'))).toBe('99999999999999999999');
+    expect(raw(table, 'at')[0]).toBe(microsOf('2026-03-08 06:59:59.999999'));
+    expect(raw(table, 'local')[0]).toBe(microsOf('2026-03-08 02:30:00.000001'));
+    expect(raw(table, 'day')[0]).toBe(-1);
+    expect(['small', 'whole', 'big', 'yes'].map(got)).toEqual([-32768, -2147483648, -(2n ** 63n), true]);
+    expect(['single', 'double'].map(got)).toEqual([Math.fround(0.1), 0.30000000000000004]);
+    expect(['said', 'id', 'days'].map(got)).toEqual([full[11], full[12], full[16]]);
+    expect(got('raw')).toBe('{"a": 1.10, "b": 12345678901234567890.5}');
+    expect([...got('list')]).toEqual(['x', null, 'y,z', '']);
+    expect([...got('ids')]).toEqual([]);
+    const others = table.schema.fields.filter(({ name }) => name !== 'place');
+    expect(others.map(({ name }) => table.getChild(name)?.get(1) ?? null)).toEqual(nothing);
+  });
+
+  test.each([
+    ['n', 'NaN', 0],
+    ['n', '-Infinity', 0],
+    ['n', `1${'0'.repeat(38)}`, 0],
+    ['at', 'infinity', 2],
+    ['at', '294200-01-01 00:00:00+00', 2],
+    ['local', '-infinity', 3],
+    ['day', 'infinity', 4],
+  ])('a column %s with %s, which its type cannot hold, is text', async (column, value, place) => {
+    const relation = await createTyped([full, full.map((text, at) => (at === place ? value : text))]);
+    const table = read((await exported({ relation, format: 'parquet' })).bytes);
+    expect(types(table)[column]).toBe('Utf8');
+    const { rows } = await warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`set local timezone to 'UTC'`);
+      return await tx.execute<{ said: string }>(
+        sql.raw(`select ${column}::text as said from ${relation} order by place`),
+      );
+    });
+    expect([table.getChild(column)?.get(0), table.getChild(column)?.get(1)]).toEqual(
+      rows.map((row) => row.said),
+    );
+  });
+
+  test(`any numerics and times are read back exactly (seed ${seed})`, { timeout: 60_000 }, async () => {
+    const numeric = fc
+      .tuple(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), fc.integer({ min: 0, max: 12 }))
+      .map(([digits, places]) => {
+        const text = String(digits < 0n ? -digits : digits).padStart(places + 1, '0');
+        const dot = places === 0 ? text : `${text.slice(0, -places)}.${text.slice(-places)}`;
+        return `${digits < 0n ? '-' : ''}${dot}`;
+      });
+    // The range in which intervals, which Postgres multiplies as floats, are exact.
+    const micros = fc.bigInt({ min: -(2n ** 53n), max: 2n ** 53n });
+    const row = fc.tuple(fc.option(numeric), fc.option(micros));
+    await fc.assert(
+      fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 50 }), async (drawn) => {
+        const name = `ops.drawn_${randomUUID().slice(0, 8)}`;
+        const values = JSON.stringify(
+          drawn.map(([n, at], place) => ({ place, n, at: at?.toString() ?? null })),
+        );
+        await warehouse.db.execute(sql`create table ${sql.raw(name)} as
+          select place, n, timestamptz '1970-01-01 00:00:00+00' + at * interval '1 microsecond' as at
+          from jsonb_to_recordset(${values}::jsonb) as r (place int, n numeric, at bigint) order by place`);
+        const table = read((await exported({ relation: name, format: 'parquet' })).bytes);
+        expect(raw(table, 'at')).toEqual(drawn.map(([, at]) => at));
+        const scale = Number(/e\+(\d+)/.exec(types(table).n ?? '')?.[1] ?? 0);
+        const scaled = (text: string) => {
+          const [whole = '', fraction = ''] = text.split('.');
+          return BigInt(whole + fraction.replace(/0+$/, '').padEnd(scale, '0'));
+        };
+        const got = drawn.map((_, at) => table.getChild('n')?.get(at));
+        expect(got.map((value) => (value === null ? null : BigInt(value.toString())))).toEqual(
+          drawn.map(([n]) => (n === null ? null : scaled(n))),
+        );
+        await warehouse.db.execute(sql`drop table ${sql.raw(name)}`);
+      }),
+      { seed, numRuns: 25 },
+    );
+  });
+
+  test('writes a group of rows once it is full; an empty relation becomes a file with its columns', async () => {
+    const { rows, pieces, bytes } = await exported({ relation: 'many', format: 'parquet' });
+    expect(rows).toBe(120_000);
+    const largest = Math.max(...pieces.map((piece) => piece.length));
+    expect(largest).toBeLessThan(bytes.length * 0.9);
+    const table = read(bytes);
+    const seen = raw(table, 'n') as number[];
+    expect([seen.length, new Set(seen).size]).toEqual([120_000, 120_000]);
+    const empty = read((await exported({ relation: 'ops.emission_factors', format: 'parquet' })).bytes);
+    expect([empty.numRows, types(empty).kg_co2e_per_unit]).toEqual([0, 'Decimal[38e0]']);
+  });
+});
+
+describe('csv', () => {
+  test('is what COPY writes, in UTC; NULL and the empty text differ', async () => {
+    const relation = await createTyped([full, nothing.map((_, at) => (at === 11 ? '' : null))]);
+    const { rows, bytes } = await exported({ relation, format: 'csv' });
+    expect(rows).toBe(2);
+    const [head = '', ...lines] = bytes.toString('utf8').split('\n');
+    expect(head).toBe(
+      `place,${'n,fixed,at,local,day,small,whole,big,yes,single,double,said,id,raw,list,ids,days'}`,
+    );
+    expect(lines.join('\n')).toContain('2026-03-08 06:59:59.999999+00');
+    expect(lines.join('\n')).toContain('-12345678901234567890.000000000000000001');
+    expect(lines.at(-2)).toBe('2,,,,,,,,,,,,"",,,,,');
+  });
+
+  test('for a spreadsheet begins no text as a formula, and leaves numbers, dates and ids unchanged', async () => {
+    const begun = [...'=+-@＝＋－＠−', ' =', '\t', '\r', '\n', '\u200b+', "\u00a0@SUM(1)'"];
+    const text = fc
+      .tuple(fc.constantFrom('', ...begun), fc.string({ unit: 'grapheme' }))
+      .map(([first, rest]) => `${first}${rest}`.replaceAll('\0', ''));
+    const texts = [`=cmd|'/C calc'!A0`, '', 'a-b', ...begun, ...fc.sample(text, { seed, numRuns: 200 })];
+    const rows = texts.map((said) => full.map((value, at) => (at === 11 ? said : (value ?? null))));
+    const relation = await createTyped([...rows, nothing]);
+    const plain = await readBack((await exported({ relation, format: 'csv' })).bytes);
+    const guarded = await readBack((await exported({ relation, format: 'csv', spreadsheet: true })).bytes);
+    expect(plain.map(({ said }) => said)).toEqual([...texts, null]);
+    const risky = /^[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠−]|^[\t\r\n]/u;
+    for (const [at, { said, ...others }] of guarded.entries()) {
+      const { said: was = null, ...same } = plain[at] ?? {};
+      expect(others).toEqual(same);
+      expect(said).toBe(was !== null && risky.test(was) ? `'${was}` : was);
+    }
+    expect(guarded[0]).toMatchObject({ n: full[0], small: '-32768', said: `'=cmd|'/C calc'!A0` });
+  });
+
+  test('of one company has only its rows, from views and from the table of companies', async () => {
+    const [mine, other] = [new BilledCompany(warehouse), new BilledCompany(warehouse)];
+    for (const company of [mine, other]) {
+      const meterId = randomUUID();
+      await company.add({ [meterId]: {} });
+      const usage = [{ meterId, start: '2026-01-01', end: '2026-01-31', usage: '31.5' }];
+      await company.bill([{ billed: 1, cost: '12.34', usage }]);
+    }
+    for (const relation of ['bills', 'utility.companies', 'history.documents']) {
+      const { bytes, rows } = await exported({ relation, format: 'csv', companyId: mine.id });
+      expect(bytes.includes(other.id)).toBe(false);
+      expect([relation, rows, bytes.includes(mine.id)]).toEqual(
+        relation === 'history.documents' ? [relation, 0, false] : [relation, 1, true],
+      );
+    }
+    await expect(
+      exported({ relation: 'utility.intervals', format: 'csv', companyId: mine.id }),
+    ).rejects.toThrow('utility.intervals does not say which company a row is of');
+  });
+
+  test('ends when its reader stops, and the connection is not used again', async () => {
+    const sink = new Writable({ highWaterMark: 1, write: (_, __, done) => done(new Error('it had enough')) });
+    const stopped = exportRelation({ warehouse, relation: 'many', format: 'csv', open: () => sink });
+    await expect(stopped).rejects.toThrow('it had enough');
+    expect((await exported({ relation: 'many', format: 'csv' })).rows).toBe(120_000);
+  });
+});
+
+describe('metersync export', () => {
+  const run = (...args: string[]) =>
+    runCommand(['export', ...args], {
+      cwd: folder.path,
+      env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },
+    });
+
+  test('writes a complete file, and suggests names near an unknown one', async () => {
+    const out = join(folder.path, 'bills.parquet');
+    expect(await run('bills', '--format', 'parquet', '--out', out)).toMatchObject({
+      status: 0,
+      stdout: '',
+      stderr: expect.stringMatching(/^2 rows of analytics\.bills written to .*bills\.parquet$/m),
+    });
+    expect(read(readFileSync(out)).numRows).toBe(2);
+    expect(await run('bills', '--format', 'parquet', '--spreadsheet')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('--spreadsheet is for CSV'),
+    });
+    expect(await run('bills', '--spreadsheet')).toMatchObject({
+      status: 0,
+      stderr: 'export: analytics.bills',
+    });
+    expect(await run('analytics.bills')).toMatchObject({ status: 0, stderr: '' });
+    expect(await run('freshness')).toMatchObject({
+      status: 2,
+      stdout: '',
+      stderr: expect.stringContaining('several have the name freshness: analytics.freshness, ops.freshness'),
+    });
+    const wrong = await run('analytics.bill');
+    expect(wrong).toMatchObject({ status: 2, stdout: '' });
+    expect(wrong.stderr).toContain(
+      'there is no table or view analytics.bill in analytics, fields, utility, ops, history',
+    );
+    expect(wrong.stderr).toContain('analytics.bills');
+  });
+
+  test('follows no planted link, and writes a private file', async () => {
+    const dir = join(folder.path, 'planted');
+    mkdirSync(dir);
+    const [out, report] = [join(dir, 'bills.csv'), join(dir, 'report.html')];
+    const victims = [out, report].flatMap((name) =>
+      ['', '.unfinished'].map((more) => {
+        const victim = `${name}${more}.victim`;
+        writeFileSync(victim, 'mine');
+        symlinkSync(victim, `${name}${more}`);
+        return victim;
+      }),
+    );
+    expect((await run('bills', '--out', out)).status).toBe(0);
+    const reported = await runCommand(['report', '--html', report], {
+      env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },
+    });
+    expect(reported.status, reported.stderr).toBe(0);
+    expect(victims.map((victim) => readFileSync(victim, 'utf8'))).toEqual(victims.map(() => 'mine'));
+    for (const file of [out, report, join(folder.path, 'metersync.log')]) {
+      const { mode } = lstatSync(file);
+      expect([file, (mode & 0o777).toString(8)]).toEqual([file, '600']);
+    }
+  });
+
+  test('leaves no unfinished file when it is interrupted', async () => {
+    await warehouse.db.execute(
+      sql`create view ops.slow as select n, pg_sleep(1)::text as waited from generate_series(1, 600) as n`,
+    );
+    const dir = join(folder.path, 'interrupted');
+    mkdirSync(dir);
+    for (const [signal, status] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 143],
+    ] as const) {
+      const exporting = startCommand(['export', 'slow', '--out', join(dir, 'slow.csv')], {
+        cwd: folder.path,
+        env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },
+      });
+      await until('it writes', () => readdirSync(dir).length > 0);
+      expect(await exporting.end(signal)).toEqual({ status, signal: null });
+      expect(readdirSync(dir)).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,56 @@
+import { connect, createServer, type Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { connectWarehouse } from '../../db/connect.ts';
+import { readDeployment } from '../../operations/health.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+/** Passes connections on to Postgres until it is deaf: then it says nothing more, and keeps them open. */
+async function startDeafened(target: URL) {
+  const sockets: Socket[] = [];
+  const server = createServer((near) => {
+    const far = connect(Number(target.port), target.hostname);
+    sockets.push(near, far);
+    near.pipe(far).pipe(near);
+    for (const socket of [near, far]) socket.on('error', () => {});
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  return {
+    port: (server.address() as { port: number }).port,
+    deafen: () => {
+      for (const socket of sockets) socket.unpipe().pause();
+    },
+    stop: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+test('a Postgres that keeps connections open and says nothing counts as away', {
+  timeout: 40_000,
+}, async () => {
+  const warehouse = await createWarehouse();
+  const url = new URL(warehouse.url);
+  const deafened = await startDeafened(new URL(warehouse.url));
+  url.hostname = '127.0.0.1';
+  url.port = String(deafened.port);
+  const through = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 1, onError: () => {} });
+  onTestFinished(async () => {
+    await deafened.stop();
+    await through.close();
+    await warehouse.drop();
+  });
+  const options = {
+    db: through.db,
+    databaseUrl: url.href,
+    temporal: undefined,
+    silenceHours: 0,
+    timeZone: 'UTC',
+  };
+  expect((await readDeployment(options)).warehouse).not.toHaveProperty('away');
+  deafened.deafen();
+  expect(await readDeployment(options)).toMatchObject({
+    warehouse: { away: expect.stringContaining('does not answer: no answer within 10 s') },
+    schema: null,
+  });
+});

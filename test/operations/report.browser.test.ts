@@ -1,0 +1,223 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
+import { listDataIssues } from '../../db/read/issues.ts';
+import { readReport } from '../../db/read/report.ts';
+import { reportPage, reportText } from '../../operations/report/report.ts';
+import { BilledCompany } from '../support/bills.ts';
+import { type Browser, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { runCommand } from '../support/command.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+const script = `<script>document.title='taken'</script><img src=x onerror="document.title='taken'">`;
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let browser: Browser;
+let company: BilledCompany;
+const [electricity, gas] = [randomUUID(), randomUUID()];
+
+beforeAll(async () => {
+  [warehouse, folder, browser] = await Promise.all([createWarehouse(), temporaryFolder(), openBrowser()]);
+});
+afterAll(() => Promise.all([warehouse.drop(), folder.remove(), browser.close()]));
+
+/**
+ * Fills in half a year of bills of two meters, one corrected and in another currency, a week of readings, a
+ * connection.
+ */
+async function fill(): Promise<void> {
+  company = new BilledCompany(warehouse);
+  await company.add({ [electricity]: {}, [gas]: { datasourceType: 'GAS' } });
+  const months = ['01-01/01-31', '02-01/02-28', '03-01/03-31', '04-01/04-30', '05-01/05-31', '06-01/06-30'];
+  for (const [place, month] of months.entries()) {
+    const [start = '', end = ''] = month.split('/').map((day) => `2026-${day}`);
+    const bill = (meterId: string, cost: string, currency: string, usage: string, units: string) => ({
+      billed: place,
+      cost,
+      currency,
+      usage: [{ meterId, start, end, usage, units }],
+    });
+    const [id = ''] = await company.bill([
+      bill(electricity, `${100 + place}.25`, 'USD', `${1000 + 10 * place}.5`, 'kWh'),
+      bill(gas, `${50 + place}.10`, 'EUR', `${300 - 10 * place}`, 'cubic m'),
+    ]);
+    if (place === 5)
+      await company.bill([{ ...bill(electricity, '110.25', 'USD', '1050.5', 'kWh'), id, billed: 99 }]);
+  }
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-06-01')`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
+    select ${electricity}, timestamptz '2026-06-01 00:00Z' + n * interval '15 minutes', 900, 'kWh',
+      case when n = 2 * 96 + 4 * 14 then 10 else 1 + (n % 96) / 96.0 end, 'ACTUAL', now()
+    from generate_series(0, 7 * 96 - 1) n`);
+  const connection = {
+    id: randomUUID(),
+    status: 'MFA_TOKEN_EXPIRED',
+    datasource: `City Power ${script}`,
+    accounts: [{ id: 'a', accountNumber: '1', meters: [electricity] }],
+  };
+  await writeRecords(warehouse, 'connections', [connection], { companyId: company.id });
+}
+
+test('an empty warehouse says so', async () => {
+  const parts: string[] = [];
+  const report = await readReport(warehouse.db, undefined, (part) => parts.push(part));
+  expect(parts).toContain('load profile');
+  expect(reportText(report).join('\n')).toContain(
+    'There is nothing in the warehouse yet: run metersync backfill all',
+  );
+  expect(await reportPage(report)).toContain('There is nothing in the warehouse yet');
+});
+
+describe('a warehouse with bills and readings', () => {
+  beforeAll(fill);
+
+  test('its figures are those of the bills and the readings', async () => {
+    const report = await readReport(warehouse.db, company.id);
+    const cost = (currency: string) =>
+      report.cost.filter((row) => row.currency === currency).map((row) => row.cost);
+    expect(cost('USD')).toEqual(['100.25', '101.25', '102.25', '103.25', '104.25', '110.25']);
+    expect(cost('EUR')).toEqual(['50.10', '51.10', '52.10', '53.10', '54.10', '55.10']);
+    const usage = report.usage.filter(({ commodity }) => commodity === 'ELECTRICITY');
+    expect(usage.map((row) => [row.month, Number(row.usage)]).at(-1)).toEqual(['2026-06-01', 1050.5]);
+    expect(report.coverage.map((row) => Number(row.bills))).toEqual([1, 1, 1, 1, 1, 1]);
+    expect(report.coverage.at(-1)?.readings).toBe((7 / 30).toFixed(4));
+    const highest = report.load.reduce((a, b) => (Number(b.kw) > Number(a.kw) ? b : a));
+    // The hour of Wednesday 14:00 has a reading of 10 kWh in one quarter, and three others.
+    const others = [57, 58, 59].map((quarter) => 1 + quarter / 96);
+    const mean = [10, ...others].reduce((sum, kwh) => sum + kwh * 4, 0) / 4;
+    expect([highest.weekday, highest.hour, Number(highest.kw)]).toEqual([3, 14, Number(mean.toFixed(3))]);
+    expect(report.corrections.byChange).toEqual([
+      { what: 'corrected', currency: 'USD', bills: 1, change: '5.00' },
+    ]);
+    expect(report.corrections.latest[0]?.fields).toEqual(['cost']);
+    expect(report.attention).toMatchObject({
+      total: 1,
+      connections: [{ status: 'MFA_TOKEN_EXPIRED', dataUntil: '2026-06-30' }],
+    });
+    expect(report.freshness).toMatchObject({ connections: 1, late: 1, publishedUntil: '2026-06-30' });
+    await refreshDataIssues(warehouse.db, [company.id]);
+    const counted = async () => {
+      const { issues } = await readReport(warehouse.db, company.id);
+      const many = (of: 'open' | 'acknowledged') => issues.reduce((sum, check) => sum + check[of], 0);
+      return { open: many('open'), acknowledged: many('acknowledged') };
+    };
+    const { open, acknowledged } = await counted();
+    expect(acknowledged).toBe(0);
+    const [issue] = await listDataIssues(warehouse.db, { companyId: company.id }, 1);
+    await acknowledgeIssue(warehouse.db, issue?.id ?? 0, {});
+    expect(await counted()).toEqual({ open: open - 1, acknowledged: 1 });
+    expect(reportText(await readReport(warehouse.db, company.id)).join('\n')).toMatch(
+      /^issues of the data: \d+ errors?, .*; acknowledged: 1 more$/m,
+    );
+    const none = await readReport(warehouse.db, randomUUID());
+    expect(reportText(none).join('\n')).toContain('There is nothing in the warehouse yet');
+  });
+
+  test('the page is one accessible file without script or network, and shows names as text', async () => {
+    const path = join(folder.path, 'report.html');
+    const env = { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path };
+    const ran = await runCommand(['report', '--company', company.id, '--html', path], { env });
+    expect(ran, ran.stderr).toMatchObject({ status: 0, stdout: '' });
+    const page = readFileSync(path, 'utf8');
+    expect(page.match(/(?:src|href)\s*=\s*"(?!#)[^"]*"|url\((?!#)|@import/g)).toBeNull();
+
+    const person = await browser.person({ offline: true });
+    const shown = await person.newPage();
+    const errors = watchErrors(shown);
+    const asked: string[] = [];
+    shown.on('request', (request) => asked.push(request.url()));
+    await shown.goto(pathToFileURL(path).href);
+    expect(await shown.title()).toBe('Energy report: Acme');
+    expect(await shown.locator('h2').allInnerTexts()).toEqual([
+      'Cost by month',
+      'Usage by month: electricity, kWh',
+      'Usage by month: gas, cubic m',
+      'Load profile',
+      'Coverage',
+      'Corrections',
+      'Connections needing attention',
+      'Issues of the data',
+      'Freshness',
+    ]);
+    expect(await shown.locator('.chart svg').count()).toBe(6);
+    const [cost = ''] = await shown.locator('.figure').allInnerTexts();
+    expect(cost).toBe('55.10 EUR and 110.25 USD in 2026-06');
+    expect(await shown.locator('body').innerText()).toContain(script);
+    await expectGoodPage(shown, 'report');
+    expect({ title: await shown.title(), errors, asked }).toEqual({
+      title: 'Energy report: Acme',
+      errors: [],
+      asked: [pathToFileURL(path).href],
+    });
+    await person.close();
+  });
+
+  test('the axis has every month, the running one is marked and in no headline, and the zone is named', async () => {
+    const own = new BilledCompany(warehouse);
+    const meter = randomUUID();
+    await own.add({ [meter]: {} });
+    const today = new Date().toISOString().slice(0, 10);
+    const month = (before: number) => {
+      const first = new Date(`${today.slice(0, 7)}-01T00:00:00Z`);
+      first.setUTCMonth(first.getUTCMonth() - before);
+      return first.toISOString().slice(0, 10);
+    };
+    const of = (billed: number, start: string, cost: string) => ({
+      billed,
+      cost,
+      usage: [{ meterId: meter, start, end: start, usage: '5' }],
+      more: { startDate: start, endDate: start },
+    });
+    await own.bill([
+      of(1, month(5), '50.00'),
+      of(2, month(2), '20.00'),
+      of(3, month(0), '1.00'),
+      // A bill with a mistyped year takes no month off the axis.
+      of(4, '9998-01-01', '7.00'),
+    ]);
+    const report = await readReport(warehouse.db, own.id);
+    expect(report.months).toEqual([5, 4, 3, 2, 1, 0].map(month));
+    expect(report.cost.map((row) => [row.month, row.cost])).toEqual([
+      [month(5), '50.00'],
+      [month(2), '20.00'],
+      [month(0), '1.00'],
+    ]);
+    const text = reportText(report).join('\n');
+    expect(text).toContain(`cost: 20.00 USD in ${month(2).slice(0, 7)}\n`);
+    expect(text).toContain(`usage, electricity, kWh: 5.00 kWh in ${month(2).slice(0, 7)}\n`);
+    const page = await reportPage(report);
+    for (const before of [5, 4, 3, 2, 1])
+      expect(page, 'on each of the axes').toContain(`>${month(before).slice(0, 7)}</text>`);
+    expect(page).toContain(`>${month(0).slice(0, 7)} so far</text>`);
+    expect(page).toContain(`<td class="short">${month(0).slice(0, 7)} so far</td>`);
+    const zones = 'Hours are in UTC: no time zone is set for 1 of 1 site (ops.site_overrides).';
+    expect(page).toContain(zones);
+
+    await warehouse.db.execute(
+      sql`insert into ops.site_overrides (site_id, time_zone) values (${own.siteId}::uuid, 'America/Denver')`,
+    );
+    const zoned = await readReport(warehouse.db, own.id);
+    expect(await reportPage(zoned)).toContain('Hours are in America/Denver, as set for all sites.');
+  });
+
+  test('names from the service are text in charts, too', async () => {
+    const report = await readReport(warehouse.db, company.id);
+    const page = await reportPage({
+      ...report,
+      company: { id: company.id, name: script },
+      cost: report.cost.map((row) => ({ ...row, currency: row.currency === 'USD' ? script : 'EUR' })),
+      usage: report.usage.map((row) => ({ ...row, units: script, commodity: script })),
+    });
+    expect(page).not.toContain('<script');
+    expect(page).not.toContain('<img');
+    expect(page).toContain('&lt;script&gt;document.title=');
+  });
+});

@@ -1,0 +1,75 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
+import { readRunning } from '../../embedded/running.ts';
+import { runCommand } from '../support/command.ts';
+import { runProcess, startCommand } from '../support/command-process.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { until } from '../support/poll.ts';
+import { projectBinDir } from '../support/stack.ts';
+
+test('the demo goes from an empty folder to an audit without differences, and leaves no process behind', {
+  timeout: 150_000,
+}, async () => {
+  const folder = await temporaryFolder();
+  const size = ['--companies', '2', '--documents', '30', '--interval-days', '1', '--events', '150'];
+  const demo = startCommand(['demo', ...size], {
+    cwd: folder.path,
+    env: { PATH: `${projectBinDir()}:${process.env.PATH}` },
+  });
+  try {
+    const started = await until('the demo runs its servers', () => processesIn(folder.path), {
+      timeoutMs: 60_000,
+    });
+    expect(started.map(isRunning)).toEqual([true, true, true, true]);
+    const second = await runProcess(['demo', ...size], { cwd: folder.path });
+    expect(second).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(`${demo.pid}`) });
+    expect(started.map(isRunning)).toEqual([true, true, true, true]);
+    expect(await demo.ended, demo.stderr()).toEqual({ status: 0, signal: null });
+
+    const said = demo.stdout();
+    expect(said).toMatch(/│ companies\s+│\s+2 │/);
+    expect(said).toMatch(/│ applied\s+│\s+\d+ │/);
+    expect(said).toMatch(/│ delivered twice\s+│\s+[1-9]\d* │/);
+    expect(said).toMatch(/│ p99\s+│/);
+    expect(said).not.toMatch(/│ pending\s+│/);
+    expect(said).toMatch(/^0 differences in [1-9][\d,]* records$/m);
+    expect(started.filter(isRunning)).toEqual([]);
+
+    // The suggested commands work on its data.
+    expect(said).toMatch(/^ {2}metersync status$/m);
+    const [, dir = ''] = /^ {2}export METERSYNC_DIR=(.+)$/m.exec(said) ?? [];
+    const options = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
+    const status = await runCommand(['status', '--json'], options);
+    expect(JSON.parse(status.stdout)).toMatchObject({
+      rows: { companies: 2 },
+      verdict: {
+        word: 'Unknown',
+        findings: expect.arrayContaining([
+          expect.objectContaining({ name: 'Temporal', saw: expect.stringContaining('no Temporal') }),
+        ]),
+      },
+    });
+    const report = await runCommand(['report', '--html', 'report.html'], options);
+    expect(report, report.stderr).toMatchObject({ status: 0 });
+    expect(existsSync(join(folder.path, 'report.html'))).toBe(true);
+    // Without METERSYNC_DIR the error names the folder, and no second warehouse is made.
+    const beside = await runCommand(['status'], { cwd: folder.path });
+    expect(beside).toMatchObject({ status: 1, stderr: expect.stringContaining(`METERSYNC_DIR=`) });
+    expect(existsSync(join(folder.path, '.metersync/postgres'))).toBe(false);
+  } finally {
+    await demo.end('SIGKILL');
+    await folder.remove();
+  }
+});
+
+/** Lists the guardian, the servers and the sandbox of the demo, once all of them run. */
+function processesIn(cwd: string): ProcessIdentity[] | undefined {
+  const dir = join(cwd, '.metersync/demo');
+  const running = readRunning(dir);
+  const sandbox = identify(JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8')).pid);
+  const { postgres, temporal } = running?.servers ?? {};
+  if (!running || !postgres || !temporal || !sandbox) return undefined;
+  return [running.guardian, postgres, temporal, sandbox];
+}

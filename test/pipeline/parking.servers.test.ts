@@ -1,0 +1,117 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startBackfill } from '../../app/backfill.ts';
+import { workflowIds } from '../../contract/names.ts';
+import { runCommand } from '../support/command.ts';
+import { holdCompany, waited } from '../support/held-company.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
+
+/** A key that the service refuses for a while: work is parked with the reason until it is resumed. */
+let pipeline: Pipeline;
+beforeAll(async () => {
+  pipeline = await startPipeline({ size: { companies: 2, documents: 10 } });
+  expect(await pipeline.backfill()).toBe('complete');
+}, 120_000);
+afterAll(() => pipeline?.stop());
+
+interface Parked {
+  readonly code: string;
+  readonly events: number;
+  readonly backfillParts: number;
+  readonly operator: string;
+}
+
+async function json<T>(...args: string[]): Promise<T> {
+  const { status, stdout, stderr } = await runCommand([...args, '--json'], { env: pipeline.env });
+  expect(status, stderr).toBe(0);
+  return JSON.parse(stdout) as T;
+}
+const parked = async () => (await json<{ parked: Parked[] }>('status')).parked;
+
+/** Counts the requests that the fault refused. */
+async function refusals(): Promise<number> {
+  const { faults } = await pipeline.service.control<{ faults: { struck: number }[] }>('GET', 'faults');
+  return faults.reduce((sum, { struck }) => sum + struck, 0);
+}
+
+test('events and backfills under a refused key are parked, reported and resumed without loss', {
+  timeout: 180_000,
+}, async () => {
+  const { service, warehouse } = pipeline;
+  await service.fault({ kind: 'status', status: 401 });
+  const fired = await service.random(60, 3);
+  await until('every event is in the journal', async () => {
+    const result = await warehouse.db.execute<{ n: number }>(
+      sql`select count(*)::int as n from metersync.events`,
+    );
+    return result.rows[0]?.n === fired;
+  });
+  await until('the work is parked', async () => {
+    const { rowCount } = await warehouse.db.execute(sql`select from metersync.parked`);
+    return rowCount === 1;
+  });
+  // No second attempt falls due meanwhile, even on a slow machine.
+  await warehouse.db.execute(
+    sql`update metersync.parked set next_attempt_at = clock_timestamp() + interval '1 hour'`,
+  );
+  expect(await pipeline.backfill()).toBe('failed');
+  expect(await parked()).toEqual([
+    expect.objectContaining({
+      code: 'SERVICE_KEY_REFUSED',
+      backfillParts: 1,
+      operator: expect.stringContaining('SERVICE_API_KEY'),
+    }),
+  ]);
+  const forPeople = await runCommand(['status'], { env: pipeline.env });
+  expect(forPeople.stdout).toMatch(/^parked since .*: SERVICE_KEY_REFUSED: /m);
+  expect(forPeople.stdout).toContain('What to do: Set SERVICE_API_KEY');
+  // Three kinds of records, four at once each, and the backfill: far fewer requests than events.
+  expect(await refusals()).toBeLessThan(30);
+
+  await service.clearFaults();
+  const resumed = await json<{ events: number; runId: string; companies: null }>('resume');
+  expect(resumed).toMatchObject({ runId: expect.any(String), companies: null });
+  await pipeline.settled();
+  expect(await parked()).toEqual([]);
+  expect((await pipeline.audit()).differences).toBe(0);
+  expect((await runCommand(['resume'], { env: pipeline.env })).stdout).toBe('Nothing is parked.');
+});
+
+test('a resource that one company may not see fails that part; resume reads that company again', {
+  timeout: 180_000,
+}, async () => {
+  const { service, warehouse } = pipeline;
+  const [{ id = '' } = {}] = (
+    await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies order by id limit 1`)
+  ).rows;
+  await service.fault({ kind: 'status', status: 403, path: `/meter/company/${id}` });
+  expect(await pipeline.backfill()).toBe('partial');
+  expect(await parked()).toEqual([
+    expect.objectContaining({ code: 'SERVICE_ACCESS_DENIED', events: 0, backfillParts: 1 }),
+  ]);
+  await service.clearFaults();
+  expect(await json('resume', '--code', 'SERVICE_NOT_FOUND')).toEqual({
+    events: 0,
+    runId: null,
+    companies: 0,
+  });
+  expect(await json('resume', '--code', 'SERVICE_ACCESS_DENIED')).toMatchObject({ companies: 1 });
+  await pipeline.settled();
+  expect(await parked()).toEqual([]);
+});
+
+test('a run waits for companies of another run without an event of its history for each attempt', {
+  timeout: 180_000,
+}, async () => {
+  const { client, warehouse } = pipeline;
+  const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
+  const held = await Promise.all(rows.map(({ id }) => holdCompany(client, id)));
+  const runId = await startBackfill(client);
+  const companies = held.length;
+  const events = await waited(client, runId, { looks: 2, companies });
+  expect(await waited(client, runId, { looks: 4, companies })).toBe(events);
+  expect(events).toBeLessThan(60);
+  for (const company of held) await company.release();
+  expect(await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()).toBe('complete');
+});

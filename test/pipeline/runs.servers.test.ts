@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startBackfill } from '../../app/backfill.ts';
+import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
+import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
+import { readStatus } from '../../db/read/status.ts';
+import { createDoor, type Door } from '../service/door.ts';
+import { pageOf } from '../service/listing.ts';
+import { ScriptedServer } from '../service/scripted-server.ts';
+import { runCommand } from '../support/command.ts';
+import { createDeployment, type Deployment } from '../support/deployment.ts';
+import { until } from '../support/poll.ts';
+
+const companies = Array.from({ length: 5 }, () => ({ id: randomUUID() }));
+const [held, alsoHeld, denied] = [randomUUID(), randomUUID(), randomUUID()];
+
+let service: ScriptedServer;
+let deployment: Deployment;
+/** The door at which requests about the held companies wait. */
+let door: Door;
+
+beforeAll(async () => {
+  door = createDoor();
+  const listed = [...companies, ...[held, alsoHeld, denied].map((id) => ({ id }))];
+  service = await ScriptedServer.start(async (asked) => {
+    if (asked.path === '/v2.2/company') return { json: listed };
+    const id = asked.path.split('/').at(-1) ?? '';
+    if (id === held || id === alsoHeld) await door.pass();
+    if (id === denied) return { status: 403, json: {} };
+    if (!listed.some((company) => company.id === id)) return { status: 404, json: {} };
+    return pageOf([{ id, company: { id } }], asked);
+  });
+  deployment = await createDeployment({
+    env: { SERVICE_URL: service.url, SERVICE_API_KEY: 'key' },
+    endpoints: { connections: null, meters: null, usageData: null, documentUsage: null, intervals: null },
+  });
+  await deployment.start('worker');
+  // The test looks itself, when it wants to.
+  await deployment.client.schedule.getHandle(scheduleIds.watch).pause();
+  await until('the look of the start is over', async () => {
+    const looks = `WorkflowType = '${workflowNames.watch}'`;
+    const { count: ended } = await deployment.client.workflow.count(
+      `${looks} and ExecutionStatus != 'Running'`,
+    );
+    return ended > 0 && (await deployment.client.workflow.count(looks)).count === ended;
+  });
+});
+afterAll(async () => {
+  door.open();
+  await deployment.stop();
+  await service.stop();
+});
+
+interface Run extends Record<string, unknown> {
+  readonly state: RunState;
+  readonly error: string | null;
+  readonly workflowId: string;
+  readonly partsRunning: number;
+}
+
+/** Reads the row of a run, and the number of its running parts. */
+async function runOf(runId: string): Promise<Run | undefined> {
+  const { rows } = await deployment.warehouse.db.execute<Run>(sql`
+    select state, error, workflow_id as "workflowId",
+      (select count(*)::int from metersync.runs part
+        where part.run_id = whole.run_id and resource is not null and finished_at is null) as "partsRunning"
+    from metersync.runs whole
+    where run_id = ${runId}::uuid and company_id is null and resource is null`);
+  return rows[0];
+}
+
+/** Does what a schedule does once a minute. */
+const look = (): Promise<unknown> =>
+  deployment.client.workflow.execute(workflowNames.watch, {
+    workflowId: `look/${randomUUID()}`,
+    taskQueue: taskQueues.events,
+    args: [],
+  });
+
+const choose = (...ids: readonly string[]) => ({ db: deployment.warehouse.db, companies: ids });
+const handleOf = (runId: string) => deployment.client.workflow.getHandle(workflowIds.backfillAll(runId));
+
+const isReading = (runId: string) =>
+  until('the company is being read', async () => ((await runOf(runId))?.partsRunning ?? 0) > 0);
+
+test('a run whose workflow was ended in Temporal fails with its parts, and others go on', {
+  timeout: 120_000,
+}, async () => {
+  const { client, warehouse } = deployment;
+  const timedOut = randomUUID();
+  await chooseCompanies(warehouse.db, timedOut, [companies[0]?.id ?? '', alsoHeld]);
+  await client.workflow.start(workflowNames.backfillAll, {
+    workflowId: workflowIds.backfillAll(timedOut),
+    taskQueue: taskQueues.backfill,
+    args: [{ runId: timedOut }],
+    workflowExecutionTimeout: '5 seconds',
+  });
+  const terminated = await startBackfill(client, choose(held));
+  await isReading(terminated);
+  await handleOf(terminated).terminate('an operator');
+  await isReading(timedOut);
+  await expect(handleOf(timedOut).result()).rejects.toThrow();
+  const gone = randomUUID();
+  await warehouse.db.execute(sql`insert into metersync.runs (run_id, state, workflow_id)
+    values (${gone}::uuid, 'running', 'backfill-run/of-a-namespace-that-was-lost')`);
+  const goesOn = await startBackfill(client, choose(held));
+  await until('it goes on', async () => (await runOf(goesOn))?.state === 'running');
+  expect((await readStatus(warehouse.db)).backfills.running).toBe(4);
+
+  await look();
+  const failed = { state: 'failed', partsRunning: 0 };
+  expect(await runOf(terminated)).toMatchObject({ ...failed, error: 'terminated' });
+  expect(await runOf(timedOut)).toMatchObject({ ...failed, error: 'timed out' });
+  expect(await runOf(gone)).toMatchObject({ ...failed, error: 'gone' });
+  expect(await runOf(goesOn)).toMatchObject({ state: 'running', error: null });
+  const seen = await runCommand(['backfill', '--run', terminated], { env: deployment.env });
+  expect(seen).toMatchObject({ status: 1, stdout: `backfill ${terminated}: failed: terminated` });
+
+  // An operator may end the workflow of one company of a run that goes on.
+  await until('the company has a workflow', async () => {
+    await client.workflow.getHandle(workflowIds.backfillCompany(held)).terminate('an operator');
+    return true;
+  });
+  expect(await handleOf(goesOn).result()).toBe('failed');
+  expect(await runOf(goesOn)).toMatchObject({ ...failed, error: expect.stringContaining('terminated') });
+});
+
+test('the size of a workflow does not grow with the companies chosen for a run', {
+  timeout: 120_000,
+}, async () => {
+  const { client, env } = deployment;
+  const unknown = (count: number) => Array.from({ length: count }, () => randomUUID());
+  const many = unknown(100_000).toSorted();
+  const { status, stdout } = await runCommand(['backfill', '--companies-file', '-'], {
+    env,
+    input: `${many.join('\n')}\n`,
+  });
+  expect({ status, stdout }).toEqual({
+    status: 0,
+    stdout: expect.stringMatching(/^backfill \S+ started: 100000 companies$/),
+  });
+  const [, runId = ''] = stdout.split(' ');
+  await until('the service is asked about them', () =>
+    service.asked.some(({ path }) => path.includes(many[0] ?? '')),
+  );
+  await handleOf(runId).terminate('seen');
+  const { historySize = 0 } = await handleOf(runId).describe();
+  expect(historySize).toBeLessThan(10_000);
+
+  const chosenRun = await startBackfill(client, choose(...companies.map(({ id }) => id), ...unknown(295)));
+  expect(await handleOf(chosenRun).result()).toBe('complete');
+  expect((await runOf(chosenRun))?.error).toMatch(
+    /^SERVICE_NOT_FOUND: the service does not have 295 of the companies chosen: (\S+, ){5}…/,
+  );
+  const sizes: number[] = [];
+  const query = `WorkflowId = '${workflowIds.backfillAll(chosenRun)}'`;
+  for await (const { runId: one } of client.workflow.list({ query }))
+    sizes.push(
+      (await client.workflow.getHandle(workflowIds.backfillAll(chosenRun), one).describe()).historySize ?? 0,
+    );
+  expect(sizes).toHaveLength(2);
+  expect(Math.max(...sizes)).toBeLessThan(30_000);
+});
+
+test('a run that can read nothing of its company fails', async () => {
+  expect(await deployment.backfill([denied])).toBe('failed');
+  expect(await deployment.backfill([denied, companies[0]?.id ?? ''])).toBe('partial');
+});
+
+test('a run names its workflow, also if a schedule started it', async () => {
+  const { client, warehouse } = deployment;
+  const workflowId = `${workflowIds.backfillAll('scheduled')}-2026-11-22T03:00:00Z`;
+  door.open();
+  await client.workflow.execute(workflowNames.backfillAll, {
+    workflowId,
+    taskQueue: taskQueues.backfill,
+    args: [],
+  });
+  const { last } = (await readStatus(warehouse.db)).backfills;
+  expect(await runOf(last?.runId ?? '')).toMatchObject({ workflowId, state: 'partial' });
+});

@@ -1,0 +1,93 @@
+import type { BrowserContext, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Browser, eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { type Portal, startPortal } from './support/portal.ts';
+
+let portal: Portal;
+let browser: Browser;
+let person: BrowserContext;
+let page: Page;
+let errors: string[];
+let url: string;
+
+beforeAll(async () => {
+  [portal, browser] = await Promise.all([startPortal(), openBrowser()]);
+  person = await browser.person();
+  page = await person.newPage();
+  errors = watchErrors(page);
+  await portal.open(page);
+});
+afterAll(async () => {
+  await browser.close();
+  await portal.stop();
+});
+
+const requests = () => page.locator('#requests').getByRole('listitem');
+
+describe('a temporary inspection URL', () => {
+  test('seed 6.5.1: is generated when no endpoint exists yet', async () => {
+    await page.getByRole('heading', { name: 'No server yet?' }).waitFor();
+    await page.getByRole('button', { name: 'Create an inspection URL' }).click();
+    await page.getByRole('heading', { name: 'Waiting for the first request' }).waitFor();
+    url = await page.getByRole('heading', { level: 1 }).innerText();
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/portal\/inbox\/[\w-]{32}$/);
+    await expectGoodPage(page, 'inbox-empty');
+  });
+
+  test('is a working endpoint for all events, and shows live what arrives', async () => {
+    const [company] = (await portal.service.api<{ id: string }[]>('/company')).body;
+    const { events } = await portal.service.change({ type: 'createConnection', companyId: company?.id });
+    const [event] = await portal.service.eventsAfter((events[0]?.seq ?? 1) - 1);
+    await requests().getByText('Signature valid').waitFor();
+    expect(JSON.parse(await requests().first().getByRole('region').innerText())).toEqual(event?.payload);
+    await portal.service.quiet();
+    expect((await portal.deliveries()).map(({ state }) => state)).toEqual(['delivered']);
+    await requests().first().getByRole('link', { name: 'connection.created.v2' }).waitFor();
+    await expectGoodPage(page, 'inbox');
+  });
+
+  test('shows anything else that is sent to it, as text', async () => {
+    const body = 'a=<img src=x onerror=alert(1)>&b=\u202etxt';
+    const answer = await fetch(url, { method: 'PUT', body, headers: { 'content-type': 'text/plain' } });
+    expect(answer.status).toBe(204);
+    await eventually(() => requests().count()).toBe(2);
+    await requests().first().getByText('PUT request').waitFor();
+    await requests().first().getByText('No valid signature').waitFor();
+    expect(await requests().first().getByRole('region').innerText()).toBe(body.replace('\u202e', '\\u202e'));
+    expect((await fetch(url)).status).toBe(204);
+    await eventually(() => requests().count()).toBe(3);
+    await requests().first().getByText('It had no body.').waitFor();
+    expect(errors).toEqual([]);
+  });
+
+  test('keeps details open when more requests arrive', async () => {
+    await requests().last().getByText('Headers').click();
+    await requests().last().getByText('webhook-id').waitFor();
+    await fetch(url, { method: 'POST', body: '{"one":"more"}' });
+    await eventually(() => requests().count()).toBe(4);
+    expect(await requests().last().getByText('webhook-id').isVisible()).toBe(true);
+  });
+
+  test('keeps the newest hundred requests and refuses endless bodies', async () => {
+    for (let count = 0; count < 120; count++) await fetch(url, { method: 'POST', body: String(count) });
+    await eventually(() => requests().first().getByRole('region').innerText()).toBe('119');
+    const large = await fetch(url, { method: 'POST', body: 'x'.repeat(3 * 1024 * 1024) });
+    expect(large.status).toBe(413);
+  });
+
+  test('answers 410 after its 7 days, and its page says so', async () => {
+    await portal.advance(7 * 86_400 + 1);
+    expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(410);
+    const path = new URL(page.url()).pathname.replace(/.*\/endpoints/, '');
+    await portal.open(page);
+    await page.goto(page.url() + path);
+    await page.getByText('This inspection URL has ended.').waitFor();
+  });
+
+  test('cannot be guessed', async () => {
+    const guess = await fetch(`${portal.service.sandbox.url}/portal/inbox/${'a'.repeat(32)}`, {
+      method: 'POST',
+    });
+    expect(guess.status).toBe(404);
+  });
+});

@@ -1,0 +1,157 @@
+import { stat, writeFile } from 'node:fs/promises';
+import { type OutgoingHttpHeaders, request } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { startSandboxProcess } from '../../cli/sandbox-process.ts';
+import { startSandbox } from '../../sandbox/sandbox.ts';
+import { createDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { type Service, startService } from './support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.stop());
+
+/** Sends one request as any program of the machine may send it, with any headers. */
+async function ask(method: string, path: string, headers: OutgoingHttpHeaders = {}) {
+  const { promise, resolve, reject } = Promise.withResolvers<{
+    status: number;
+    headers: OutgoingHttpHeaders;
+    text: string;
+  }>();
+  request(service.sandbox.url + path, { method, headers }, (answer) => {
+    let text = '';
+    answer.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+    });
+    answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text }));
+  })
+    .on('error', reject)
+    .end();
+  return await promise;
+}
+const authorization = () => `Bearer ${service.sandbox.controlToken}`;
+const reading = ['', '/status', '/organizations', '/endpoints', '/events', '/deliveries', '/faults'];
+const changing = [
+  '/changes',
+  '/random',
+  '/live',
+  '/organizations',
+  '/endpoints',
+  '/clock',
+  '/disturb',
+  '/faults',
+];
+
+describe('control routes', () => {
+  test.each([
+    ...reading.map((path) => ['GET', path]),
+    ...changing.map((path) => ['POST', path]),
+    ['DELETE', '/faults'],
+  ])('%s /sandbox%s requires the token, also over loopback', async (method, path) => {
+    const before = await service.control('GET', '/sandbox/organizations');
+    for (const headers of [
+      {},
+      { authorization: 'Bearer ' },
+      { authorization: `Bearer ${service.sandbox.controlToken}x` },
+      { authorization: service.sandbox.controlToken },
+      { authorization: `Bearer ${service.sandbox.apiKey}` },
+      { 'x-api-key': service.sandbox.apiKey },
+    ]) {
+      const answer = await ask(method ?? '', `/sandbox${path}`, headers);
+      expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Bearer']);
+      expect(answer.text).not.toContain('uds_');
+    }
+    expect(await service.control('GET', '/sandbox/organizations')).toEqual(before);
+  });
+
+  test.each([
+    'evil.example',
+    'evil.example:80',
+    '127.0.0.1.evil.example',
+    'localhost.evil.example',
+    '127.0.0.1@evil.example',
+  ])('a page whose name %s resolves to this machine is refused, even with the token', async (host) => {
+    const answer = await ask('GET', '/sandbox/organizations', { authorization: authorization(), host });
+    expect(answer.status).toBe(403);
+    expect(answer.text).not.toContain(service.sandbox.apiKey);
+  });
+
+  test.each(['127.0.0.1', 'localhost', 'localhost:4000', '[::1]:4000', '192.168.7.7:80'])(
+    'a caller who names the machine as %s is answered',
+    async (host) => {
+      const answer = await ask('GET', '/sandbox/status', { authorization: authorization(), host });
+      expect(answer.status).toBe(200);
+    },
+  );
+
+  test.each([
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'sec-fetch-site': 'same-origin' },
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { origin: 'http://127.0.0.1', 'sec-fetch-site': 'none' },
+  ])('a request of a web page is refused and changes nothing: %j', async (headers) => {
+    const before = await service.control('GET', '/sandbox/organizations');
+    for (const path of ['/sandbox/organizations', '/sandbox/clock']) {
+      expect((await ask('POST', path, { ...headers, authorization: authorization() })).status).toBe(403);
+      expect((await ask('POST', path, headers)).status).toBe(403);
+    }
+    expect(await service.control('GET', '/sandbox/organizations')).toEqual(before);
+  });
+
+  test('each start makes a new token', async () => {
+    const other = await startService();
+    onTestFinished(() => other.stop());
+    expect(other.sandbox.controlToken).toMatch(/^[\w-]{32}$/);
+    expect(other.sandbox.controlToken).not.toBe(service.sandbox.controlToken);
+  });
+});
+
+test('the name of --host is one of the sandbox', async () => {
+  const named = await startService({ host: 'localhost' });
+  onTestFinished(() => named.stop());
+  expect(named.sandbox.url).toMatch(/^http:\/\/localhost:/);
+  expect(await named.control('GET', '/sandbox/status')).toMatchObject({ companies: 2 });
+});
+
+test('files of a started sandbox are for its owner alone, even if an older file was not', async () => {
+  const [database, folder] = await Promise.all([createDatabase('sandbox'), temporaryFolder()]);
+  onTestFinished(async () => {
+    await Promise.all([database.drop(), folder.remove()]);
+  });
+  const file = join(folder.path, 'sandbox.json');
+  await writeFile(file, '{}', { mode: 0o644 });
+  const said: string[] = [];
+  const sandbox = await startSandboxProcess({
+    databaseUrl: database.url,
+    dataDir: folder.path,
+    size: { companies: 1, documents: 1, intervalDays: 1 },
+    onLine: (line) => said.push(line),
+  });
+  await sandbox.stop();
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+});
+
+test.each([
+  ['0.0.0.0', true],
+  ['127.0.0.1', false],
+  ['localhost', false],
+])('listening on %s warns: %s', async (host, warns) => {
+  const database = await createDatabase('sandbox');
+  onTestFinished(() => database.drop());
+  const said: string[] = [];
+  const sandbox = await startSandbox({
+    databaseUrl: database.url,
+    host,
+    companies: 1,
+    documents: 1,
+    intervalDays: 0,
+    log: ({ message }) => said.push(message),
+  });
+  await sandbox.close();
+  expect(said.some((line) => line.includes(`listens on ${host}, without TLS`))).toBe(warns);
+});

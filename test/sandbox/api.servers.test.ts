@@ -1,0 +1,307 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  type AnyRecord,
+  companiesOf,
+  envelope,
+  recordsOf,
+  type Service,
+  startService,
+} from './support/service.ts';
+
+const versions = ['v2', 'v2.1', 'v2.2'];
+const timestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$/;
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const decimal = /^-?\d+\.\d{2,3}$/;
+
+let service: Service;
+let company: AnyRecord;
+let foreign: { id: string; apiKey: string };
+
+beforeAll(async () => {
+  service = await startService({ companies: 4, organizations: 2 });
+  [company] = (await companiesOf(service)) as [AnyRecord];
+  [, foreign] = service.sandbox.organizations as [unknown, typeof foreign];
+});
+afterAll(() => service.stop());
+
+describe('authentication', () => {
+  test.each(versions)('seed 5.1: %s requires X-API-Key and accepts no other', async (version) => {
+    for (const path of [
+      '/ping',
+      '/company',
+      `/document/company/${company.id}`,
+      '/external/configure_webhook',
+    ]) {
+      for (const key of [null, '', 'wrong']) {
+        const { status, body } = await service.api<{ detail: string }>(path, { version, key });
+        expect(status).toBe(401);
+        expect(body.detail).toMatch(/API.?key|X-API-Key/i);
+      }
+      expect((await service.api(path, { version })).status).toBe(200);
+    }
+  });
+
+  test('seed 5.1: the name of the header may be in any case', async () => {
+    const headers = { 'x-aPi-KEY': service.sandbox.apiKey };
+    expect((await fetch(`${service.sandbox.apiUrl}/ping`, { headers })).status).toBe(200);
+  });
+
+  test('one organization sees nothing of another', async () => {
+    const theirs = (await service.api<AnyRecord[]>('/company', { key: foreign.apiKey })).body;
+    const own = await companiesOf(service);
+    expect(own).toHaveLength(2);
+    expect(theirs).toHaveLength(2);
+    const [other] = theirs;
+    const key = foreign.apiKey;
+    const ids = {
+      connection: envelope(await service.api(`/connection/company/${other.id}`, { key }), 'connections')
+        .items[0]?.id,
+      document: envelope(await service.api(`/document/company/${other.id}`, { key }), 'documents').items[0]
+        ?.id,
+      usage: envelope(await service.api(`/usage/company/${other.id}`, { key }), 'usageData').items[0]?.id,
+      meter: envelope(await service.api(`/meter/company/${other.id}`, { key }), 'meters').items[0]?.id,
+      site: other.sites[0].id,
+    };
+    const paths = [
+      `/company/${other.id}`,
+      ...Object.entries(ids).map(([resource, id]) => `/${resource}/${id}`),
+      ...['site', 'connection', 'meter', 'document', 'usage'].map((one) => `/${one}/company/${other.id}`),
+      `/interval/meter/${ids.meter}`,
+      `/interval/connection/${ids.connection}`,
+      `/usage/document/${ids.document}`,
+    ];
+    for (const path of paths) {
+      expect([path, (await service.api(path, { key })).status]).toEqual([path, 200]);
+      expect([path, (await service.api(path)).status]).toEqual([path, 404]);
+    }
+  });
+
+  test('an organization added later has its own key and nothing in it', async () => {
+    const added = await service.control<{ apiKey: string }>('POST', '/sandbox/organizations', {
+      name: 'Third',
+    });
+    const { status, body } = await service.api<AnyRecord[]>('/company', { key: added.apiKey });
+    expect([status, body]).toEqual([200, []]);
+  });
+});
+
+describe('errors', () => {
+  test('a malformed id is 400, an unknown one 404, an unknown path 404, each with a JSON body that says so', async () => {
+    const cases = [
+      ['/document/company/not-a-uuid', 400],
+      [`/document/company/${randomUUID()}`, 404],
+      [`/document/${randomUUID()}`, 404],
+      [`/connection/${randomUUID()}/details`, 404],
+      ['/nothing/here', 404],
+    ] as const;
+    for (const [path, expected] of cases) {
+      const { status, body } = await service.api<{ detail: string }>(path);
+      expect([path, status]).toEqual([path, expected]);
+      expect(body.detail).toBeTypeOf('string');
+    }
+  });
+});
+
+describe('webhook configuration', () => {
+  test('seed 2.1 row 1, 4 row 1: webhooks are off for a new organization', async () => {
+    const added = await service.control<{ apiKey: string }>('POST', '/sandbox/organizations', {});
+    const { body } = await service.api('/external/configure_webhook', { key: added.apiKey });
+    expect(body).toEqual({ enabled: false });
+  });
+
+  test.each(versions)(
+    'seed 4 row 1, 4 row 2, 3.1 row 1, 3.1 row 2: under %s GET reads, PATCH turns on and off and returns the new state',
+    async (version) => {
+      const path = '/external/configure_webhook';
+      for (const enabled of [true, true, false]) {
+        const patched = await service.api(path, { version, method: 'PATCH', body: { enabled } });
+        expect([patched.status, patched.body]).toEqual([200, { enabled }]);
+        for (const other of versions)
+          expect((await service.api(path, { version: other })).body).toEqual({ enabled });
+      }
+    },
+  );
+
+  test('seed 4 row 2: PATCH accepts only {enabled: boolean}', async () => {
+    for (const body of [{}, { enabled: 'true' }, { enabled: 1 }, { enabled: true, more: 1 }, [], null, 'x']) {
+      const answer = await service.api('/external/configure_webhook', { method: 'PATCH', body });
+      expect([body, answer.status]).toEqual([body, 400]);
+    }
+    expect((await service.api('/external/configure_webhook')).body).toEqual({ enabled: false });
+  });
+
+  test('seed 4 row 3, 3.1 row 1, 7 row 4: POST returns a portal link while enabled and is refused while disabled', async () => {
+    const path = '/external/configure_webhook';
+    const refused = await service.api<{ detail: string }>(path, { method: 'POST' });
+    expect(refused.status).toBe(403);
+    expect(refused.body.detail).toContain('disabled');
+    await service.enableWebhooks();
+    const { status, body } = await service.api<{ url: string }>(path, { method: 'POST' });
+    expect(status).toBe(200);
+    expect((await fetch(body.url)).status).toBe(200);
+  });
+
+  test('seed 3.1 row 2: a link made before is inaccessible while webhooks are disabled', async () => {
+    await service.enableWebhooks();
+    const { body } = await service.api<{ url: string }>('/external/configure_webhook', { method: 'POST' });
+    await service.enableWebhooks(false);
+    expect((await fetch(body.url)).status).toBe(403);
+    await service.enableWebhooks();
+    expect((await fetch(body.url)).status).toBe(200);
+  });
+
+  test('seed 8 row 5, 4 row 3: a portal link opens for 7 days', async () => {
+    await service.enableWebhooks();
+    const { body } = await service.api<{ url: string }>('/external/configure_webhook', { method: 'POST' });
+    await service.control('POST', '/sandbox/clock', { advanceSeconds: 7 * 86_400 - 60 });
+    expect((await fetch(body.url)).status).toBe(200);
+    await service.control('POST', '/sandbox/clock', { advanceSeconds: 61 });
+    expect((await fetch(body.url)).status).toBe(403);
+  });
+
+  test('POST may name JSON and have no body', async () => {
+    await service.enableWebhooks();
+    const headers = { 'X-API-Key': service.sandbox.apiKey, 'content-type': 'application/json' };
+    const url = `${service.sandbox.apiUrl}/external/configure_webhook`;
+    expect((await fetch(url, { method: 'POST', headers })).status).toBe(200);
+    expect((await fetch(url, { method: 'PATCH', headers, body: '{"enabled": tru' })).status).toBe(400);
+    expect((await fetch(url, { method: 'PATCH', headers })).status).toBe(400);
+  });
+
+  test('an invented link opens nothing', async () => {
+    expect((await fetch(`${service.sandbox.url}/portal/${randomUUID()}`)).status).toBe(403);
+  });
+});
+
+describe('records', () => {
+  test('seed 1.1: companies have sites, connections, documents, usage data, meters and intervals', async () => {
+    for (const [path, items] of [
+      ['site', 'sites'],
+      ['connection', 'connections'],
+      ['document', 'documents'],
+      ['usage', 'usageData'],
+      ['meter', 'meters'],
+    ] as const) {
+      expect((await recordsOf(service, path, company.id, items)).length).toBeGreaterThan(0);
+    }
+    const [meter] = await recordsOf(service, 'meter', company.id, 'meters');
+    expect(envelope(await service.api(`/interval/meter/${meter.id}`), 'intervals').total).toBeGreaterThan(0);
+  });
+
+  test('seed 2.2: a company has id, name, externalId and publicId, and its sites', async () => {
+    expect(company).toMatchObject({
+      id: expect.stringMatching(uuid),
+      publicId: expect.stringMatching(uuid),
+      externalId: expect.any(String),
+      name: expect.any(String),
+    });
+    expect(company.sites[0]).toMatchObject({ id: expect.stringMatching(uuid), name: expect.any(String) });
+    expect((await service.api(`/company/${company.id}`)).body).toEqual(company);
+    expect(await recordsOf(service, 'site', company.id, 'sites')).toEqual(company.sites);
+    expect((await service.api(`/site/${company.sites[0].id}`)).body).toEqual(company.sites[0]);
+  });
+
+  test('seed 2.4: a connection has every field of the connection payload', async () => {
+    const [connection] = await recordsOf(service, 'connection', company.id, 'connections');
+    const { id, name, externalId, publicId } = company;
+    expect(connection).toMatchObject({
+      company: { id, name, externalId, publicId },
+      created: expect.stringMatching(timestamp),
+      updated: expect.stringMatching(timestamp),
+      datasource: { name: expect.any(String) },
+      externalId: expect.any(String),
+      id: expect.stringMatching(uuid),
+      status: expect.any(String),
+      url: expect.stringMatching(/^https:/),
+      accounts: expect.any(Array),
+    });
+    for (const { accountIds, datasourceTypes, site } of connection.sitesRelations) {
+      expect(accountIds.every((one: unknown) => typeof one === 'string')).toBe(true);
+      expect(datasourceTypes.every((one: unknown) => typeof one === 'string')).toBe(true);
+      expect(site).toEqual({ id: expect.stringMatching(uuid), name: expect.any(String) });
+    }
+    expect((await service.api(`/connection/${connection.id}`)).body).toEqual(connection);
+    expect((await service.api(`/connection/${connection.id}/details`)).body).toEqual(connection);
+  });
+
+  test('seed 2.5: a document has company, site and timestamps, its usage, line items, and amounts as decimal strings', async () => {
+    const [document] = await recordsOf(service, 'document', company.id, 'documents');
+    expect(document).toMatchObject({
+      id: expect.stringMatching(uuid),
+      company: { id: company.id, externalId: company.externalId, publicId: company.publicId },
+      site: { id: expect.stringMatching(uuid), name: expect.any(String) },
+      created: expect.stringMatching(timestamp),
+      updated: expect.stringMatching(timestamp),
+      totalCharges: expect.stringMatching(decimal),
+      usageData: expect.any(Array),
+      lineItems: expect.any(Array),
+      demandMeters: expect.any(Array),
+    });
+    expect(document.usageData.length).toBeGreaterThan(0);
+    expect(document.lineItems.length).toBeGreaterThan(1);
+    expect((await service.api(`/document/${document.id}`)).body).toEqual(document);
+  });
+
+  test('line items and taxes add up to the charges, to the cent', async () => {
+    const cents = (amount: string) => Math.round(Number(amount) * 100);
+    for (const document of await recordsOf(service, 'document', company.id, 'documents')) {
+      const sum = document.lineItems.reduce(
+        (total: number, item: AnyRecord) => total + cents(item.totalCharge),
+        0,
+      );
+      expect(sum).toBe(cents(document.currentCharges));
+      expect(cents(document.currentOpenBalance) + cents(document.currentCharges)).toBe(
+        cents(document.totalCharges),
+      );
+    }
+  });
+
+  test('a usage row carries the header of its document, without its usage', async () => {
+    const [row] = await recordsOf(service, 'usage', company.id, 'usageData');
+    expect(row).toMatchObject({
+      id: expect.stringMatching(uuid),
+      created: expect.stringMatching(timestamp),
+      updated: expect.stringMatching(timestamp),
+      usage: expect.stringMatching(decimal),
+      meter: expect.stringMatching(uuid),
+      document: { id: expect.stringMatching(uuid), totalCharges: expect.stringMatching(decimal) },
+    });
+    expect(row.document).not.toHaveProperty('usageData');
+    expect((await service.api(`/usage/${row.id}`)).body).toEqual(row);
+    const ofDocument = envelope(await service.api(`/usage/document/${row.document.id}`), 'usageData');
+    expect(ofDocument.items).toContainEqual(row);
+    const ofMeter = envelope(await service.api(`/usage/meter/${row.meter}`), 'usageData');
+    expect(ofMeter.items).toContainEqual(row);
+  });
+
+  test('meters are found by company, site and connection, and alone', async () => {
+    const meters = await recordsOf(service, 'meter', company.id, 'meters');
+    const [meter] = meters;
+    expect((await service.api(`/meter/${meter.id}`)).body).toEqual(meter);
+    const ofSite = envelope(await service.api(`/meter/site/${meter.site}`), 'meters');
+    expect(ofSite.items).toEqual(meters.filter((other) => other.site === meter.site));
+  });
+
+  test('an interval record has meter, account, bounds, usage, units and quality', async () => {
+    const [meter] = await recordsOf(service, 'meter', company.id, 'meters');
+    const { items, total } = envelope<AnyRecord>(
+      await service.api(`/interval/meter/${meter.id}`),
+      'intervals',
+    );
+    expect(total).toBe(96);
+    expect(items[0]).toEqual({
+      id: expect.stringMatching(uuid),
+      created: expect.stringMatching(timestamp),
+      updated: expect.stringMatching(timestamp),
+      meter: meter.id,
+      account: meter.account,
+      start: expect.stringMatching(timestamp),
+      end: expect.stringMatching(timestamp),
+      usage: expect.stringMatching(decimal),
+      usageUnits: expect.any(String),
+      quality: expect.any(String),
+    });
+    expect(new Set(items.map(({ id }) => id)).size).toBe(96);
+  });
+});

@@ -1,0 +1,388 @@
+import { Webhook as StandardWebhook } from 'standardwebhooks';
+import { Webhook as SvixWebhook } from 'svix';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { until } from '../support/poll.ts';
+import { answerWith, type Delivery, type Receiver, startReceiver } from './support/receiver.ts';
+import { type AnyRecord, companiesOf, recordsOf, type Service, startService } from './support/service.ts';
+
+interface Endpoint {
+  readonly id: string;
+  readonly url: string;
+  readonly secret: string;
+}
+
+let service: Service;
+let meterId: string;
+let connectionId: string;
+let receiver: Receiver;
+const endpoints: Endpoint[] = [];
+
+beforeAll(async () => {
+  service = await startService({ companies: 1, documents: 4, intervalDays: 0 });
+  await service.enableWebhooks();
+  const [company] = (await companiesOf(service)) as [AnyRecord];
+  meterId = (await recordsOf(service, 'meter', company.id, 'meters'))[0].id;
+  connectionId = (await recordsOf(service, 'connection', company.id, 'connections'))[0].id;
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+afterEach(async () => {
+  for (const { id } of endpoints.splice(0)) await service.control('DELETE', `/sandbox/endpoints/${id}`);
+  await receiver.close();
+});
+
+async function endpoint(more: object = {}): Promise<Endpoint> {
+  const added = await service.control<Endpoint>('POST', '/sandbox/endpoints', { url: receiver.url, ...more });
+  endpoints.push(added);
+  return added;
+}
+const advance = (advanceSeconds: number) => service.control('POST', '/sandbox/clock', { advanceSeconds });
+const bill = () => service.change({ type: 'createDocument', meterId });
+const arrived = (count: number) =>
+  until(
+    `${count} deliveries arrive (${receiver.deliveries.length} have)`,
+    () => receiver.deliveries.length >= count,
+  );
+const headersOf = ({ headers }: Delivery) => headers as Record<string, string>;
+const deliveriesOf = async (endpointId: string, state?: string): Promise<AnyRecord[]> => {
+  const query = `endpointId=${endpointId}&limit=10000${state === undefined ? '' : `&state=${state}`}`;
+  return (await service.control<{ deliveries: AnyRecord[] }>('GET', `/sandbox/deliveries?${query}`))
+    .deliveries;
+};
+const attemptsOf = async (deliveryId: number): Promise<AnyRecord[]> =>
+  (await service.control<{ attempts: AnyRecord[] }>('GET', `/sandbox/deliveries/${deliveryId}/attempts`))
+    .attempts;
+const settled = (endpointId: string, state: string) =>
+  until(`the delivery is ${state}`, async () => (await deliveriesOf(endpointId, state))[0]);
+const stateOf = async (id: string) => {
+  const all = await service.control<{ endpoints: AnyRecord[] }>('GET', '/sandbox/endpoints');
+  return all.endpoints.find((one) => one.id === id)?.state as string | undefined;
+};
+
+describe('a delivery', () => {
+  test('seed 4.1.1, 1.4: is a POST with a JSON body to every subscribed endpoint, the stored payload byte for byte', async () => {
+    await endpoint();
+    await endpoint();
+    const { events } = await bill();
+    await arrived(2);
+    const [event] = await service.eventsAfter((events[0]?.seq ?? 0) - 1);
+    for (const { method, headers, body } of receiver.deliveries) {
+      expect(method).toBe('POST');
+      expect(headers['content-type']).toBe('application/json');
+      expect(JSON.parse(body)).toEqual(event?.payload);
+    }
+    expect(receiver.deliveries[0]?.body).toBe(receiver.deliveries[1]?.body);
+  });
+
+  test('seed 5.2, 5.3, 5.4, 7 row 3: is signed with the secret of its endpoint; two libraries verify it', async () => {
+    const one = await endpoint();
+    const other = await endpoint();
+    expect(one.secret).toMatch(/^whsec_/);
+    expect(Buffer.from(one.secret.slice(6), 'base64').length).toBeGreaterThanOrEqual(24);
+    expect(one.secret).not.toBe(other.secret);
+    await bill();
+    await arrived(2);
+    const verified = [one, other].map(({ secret }) => {
+      const passes = receiver.deliveries.filter((delivery) => {
+        try {
+          new StandardWebhook(secret).verify(delivery.body, headersOf(delivery));
+          return true;
+        } catch {
+          return false;
+        }
+      });
+      expect(passes).toHaveLength(1);
+      const [pass] = passes as [Delivery];
+      expect(() => new SvixWebhook(secret).verify(pass.body, headersOf(pass))).not.toThrow();
+      const reserialised = JSON.stringify(JSON.parse(pass.body), null, 1);
+      expect(() => new StandardWebhook(secret).verify(reserialised, headersOf(pass))).toThrow();
+      return pass;
+    });
+    for (const { headers } of verified) {
+      expect(headers['webhook-id']).toMatch(/^msg_[\x21-\x2d\x2f-\x7e]+$/);
+      expect(headers['webhook-timestamp']).toMatch(/^\d{10}$/);
+      expect(headers['webhook-signature']).toMatch(/^v1,[A-Za-z0-9+/]{43}=$/);
+    }
+  });
+
+  test('seed 6.1.2: an endpoint without types gets every event, one with types only those', async () => {
+    const other = await startReceiver();
+    await endpoint();
+    await endpoint({ url: other.url, eventTypes: ['connection.validated.v2'] });
+    await bill();
+    const status = (await service.api<AnyRecord>(`/connection/${connectionId}`)).body.status;
+    const next = status === 'CONNECTED' ? 'WEBSITE_DOWN' : 'CONNECTED';
+    await service.change({ type: 'validateConnection', connectionId, status: next });
+    await service.quiet();
+    const typesOf = ({ deliveries }: Receiver) =>
+      deliveries.map(({ body }) => JSON.parse(body).eventType).sort();
+    expect(typesOf(receiver)).toEqual([
+      'connection.updated.v2',
+      'connection.validated.v2',
+      'document.created.v2',
+    ]);
+    expect(typesOf(other)).toEqual(['connection.validated.v2']);
+    await other.close();
+  });
+
+  test('event types of an endpoint can be changed', async () => {
+    const { id } = await endpoint({ eventTypes: ['intervals.synced'] });
+    await bill();
+    await service.control('PATCH', `/sandbox/endpoints/${id}`, { eventTypes: ['document.created.v2'] });
+    await bill();
+    await service.quiet();
+    expect(receiver.deliveries).toHaveLength(1);
+  });
+
+  test.each([200, 201, 202, 204, 299])('seed 4.1.2: %i is success with any body', async (status) => {
+    receiver.answer = answerWith(status, {}, status === 204 ? '' : '{"error": "ignored"}');
+    const { id } = await endpoint();
+    await bill();
+    expect(await settled(id, 'delivered')).toMatchObject({ attempts: 1 });
+  });
+
+  test.each([301, 302, 308, 400, 404, 410, 429, 500, 503])(
+    'seed 4.1.3, 7 row 2: %i is a failed delivery',
+    async (status) => {
+      receiver.answer = answerWith(status, { location: `${receiver.url}/elsewhere` });
+      const { id } = await endpoint();
+      await bill();
+      const waiting = await until('the first attempt has failed', async () => {
+        const [one] = await deliveriesOf(id, 'waiting');
+        return one?.attempts === 1 ? one : undefined;
+      });
+      expect((await attemptsOf(waiting.id))[0]).toMatchObject({ status, number: 1, error: null });
+      expect(receiver.deliveries).toHaveLength(1);
+    },
+  );
+
+  test('seed 4.1.3: a closed connection and a refused one are failed deliveries', async () => {
+    receiver.answer = (_delivery, response) => response.destroy();
+    const { id } = await endpoint();
+    await bill();
+    const failed = await until('the attempt has failed', async () =>
+      (await deliveriesOf(id)).find(({ attempts }) => attempts === 1),
+    );
+    const [attempt] = await attemptsOf(failed.id);
+    expect(attempt).toMatchObject({ status: null, error: expect.any(String) });
+  });
+
+  test('seed 4.1.2, 8 row 4: no answer within 15 seconds is a failed delivery', async () => {
+    const held: (() => void)[] = [];
+    receiver.answer = (_delivery, response) => held.push(() => response.writeHead(204).end());
+    const { id } = await endpoint();
+    await bill();
+    const failed = await until(
+      'the attempt has timed out',
+      async () => (await deliveriesOf(id)).find(({ attempts }) => attempts === 1),
+      { timeoutMs: 40_000, everyMs: 250 },
+    );
+    const [attempt] = await attemptsOf(failed.id);
+    expect(attempt?.error).toContain('15 s');
+    expect(attempt?.durationMs).toBeGreaterThanOrEqual(14_900);
+    expect(attempt?.durationMs).toBeLessThan(25_000);
+    for (const release of held) release();
+  });
+
+  test('an attempt keeps status, headers, duration and the first 20 kB of the answer', async () => {
+    receiver.answer = answerWith(200, { 'x-answer': 'yes' }, `${'a'.repeat(30_000)}\u0000`);
+    const { id } = await endpoint();
+    await bill();
+    const { id: deliveryId } = await settled(id, 'delivered');
+    const [attempt] = await attemptsOf(deliveryId);
+    expect(attempt).toMatchObject({ status: 200, duplicate: false });
+    expect(attempt?.responseHeaders).toMatchObject({ 'x-answer': 'yes' });
+    expect(attempt?.responseBody).toBe('a'.repeat(20_000));
+    expect(attempt?.requestHeaders['webhook-id']).toBe(receiver.deliveries[0]?.headers['webhook-id']);
+    expect(attempt?.durationMs).toBeTypeOf('number');
+  });
+
+  test('several are in flight for an endpoint, and no more than allowed', async () => {
+    const held: (() => void)[] = [];
+    receiver.answer = (_delivery, response) => held.push(() => response.writeHead(204).end());
+    await endpoint();
+    await service.control('POST', '/sandbox/random', { count: 40, types: ['createDocument'] });
+    await until('16 are in flight', () => held.length >= 16);
+    while (receiver.deliveries.length < 40) {
+      const before = receiver.deliveries.length;
+      for (const release of held.splice(0)) release();
+      await until('more arrive', () => receiver.deliveries.length > before);
+    }
+    for (const release of held.splice(0)) release();
+    await service.quiet();
+    expect(receiver.mostOpen()).toBe(16);
+  });
+});
+
+describe('the retry schedule', () => {
+  const delays = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
+
+  test('seed 6.4 row 1, 6.4 row 2, 6.4 row 3, 6.4 row 4, 6.4 row 5, 6.4 row 6, 6.4 row 7, 6.4 row 8, 6.4, 8 row 6: eight attempts, each due when its delay after the failure before has passed', async () => {
+    receiver.answer = answerWith(500);
+    const { id } = await endpoint();
+    await bill();
+    for (const [index, delay] of delays.entries()) {
+      const attempts = index + 1;
+      const waiting = await until(`attempt ${attempts} has failed`, async () => {
+        const [one] = await deliveriesOf(id, 'waiting');
+        return one?.attempts === attempts ? one : undefined;
+      });
+      const failure = (await attemptsOf(waiting.id)).at(-1)?.at as string;
+      const wait = Date.parse(`${waiting.dueAt}Z`) - Date.parse(`${failure}Z`);
+      expect([attempts + 1, Math.round(wait / 1000)]).toEqual([attempts + 1, delay]);
+      if (delay > 60) {
+        await advance(delay - 30);
+        expect(receiver.deliveries).toHaveLength(attempts);
+      }
+      await advance(delay > 60 ? 31 : delay);
+      await arrived(attempts + 1);
+    }
+    expect(await settled(id, 'failed')).toMatchObject({ attempts: 8 });
+    await advance(200_000);
+    expect(receiver.deliveries).toHaveLength(8);
+    expect(await stateOf(id)).toBe('active');
+  });
+
+  test('seed 6.4: every attempt has the same id and bytes, and a signature of its own that verifies', async () => {
+    receiver.answer = answerWith(500);
+    const { id, secret } = await endpoint();
+    await service.control('POST', '/sandbox/clock', { signatures: 'virtual' });
+    await bill();
+    for (const [index, delay] of [5, 300].entries()) {
+      await until('the attempt has failed', async () => (await deliveriesOf(id))[0]?.attempts === index + 1);
+      await advance(delay);
+      await arrived(index + 2);
+    }
+    await service.control('POST', '/sandbox/clock', { signatures: 'real' });
+    const messages = receiver.deliveries.map(({ headers, body }) => `${headers['webhook-id']} ${body}`);
+    expect(new Set(messages).size).toBe(1);
+    const times = receiver.deliveries.map(({ headers }) => Number(headers['webhook-timestamp']));
+    expect(times).toEqual([...new Set(times)].sort());
+    const signer = new StandardWebhook(secret);
+    for (const { headers, body } of receiver.deliveries) {
+      const at = new Date(Number(headers['webhook-timestamp']) * 1000);
+      expect(headers['webhook-signature']).toBe(signer.sign(String(headers['webhook-id']), at, body));
+    }
+  });
+
+  test('signatures carry real time however far the clock was moved', async () => {
+    const { secret } = await endpoint();
+    await advance(40 * 86_400);
+    await bill();
+    await arrived(1);
+    const [delivery] = receiver.deliveries as [Delivery];
+    expect(() => new StandardWebhook(secret).verify(delivery.body, headersOf(delivery))).not.toThrow();
+  });
+
+  test('seed 6.4: a success ends it', async () => {
+    receiver.answer = (_delivery, response, count) => response.writeHead(count < 3 ? 503 : 200).end();
+    const { id } = await endpoint();
+    await bill();
+    for (const [index, delay] of [5, 300].entries()) {
+      await until('the attempt has failed', async () => (await deliveriesOf(id))[0]?.attempts === index + 1);
+      await advance(delay);
+      await arrived(index + 2);
+    }
+    expect(await settled(id, 'delivered')).toMatchObject({ attempts: 3 });
+    await advance(100_000);
+    expect(receiver.deliveries).toHaveLength(3);
+  });
+
+  test.each(['removed', 'disabled'])(
+    'seed 6.4, 3.2 row 3: remaining attempts are cancelled when the endpoint is %s',
+    async (state) => {
+      receiver.answer = answerWith(500);
+      const { id } = await endpoint();
+      await bill();
+      await until('the attempt has failed', async () => (await deliveriesOf(id))[0]?.attempts === 1);
+      if (state === 'removed') await service.control('DELETE', `/sandbox/endpoints/${id}`);
+      else await service.control('POST', `/sandbox/endpoints/${id}/state`, { state });
+      endpoints.length = 0;
+      expect(await deliveriesOf(id)).toMatchObject([{ state: 'cancelled', attempts: 1 }]);
+      await advance(100_000);
+      await bill();
+      await service.quiet();
+      expect(receiver.deliveries).toHaveLength(1);
+      expect(await deliveriesOf(id)).toHaveLength(1);
+    },
+  );
+});
+
+describe('endpoint states', () => {
+  /** Sends one message that fails, and lets time pass. */
+  const failOnce = async (id: string) => {
+    const before = (await deliveriesOf(id)).length;
+    await bill();
+    await until('its first attempt has failed', async () => {
+      const all = await deliveriesOf(id);
+      return all.length > before && all.every(({ attempts, state }) => attempts > 0 || state === 'cancelled');
+    });
+  };
+
+  test('seed 3.2 row 1, 3.2 row 2, 6.4, 8 row 7: disabled when all attempts fail over five days, and enabled again by the customer', async () => {
+    receiver.answer = answerWith(500);
+    const { id } = await endpoint();
+    await failOnce(id);
+    for (let day = 1; day <= 4; day++) {
+      await advance(86_400);
+      await failOnce(id);
+      expect(await stateOf(id)).toBe('active');
+    }
+    await advance(86_400);
+    await until('the endpoint is disabled', async () => (await stateOf(id)) === 'disabled');
+    const states = new Set((await deliveriesOf(id)).map(({ state }) => state));
+    expect([...states].every((state) => ['failed', 'cancelled'].includes(state))).toBe(true);
+    const count = receiver.deliveries.length;
+    await bill();
+    await service.quiet();
+    expect(receiver.deliveries).toHaveLength(count);
+    receiver.answer = answerWith(204);
+    await service.control('POST', `/sandbox/endpoints/${id}/state`, { state: 'active' });
+    await bill();
+    await arrived(count + 1);
+    expect(await stateOf(id)).toBe('active');
+  });
+
+  test('seed 3.2 row 1: one success within the five days keeps the endpoint active', async () => {
+    receiver.answer = answerWith(500);
+    const { id } = await endpoint();
+    await failOnce(id);
+    for (let day = 1; day <= 7; day++) {
+      await advance(86_400);
+      receiver.answer = answerWith(day === 4 ? 200 : 500);
+      if (day === 4) {
+        await bill();
+        await service.quiet();
+      } else await failOnce(id);
+    }
+    expect(await stateOf(id)).toBe('active');
+  });
+});
+
+describe('secret rotation', () => {
+  test('keeps the old secret valid for 24 hours, signing with both, and then no more', async () => {
+    const { id, secret: old } = await endpoint();
+    const rotated = await service.control<Endpoint>('POST', `/sandbox/endpoints/${id}/secret`, {});
+    expect(rotated.secret).not.toBe(old);
+    const verifies = (secret: string, delivery: Delivery | undefined) => {
+      try {
+        new StandardWebhook(secret).verify(delivery?.body ?? '', headersOf(delivery as Delivery));
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    await bill();
+    await arrived(1);
+    expect(receiver.deliveries[0]?.headers['webhook-signature']).toMatch(/^v1,\S+ v1,\S+$/);
+    expect(verifies(old, receiver.deliveries[0])).toBe(true);
+    expect(verifies(rotated.secret, receiver.deliveries[0])).toBe(true);
+    await advance(24 * 3600 + 1);
+    await bill();
+    await arrived(2);
+    expect(verifies(old, receiver.deliveries[1])).toBe(false);
+    expect(verifies(rotated.secret, receiver.deliveries[1])).toBe(true);
+  });
+});

@@ -1,0 +1,141 @@
+import fc from 'fast-check';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Disturbance, disturbanceSchema, fateOf, shuffled } from '../../sandbox/delivery/disturbance.ts';
+import { type Receiver, startReceiver } from './support/receiver.ts';
+import { type AnyRecord, type Service, startService } from './support/service.ts';
+
+let service: Service;
+let receiver: Receiver;
+let secret: string;
+
+beforeAll(async () => {
+  service = await startService({ companies: 2, documents: 6, intervalDays: 0 });
+  await service.enableWebhooks();
+  receiver = await startReceiver();
+  ({ secret } = await service.control<{ secret: string }>('POST', '/sandbox/endpoints', {
+    url: receiver.url,
+  }));
+});
+afterAll(async () => {
+  await service.stop();
+  await receiver.close();
+});
+beforeEach(() => {
+  receiver.deliveries.length = 0;
+});
+
+const disturb = (body: object) => service.control('POST', '/sandbox/disturb', body);
+const fire = async (count: number) => {
+  const { events } = await service.control<AnyRecord>('POST', '/sandbox/random', {
+    count,
+    types: ['createDocument'],
+  });
+  await service.quiet();
+  return events as number;
+};
+const ids = () => receiver.deliveries.map(({ headers }) => String(headers['webhook-id']));
+const status = async () => (await service.control<AnyRecord>('GET', '/sandbox/status')).deliveries;
+
+describe('disturbed deliveries', () => {
+  test('duplicates are the same message again, each copy signed and verifiable', async () => {
+    const before = await status();
+    await disturb({ duplicate: 1 });
+    const events = await fire(50);
+    expect(receiver.deliveries).toHaveLength(2 * events);
+    expect(new Set(ids()).size).toBe(events);
+    for (const { headers, body } of receiver.deliveries) {
+      expect(() => new Webhook(secret).verify(body, headers as Record<string, string>)).not.toThrow();
+    }
+    expect((await status()).duplicates - before.duplicates).toBe(events);
+  });
+
+  test('dropped deliveries never arrive, are counted and listed', async () => {
+    const before = await status();
+    await disturb({ drop: 0.5, seed: 9 });
+    const events = await fire(80);
+    const { dropped, delivered } = await status();
+    const lost = dropped - before.dropped;
+    expect(lost).toBeGreaterThan(20);
+    expect(lost).toBeLessThan(60);
+    expect(delivered - before.delivered).toBe(events - lost);
+    expect(receiver.deliveries).toHaveLength(events - lost);
+    const { deliveries } = await service.control<AnyRecord>(
+      'GET',
+      '/sandbox/deliveries?state=dropped&limit=10000',
+    );
+    expect(deliveries).toHaveLength(dropped);
+    for (const { eventId } of deliveries) expect(ids()).not.toContain(eventId);
+  });
+
+  test('shuffled deliveries arrive out of order, and all arrive', async () => {
+    const [last] = (await service.eventsAfter(0)).slice(-1);
+    await disturb({ shuffle: true });
+    const events = await fire(200);
+    const written = (await service.eventsAfter(last?.seq ?? 0)).map(({ id }) => id);
+    expect(written).toHaveLength(events);
+    expect([...ids()].sort()).toEqual([...written].sort());
+    const moved = ids().filter((id, index) => Math.abs(written.indexOf(id) - index) > 16);
+    expect(moved.length).toBeGreaterThan(events / 2);
+  });
+
+  test('delayed deliveries arrive within their bounds', async () => {
+    await disturb({ delayMs: [300, 600] });
+    const begun = Date.now();
+    await fire(20);
+    expect(receiver.deliveries).toHaveLength(20);
+    for (const { at } of receiver.deliveries) expect(at - begun).toBeGreaterThanOrEqual(300);
+  });
+
+  test('one endpoint can be disturbed alone, and {} ends it', async () => {
+    const other = await startReceiver();
+    const { id } = await service.control<{ id: string }>('POST', '/sandbox/endpoints', { url: other.url });
+    await disturb({});
+    await disturb({ endpointId: id, drop: 1 });
+    await fire(10);
+    expect([receiver.deliveries.length, other.deliveries.length]).toEqual([10, 0]);
+    await disturb({ endpointId: id });
+    await fire(10);
+    expect([receiver.deliveries.length, other.deliveries.length]).toEqual([20, 10]);
+    await service.control('DELETE', `/sandbox/endpoints/${id}`);
+    await other.close();
+  });
+
+  test.each([{ duplicate: 2 }, { drop: -1 }, { delayMs: [5, 1] }, { unknown: true }])(
+    'refuses %j',
+    async (body) => {
+      await expect(disturb(body)).rejects.toThrow('400');
+    },
+  );
+});
+
+describe('the fate of a delivery', () => {
+  const some = (more: Partial<Disturbance>): Disturbance => ({ ...disturbanceSchema.parse({}), ...more });
+
+  test('is decided by seed and delivery alone', () => {
+    fc.assert(
+      fc.property(fc.integer(), fc.nat(), fc.double({ min: 0, max: 1, noNaN: true }), (seed, id, share) => {
+        const disturbance = some({ seed, drop: share, duplicate: share });
+        expect(fateOf(disturbance, String(id))).toEqual(fateOf(disturbance, String(id)));
+      }),
+    );
+  });
+
+  test('has the requested frequency', () => {
+    const fates = Array.from({ length: 5_000 }, (_, id) =>
+      fateOf(some({ drop: 0.1, duplicate: 0.3 }), String(id)),
+    );
+    const share = (of: (fate: ReturnType<typeof fateOf>) => boolean) =>
+      fates.filter(of).length / fates.length;
+    expect(share(({ dropped }) => dropped)).toBeCloseTo(0.1, 1);
+    expect(share(({ duplicate }) => duplicate !== 'none')).toBeCloseTo(0.27, 1);
+  });
+
+  test('shuffling loses and invents nothing', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat()), fc.string(), (items, seed) => {
+        expect(shuffled(items, seed).sort()).toEqual([...items].sort());
+      }),
+    );
+  });
+});

@@ -1,0 +1,223 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createLocalDays } from '../../sandbox/generate/local-days.ts';
+import { connectionStatuses } from '../../sandbox/records/connection.ts';
+import { type AnyRecord, companiesOf, recordsOf, type Service, startService } from './support/service.ts';
+
+const tables = ['companies', 'sites', 'connections', 'meters', 'documents', 'usage_data', 'intervals'];
+
+/** Makes a fingerprint of every generated row. */
+async function fingerprint(databaseUrl: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const hashes: string[] = [];
+  for (const table of tables) {
+    const { rows } = await client.query<{ hash: string }>(
+      `select md5(string_agg(r::text, '' order by r::text)) as hash from sandbox.${table} r`,
+    );
+    hashes.push(`${table} ${rows[0]?.hash}`);
+  }
+  await client.end();
+  return hashes;
+}
+
+describe('generated data', () => {
+  test('depends on the seed alone', async () => {
+    const [one, same, other] = [
+      await startService({ seed: 7, companies: 5 }),
+      await startService({ seed: 7, companies: 5 }),
+      await startService({ seed: 8, companies: 5 }),
+    ];
+    const [first, second, third] = await Promise.all(
+      [one, same, other].map(({ databaseUrl }) => fingerprint(databaseUrl)),
+    );
+    expect(second).toEqual(first);
+    for (const [index, hash] of (third ?? []).entries()) expect(hash).not.toBe(first?.[index]);
+    expect(same.sandbox.apiKey).toBe(one.sandbox.apiKey);
+    await Promise.all([one.stop(), same.stop(), other.stop()]);
+  });
+});
+
+describe('data until today', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({
+      companies: 4,
+      documents: 48,
+      intervalDays: 2,
+      until: 'today',
+      irregular: 0.4,
+    });
+  });
+  afterAll(() => service.stop());
+
+  const ask = async <T extends pg.QueryResultRow>(query: string): Promise<T[]> => {
+    const client = new pg.Client({
+      connectionString: service.databaseUrl,
+      types: { getTypeParser: () => String },
+    });
+    await client.connect();
+    try {
+      return (await client.query<T>(query)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+
+  test('reaches the last month, has every month, and has nothing in the future', async () => {
+    const [{ future } = {}] = await ask<{ future: string }>(`
+      select count(*) as future from sandbox.documents
+      where greatest(created, updated) > now() at time zone 'UTC' or period_end > current_date or updated < created`);
+    expect(future).toBe('0');
+    const months = await ask<{ month: string }>(`
+      select distinct to_char(period_end, 'YYYY-MM') as month from sandbox.documents order by 1`);
+    const expected = await ask<{ month: string }>(`
+      select to_char(m, 'YYYY-MM') as month
+      from generate_series((select date_trunc('month', min(period_end)) from sandbox.documents),
+        date_trunc('month', current_date - 30), interval '1 month') m`);
+    expect(expected.length).toBeGreaterThan(20);
+    expect(months.map(({ month }) => month)).toEqual(
+      expect.arrayContaining(expected.map(({ month }) => month)),
+    );
+  });
+
+  test('random changes move no bill to a meter of another commodity', async () => {
+    await service.control('POST', '/sandbox/random', { count: 400, types: ['reprocessDocument'], seed: 3 });
+    const [moved] = await ask<{ changes: string }>(
+      `select count(*) as changes from sandbox.documents where updated > now() at time zone 'UTC' - interval '1 hour'`,
+    );
+    expect(Number(moved?.changes)).toBeGreaterThan(50);
+    const readings = await ask<{ type: string; units: string }>(`
+      select distinct m.datasource_type as type, r ->> 'units' as units
+      from sandbox.documents d
+        cross join lateral jsonb_array_elements(d.bill::jsonb -> 'readings') r
+        join sandbox.meters m on m.id = (r ->> 'meterId')::uuid
+      order by 1`);
+    expect(readings).toEqual([
+      { type: 'ELECTRICITY', units: 'kWh' },
+      { type: 'GAS', units: 'thm (US)' },
+      { type: 'WATER', units: 'kgal (US)' },
+    ]);
+  });
+});
+
+describe('generated data looks real', () => {
+  let service: Service;
+  let companies: AnyRecord[];
+  beforeAll(async () => {
+    service = await startService({ companies: 60, documents: 24, intervalDays: 2, until: '2026-03-10' });
+    companies = await companiesOf(service);
+  });
+  afterAll(() => service.stop());
+
+  const everywhere = async (resource: string, items: string) =>
+    (await Promise.all(companies.map(({ id }) => recordsOf(service, resource, id, items)))).flat();
+
+  test('connections are found in every status and at several utilities', async () => {
+    const connections = await everywhere('connection', 'connections');
+    const statuses = new Set(connections.map(({ status }) => status));
+    for (const named of ['PENDING', 'CONNECTED', 'MFA_TOKEN_EXPIRED']) expect(statuses).toContain(named);
+    expect([...statuses].every((status) => (connectionStatuses as readonly string[]).includes(status))).toBe(
+      true,
+    );
+    expect(statuses.size).toBeGreaterThan(7);
+    expect(new Set(connections.map(({ datasource }) => datasource.name)).size).toBeGreaterThan(5);
+  });
+
+  test('meters read electricity, gas and water', async () => {
+    const types = new Set((await everywhere('meter', 'meters')).map(({ datasourceType }) => datasourceType));
+    expect([...types].sort()).toEqual(['ELECTRICITY', 'GAS', 'WATER']);
+  });
+
+  test('bills follow one another by month, some with a gap or an overlap of a day', async () => {
+    const documents = await everywhere('document', 'documents');
+    const steps = new Set<number>();
+    for (const bills of Map.groupBy(documents, ({ accountNumber }) => accountNumber).values()) {
+      const periods = bills.map(({ startDate, endDate }) => [startDate, endDate]).sort();
+      for (const [index, [start]] of periods.entries()) {
+        const before = periods[index - 1]?.[1];
+        if (before !== undefined) steps.add((Date.parse(start) - Date.parse(before)) / 86_400_000);
+      }
+    }
+    expect([...steps].sort()).toEqual([0, 1, 2]);
+  });
+
+  test('some bills are estimated, corrected, flagged, or carry a balance', async () => {
+    const documents = await everywhere('document', 'documents');
+    const some = (has: (document: AnyRecord) => boolean) => documents.filter(has).length;
+    expect(some(({ isEstimated }) => isEstimated)).toBeGreaterThan(10);
+    expect(some(({ notes }) => notes === 'Corrected bill')).toBeGreaterThan(10);
+    expect(some(({ isFlagged }) => isFlagged)).toBeGreaterThan(3);
+    expect(some(({ currentOpenBalance }) => currentOpenBalance !== '0.00')).toBeGreaterThan(10);
+    expect(some(({ created, updated }) => created !== updated)).toBeGreaterThan(10);
+  });
+
+  test('intervals come by the quarter-hour and the hour, in several units and qualities', async () => {
+    const client = new pg.Client({ connectionString: service.databaseUrl });
+    await client.connect();
+    const { rows } = await client.query(`select array_agg(distinct seconds) as seconds,
+      array_agg(distinct usage_units) as units, array_agg(distinct quality) as qualities from sandbox.intervals`);
+    expect(rows[0]).toEqual({
+      seconds: [900, 3600],
+      units: expect.arrayContaining(['kWh', 'KW', 'CCF', 'gal (US)']),
+      qualities: ['ACTUAL', 'ESTIMATED'],
+    });
+    const days = await client.query<{ n: number }>(`select distinct count(*)::int as n from sandbox.intervals
+      where seconds = 900 group by meter_number`);
+    // 8 March 2026: the clocks go forward in most places, so two days hold 92 + 96 quarter-hours there.
+    expect(days.rows.map(({ n }) => n).sort()).toEqual([188, 192]);
+    await client.end();
+  });
+});
+
+describe('irregular bills', () => {
+  test('are a share of all, of every kind, and depend on the seed alone', async () => {
+    const options = { seed: 7, companies: 12, documents: 48, intervalDays: 0, irregular: 0.4 };
+    const [one, same] = [await startService(options), await startService(options)];
+    expect(await fingerprint(same.databaseUrl)).toEqual(await fingerprint(one.databaseUrl));
+    const companies = await companiesOf(one);
+    const everywhere = async (resource: string, items: string) =>
+      (await Promise.all(companies.map(({ id }) => recordsOf(one, resource, id, items)))).flat();
+    const documents = await everywhere('document', 'documents');
+    const usage = documents.flatMap((document) => document.usageData as AnyRecord[]);
+    const ids = new Set(documents.map(({ id }) => id));
+    const superseded = documents.filter(({ revisedDocumentId }) => revisedDocumentId !== null);
+    const successors = new Set(superseded.map(({ revisedDocumentId }) => revisedDocumentId));
+    expect([...successors].every((id) => ids.has(id))).toBe(true);
+    const kinds = {
+      superseded: superseded.length,
+      chained: superseded.filter(({ id }) => successors.has(id)).length,
+      sentTwice: documents.length - superseded.length - 12 * 48,
+      excluded: usage.filter(({ exclusion }) => exclusion).length,
+      exported: usage.filter(({ netMeteringType }) => netMeteringType === 'EXPORT').length,
+      imported: usage.filter(({ netMeteringType }) => netMeteringType === 'IMPORT').length,
+      negative: usage.filter((row) => row.usage.startsWith('-')).length,
+      unused: usage.filter((row) => row.usage === '0.000').length,
+      endUnknown: usage.filter(({ startDate, endDate }) => startDate === endDate).length,
+      estimated: documents.filter(({ usageData }) => usageData.every((row: AnyRecord) => row.isEstimated))
+        .length,
+      canadian: documents.filter(
+        ({ chargesUnits, country }) => (chargesUnits === 'CAD') !== (country === 'CA'),
+      ).length,
+      credited: documents.filter(({ lineItems }) =>
+        lineItems.some((item: AnyRecord) => item.totalCharge.startsWith('-')),
+      ).length,
+    };
+    expect(Object.entries(kinds).filter(([, count]) => count < 4)).toEqual([]);
+    await Promise.all([one.stop(), same.stop()]);
+  });
+});
+
+describe('days of a time zone', () => {
+  test.each([
+    ['2026-03-08', 'America/New_York', 23],
+    ['2026-11-01', 'America/New_York', 25],
+    ['2026-07-01', 'America/New_York', 24],
+    ['2026-03-08', 'America/Phoenix', 24],
+    ['2026-11-01', 'America/Los_Angeles', 25],
+  ])('%s in %s has %i hours', (date, zone, hours) => {
+    const next = new Date(Date.parse(date) + 86_400_000).toISOString().slice(0, 10);
+    const days = createLocalDays();
+    expect((days.midnight(next, zone) - days.midnight(date, zone)) / 3_600_000).toBe(hours);
+  });
+});

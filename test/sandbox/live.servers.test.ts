@@ -1,0 +1,90 @@
+import pg from 'pg';
+import { afterEach, describe, expect, test } from 'vitest';
+import { until } from '../support/poll.ts';
+import { type AnyRecord, type Service, startService } from './support/service.ts';
+
+let service: Service;
+afterEach(() => service.stop());
+const total = async () => (await service.control<AnyRecord>('GET', '/sandbox/status')).events.total as number;
+
+describe('live changes', () => {
+  test('go on at the given rate until it is 0', async () => {
+    service = await startService({ live: 1200 });
+    await service.enableWebhooks();
+    await until('changes happen by themselves', async () => (await total()) >= 10);
+    expect(await service.control('POST', '/sandbox/live', { perMinute: 0 })).toEqual({ perMinute: 0 });
+    await service.control('POST', '/sandbox/random', { count: 1, types: ['createDocument'] });
+    const after = await total();
+    await service.control('POST', '/sandbox/random', { count: 1, types: ['createDocument'] });
+    expect(await total()).toBe(after + 1);
+    expect(service.errors).toEqual([]);
+  });
+});
+
+/** Counts pairs of bills of one meter that share more than a day, and bills of an unfinished period. */
+async function implausible(): Promise<{ twice: number; early: number; bills: number }> {
+  const client = new pg.Client({ connectionString: service.databaseUrl });
+  await client.connect();
+  const { now } = await service.control<AnyRecord>('GET', '/sandbox/status');
+  const { rows } = await client.query<{ twice: number; early: number; bills: number }>(
+    `select
+      (select count(*)::int from sandbox.usage_data a join sandbox.usage_data b on b.meter_id = a.meter_id
+        where a.id < b.id
+          and least(a.end_date, b.end_date) - greatest(a.start_date, b.start_date) > 1) as twice,
+      (select count(*)::int from sandbox.documents where period_end >= $1::date) as early,
+      (select count(*)::int from sandbox.documents) as bills`,
+    [String(now).slice(0, 10)],
+  );
+  await client.end();
+  return rows[0] as { twice: number; early: number; bills: number };
+}
+
+describe('bills', () => {
+  test('are of the next period once it is over, else corrections: no month is billed twice', async () => {
+    service = await startService({ documents: 60 });
+    const { bills } = await implausible();
+    const drawn = { createDocument: 0, reprocessDocument: 0 };
+    // One after another, as live changes are.
+    for (let seed = 0; seed < 80; seed++) {
+      const { changesByType } = await service.control<AnyRecord>('POST', '/sandbox/random', {
+        count: 1,
+        seed,
+      });
+      for (const type of ['createDocument', 'reprocessDocument'] as const)
+        drawn[type] += changesByType[type] ?? 0;
+    }
+    expect(await implausible()).toEqual({ twice: 0, early: 0, bills: bills + drawn.createDocument });
+    expect(drawn.reprocessDocument).toBeGreaterThan(10);
+  });
+
+  test('that are requested by type are older ones while the next period is not over', async () => {
+    service = await startService({ documents: 60 });
+    const { bills } = await implausible();
+    await service.control('POST', '/sandbox/random', { count: 200, types: ['createDocument'] });
+    expect(await implausible()).toEqual({ twice: 0, early: 0, bills: bills + 200 });
+  });
+});
+
+describe('the clock', () => {
+  test('runs at its scale and moves only forward', async () => {
+    service = await startService({ timeScale: 100 });
+    const now = async () =>
+      Date.parse(`${(await service.control<AnyRecord>('GET', '/sandbox/status')).now}Z`);
+    const [real, virtual] = [Date.now(), await now()];
+    await until('a second of service time has passed', async () => (await now()) - virtual > 1000);
+    expect((await now()) - virtual).toBeGreaterThan(10 * (Date.now() - real));
+    const before = await now();
+    await service.control('POST', '/sandbox/clock', { advanceSeconds: 3600 });
+    expect((await now()) - before).toBeGreaterThanOrEqual(3_600_000);
+    await expect(service.control('POST', '/sandbox/clock', { advanceSeconds: -1 })).rejects.toThrow('400');
+  });
+});
+
+describe('the index of the control routes', () => {
+  test('GET /sandbox lists the routes and the state', async () => {
+    service = await startService({});
+    const { routes, state } = await service.control<AnyRecord>('GET', '/sandbox');
+    expect(Object.keys(routes)).toContain('POST /sandbox/changes');
+    expect(state).toMatchObject({ companies: 2, documents: 12, quiet: true });
+  });
+});

@@ -1,0 +1,210 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { afterEach, describe, expect, test } from 'vitest';
+import { startSandbox } from '../../sandbox/sandbox.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { until } from '../support/poll.ts';
+import { type Receiver, startReceiver } from './support/receiver.ts';
+import { type AnyRecord, type Service, talkTo } from './support/service.ts';
+
+const children: ChildProcess[] = [];
+const databases: TestDatabase[] = [];
+const receivers: Receiver[] = [];
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+  }
+  for (const receiver of receivers.splice(0)) await receiver.close();
+  for (const database of databases.splice(0)) await database.drop();
+});
+
+async function newDatabase(): Promise<string> {
+  const database = await createDatabase('sandbox');
+  databases.push(database);
+  return database.url;
+}
+
+function run(
+  databaseUrl: string,
+  args: readonly string[],
+  stdin: 'pipe' | 'ignore' = 'ignore',
+): ChildProcess {
+  const child = spawn(process.execPath, ['sandbox/main.ts', ...args], {
+    env: { ...process.env, SANDBOX_DATABASE_URL: databaseUrl },
+    stdio: [stdin, 'pipe', 'pipe'],
+  });
+  children.push(child);
+  return child;
+}
+
+const small = [
+  '--companies',
+  '1',
+  '--documents',
+  '4',
+  '--interval-days',
+  '0',
+  '--api-key',
+  'key-of-the-test',
+  '--json',
+];
+
+async function start(databaseUrl: string, more: readonly string[] = [], stdin: 'pipe' | 'ignore' = 'ignore') {
+  const child = run(databaseUrl, [...small, ...more], stdin);
+  const stderr: string[] = [];
+  child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk.toString()));
+  for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
+    const ready = JSON.parse(line) as Record<'url' | 'apiUrl' | 'apiKey' | 'controlToken', string>;
+    const sandbox = { ...ready, organizations: [], close: async () => undefined };
+    return { child, service: talkTo(sandbox, databaseUrl) };
+  }
+  throw new Error(`the sandbox ended: ${stderr.join('')}`);
+}
+
+async function outcome(child: ChildProcess): Promise<{ code: number | null; output: string }> {
+  let output = '';
+  child.stdout?.on('data', (chunk: Buffer) => {
+    output += chunk;
+  });
+  child.stderr?.on('data', (chunk: Buffer) => {
+    output += chunk;
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, output };
+}
+
+const exitOf = async (child: ChildProcess) => (await once(child, 'exit'))[0] as number | null;
+
+describe('the process', () => {
+  test('prints one line of JSON when ready, answers, and shuts down cleanly on SIGTERM', async () => {
+    const { child, service } = await start(await newDatabase());
+    expect(service.sandbox.apiUrl).toBe(`${service.sandbox.url}/v2.2`);
+    expect(service.sandbox.apiKey).toBe('key-of-the-test');
+    expect((await service.api('/ping')).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await exitOf(child)).toBe(0);
+  });
+
+  test('prints a summary with a curl line otherwise', async () => {
+    const child = run(await newDatabase(), ['--companies', '1', '--documents', '0']);
+    let output = '';
+    child.stdout?.on('data', (chunk: Buffer) => {
+      output += chunk;
+    });
+    await until('the summary is printed', () => output.includes('curl -H'));
+    expect(output).toMatch(/http:\/\/127\.0\.0\.1:\d+\/v2\.2/);
+    child.kill('SIGINT');
+    expect(await exitOf(child)).toBe(0);
+  });
+
+  test('ends with its parent, with --with-parent', async () => {
+    const { child } = await start(await newDatabase(), ['--with-parent'], 'pipe');
+    child.stdin?.end();
+    expect(await exitOf(child)).toBe(0);
+  });
+
+  test.each([
+    ['', []],
+    ['x', ['--port', 'many']],
+    ['x', ['--nonsense']],
+  ])('explains a wrong command line and ends with 2: %j %j', async (databaseUrl, args) => {
+    const { code, output } = await outcome(run(databaseUrl, args));
+    expect(code).toBe(2);
+    expect(output).toContain('--');
+  });
+
+  test('ends with 1 if its database is down', async () => {
+    const { code, output } = await outcome(run('postgres://127.0.0.1:1/none', []));
+    expect(code).toBe(1);
+    expect(output).toContain('ECONNREFUSED');
+  });
+
+  test('shares its database with no other sandbox', async () => {
+    const databaseUrl = await newDatabase();
+    await start(databaseUrl);
+    await expect(startSandbox({ databaseUrl })).rejects.toThrow('another sandbox');
+  });
+});
+
+describe('a restart', () => {
+  test('keeps data, changes, endpoints, the clock and disturbances; nothing is generated again', async () => {
+    const databaseUrl = await newDatabase();
+    const before = await start(databaseUrl);
+    await before.service.enableWebhooks();
+    await before.service.control('POST', '/sandbox/endpoints', { url: 'http://127.0.0.1:9/x' });
+    await before.service.control('POST', '/sandbox/random', { count: 50 });
+    await before.service.control('POST', '/sandbox/disturb', { duplicate: 0.25 });
+    const { now } = await before.service.control<AnyRecord>('POST', '/sandbox/clock', {
+      advanceSeconds: 7200,
+    });
+    const seen = await look(before.service);
+    before.child.kill('SIGTERM');
+    await exitOf(before.child);
+    const after = await start(databaseUrl);
+    expect(await look(after.service)).toEqual(seen);
+    const status = await after.service.control<AnyRecord>('GET', '/sandbox/status');
+    expect(status.now > now).toBe(true);
+  });
+
+  const look = async ({ api, control, eventsAfter }: Omit<Service, 'stop'>) => ({
+    companies: (await api('/company')).text,
+    webhooks: (await api('/external/configure_webhook')).text,
+    events: await eventsAfter(0),
+    endpoints: await control('GET', '/sandbox/endpoints'),
+  });
+});
+
+describe('kill -9', () => {
+  test('loses no delivery and repeats at most those in flight', async () => {
+    const databaseUrl = await newDatabase();
+    const receiver = await startReceiver((_delivery, response) => {
+      setTimeout(() => response.writeHead(204).end(), 5);
+    });
+    receivers.push(receiver);
+    let running = await start(databaseUrl);
+    await running.service.enableWebhooks();
+    await running.service.control('POST', '/sandbox/endpoints', { url: receiver.url });
+    const kills = 3;
+    for (let kill = 1; kill <= kills; kill++) {
+      const fired = running.service
+        .control('POST', '/sandbox/random', {
+          count: 600,
+          seed: kill,
+          types: ['createDocument', 'syncIntervals'],
+        })
+        .catch(() => undefined);
+      const goal = receiver.deliveries.length + 150;
+      await until('deliveries are under way', () => receiver.deliveries.length >= goal, { everyMs: 2 });
+      running.child.kill('SIGKILL');
+      await exitOf(running.child);
+      await fired;
+      running = await start(databaseUrl);
+    }
+    await running.service.quiet();
+    const written = (await running.service.eventsAfter(0)).map(({ id }) => id);
+    const received = receiver.deliveries.map(({ headers }) => String(headers['webhook-id']));
+    expect(written.length).toBeGreaterThan(300);
+    expect([...new Set(received)].sort()).toEqual([...written].sort());
+    expect(received.length - written.length).toBeLessThanOrEqual(16 * kills);
+  });
+
+  test('leaves no event without its change and no change without its event', async () => {
+    const databaseUrl = await newDatabase();
+    const { child, service } = await start(databaseUrl);
+    await service.enableWebhooks();
+    const fired = service
+      .control('POST', '/sandbox/random', { count: 20_000, types: ['createDocument'] })
+      .catch(() => undefined);
+    await until('changes are under way', async () => (await service.eventsAfter(0)).length > 600);
+    child.kill('SIGKILL');
+    await exitOf(child);
+    await fired;
+    const again = await start(databaseUrl);
+    const status = await again.service.control<AnyRecord>('GET', '/sandbox/status');
+    expect(status.documents).toBe(4 + status.events.total);
+  });
+});

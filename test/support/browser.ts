@@ -1,0 +1,122 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import axe from 'axe-core';
+import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { expect, inject } from 'vitest';
+import { fontNames, loadFonts, useFont } from './fonts.ts';
+
+const args = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  // As with windows: else a browser without them rounds the width of each letter.
+  '--font-render-hinting=none',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+export const desktop = { width: 1280, height: 900 };
+export const phone = { width: 390, height: 844 };
+
+/** A person's browser: its profile is removed after it. */
+export interface Browser {
+  /** Makes a fresh browser: other cookies, other history. */
+  person(options?: BrowserContextOptions): Promise<BrowserContext>;
+  close(): Promise<void>;
+}
+
+/** Starts a real Chromium on a fresh profile. */
+export async function openBrowser(): Promise<Browser> {
+  const executablePath = inject('chromium');
+  if (!existsSync(executablePath)) {
+    throw new Error(
+      'the portal is tested in a real browser: apt-get install chromium-headless-shell, or name one with CHROMIUM',
+    );
+  }
+  const browser = await chromium.launch({ executablePath, args });
+  return {
+    person: async (options = {}) => {
+      const context = await browser.newContext({ viewport: desktop, reducedMotion: 'reduce', ...options });
+      context.setDefaultTimeout(30_000);
+      return context;
+    },
+    close: () => browser.close(),
+  };
+}
+
+/** Collects errors of a page: failing scripts, and refusals by the content security policy. */
+export function watchErrors(page: Page): string[] {
+  const errors: string[] = [];
+  page.on('pageerror', (error) => errors.push(error.message));
+  page.on('console', (message) => {
+    if (/content security policy|refused to/i.test(message.text())) errors.push(message.text());
+  });
+  return errors;
+}
+
+/** A folder for pictures of the pages, for people to look at; unset: none are made. */
+const screenshots = process.env.SCREENSHOTS;
+
+/** Waits for the final state of a page: it follows events, and the machine may be busy. */
+export const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 30_000 });
+
+const views = [
+  { where: 'a desk', size: desktop, textPercent: 100, colorScheme: 'light' },
+  // A browser that zooms to 200 % lays out half of its width.
+  { where: 'a desk zoomed to 200 %', size: { width: 640, height: 450 }, textPercent: 100 },
+  { where: 'a phone', size: phone, textPercent: 100, colorScheme: 'dark' },
+  { where: 'a phone with text of 200 %', size: phone, textPercent: 200 },
+] as const;
+
+/**
+ * Checks a page as people see it: at a desk and on a phone, zoomed, with large text, in the fonts of
+ * different machines. Nothing is wider than the page. axe finds no serious violation, in light at a desk and
+ * in dark on a phone.
+ */
+export async function expectGoodPage(page: Page, name: string): Promise<void> {
+  await loadFonts(page);
+  for (const { where, size, textPercent, ...look } of views) {
+    await page.setViewportSize(size);
+    for (const font of fontNames) {
+      await useFont(page, font, textPercent);
+      expect(await beyondWidth(page), `${name}: what reaches beyond ${where} in ${font}`).toEqual([]);
+    }
+    if (!('colorScheme' in look)) continue;
+    const { colorScheme } = look;
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    if (screenshots !== undefined) {
+      const picture = `${name}-${where.replaceAll(' ', '-')}-${colorScheme}.png`;
+      await page.screenshot({ path: join(screenshots, picture), fullPage: true });
+    }
+    expect(await seriousViolations(page), `${name}, ${where}, ${colorScheme}`).toEqual([]);
+  }
+  await useFont(page);
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize(desktop);
+}
+
+/** Lists by how much a page is too wide, and the parts that are; empty if it fits. */
+const beyondWidth = (page: Page) =>
+  page.evaluate<string[]>(`(() => {
+    const page = document.documentElement;
+    if (page.scrollWidth <= page.clientWidth) return [];
+    const reach = (part) => Math.ceil(part.getBoundingClientRect().right - page.clientWidth);
+    const parts = [...document.body.querySelectorAll('*')].filter((part) => reach(part) > 0);
+    const widest = parts.slice(-10).map((part) => reach(part) + ' px: ' + part.outerHTML.slice(0, 100));
+    return [page.scrollWidth - page.clientWidth + ' px in all', ...widest];
+  })()`);
+
+async function seriousViolations(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const run = async () => {
+    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run();
+    return violations.map(({ impact, id, nodes }) => ({ impact, id, where: nodes.map(({ html }) => html) }));
+  };
+  const found = await page.evaluate(run);
+  return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, where }) => `${id}: ${where.join(' | ')}`);
+}

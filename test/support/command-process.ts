@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { CommandOptions } from './command.ts';
+import { until } from './poll.ts';
+
+const checkout = resolve(import.meta.dirname, '../..');
+
+export interface ProcessOptions extends CommandOptions {
+  /** The checkout whose code runs; this one when absent. */
+  readonly checkout?: string;
+  /** The program, as a path in the checkout; `cli/main.ts` when absent. */
+  readonly program?: string;
+}
+
+/** `metersync`, as a user runs it: a process of its own. */
+export interface RunningCommand {
+  readonly pid: number;
+  readonly child: ChildProcess;
+  /** Returns its output so far. */
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Waits for a line on standard output or error that matches; throws when the process ends before. */
+  printed(pattern: RegExp, timeoutMs?: number): Promise<string>;
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<Ended>;
+  /** Signals it and waits until it has ended. */
+  end(signal: NodeJS.Signals): Promise<Ended>;
+}
+
+export interface Ended {
+  readonly status: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** Starts `node PROGRAM ARGS`. The caller ends it; when the test process goes, it goes too. */
+export function startCommand(args: readonly string[], options: ProcessOptions = {}): RunningCommand {
+  const { PATH = '', HOME = '' } = process.env;
+  const code = options.checkout ?? checkout;
+  const child = spawn(process.execPath, [resolve(code, options.program ?? 'cli/main.ts'), ...args], {
+    cwd: options.cwd ?? code,
+    // The program's code is kept compiled too; this covers its first two files, which run before it enables
+    // that.
+    env: { PATH, HOME, NODE_COMPILE_CACHE: resolve(code, '.metersync/compiled'), ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  // A command that does not read it may end before all is written.
+  child.stdin.on('error', () => {}).end(options.input);
+  const killWithUs = () => child.kill('SIGKILL');
+  process.once('exit', killWithUs);
+  const said = { stdout: [] as string[], stderr: [] as string[] };
+  for (const name of ['stdout', 'stderr'] as const) {
+    createInterface({ input: child[name] }).on('line', (line) => said[name].push(line));
+  }
+  // `close` rather than `exit`: by then everything that it printed has been read.
+  const ended = once(child, 'close').then(([status, signal]): Ended => {
+    process.off('exit', killWithUs);
+    return { status, signal };
+  });
+  const text = (name: 'stdout' | 'stderr') => said[name].join('\n');
+  return {
+    pid: child.pid ?? 0,
+    child,
+    stdout: () => text('stdout'),
+    stderr: () => text('stderr'),
+    ended,
+    printed: async (pattern, timeoutMs = 60_000) => {
+      const find = () => [...said.stdout, ...said.stderr].find((line) => pattern.test(line));
+      const over = () => child.exitCode !== null || child.signalCode !== null;
+      const what = `metersync ${args.join(' ')} prints ${pattern}`;
+      await until(what, () => find() !== undefined || over(), { timeoutMs });
+      const line = find();
+      if (line !== undefined) return line;
+      throw new Error(`It ended before: ${what}\n${text('stdout')}\n${text('stderr')}`);
+    },
+    end: async (signal) => {
+      child.kill(signal);
+      return await ended;
+    },
+  };
+}
+
+/** Runs a command to its end. Where nothing depends on the process, `runCommand` of command.ts does the same. */
+export async function runProcess(
+  args: readonly string[],
+  options: ProcessOptions = {},
+): Promise<Ended & { stdout: string; stderr: string }> {
+  const command = startCommand(args, options);
+  const ended = await command.ended;
+  return { ...ended, stdout: command.stdout(), stderr: command.stderr() };
+}

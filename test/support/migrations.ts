@@ -1,0 +1,22 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { migrationsFolder } from '../../db/known-migrations.ts';
+
+/** Makes a folder of the migrations and, after them, more: of a later version. Gone after the test. */
+export function laterMigrations(...texts: readonly string[]): string {
+  const folder = mkdtempSync(join(tmpdir(), 'migrations-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  cpSync(migrationsFolder, folder, { recursive: true });
+  const file = join(folder, 'meta/_journal.json');
+  const journal = JSON.parse(readFileSync(file, 'utf8'));
+  for (const text of texts) {
+    const { idx, when } = journal.entries.at(-1);
+    const tag = `${String(idx + 1).padStart(4, '0')}_later`;
+    journal.entries.push({ idx: idx + 1, version: '7', when: when + 1, tag, breakpoints: true });
+    writeFileSync(join(folder, `${tag}.sql`), text);
+  }
+  writeFileSync(file, JSON.stringify(journal));
+  return folder;
+}

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import type { Warehouse } from '../../db/connect.ts';
+
+/** Text of a customer that would act if a page took it as markup, or turn what follows it around. */
+export const hostile = `<img src=x onerror="document.title='taken'">\u202egnp`;
+
+/** What is wrong in a warehouse of `fillTrouble`. */
+export interface Trouble {
+  readonly companies: readonly [string, string, string];
+  readonly document: string;
+  readonly connection: string;
+  readonly runs: { readonly complete: string; readonly suspect: string; readonly running: string };
+  readonly dead: string;
+  readonly issue: number;
+}
+
+/**
+ * Fills a warehouse with everything that may need somebody: parked, dead and missing events, a suspect run whose
+ * deletes wait, a run under way, an unhealthy connection, issues of the data, hostile names.
+ */
+export async function fillTrouble({ db }: Warehouse): Promise<Trouble> {
+  const companies = [randomUUID(), randomUUID(), randomUUID()] as const;
+  const [acme, , strange] = companies;
+  const [document, connection] = [randomUUID(), randomUUID()];
+  const runs = { complete: randomUUID(), suspect: randomUUID(), running: randomUUID() };
+  await db.execute(sql`
+    insert into utility.companies (id, name, external_id, raw, synced_at)
+    values
+      (${companies[0]}, 'Acme Property Management', 'customer-17', '{}', now()),
+      (${companies[1]}, 'Bergmann & Söhne Immobilien', null, '{}', now()),
+      (${companies[2]}, ${hostile}, null, '{}', now())`);
+  await db.execute(sql`
+    insert into utility.connections (id, company_id, datasource, status, raw, created, updated, synced_at)
+    values
+      (${connection}, ${acme}, 'Pacific Gas & Electric', 'PASSWORD_INCORRECT', '{}', now(), now(), now()),
+      (gen_random_uuid(), ${acme}, 'Con Edison', 'CONNECTED', '{}', now(), now(), now()),
+      (gen_random_uuid(), ${strange}, ${hostile}, 'NEW_PASSWORD_NEEDED', '{}', now(), now(), now())`);
+  await db.execute(sql`
+    insert into utility.documents (id, company_id, raw, created, updated, synced_at)
+    values (${document}, ${acme}, '{"invoiceId": "4711"}', now() - interval '40 days', now(), now())`);
+  await fillRuns({ db }, companies, runs);
+  await db.execute(sql`
+    insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
+    select ${runs.suspect}, ${acme}, 'documents', gen_random_uuid()::text, 'quarantined', now()
+    from generate_series(1, 60)`);
+  await fillEvents({ db }, companies, document, connection);
+  const { rows } = await db.execute<{ id: number }>(sql`
+    insert into ops.data_issues (check_name, severity, company_id, entity_type, entity_id, subject, evidence)
+    values
+      ('amount_mismatch', 'error', ${acme}, 'document', ${document}, '',
+        '{"current_charges": "120.50", "lines": "119.50", "currency": "USD"}'),
+      ('late_bill', 'warning', ${acme}, 'meter', 'E-1001', '', '{"days_late": "12", "billed_until": "2026-08-31", "usual_days": "30"}'),
+      ('unhealthy_connection', 'warning', ${acme}, 'connection', ${connection}, '', '{"status": "PASSWORD_INCORRECT", "what_to_do": "update the password of the connection"}'),
+      ('unknown_unit', 'info', ${strange}, 'meter', ${hostile}, ${hostile}, '{"units": "furlongs"}')
+    returning id::int`);
+  return { companies, document, connection, runs, dead: 'msg_dead_1', issue: rows[0]?.id ?? 0 };
+}
+
+async function fillRuns(
+  { db }: Pick<Warehouse, 'db'>,
+  companies: Trouble['companies'],
+  runs: Trouble['runs'],
+): Promise<void> {
+  await db.execute(sql`
+    insert into metersync.runs (run_id, kind, workflow_id, state, started_at, finished_at, rows_inserted,
+      rows_changed, rows_unchanged, requests, rows_missed, drift, error, error_code)
+    values
+      (${runs.complete}, 'full', 'backfill-run/a', 'complete', now() - interval '26 hours', now() - interval '25 hours',
+        120450, 310, 1200450, 48211, 4, 2, null, null),
+      (${runs.suspect}, 'full', 'backfill-run/b', 'suspect', now() - interval '2 hours', now() - interval '1 hour',
+        12, 3, 1320000, 48400, 0, 0, 'documents: 60 of 900 rows are gone at once', null),
+      (${runs.running}, 'reconcile', 'reconcile/c', 'running', now() - interval '40 seconds', null, 0, 0, 0, 0, 0, 0,
+        null, null)`);
+  await db.execute(sql`
+    insert into metersync.runs (run_id, company_id, resource, kind, state, started_at, finished_at, distinct_ids, error,
+      error_code)
+    select ${runs.suspect}, c.id, r.resource, 'full', r.state, now() - interval '2 hours', now() - interval '1 hour', 900,
+      r.error, r.code
+    from unnest(array[${companies[0]}, ${companies[1]}]::uuid[]) c (id)
+      cross join (values
+        ('connections', 'complete', null, null), ('meters', 'complete', null, null),
+        ('documents', 'suspect', 'documents: 60 of 900 rows are gone at once', null),
+        ('usageData', 'complete', null, null),
+        ('intervals', 'failed', 'SERVICE_ACCESS_DENIED: the service answered 403 Forbidden', 'SERVICE_ACCESS_DENIED')
+      ) r (resource, state, error, code)`);
+}
+
+async function fillEvents(
+  { db }: Pick<Warehouse, 'db'>,
+  [acme]: Trouble['companies'],
+  document: string,
+  connection: string,
+): Promise<void> {
+  await db.execute(sql`
+    insert into metersync.journal (id, type, kind, record_id, company_id, occurred_at, received_at, recorded_at, payload,
+      arrived_as, error, error_code, workflow_id, workflow_run_id)
+    select 'msg_' || what || '_' || n, type, kind, record_id, ${acme}, now() - interval '3 hours',
+      now() - make_interval(mins => n), now() - make_interval(mins => n), ${JSON.stringify({ note: hostile })}::jsonb,
+      arrived_as, error, code, 'event/x', gen_random_uuid()
+    from (values
+      ('applied', 70, 'document.updated.v2', 'document', gen_random_uuid()::text, 'applied', null, null),
+      ('pending', 3, 'document.created.v2', 'document', ${document}, 'pending', null, null),
+      ('waiting', 2, 'connection.updated.v2', 'connection', ${connection}, 'pending', null, null),
+      ('dead', 2, 'document.created.v2', 'ignored', null, 'dead', 'EVENT_UNREADABLE: no updated', 'EVENT_UNREADABLE'),
+      ('strange', 1, ${hostile}, 'ignored', ${hostile}, 'ignored', null, null)
+    ) e (what, count, type, kind, record_id, arrived_as, error, code)
+      cross join generate_series(1, e.count) n`);
+  await db.execute(sql`
+    insert into metersync.stale_records (kind, record_id, owner, events, since, told_at, due_at, attempts, error,
+      error_code)
+    values
+      ('document', ${document}, ${acme}, 3, now() - interval '3 hours', now(), now() + interval '10 minutes', 4,
+        'SERVICE_ACCESS_DENIED: the service answered 403 Forbidden', 'SERVICE_ACCESS_DENIED'),
+      ('connection', ${connection}, ${acme}, 2, now() - interval '1 hour', now(), now() + interval '2 minutes', 2,
+        'SERVICE_ERROR: the service answered 503', 'SERVICE_ERROR')`);
+}

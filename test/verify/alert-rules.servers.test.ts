@@ -1,0 +1,415 @@
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { observeDeployment } from '../../app/metrics/deployment.ts';
+import { createMetrics } from '../../app/metrics/registry.ts';
+import {
+  type AlertName,
+  type AlertType,
+  alertNames,
+  alertTypes,
+  isAlertName,
+  runbookOf,
+} from '../../contract/alerts.ts';
+import { metricTypes } from '../../contract/metrics.ts';
+import type { Health } from '../../contract/verdict.ts';
+import { alertRules } from '../../verify/alerts-pages.ts';
+import { amtool, promtool } from '../support/debian.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { alarming, away, health, ills, refused, warehouse } from '../support/health-states.ts';
+
+/** Series with their values at each step, in promtool's notation. */
+type Series = Readonly<Record<string, string>>;
+
+interface Case {
+  readonly fires: Series;
+  /** Labels of the alarm besides its severity. */
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly rests: Series;
+  /** Minutes after which both are looked at; an hour when absent. */
+  readonly at?: number;
+  /** Minutes from one value to the next, and from one look to the next; one when absent. */
+  readonly step?: number;
+}
+
+const ready = 'metersync_ready{part="receiver",instance="a"}';
+const worker = 'metersync_ready{part="worker",instance="a"}';
+const answered = (reason: string, code: number, instance = 'a') =>
+  `metersync_receiver_answers_total{reason="${reason}",code="${code}",instance="${instance}"}`;
+const polled = 'metersync_temporal_queue_polled{task_queue="metersync-events",instance="a"}';
+const failedTasks = (reason: string) =>
+  `temporal_workflow_task_execution_failed_total{failure_reason="${reason}",instance="a"}`;
+const requests = (result: string) =>
+  `metersync_service_requests_total{endpoint="documents",result="${result}",instance="a"}`;
+const pickUp = (le: string) =>
+  `temporal_workflow_task_schedule_to_start_latency_seconds_bucket{task_queue="metersync-events",le="${le}"}`;
+const refusedStarts = (code: string) =>
+  `temporal_request_failure_total{status_code="${code}",operation="StartWorkflowExecution"}`;
+
+const slots = (queue: string) =>
+  `temporal_worker_task_slots_available{task_queue="${queue}",worker_type="ActivityWorker",instance="a"}`;
+const migrations = (side: string) => `metersync_schema_migrations{side="${side}",instance="a"}`;
+
+const cases: Readonly<Record<AlertName, Case>> = {
+  ReceiverDown: { fires: { [ready]: '1 0x70' }, rests: { [ready]: '0x3 1x70' } },
+  ReceiverRefusing: {
+    fires: { [answered('durable', 204)]: '0+90x70', [answered('unavailable', 503)]: '0+10x70' },
+    rests: { [answered('durable', 204)]: '0+99x70', [answered('unavailable', 503)]: '0+1x70' },
+  },
+  SignaturesRefused: {
+    fires: { [answered('signature-wrong', 401)]: '0+5x70', [answered('durable', 204)]: '7x70' },
+    rests: { [answered('signature-wrong', 401)]: '0+5x70', [answered('durable', 204)]: '0+1x70' },
+  },
+  ClockOff: {
+    fires: { [answered('timestamp-old', 401)]: '0+2x70' },
+    rests: { [answered('timestamp-old', 401)]: '0x30 3x40' },
+  },
+  SecretsFileBad: {
+    fires: { metersync_receiver_secrets_valid: '1x10 0x60' },
+    rests: { metersync_receiver_secrets_valid: '1x70' },
+  },
+  Silent: {
+    fires: {
+      metersync_event_last_received_seconds: '259200+60x70',
+      metersync_silence_limit_seconds: '259200x70',
+    },
+    rests: { metersync_event_last_received_seconds: '300000+60x70', metersync_silence_limit_seconds: '0x70' },
+  },
+  ChangesMissed: {
+    fires: { metersync_missed_rows: '2x70' },
+    rests: { metersync_missed_rows: '0x70' },
+  },
+  EventsStalled: {
+    fires: { metersync_events_oldest_due_seconds: '901x70' },
+    rests: { metersync_events_oldest_due_seconds: '800x70' },
+  },
+  KeyRefused: {
+    fires: { 'metersync_parked_events{code="SERVICE_KEY_REFUSED"}': '0x70' },
+    rests: { 'metersync_parked_events{code="SERVICE_ACCESS_DENIED"}': '3x70' },
+  },
+  ServiceDown: {
+    fires: { 'metersync_parked_events{code="SERVICE_OUTAGE"}': '0x70' },
+    rests: { 'metersync_parked_events{code="SERVICE_ACCESS_DENIED"}': '3x70' },
+  },
+  Parked: {
+    fires: { 'metersync_parked_events{code="SERVICE_ACCESS_DENIED"}': '0x70' },
+    labels: { code: 'SERVICE_ACCESS_DENIED' },
+    rests: { 'metersync_parked_events{code="SERVICE_OUTAGE"}': '3x70' },
+  },
+  EventsDead: {
+    fires: { 'metersync_events_unsettled{outcome="dead"}': '1x70' },
+    rests: { 'metersync_events_unsettled{outcome="dead"}': '0x70' },
+  },
+  EventsMissing: {
+    fires: { 'metersync_events_unsettled{outcome="missing"}': '1x70' },
+    rests: {
+      'metersync_events_unsettled{outcome="missing"}': '0x70',
+      'metersync_events_unsettled{outcome="dead"}': '1x70',
+    },
+  },
+  HeartbeatStopped: {
+    fires: { metersync_heartbeat_timestamp_seconds: '0x70' },
+    rests: { metersync_heartbeat_timestamp_seconds: '0+60x70' },
+  },
+  NotificationsFailing: {
+    fires: { 'metersync_notifications_waiting_seconds{target="slack hooks.example ab12cd"}': '601x70' },
+    labels: { target: 'slack hooks.example ab12cd' },
+    rests: { 'metersync_notifications_waiting_seconds{target="slack hooks.example ab12cd"}': '599x70' },
+  },
+  WorkersGone: {
+    fires: { [polled]: '0x70', [worker]: '0x70' },
+    rests: { [polled]: '1x70', [worker]: '1x70' },
+  },
+  WorkerDeaf: {
+    fires: { 'metersync_worker_polling{task_queue="metersync-events",instance="a"}': '0x70' },
+    labels: { task_queue: 'metersync-events' },
+    rests: { 'metersync_worker_polling{task_queue="metersync-events",instance="a"}': '1x70' },
+  },
+  NonDeterminism: {
+    fires: { [failedTasks('NonDeterminismError')]: '0+1x70' },
+    rests: { [failedTasks('NonDeterminismError')]: '4x70', [failedTasks('Other')]: '0+1x70' },
+  },
+  WorkflowsStuck: {
+    fires: { metersync_temporal_stuck_workflows: '1x70' },
+    rests: { metersync_temporal_stuck_workflows: '1x52 0x1 1x16' },
+  },
+  TooLarge: {
+    fires: { [failedTasks('GrpcMessageTooLarge')]: '0+1x70' },
+    rests: { [failedTasks('GrpcMessageTooLarge')]: '0x70' },
+  },
+  SlowPickUp: {
+    fires: { [pickUp('1')]: '0+1x70', [pickUp('10')]: '0+9x70', [pickUp('+Inf')]: '0+9x70' },
+    rests: { [pickUp('1')]: '0+9x70', [pickUp('10')]: '0+9x70', [pickUp('+Inf')]: '0+9x70' },
+  },
+  SlotsFull: {
+    fires: { [slots('metersync-events')]: '0x70' },
+    labels: { worker_type: 'ActivityWorker' },
+    rests: { [slots('metersync-events')]: '0x52 3x18', [slots('metersync-backfill')]: '0x70' },
+  },
+  StartsThrottled: {
+    fires: { [refusedStarts('RESOURCE_EXHAUSTED')]: '0+1x70' },
+    rests: { [refusedStarts('UNAVAILABLE')]: '0+1x70' },
+  },
+  WarehouseDown: {
+    fires: { 'metersync_warehouse_up{instance="a"}': '0x70', 'metersync_warehouse_up{instance="b"}': '0x70' },
+    rests: { 'metersync_warehouse_up{instance="a"}': '0x70', 'metersync_warehouse_up{instance="b"}': '1x70' },
+  },
+  SchemaMismatch: {
+    fires: { [migrations('known')]: '2x70', [migrations('applied')]: '1x70' },
+    rests: { [migrations('known')]: '2x70', [migrations('applied')]: '1x50 2x20' },
+  },
+  RunUnwell: {
+    fires: { 'metersync_run_last_end_timestamp_seconds{kind="full",state="partial"}': '1795000000x70' },
+    labels: { kind: 'full', state: 'partial' },
+    rests: { 'metersync_run_last_end_timestamp_seconds{kind="full",state="complete"}': '1795000000x70' },
+  },
+  RunOverdue: {
+    fires: {
+      'metersync_run_last_complete_age_seconds{kind="full"}': '129601+60x70',
+      'metersync_run_interval_seconds{kind="full"}': '86400x70',
+    },
+    labels: { kind: 'full' },
+    // The schedule is paused, and the interval absent.
+    rests: {
+      'metersync_run_last_complete_age_seconds{kind="full"}': '129601+60x70',
+      'metersync_run_interval_seconds{kind="reconcile"}': '3600x70',
+    },
+  },
+  RunStalled: {
+    fires: { 'metersync_run_progress_age_seconds{kind="full"}': '0+60x70' },
+    labels: { kind: 'full' },
+    rests: { 'metersync_run_progress_age_seconds{kind="full"}': '1700x70' },
+  },
+  SchedulePaused: {
+    fires: { 'metersync_schedule_paused{schedule="full"}': '1x60' },
+    labels: { schedule: 'full' },
+    rests: { 'metersync_schedule_paused{schedule="full"}': '1x20 0x40' },
+    at: 1_500,
+    step: 30,
+  },
+  ScheduleMissed: {
+    fires: { 'metersync_schedule_missed_total{schedule="full"}': '3x20 4x50' },
+    labels: { schedule: 'full' },
+    rests: { 'metersync_schedule_missed_total{schedule="full"}': '3x70' },
+  },
+  Decide: {
+    fires: { metersync_deletes_waiting: '4x70', metersync_rejected_records: '0x70' },
+    rests: { metersync_deletes_waiting: '4x30 0x40', metersync_rejected_records: '0x70' },
+    at: 65,
+  },
+  ServiceFailing: {
+    fires: { [requests('ok')]: '0+7x70', [requests('error')]: '0+3x70' },
+    rests: { [requests('ok')]: '0+9x70', [requests('not_found')]: '0+5x70' },
+  },
+  CertificateExpires: {
+    fires: { metersync_temporal_certificate_expiry_timestamp_seconds: '1213190x70' },
+    rests: { metersync_temporal_certificate_expiry_timestamp_seconds: '1213210x70' },
+  },
+  PoolWaiting: {
+    fires: { 'metersync_warehouse_pool_connections{state="waiting"}': '1x70' },
+    rests: {
+      'metersync_warehouse_pool_connections{state="waiting"}': '3x52 0x18',
+      'metersync_warehouse_pool_connections{state="used"}': '3x70',
+    },
+  },
+  EventLoopSlow: {
+    fires: { nodejs_eventloop_lag_p99_seconds: '0.6x70' },
+    rests: { nodejs_eventloop_lag_p99_seconds: '0.4x70' },
+  },
+};
+
+let made: Awaited<ReturnType<typeof temporaryFolder>>;
+let folder: string;
+let tool: string;
+beforeAll(async () => {
+  made = await temporaryFolder();
+  folder = made.path;
+  tool = await promtool();
+  await writeFile(join(folder, 'rules.yml'), alertRules());
+}, 300_000);
+afterAll(() => made?.remove());
+
+/** Has promtool evaluate the rules; throws with its words where an alarm is not as expected. */
+async function evaluate(name: string, tests: readonly object[], step = 1): Promise<void> {
+  const file = join(folder, `${name}.yml`);
+  const stepped = tests.map((one) => ({ interval: `${step}m`, ...one }));
+  await writeFile(
+    file,
+    stringify({ rule_files: ['rules.yml'], evaluation_interval: `${step}m`, tests: stepped }),
+  );
+  await promisify(execFile)(tool, ['test', 'rules', file]).catch((error) => {
+    throw new Error(`${error.stdout}\n${error.stderr}`);
+  });
+}
+
+function expectation(
+  name: AlertName,
+  series: Series,
+  minutes: number,
+  labels: Readonly<Record<string, string>> | undefined,
+): object {
+  const { severity, means }: AlertType = alertTypes[name];
+  const runbook = runbookOf(name);
+  const alarm = {
+    exp_labels: { severity, runbook: name.toLowerCase(), ...labels },
+    exp_annotations: { summary: means, runbook },
+  };
+  return {
+    input_series: Object.entries(series).map(([of, values]) => ({ series: of, values })),
+    alert_rule_test: [
+      {
+        eval_time: `${minutes}m`,
+        alertname: `Metersync${name}`,
+        exp_alerts: labels === undefined ? [] : [alarm],
+      },
+    ],
+  };
+}
+
+test('the rules are valid, and the configuration of deploy/ that loads them', async () => {
+  await promisify(execFile)(tool, ['check', 'rules', join(folder, 'rules.yml')]);
+  await promisify(execFile)(tool, ['check', 'config', 'deploy/prometheus/prometheus.yml']);
+});
+
+test('the configuration of Alertmanager is valid, and names alarms that there are', async () => {
+  const config = 'deploy/prometheus/alertmanager.yml';
+  await promisify(execFile)(await amtool(), ['check-config', config]);
+  const named = (await readFile(config, 'utf8')).match(/Metersync\w+/g) ?? [];
+  expect(named.filter((name) => !isAlertName(name.replace('Metersync', '')))).toEqual([]);
+});
+
+const all = Object.entries(cases) as [AlertName, Case][];
+
+test.each([...new Set(all.map(([, { step }]) => step))])(
+  'each alarm fires when it should, and only then (steps of %s minutes)',
+  async (step) => {
+    const tests = all
+      .filter(([, of]) => of.step === step)
+      .flatMap(([name, { fires, rests, labels = {}, at = 60 }]) => [
+        expectation(name, fires, at, labels),
+        expectation(name, rests, at, undefined),
+      ]);
+    await evaluate(`cases-${step}`, tests, step);
+  },
+);
+
+/** The same series of another process. */
+const replicaOf = (series: Series): Series =>
+  Object.fromEntries(
+    Object.entries(series).map(([name, values]) => {
+      if (name.includes('instance="')) return [name.replace('instance="', 'instance="z'), values];
+      return [name.endsWith('}') ? name.replace(/}$/, ',instance="z"}') : `${name}{instance="z"}`, values];
+    }),
+  );
+
+test('two processes that say the same raise one alarm', async () => {
+  const tests = all
+    .filter(([, { step }]) => step === undefined)
+    .map(([name, { fires, at = 60, labels = {} }]) =>
+      expectation(name, { ...fires, ...replicaOf(fires) }, at, labels),
+    );
+  await evaluate('replicas', tests);
+});
+
+const absences: readonly string[] = ['ReceiverDown', 'WorkersGone', 'HeartbeatStopped'];
+
+test('without any series no other alarm fires', async () => {
+  const others = all.filter(([name]) => !absences.includes(name));
+  await evaluate(
+    'gone',
+    others.map(([name]) => expectation(name, {}, 60, undefined)),
+  );
+});
+
+test.each(['ReceiverDown', 'WorkersGone', 'HeartbeatStopped'] as const)(
+  '%s fires when its series are gone',
+  async (name) => {
+    const labels = {
+      ReceiverDown: { part: 'receiver' },
+      WorkersGone: { part: 'worker' },
+      HeartbeatStopped: {},
+    };
+    await evaluate(`${name}-gone`, [expectation(name, {}, 60, labels[name])]);
+  },
+);
+
+const states: readonly (readonly [string, Health])[] = [
+  ['a well deployment', health()],
+  ...ills.map(([name, a, b]) => [name, health(a, b)] as const),
+  ...alarming.map(([name, a, b]) => [name, health(a, b)] as const),
+  ['no warehouse', { ...health(), warehouse: away, schema: null }],
+  [
+    'a schema of another version',
+    { ...health(), warehouse: away, schema: { known: 2, applied: 1, floor: 1 } },
+  ],
+  ['no Temporal', { ...health(), temporal: away }],
+  [
+    'silence that is allowed',
+    health({ silence: { ...warehouse.silence, quietSeconds: 9e6 }, silenceHours: 0 }),
+  ],
+  [
+    'two failures with parked work',
+    health({
+      parked: [
+        { ...refused, code: 'SERVICE_ACCESS_DENIED', events: 1, parts: 0 },
+        { ...refused, code: 'UNKNOWN_TO_SERVICE', events: 0, parts: 0 },
+      ],
+    }),
+  ],
+];
+const judged = alertNames.filter((name) => 'judge' in alertTypes[name]);
+
+/** Reads the series that a worker shows of a deployment in this state. */
+async function seriesOf(state: Health): Promise<object[]> {
+  const metrics = createMetrics();
+  observeDeployment(metrics, async () => state);
+  const samples = (await metrics.text()).matchAll(/^(metersync_\S*?(?:\{.*\})?) (\S+)$/gm);
+  const shown = [...samples].map(([, series, value]) => ({ series, values: `${value}x2` }));
+  return [...shown, { series: worker, values: '1x2' }];
+}
+
+/** The alarms that the catalogue's own condition raises, as promtool names them. */
+const judgedAs = (name: AlertName, state: Health): object[] => {
+  const { judge, severity, means }: AlertType = alertTypes[name];
+  return (judge?.(state) ?? []).map(({ labels }) => ({
+    exp_labels: { severity, runbook: name.toLowerCase(), ...labels },
+    exp_annotations: { summary: means, runbook: runbookOf(name) },
+  }));
+};
+
+test('the look of each minute and Prometheus judge every state alike', async () => {
+  const tests = await Promise.all(
+    states.map(async ([name, state]) => ({
+      name,
+      input_series: await seriesOf(state),
+      alert_rule_test: judged.map((alarm) => ({
+        eval_time: '1440m',
+        alertname: `Metersync${alarm}`,
+        exp_alerts: judgedAs(alarm, state),
+      })),
+    })),
+  );
+  await evaluate('states', tests, 720);
+  const raised = new Set(
+    states.flatMap(([, state]) => judged.filter((name) => judgedAs(name, state).length > 0)),
+  );
+  expect(
+    judged.filter((name) => !raised.has(name)),
+    'no state raises them',
+  ).toEqual([]);
+});
+
+test('promtool can find fault with them', async () => {
+  const wrong = expectation('EventsDead', cases.EventsDead.rests, 60, {});
+  await expect(evaluate('wrong', [wrong])).rejects.toThrow(/FAILED/);
+});
+
+test('each metric of ours that a rule asks for is in the catalogue', () => {
+  const asked = Object.values<AlertType>(alertTypes).flatMap(
+    ({ promql }) => promql.match(/metersync_\w+/g) ?? [],
+  );
+  expect(asked.filter((name) => !(name.replace(/_(bucket|sum|count)$/, '') in metricTypes))).toEqual([]);
+});

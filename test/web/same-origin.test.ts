@@ -1,0 +1,28 @@
+import { describe, expect, test } from 'vitest';
+import { fromOwnPages } from '../../web/same-origin.ts';
+
+const host = '127.0.0.1:4000';
+
+describe('a request that changes something', () => {
+  test('is accepted from the portal’s own pages', () => {
+    expect(fromOwnPages({ host, 'sec-fetch-site': 'same-origin', origin: 'http://127.0.0.1:4000' })).toBe(
+      true,
+    );
+    expect(fromOwnPages({ host, origin: 'http://127.0.0.1:4000' })).toBe(true);
+  });
+
+  test.each([
+    ['another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }],
+    ['another port of this machine', { 'sec-fetch-site': 'same-site', origin: 'http://127.0.0.1:9999' }],
+    [
+      'another site that claims to be us',
+      { 'sec-fetch-site': 'cross-site', origin: 'http://127.0.0.1:4000' },
+    ],
+    ['an address that somebody typed', { 'sec-fetch-site': 'none' }],
+    ['an older browser on another site', { origin: 'https://evil.example' }],
+    ['a sandboxed frame', { origin: 'null' }],
+    ['what is no browser', {}],
+  ])('is refused from %s', (_from, headers) => {
+    expect(fromOwnPages({ host, ...headers })).toBe(false);
+  });
+});

@@ -1,0 +1,66 @@
+import { stringify } from 'yaml';
+import { type AlertName, type AlertType, alertTypes, runbookOf } from '../contract/alerts.ts';
+import { generatedFrom } from './markdown.ts';
+
+const source = 'contract/alerts.ts';
+
+const entries: readonly (readonly [string, AlertType])[] = Object.entries(alertTypes);
+
+/** Makes deploy/prometheus/rules.yml from the catalogue of alarms. */
+export function alertRules(): string {
+  return generated(rules());
+}
+
+/** Makes the same rules as an object of the Prometheus Operator. */
+export function operatorRules(): string {
+  return generated({
+    apiVersion: 'monitoring.coreos.com/v1',
+    kind: 'PrometheusRule',
+    metadata: { name: 'metersync', labels: { 'app.kubernetes.io/name': 'metersync' } },
+    spec: rules(),
+  });
+}
+
+function rules() {
+  const all = entries.map(([name, { promql, forMinutes, severity, means }]) => ({
+    alert: `Metersync${name}`,
+    expr: promql,
+    ...(forMinutes === 0 ? {} : { for: `${forMinutes}m` }),
+    // The label is for links of dashboards, which cannot write an anchor in lower case.
+    labels: { severity, runbook: name.toLowerCase() },
+    annotations: { summary: means, runbook: runbookOf(name as AlertName) },
+  }));
+  return { groups: [{ name: 'metersync', rules: all }] };
+}
+
+const generated = (value: unknown): string =>
+  `# Generated from ${source}: change it there, then run "npm run verify -- --write".\n${stringify(value, { lineWidth: 0 })}`;
+
+/** Makes docs/runbooks.md: for each alarm what to look at, what to do, and when it is over. */
+export function runbooksPage(): string {
+  const items = (lines: readonly string[]) => lines.map((line) => `- ${line}`).join('\n');
+  const sections = entries.map(
+    ([name, { severity, means, judge, apart, act, verify }]) => `## ${name}
+
+${means} (${severity}${judge === undefined ? '; Prometheus alone' : ''})
+
+**Tell the causes apart**
+
+${items(apart)}
+
+**Act**
+
+${items(act)}
+
+**Verify**: ${verify}`,
+  );
+  return `${generatedFrom(source)}
+# Runbooks
+
+One for each alarm. \`page\`: act now. \`ticket\`: act within days. A worker raises them itself each minute
+([how to be told](guides/running.md#being-told)); those marked so need Prometheus and
+\`deploy/prometheus/rules.yml\`.
+
+${sections.join('\n\n')}
+`;
+}

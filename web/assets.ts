@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { FastifyInstance } from 'fastify';
+
+/** Addresses of the files that pages load. */
+export interface AssetAddresses {
+  readonly styles: readonly string[];
+  /** Loaded first: what it defines is used by the scripts. */
+  readonly morph: string;
+  readonly scripts: readonly string[];
+}
+
+/** Files of a site by the names that they have in addresses; the values are file addresses. */
+export interface Assets {
+  /** In the order in which they are read: later ones decide. */
+  readonly styles: Readonly<Record<string, string>>;
+  readonly scripts: Readonly<Record<string, string>>;
+}
+
+const own = (name: string): string => new URL(`./assets/${name}`, import.meta.url).href;
+
+/** The looks that all sites share. */
+const styles = {
+  'pico.css': import.meta.resolve('@picocss/pico/css/pico.min.css'),
+  'colours.css': own('colours.css'),
+  'frame.css': own('frame.css'),
+  'parts.css': own('parts.css'),
+  'controls.css': own('controls.css'),
+  'tables.css': own('tables.css'),
+};
+const morph = { 'idiomorph.js': import.meta.resolve('idiomorph/dist/idiomorph.min.js') };
+const page = { 'page.js': own('page.js') };
+
+/**
+ * Reads the shared stylesheets and scripts and a site's own, serves them below `prefix` and returns their addresses. The
+ * address changes with the content of any of them, so browsers keep them for good.
+ */
+export async function serveAssets(
+  app: FastifyInstance,
+  prefix: string,
+  site: Assets,
+): Promise<AssetAddresses> {
+  const all = { ...styles, ...site.styles, ...morph, ...page, ...site.scripts };
+  const files = await Promise.all(
+    Object.entries(all).map(async ([name, at]) => [name, await readFile(new URL(at))] as const),
+  );
+  const hash = createHash('sha256');
+  for (const [, content] of files) hash.update(content);
+  const folder = `${prefix}/${hash.digest('hex').slice(0, 12)}`;
+  for (const [name, content] of files) {
+    app.get(`${folder}/${name}`, (_request, reply) =>
+      reply
+        .headers({
+          'content-type': `${name.endsWith('.css') ? 'text/css' : 'text/javascript'}; charset=utf-8`,
+          'cache-control': 'public, max-age=31536000, immutable',
+          'x-content-type-options': 'nosniff',
+          'cross-origin-resource-policy': 'same-origin',
+        })
+        .send(content),
+    );
+  }
+  const addresses = (names: object) => Object.keys(names).map((name) => `${folder}/${name}`);
+  return {
+    styles: addresses({ ...styles, ...site.styles }),
+    morph: `${folder}/idiomorph.js`,
+    scripts: addresses({ ...page, ...site.scripts }),
+  };
+}

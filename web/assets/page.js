@@ -1,0 +1,134 @@
+/**
+ * What pages do beyond links and forms: parts that follow what happens, questions before something is lost, menus
+ * that close, buttons that copy. Every task can be done without it.
+ */
+
+/** Defined by the script before this one. */
+const { Idiomorph } = globalThis;
+
+/** Brings a part up to date and leaves alone what the reader has opened, focused or selected. */
+function renew(part, fresh) {
+  Idiomorph.morph(part, fresh, {
+    morphStyle: 'outerHTML',
+    ignoreActiveValue: true,
+    callbacks: { beforeAttributeUpdated: (name) => name !== 'open' && name !== 'aria-busy' },
+  });
+}
+
+/** Whether the reader stopped live parts, on this page. */
+const pause = document.querySelector('[data-pause]');
+const isPaused = () => pause?.getAttribute('aria-pressed') === 'true';
+if (pause !== null) {
+  pause.hidden = false;
+  pause.setAttribute('aria-pressed', 'false');
+  pause.addEventListener('click', () => pause.setAttribute('aria-pressed', String(!isPaused())));
+}
+
+/** Reads the page again as often as its most hurried part asks, while somebody looks at it. */
+function follow() {
+  const parts = [...document.querySelectorAll('[data-live]')];
+  if (parts.length === 0) return;
+  const everyMs = Math.min(...parts.map((part) => Number(part.dataset.live)));
+  const again = () => setTimeout(look, everyMs);
+  const look = async () => {
+    if (document.visibilityState === 'hidden' || isPaused()) return again();
+    try {
+      const response = await fetch(location.href);
+      // It may no longer be looked at, for example as a link has expired: the page says so.
+      if (response.status === 403 || response.status === 401) return location.reload();
+      if (response.ok) {
+        const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+        for (const { id } of parts) {
+          const fresh = page.getElementById(id);
+          if (fresh !== null) renew(document.getElementById(id), fresh);
+        }
+      }
+    } catch {
+      // The server is away: the next look may find it.
+    }
+    again();
+  };
+  again();
+}
+
+/** `navigator.clipboard` is there only for https and loopback. */
+async function copy(text) {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const field = document.createElement('textarea');
+  field.value = text;
+  field.className = 'unseen';
+  document.body.append(field);
+  field.select();
+  document.execCommand('copy');
+  field.remove();
+}
+
+function say(words) {
+  const line = document.createElement('p');
+  line.className = 'notice good brief';
+  line.textContent = words;
+  document.getElementById('notice')?.replaceChildren(line);
+  setTimeout(() => line.remove(), 4_000);
+}
+
+const openMenus = () => document.querySelectorAll('details.menu[open]');
+
+document.addEventListener('click', async (event) => {
+  const at = event.target instanceof Element ? event.target : null;
+  for (const menu of openMenus()) if (!menu.contains(at)) menu.open = false;
+  const copier = at?.closest('[data-copy]');
+  if (copier) {
+    await copy(copier.dataset.copy);
+    say('Copied.');
+  }
+  const asker = at?.closest('[data-dialog]');
+  if (asker) {
+    event.preventDefault();
+    document.getElementById(asker.dataset.dialog)?.showModal();
+  }
+  const dialog = at?.closest('[data-close]')?.closest('dialog');
+  if (dialog) {
+    event.preventDefault();
+    dialog.close();
+  }
+});
+
+document.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape') return;
+  for (const menu of openMenus()) {
+    menu.open = false;
+    menu.querySelector('summary')?.focus();
+  }
+});
+
+/** A second click sends nothing. */
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  if (form.method !== 'post') return;
+  if (form.dataset.sent === 'yes') event.preventDefault();
+  form.dataset.sent = 'yes';
+  event.submitter?.setAttribute('aria-busy', 'true');
+});
+addEventListener('pageshow', () => {
+  for (const form of document.querySelectorAll('form[data-sent]')) {
+    delete form.dataset.sent;
+    for (const button of form.querySelectorAll('[aria-busy]')) button.removeAttribute('aria-busy');
+  }
+});
+
+/** Shows the dialog that the address asks for; removes it and the result from the address, so that a reload repeats neither. */
+function forgetQuestion() {
+  const address = new URL(location.href);
+  const question = document.getElementById(address.searchParams.get('ask') ?? '');
+  if (question instanceof HTMLDialogElement) {
+    question.removeAttribute('open');
+    question.showModal();
+  }
+  if (!address.searchParams.has('done') && !address.searchParams.has('ask')) return;
+  address.searchParams.delete('done');
+  address.searchParams.delete('ask');
+  history.replaceState(null, '', address);
+}
+
+forgetQuestion();
+follow();

@@ -1,0 +1,26 @@
+import { html } from 'hono/html';
+import { layOutJson } from './json-layout.ts';
+import type { Markup } from './markup.ts';
+import { visibleText } from './visible-text.ts';
+
+/** What a page shows of one text; the rest is to be had as a file. */
+const shownCharactersMax = 60_000;
+
+/** Renders a body as text: JSON over lines and in colours, anything else unchanged. */
+export function payloadText(text: string, label: string): Markup {
+  const layout = layOutJson(text, shownCharactersMax);
+  const cut = layout?.cut ?? text.length > shownCharactersMax;
+  const body =
+    layout?.pieces.map(({ kind, text: piece }) =>
+      kind === 'space' || kind === 'mark' ? piece : html`<span class="${kind}">${visibleText(piece)}</span>`,
+    ) ?? visibleText(text.slice(0, shownCharactersMax));
+  return html`<pre class="payload" tabindex="0" role="region" aria-label="${label}"><code>${body}</code></pre>
+    ${cut && html`<p class="muted small">Only the first ${shownCharactersMax.toLocaleString('en')} characters are shown.</p>`}`;
+}
+
+/** Bytes for a person: "512 B", "1.2 MB". */
+export function sizeText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  const [value, unit] = bytes < 1_000_000 ? [bytes / 1_000, 'kB'] : [bytes / 1_000_000, 'MB'];
+  return `${value.toFixed(1)} ${unit}`;
+}

@@ -1,0 +1,35 @@
+import { CancellationScope, log, workflowInfo } from '@temporalio/workflow';
+import type { LookResult } from '../activities/watch.ts';
+import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
+import { eachMinute } from './activity-options.ts';
+
+/**
+ * Looks after the deployment; a schedule starts it once a minute. What fails is left to the next minute. The
+ * two halves do not wait for each other: one tells people that the warehouse is away, which the other needs.
+ */
+export async function watch({ test = false }: { test?: boolean } = {}): Promise<LookResult> {
+  const before = workflowInfo().lastResult as LookResult | undefined;
+  const waking = new CancellationScope();
+  const [looked, woken] = await Promise.allSettled([
+    eachMinute.look({ absence: before?.absence ?? null, test }).then((result) => {
+      // A server that is reached and does not answer would hold up the next look.
+      if (result.absence !== null) waking.cancel();
+      return result;
+    }),
+    waking.run(wakeLost),
+  ]);
+  if (woken.status === 'rejected') log.warn('nothing was woken: the next minute tries again');
+  if (looked.status === 'rejected') throw looked.reason;
+  return looked.value;
+}
+
+/** Wakes catch-ups that lost a wake-up, and ends runs that lost their workflow. */
+async function wakeLost(): Promise<void> {
+  const kinds: CatchUpKind[] = [];
+  for (const kind of catchUpKinds) {
+    const due = await eachMinute.dueOwners({ kind, limit: 1 });
+    if (due.length > 0) kinds.push(kind);
+  }
+  if (kinds.length > 0) await eachMinute.wakeCatchUps({ kinds });
+  await eachMinute.endLostRuns({});
+}
