@@ -73,7 +73,7 @@ export async function migrateWarehouse(
 }
 
 const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];
-const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42P06', '42P07'];
+const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42710', '42P06', '42P07'];
 
 /**
  * Creates the migrator's table, which is locked before the migrator runs. Two processes that create
