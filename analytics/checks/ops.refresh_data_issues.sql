@@ -3,6 +3,8 @@
 -- The session that notes the company first goes first; the other checks after it.
 -- Sessions that check other companies never wait.
 -- No plan depends on the statistics of the tables.
+-- An open issue looked up by its id or company has no closed_reason. With closed_at, a plan made
+-- while few issues are open reads all of them by the index of open issues, and stays.
 create or replace function ops.refresh_data_issues (
   companies uuid[],
   kinds text[] default array['bills', 'connections', 'intervals'],
@@ -45,7 +47,7 @@ begin
           select i.id
           from ops.data_issues i
           where i.id = o.id
-            and i.closed_at is null
+            and i.closed_reason is null
           offset 0
           for no key update
         ) i
@@ -116,7 +118,7 @@ begin
         severity = k.severity
       from known k
       where i.id = k.id
-        and i.closed_at is null
+        and i.closed_reason is null
       returning i.id
     ), fresh as (
       -- Another company may have had it: a record that moves is checked for both.
@@ -135,7 +137,7 @@ begin
           when i.check_name in (select check_name from checks) then 'evidence_gone'
           else 'check_removed'
         end
-      where i.closed_at is null
+      where i.closed_reason is null
         and i.company_id = company
         and (i.check_name in (select check_name from checks)
           or i.check_name not in (select check_name from ops.data_issue_checks))

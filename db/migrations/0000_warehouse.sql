@@ -825,8 +825,7 @@ create table "ops"."data_issues" (
   "acknowledged_note" text,
   constraint "data_issues_severity" check (severity in ('error', 'warning', 'info')),
   constraint "data_issues_closed_reason" check (
-    closed_reason is null
-    or closed_at is not null
+    (closed_reason is null) = (closed_at is null)
     and closed_reason in ('evidence_gone', 'check_off', 'check_removed')
   ),
   constraint "data_issues_acknowledged_note" check (
@@ -1914,8 +1913,7 @@ comment on column ops.data_issues.closed_at is
   'When a check no longer found it, or its check was left out; NULL while it is open.';
 comment on column ops.data_issues.closed_reason is
   'evidence_gone: what showed it is no longer there; check_off: its check is in CHECKS_OFF; '
-  'check_removed: there is no such check any more. NULL while it is open, and where it was '
-  'closed before this was noted.';
+  'check_removed: there is no such check any more. NULL while it is open.';
 comment on column ops.data_issues.acknowledged_at is
   'When somebody said to know of it, by metersync checks acknowledge; it stays open.';
 comment on column ops.data_issues.acknowledged_note is 'What they said to it.';

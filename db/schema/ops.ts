@@ -116,7 +116,7 @@ export const dataIssues = ops.table(
     check('data_issues_severity', sql`severity in ('error', 'warning', 'info')`),
     check(
       'data_issues_closed_reason',
-      sql`closed_reason is null or closed_at is not null and closed_reason in ('evidence_gone', 'check_off', 'check_removed')`,
+      sql`(closed_reason is null) = (closed_at is null) and closed_reason in ('evidence_gone', 'check_off', 'check_removed')`,
     ),
     check(
       'data_issues_acknowledged_note',

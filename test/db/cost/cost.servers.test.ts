@@ -121,6 +121,23 @@ test('every exception is needed', () => {
   expect(exceptions.flatMap(({ statement }) => (excused.has(statement) ? [] : [statement]))).toEqual([]);
 });
 
+test('checks cost as little with plans that a session made before any issue was open', async () => {
+  const checks = everything.find(({ name }) => name === 'the data of a company is checked') as Work;
+  const plot = 2 * everything.length + 2;
+  const { url = '' } = databases['never analysed'] ?? {};
+  const session = connectExplained(url);
+  await change(url, async ({ db }) => {
+    await db.execute(sql`create table issues as select * from ops.data_issues`);
+    await db.execute(sql`truncate ops.data_issues`);
+    await checks.run(session, plot);
+    await db.execute(sql`insert into ops.data_issues overriding system value select * from issues`);
+  });
+  const small = await does(checks, plot + 1, 'small', 'for any');
+  const ran = await session.plansOf(() => checks.run(session, plot + 1));
+  await session.close();
+  expect(complaintsAbout(small, ran, checks.rows)).toEqual([]);
+});
+
 describe('this test can fail', () => {
   const plot = 2 * everything.length + 1;
   const said = async (work: Work): Promise<string[]> =>
