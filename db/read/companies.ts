@@ -116,7 +116,8 @@ async function read(db: Executor, which: SQL): Promise<ListedCompany[]> {
         select count(*)::int as open
         from ${dataIssues}
         where ${dataIssues.companyId} = page.id
-          and ${dataIssues.closedAt} is null
+          -- With closed_at, which is null alike, Postgres may read the index of all open issues.
+          and ${dataIssues.closedReason} is null
           and ${dataIssues.acknowledgedAt} is null
       ) issues
       cross join lateral (
