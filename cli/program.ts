@@ -13,6 +13,7 @@ import {
   addEvents,
   addOperations,
   addSchedule,
+  addUpgrade,
   addVersions,
   addViews,
   addWebhooks,
@@ -48,6 +49,7 @@ export function buildProgram(): Command {
     .option('--plan', 'only show what would run, the locks it takes and what it rewrites')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/migrate.ts')).migrateCommand(options));
+  addUpgrade(program);
   addSchedule(program);
   addWebhooks(program);
 

@@ -255,6 +255,19 @@ export function addWebhooks(program: Command): void {
   );
 }
 
+export function addUpgrade(program: Command): void {
+  const upgrade = program.command('upgrade').description('Check an upgrade before it begins');
+  add(
+    upgrade,
+    'check',
+    'Whether this version may take over: what migrate would run, and whether what runs now goes on; 0 or 1',
+    'metersync upgrade check',
+  )
+    .option('--temporal', 'Temporal is replaced too, with what it holds: no group of events may be open')
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/upgrade.ts')).upgradeCheck(options));
+}
+
 export function addVersions(program: Command): void {
   const versions = program.command('versions').description('Compare versions of the API');
   add(

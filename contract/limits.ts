@@ -36,6 +36,8 @@ export const limits = {
   answerBytesMax: 64 * 1024 * 1024,
   /** Rows that a report counts: from here on a count costs more than it says. */
   countMax: 10_000,
+  /** Workflows of each type that a check of an upgrade replays. */
+  historiesReplayed: 50,
 } as const;
 
 /**

@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
-import { Worker } from '@temporalio/worker';
 import { pino } from 'pino';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
+import { replayHistories } from '../../app/replay-histories.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { until } from '../support/poll.ts';
 import { changedCheckout } from './changed-checkout.ts';
@@ -55,24 +55,11 @@ fault(
   },
 );
 
-const historiesMax = 60;
-
 async function replayed(client: Client, checkout: string): Promise<{ failures: number; histories: number }> {
   const { bundleWorkflows } = (await import(
     `${checkout}/app/workflow-bundle.ts`
   )) as typeof import('../../app/workflow-bundle.ts');
   const workflowBundle = await bundleWorkflows(pino({ level: 'silent' }));
-  const some = [];
-  for (const type of ['backfillAll', 'backfillCompany', 'applyEvents', 'catchUp']) {
-    let listed = 0;
-    for await (const { workflowId, runId } of client.workflow.list({ query: `WorkflowType = '${type}'` })) {
-      some.push({ workflowId, history: await client.workflow.getHandle(workflowId, runId).fetchHistory() });
-      listed += 1;
-      if (listed >= historiesMax / 4) break;
-    }
-  }
-  let failures = 0;
-  for await (const { error } of Worker.runReplayHistories({ workflowBundle }, some))
-    if (error !== undefined) failures += 1;
-  return { failures, histories: some.length };
+  const { failures, histories } = await replayHistories(client, { workflowBundle, which: 'any', most: 15 });
+  return { failures: failures.length, histories };
 }

@@ -1,0 +1,75 @@
+import { planOf } from '../../app/prepare.ts';
+import { connectClient, dataConverterOf } from '../../app/temporal.ts';
+import { installRuntime } from '../../app/temporal-native.ts';
+import { workflowBundle } from '../../app/workflow-bundle.ts';
+import { counted } from '../../contract/words.ts';
+import { checkUpgrade, type UpgradeCheck } from '../../operations/upgrade.ts';
+import { openContext } from '../context.ts';
+import { print, printJson, say } from '../print.ts';
+
+interface UpgradeOptions {
+  readonly temporal?: boolean;
+  readonly json?: boolean;
+}
+
+/** `metersync upgrade check`: says whether this version may take over from the one that runs; status 1 if not. */
+export async function upgradeCheck({ temporal = false, json }: UpgradeOptions): Promise<void> {
+  const context = await openContext({
+    temporal: 'if running',
+    service: false,
+    quiet: true,
+    existing: true,
+  });
+  try {
+    const { settings, stack, log } = context;
+    if (!stack.hasTemporal)
+      throw new Error('no Temporal runs here: set TEMPORAL_ADDRESS to that of the running deployment');
+    installRuntime(log);
+    const plan = await planOf(settings, stack.databaseUrl, log);
+    const { client, close } = await connectClient(stack.temporal);
+    try {
+      say('Replaying the workflows that run…');
+      const check = await checkUpgrade({
+        plan,
+        client,
+        workflowBundle: await workflowBundle(log),
+        dataConverter: dataConverterOf(stack.temporal),
+        replacesTemporal: temporal,
+      });
+      if (json) printJson(check);
+      else print(...describe(check, temporal));
+      if (!check.go) process.exitCode = 1;
+    } finally {
+      await close();
+    }
+  } finally {
+    await context.stop();
+  }
+}
+
+function describe(check: UpgradeCheck, replacesTemporal: boolean): string[] {
+  const { go, replayed, openGroups } = check;
+  return [
+    go ? 'Go: this version may take over.' : 'No: not now.',
+    describeSchema(check),
+    `${counted(replayed.histories, 'running workflow')} replayed, ${counted(replayed.failures.length, 'failure')}.`,
+    ...replayed.failures.map(({ workflowId, why }) => `  ${workflowId}: ${why}`),
+    ...(replayed.failures.length === 0
+      ? []
+      : ['  Let these end on the old version, or change the workflow behind patched().']),
+    `${counted(openGroups, 'group')} of events not yet recorded.`,
+    ...(replacesTemporal && openGroups > 0
+      ? [
+          '  Temporal alone has these: stop the receiver, wait until the worker has recorded them, check again.',
+        ]
+      : []),
+  ];
+}
+
+function describeSchema({ schema: { known, applied, statements }, besideOld }: UpgradeCheck): string {
+  if (known === applied) return 'No migration to run.';
+  const migrations = `${counted(known - applied, 'migration')} to run, ${counted(statements, 'statement')}`;
+  return besideOld
+    ? `${migrations}: workers of the old version may go on beside it. metersync migrate --plan shows them.`
+    : `${migrations}: stop the workers of the old version first. metersync migrate --plan shows them.`;
+}

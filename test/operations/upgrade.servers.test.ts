@@ -1,0 +1,79 @@
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startBackfill } from '../../app/backfill.ts';
+import { replayHistories } from '../../app/replay-histories.ts';
+import { workflowIds, workflowNames } from '../../contract/names.ts';
+import { changedCheckout } from '../faults/changed-checkout.ts';
+import { runProcess } from '../support/command-process.ts';
+import { holdCompany, waited } from '../support/held-company.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
+
+let pipeline: Pipeline;
+let runId: string;
+let release: () => Promise<void>;
+beforeAll(async () => {
+  pipeline = await startPipeline({ size: { companies: 1, documents: 2 }, parts: ['worker'] });
+  const { client, warehouse } = pipeline;
+  await pipeline.backfill();
+  const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
+  ({ release } = await holdCompany(client, rows[0]?.id ?? ''));
+  runId = await startBackfill(client);
+  await waited(client, runId, { looks: 1, companies: 1 });
+}, 120_000);
+afterAll(() => pipeline?.stop());
+
+test('a version that replays what runs may take over; one that does not is told what stands in its way', {
+  timeout: 120_000,
+}, async () => {
+  const { client, env } = pipeline;
+  const check = await runProcess(['upgrade', 'check', '--json'], { env });
+  expect(check.status, check.stderr).toBe(0);
+  expect(JSON.parse(check.stdout)).toMatchObject({
+    go: true,
+    besideOld: true,
+    schema: { statements: 0 },
+    replayed: { histories: 2, failures: [] },
+    openGroups: 0,
+  });
+
+  const mistaken = await changedCheckout('unpatched');
+  try {
+    const { bundleWorkflows } = await import(`${mistaken.path}/app/workflow-bundle.ts`);
+    const workflowBundle = await bundleWorkflows(pino({ level: 'silent' }));
+    const { failures } = await replayHistories(client, { workflowBundle, which: 'running', most: 50 });
+    expect(failures).toMatchObject([
+      {
+        workflowId: workflowIds.backfillAll(runId),
+        type: workflowNames.backfillAll,
+        why: /[Nn]ondeterminism/,
+      },
+    ]);
+  } finally {
+    await mistaken.remove();
+  }
+});
+
+test('Temporal is not replaced while it holds events that no worker has recorded', {
+  timeout: 60_000,
+}, async () => {
+  const { client, env } = pipeline;
+  await pipeline.part('worker').end('SIGTERM');
+  const group = await client.workflow.start(workflowNames.applyEvents, {
+    workflowId: 'events/waiting',
+    taskQueue: 'nobody-listens',
+    args: [],
+  });
+  const listed = `WorkflowId = 'events/waiting'`;
+  await until('the group is listed', async () => (await client.workflow.count(listed)).count === 1);
+  const check = (...more: string[]) => runProcess(['upgrade', 'check', ...more], { env });
+  const [product, temporal] = [await check(), await check('--temporal')];
+  await group.terminate();
+  await release();
+  expect(product).toMatchObject({ status: 0, stdout: expect.stringContaining('Go: ') });
+  expect(temporal.status).toBe(1);
+  expect(temporal.stdout).toMatch(
+    /^No: not now\.\n(.*\n)*1 group of events not yet recorded\.\n {2}Temporal alone has/,
+  );
+});
