@@ -21,8 +21,8 @@ export interface Raised {
  * `page`: somebody has to act now. `ticket`: somebody has to act within days.
  *
  * Of these findings of the verdict none is raised: that nothing was ever loaded, as somebody is just setting it
- * up; an idle queue of backfills or checks, as RunOverdue or RunStalled follows; blocked typed views, as their
- * tables have the values.
+ * up; an idle queue of backfills or checks, as RunOverdue or RunStalled follows; an idle queue of looks, as
+ * HeartbeatStopped follows; blocked typed views, as their tables have the values.
  */
 export interface AlertType {
   readonly severity: 'page' | 'ticket';

@@ -100,7 +100,7 @@ export const metricTypes = {
     of: 'worker',
     type: 'gauge',
     help: 'Whether the worker of a queue runs and keeps polling, as /healthz judges: 1 or 0.',
-    labels: { task_queue: 'metersync-events, metersync-backfill or metersync-checks' },
+    labels: { task_queue: 'metersync-events, metersync-backfill, metersync-checks or metersync-watch' },
   },
   metersync_worker_temporal_metrics_up: {
     of: 'worker',
@@ -336,7 +336,7 @@ export const metricTypes = {
     of: 'temporal',
     type: 'gauge',
     help: 'Whether any worker polls a queue: 1 or 0.',
-    labels: { task_queue: 'metersync-events, metersync-backfill or metersync-checks' },
+    labels: { task_queue: 'metersync-events, metersync-backfill, metersync-checks or metersync-watch' },
   },
   metersync_schedule_paused: {
     of: 'temporal',

@@ -1,10 +1,14 @@
 /** Names that receivers, workers, commands and users of Temporal's web page must agree on. */
 
-/** One queue for each: a long backfill never delays an event, and checks delay neither. */
+/**
+ * One queue for each: a long backfill never delays an event, checks delay neither, and nothing delays the look
+ * of each minute.
+ */
 export const taskQueues = {
   events: 'metersync-events',
   backfill: 'metersync-backfill',
   checks: 'metersync-checks',
+  watch: 'metersync-watch',
 } as const;
 
 /** The kinds of records that events make stale; each has one catchUp workflow. */

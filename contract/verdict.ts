@@ -230,7 +230,7 @@ function judgeTemporal({ idle, schedules }: TemporalHealth): Finding[] {
 
 function judgeWorkers(idle: readonly string[]): Finding {
   const name = 'workers';
-  if (idle.length === 0) return well(name, 'they take events, backfills and checks');
+  if (idle.length === 0) return well(name, 'they take events, backfills and checks, and look for alarms');
   const vital = idle.filter((queue) => queue !== 'checks');
   return {
     name,
