@@ -17,6 +17,8 @@ export interface ActivityDependencies {
   readonly catchingUp: Warehouse;
   /** The warehouse over connections of the checks alone. */
   readonly checks: Pick<Warehouse, 'db'>;
+  /** The warehouse over connections of the looks alone, so that a look never waits for one. */
+  readonly watching: Pick<Warehouse, 'db'>;
   readonly service: ServiceClient;
   /** Notes the fields of every record that is written. */
   readonly catalogue: FieldCatalogue;

@@ -17,7 +17,7 @@ export function recordActivities(deps: ActivityDependencies) {
   return {
     /** Journals and applies a group of events in one transaction; idempotent on event ids. */
     recordGroup: mapFailures(
-      async ({ events, replay }: EventGroup): Promise<Recorded> => {
+      async ({ events, replay }: EventGroup): Promise<Omit<Recorded, 'written'>> => {
         const workflow = Context.current().info.workflowExecution;
         const payloads = new Map<string, unknown[]>();
         const onPayload = (type: string, payload: unknown): void => {
@@ -27,7 +27,9 @@ export function recordActivities(deps: ActivityDependencies) {
           else same.push(payload);
         };
         const recording = { workflow, replay, onPayload };
-        const recorded = await recordEvents(deps.warehouse.db, events, recording);
+        const { written, ...recorded } = await recordEvents(deps.warehouse.db, events, recording);
+        for (const resource of ['connections', 'documents'] as const)
+          deps.onWritten?.({ resource, by: 'event', ...written[resource], rejected: 0 });
         for (const [resource, same] of payloads) await deps.catalogue.note(resource, 'webhooks', same);
         if (recorded.dead > 0) {
           deps.log.warn(

@@ -39,12 +39,16 @@ function openedIn(absence: Absence | null): Carried | undefined {
 }
 
 export function watchActivities(deps: ActivityDependencies) {
-  const { notifier, warehouse, log } = deps;
+  const {
+    notifier,
+    watching: { db },
+    log,
+  } = deps;
   const at = (): string => new Date(deps.wallClock()).toISOString();
   const { targets } = notifier;
 
   async function look({ absence, test }: LookInput): Promise<LookResult> {
-    const health = await deps.readHealth(warehouse.db);
+    const health = await deps.readHealth(db);
     if ('away' in health.warehouse) {
       const [down] = alertTypes.WarehouseDown.judge(health);
       return {
@@ -71,7 +75,7 @@ export function watchActivities(deps: ActivityDependencies) {
   /** Postgres may be read and take no writes: its disk is full, or it is a standby. Then it is away, too. */
   async function note(noting: Look): Promise<Looked | { readonly away: string }> {
     try {
-      return await answered(noteLook(warehouse.db, noting));
+      return await answered(noteLook(db, noting));
     } catch (error) {
       const away = `Postgres takes no writes: ${sqlMessage(error)}`;
       log.warn({ error: away }, 'a look was not noted');
@@ -83,7 +87,7 @@ export function watchActivities(deps: ActivityDependencies) {
   async function sendWaiting(target: string): Promise<void> {
     const until = deps.now() + notifyPolicy.sendMs;
     while (deps.now() < until) {
-      const became = await deliverNext(warehouse.db, {
+      const became = await deliverNext(db, {
         target,
         now: at,
         send: (message) => notifier.send(target, message),
@@ -95,7 +99,7 @@ export function watchActivities(deps: ActivityDependencies) {
   }
 
   async function forget(): Promise<void> {
-    for (const { target, messages } of await giveUp(warehouse.db, { targets, at: at() }))
+    for (const { target, messages } of await giveUp(db, { targets, at: at() }))
       log.warn({ target, messages }, 'notifications were given up: their target took none for a day');
   }
 

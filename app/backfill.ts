@@ -69,17 +69,35 @@ export async function runEnd(client: Client, workflowId: string): Promise<RunSta
 /** Temporal's TASK_QUEUE_TYPE_ACTIVITY. */
 const typeActivity = 2;
 
-/**
- * Whether a worker polls a queue for activities, as every worker does; without one, work would wait for ever.
- */
-export async function workerIsPolling(
-  client: Client,
-  queue: keyof typeof taskQueues = 'backfill',
-): Promise<boolean> {
+/** Who polls a queue, as Temporal tells it. */
+export interface QueuePollers {
+  readonly polled: boolean;
+  /** Build ids of the workers that poll it. */
+  readonly builds: readonly string[];
+  /** The version of workers that gets its new tasks; null: those without a version, as all of ours are. */
+  readonly currentVersion: string | null;
+}
+
+/** Reads who polls a queue for activities, as every worker does. */
+export async function readPollers(client: Client, queue: keyof typeof taskQueues): Promise<QueuePollers> {
   const answer = await client.workflowService.describeTaskQueue({
     namespace: client.options.namespace,
     taskQueue: { name: taskQueues[queue] },
     taskQueueType: typeActivity,
   });
-  return (answer.pollers?.length ?? 0) > 0;
+  const pollers = answer.pollers ?? [];
+  const builds = pollers.flatMap(({ deploymentOptions, workerVersionCapabilities }) => {
+    const build = deploymentOptions?.buildId || workerVersionCapabilities?.buildId;
+    return build ? [build] : [];
+  });
+  const current = answer.versioningInfo?.currentVersion ?? '';
+  return {
+    polled: pollers.length > 0,
+    builds: [...new Set(builds)].toSorted(),
+    currentVersion: ['', '__unversioned__'].includes(current) ? null : current,
+  };
 }
+
+/** Whether a worker polls a queue: without one, work would wait for ever. */
+export const workerIsPolling = async (client: Client, queue: keyof typeof taskQueues): Promise<boolean> =>
+  (await readPollers(client, queue)).polled;

@@ -80,7 +80,8 @@ export function holdFolder(dir: string, name: string): { release(): void } | { r
 export async function openStack(
   settings: Settings,
   need: {
-    readonly postgres: boolean;
+    /** `if there`: the one of the settings, or existing embedded data. */
+    readonly postgres: boolean | 'if there';
     /** `if running`: the one of the settings or a running embedded one; none is started. */
     readonly temporal: boolean | 'if running';
     readonly sandbox: boolean;
@@ -90,7 +91,8 @@ export async function openStack(
   },
 ): Promise<Stack> {
   const dir = resolve(settings.dataDir);
-  const standInPostgres = need.postgres && settings.databaseUrl === undefined;
+  const wantsPostgres = need.postgres === 'if there' ? hasData(dir, 'postgres') : need.postgres;
+  const standInPostgres = wantsPostgres && settings.databaseUrl === undefined;
   const wantsTemporal = need.temporal === 'if running' ? runsTemporal(dir) : need.temporal;
   const embeddedTemporal = wantsTemporal && !settings.temporalConfigured;
   if (need.existing) {

@@ -138,10 +138,10 @@ export function howEndedOn(client: Client): (workflowId: string) => Promise<stri
 /**
  * Makes the schedules that nobody can change. One looks after the deployment each minute: it opens alarms,
  * and no wake-up can be lost. It begins at once, as its last look may be old. The other drops old payloads
- * each hour.
+ * each hour. Both are where no workflow waits for Postgres: a task of the queue of events may.
  */
 export async function ensureOwnSchedules(client: Client): Promise<void> {
-  await ensureEvery(client, '1 minute', 'watch', taskQueues.events);
+  await ensureEvery(client, '1 minute', 'watch', taskQueues.backfill);
   await client.schedule.getHandle(scheduleIds.watch).trigger(ScheduleOverlapPolicy.SKIP);
   await ensureEvery(client, '1 hour', 'dropPayloads', taskQueues.backfill);
 }

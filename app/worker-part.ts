@@ -70,6 +70,8 @@ export async function startWorker(
   const warehouse = openWarehouse(settings, databaseUrl, log, 16);
   const catchingUp = openWarehouse(settings, databaseUrl, log, batches.catchUpConnections);
   const checks = openWarehouse(settings, databaseUrl, log, 1);
+  // Each delivery of an alarm to a target holds a connection.
+  const watching = openWarehouse(settings, databaseUrl, log, 1 + settings.notify.targets.length);
   const limit = await joinLimit({
     warehouse: openWarehouse(settings, databaseUrl, log, 1),
     limit: settings.service.maxConcurrency,
@@ -89,6 +91,7 @@ export async function startWorker(
     warehouse,
     catchingUp,
     checks,
+    watching,
     catalogue,
     service: access.client,
     apiVersion: access.apiVersion,
@@ -121,7 +124,7 @@ export async function startWorker(
   });
   const liveness = watchPolls({ workers: workers.queues, core, now: () => performance.now() });
   observer?.watch({
-    warehouses: [warehouse, catchingUp, checks],
+    warehouses: [warehouse, catchingUp, checks, watching],
     service: access.client,
     liveness,
     buildId: workers.buildId,
@@ -148,6 +151,7 @@ export async function startWorker(
         warehouse.close(),
         catchingUp.close(),
         checks.close(),
+        watching.close(),
       ]);
     },
   };

@@ -8,17 +8,17 @@ import { serverWaits } from '../contract/retry-policy.ts';
 export interface Workers {
   /** Settles when all have stopped; rejects when one failed. */
   readonly finished: Promise<void>;
-  /** The queues, and whether the worker of each runs. */
   /** Of their workflows, as Temporal shows it. */
   readonly buildId: string;
+  /** The queues, and whether the worker of each runs. */
   readonly queues: readonly { readonly queue: string; runs(): boolean }[];
   stop(): Promise<void>;
 }
 
 /**
- * Runs one worker for events and catch-up, one for backfills and one for checks of the data, each on its own
- * queue: a long backfill never delays an event, and checks delay neither. The number of slots is fixed, which
- * is predictable beside a receiver and Postgres on a small machine.
+ * Runs one worker for events and catch-up, one for backfills, one for checks of the data and one for the look of
+ * each minute, each on its own queue: none delays another. The number of slots is fixed, which is predictable
+ * beside a receiver and Postgres on a small machine.
  */
 export async function runWorkers(options: {
   connection: NativeConnection;
@@ -32,14 +32,13 @@ export async function runWorkers(options: {
     connection,
     namespace,
     dataConverter,
-    workflowBundle,
-    activities,
     maxHeartbeatThrottleInterval: serverWaits.cursorAgeMax,
     ...serverWaits.workerStop,
   };
+  const withWorkflows = { ...common, workflowBundle, activities };
   const workers = await Promise.all([
     Worker.create({
-      ...common,
+      ...withWorkflows,
       taskQueue: taskQueues.events,
       maxCachedWorkflows: 200,
       maxConcurrentWorkflowTaskExecutions: 20,
@@ -47,21 +46,24 @@ export async function runWorkers(options: {
       maxConcurrentActivityTaskExecutions: 20,
     }),
     Worker.create({
-      ...common,
+      ...withWorkflows,
       taskQueue: taskQueues.backfill,
       maxCachedWorkflows: 100,
       maxConcurrentWorkflowTaskExecutions: 10,
       maxConcurrentActivityTaskExecutions: 10,
     }),
     Worker.create({
-      connection,
-      namespace,
-      dataConverter,
-      maxHeartbeatThrottleInterval: serverWaits.cursorAgeMax,
-      ...serverWaits.workerStop,
+      ...common,
       activities: { checkData: activities.checkData },
       taskQueue: taskQueues.checks,
       maxConcurrentActivityTaskExecutions: batches.companiesChecked,
+      maxConcurrentActivityTaskPolls: 1,
+    }),
+    Worker.create({
+      ...common,
+      activities: { look: activities.look },
+      taskQueue: taskQueues.watch,
+      maxConcurrentActivityTaskExecutions: 2,
       maxConcurrentActivityTaskPolls: 1,
     }),
   ]);

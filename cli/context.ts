@@ -28,8 +28,11 @@ export interface Context {
 }
 
 export interface Need {
-  /** Whether it needs a warehouse: only the receiver alone does not. */
-  readonly postgres?: boolean;
+  /**
+   * Whether it needs a warehouse: only the receiver alone does not. `if there`: that of the settings or of the data
+   * folder; none is made, and without one its address is empty.
+   */
+  readonly postgres?: boolean | 'if there';
   /** `if running`: the one of the settings or a running embedded one; none is started. */
   readonly temporal: boolean | 'if running';
   /**
@@ -54,7 +57,11 @@ export async function openContext(need: Need): Promise<Context> {
   const settings = settingsFor(need);
   const { postgres = true, temporal } = need;
   const calls = need.service !== false;
-  const insecure = requireSafeTransport(settings, { postgres, temporal: temporal !== false, service: calls });
+  const insecure = requireSafeTransport(settings, {
+    postgres: postgres !== false,
+    temporal: temporal !== false,
+    service: calls,
+  });
   const dir = resolve(settings.dataDir);
   const log = logOf(need, settings, dir);
   const onLine = need.onLine ?? say;

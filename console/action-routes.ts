@@ -93,7 +93,7 @@ async function act(
   const begun = await record(
     deps.writer,
     operation,
-    () => wanted.act(form, progress),
+    (operation) => wanted.act(form, progress, operation),
     (detail) => detail,
   );
   const { id } = begun;

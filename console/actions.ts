@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { html } from 'hono/html';
-import { startBackfill, workerIsPolling } from '../app/backfill.ts';
+import { startBackfill } from '../app/backfill.ts';
 import { pauseSchedule, readSchedule, resumeSchedule, triggerSchedule } from '../app/schedules.ts';
 import { connectClient } from '../app/temporal.ts';
 import { parkingCodes } from '../contract/failures.ts';
@@ -19,6 +19,7 @@ import { type Decision, decideDeletes, describeDecided } from '../operations/dec
 import { testNotifications } from '../operations/notify-test.ts';
 import { Refused } from '../operations/recorded.ts';
 import { replayEvents } from '../operations/replay.ts';
+import { requireWorker } from '../operations/require-worker.ts';
 import { describeResumed, resumeParked } from '../operations/resume.ts';
 import type { Markup } from '../web/markup.ts';
 import { type Asking, asked, oneOf } from './asking.ts';
@@ -36,10 +37,15 @@ export interface Question {
   readonly danger?: boolean;
   /**
    * @param form what was filled in
+   * @param operation its id in the log
    * @returns what it did
    * @throws Refused when there is nothing to do it with
    */
-  readonly act: (form: URLSearchParams, progress: (words: string) => void) => Promise<string>;
+  readonly act: (
+    form: URLSearchParams,
+    progress: (words: string) => void,
+    operation: number,
+  ) => Promise<string>;
 }
 
 /** Reads what an action would do. @throws Refused when there is nothing to do */
@@ -69,10 +75,7 @@ async function withTemporal<T>(
 ): Promise<T> {
   const { client, close } = await connectClient(deps.temporal);
   try {
-    if (queue !== undefined && !(await workerIsPolling(client, queue)))
-      throw new Refused(
-        'no worker is running to do the work: run metersync start (or metersync worker) first',
-      );
+    if (queue !== undefined) await requireWorker(client, queue);
     return await work(client);
   } finally {
     await close();
@@ -108,7 +111,7 @@ async function askReplay(asking: Asking): Promise<Question> {
     title: id === undefined ? 'Replay events' : 'Replay an event',
     says: `${countInWords(events)} ${events === 1 ? 'event matches' : 'events match'}. What was signed passes through the current code again; ${id === undefined ? 'applied ones are left out' : 'its record is read again, even if it was applied'}.`,
     button: 'Replay',
-    act: (_form, progress) =>
+    act: (_form, progress, operation) =>
       withTemporal(
         asking,
         async (client) => {
@@ -117,6 +120,7 @@ async function askReplay(asking: Asking): Promise<Question> {
             db: deps.writer,
             filter,
             replay: id === undefined ? 'unapplied' : 'all',
+            operation,
             onProgress: (replayed) => progress(`${counted(replayed, 'event')} recorded again`),
           });
           const { replayed, refused } = report;
@@ -185,7 +189,7 @@ async function askNotifyTest(asking: Asking): Promise<Question> {
             );
           return `${counted(targets.length, 'target')} took it`;
         },
-        'events',
+        'watch',
       ),
   };
 }

@@ -2,7 +2,7 @@ import { type FailureCode, failureTypes } from './failures.ts';
 import { alarmPolicy, notifyPolicy, recordPolicy } from './retry-policy.ts';
 import { describeFit } from './schema-versions.ts';
 import { formatSeconds, formatTime } from './times.ts';
-import type { Health, TemporalHealth, WarehouseHealth } from './verdict.ts';
+import { expires, type Health, isQuiet, type TemporalHealth, type WarehouseHealth } from './verdict.ts';
 import { countedToMax } from './words.ts';
 
 /** An alarm that is raised. */
@@ -19,10 +19,6 @@ export interface Raised {
 /**
  * The catalogue of alarms. deploy/prometheus/rules.yml and docs/runbooks.md are made from it.
  * `page`: somebody has to act now. `ticket`: somebody has to act within days.
- *
- * Of these findings of the verdict none is raised: that nothing was ever loaded, as somebody is just setting it
- * up; an idle queue of backfills or checks, as RunOverdue or RunStalled follows; blocked typed views, as their
- * tables have the values.
  */
 export interface AlertType {
   readonly severity: 'page' | 'ticket';
@@ -149,9 +145,9 @@ export const alertTypes = {
     means: 'No event came for longer than SILENCE_HOURS.',
     promql:
       'max(metersync_event_last_received_seconds) > max(metersync_silence_limit_seconds) and max(metersync_silence_limit_seconds) > 0',
-    judge: inWarehouse(({ silence: { quietSeconds }, silenceHours }) =>
-      raisedIf(silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3_600, {
-        detail: `no event for ${formatSeconds(quietSeconds ?? 0)}`,
+    judge: inWarehouse(({ silence, silenceHours }) =>
+      raisedIf(isQuiet(silence, silenceHours), {
+        detail: `no event for ${formatSeconds(silence.quietSeconds ?? 0)}`,
       }),
     ),
     forMinutes: 15,
@@ -185,7 +181,7 @@ export const alertTypes = {
   EventsStalled: {
     severity: 'page',
     means: 'Records are due for 15 minutes and nobody reads them again.',
-    promql: 'max(metersync_events_oldest_due_seconds) > 900',
+    promql: `max(metersync_events_oldest_due_seconds) > ${recordPolicy.waitMaxSeconds}`,
     judge: inWarehouse(({ oldestDueSeconds }) =>
       raisedIf(oldestDueSeconds !== null && oldestDueSeconds > recordPolicy.waitMaxSeconds, {
         detail: `work has been due for ${formatSeconds(oldestDueSeconds ?? 0)}`,
@@ -303,18 +299,27 @@ export const alertTypes = {
   },
   WorkersGone: {
     severity: 'page',
-    means: 'No worker polls the queue of events.',
+    means: 'No worker gets events.',
     promql:
-      'max(metersync_temporal_queue_polled{task_queue="metersync-events"}) < 1 or absent(metersync_ready{part="worker"})',
-    judge: inTemporal(({ idle }) =>
-      raisedIf(idle.includes('events'), { detail: `no worker for ${idle.join(', ')}` }),
+      'max(metersync_temporal_queue_polled{task_queue="metersync-events"}) < 1 or max(metersync_worker_version_current) < 1 or absent(metersync_ready{part="worker"})',
+    judge: inTemporal(({ idle, currentVersion }) =>
+      raisedIf(idle.includes('events') || currentVersion !== null, {
+        detail:
+          currentVersion === null
+            ? `no worker for ${idle.join(', ')}`
+            : `Temporal gives events to the version ${currentVersion}`,
+      }),
     ),
     forMinutes: 5,
     apart: [
       'No worker process runs: start one.',
       'Processes run and do not poll: see WorkerDeaf, and whether Temporal is reachable from them.',
+      '`metersync_worker_version_current` is 0: somebody made a version of workers current in Temporal, and these have none.',
     ],
-    act: ['Start workers. Acknowledged events wait in Temporal and are not lost.'],
+    act: [
+      'Start workers. Acknowledged events wait in Temporal and are not lost.',
+      'A version is current: `temporal worker deployment set-current-version --unversioned` takes it back.',
+    ],
     verify: '`metersync status` finds the workers well.',
   },
   WorkerDeaf: {
@@ -517,6 +522,7 @@ export const alertTypes = {
     severity: 'ticket',
     means: 'Starts of a schedule were skipped: Temporal was away for longer than its catch-up window.',
     promql: 'max by (schedule) (increase(metersync_schedule_missed_total[1d])) > 0',
+    // Temporal says how many it ever skipped, and not when. RunOverdue reports what follows.
     forMinutes: 0,
     apart: ['`metersync schedule show` has the number; the log of Temporal says when it was away.'],
     act: ['Run `metersync schedule trigger` if the next start is far.'],
@@ -557,6 +563,9 @@ export const alertTypes = {
     severity: 'ticket',
     means: 'The client certificate for Temporal ends within 14 days.',
     promql: `min(metersync_temporal_certificate_expiry_timestamp_seconds) - time() < ${alarmPolicy.certificateSeconds}`,
+    judge: inTemporal(({ certificate }) =>
+      expires(certificate) ? [{ labels: {}, detail: `it expires ${formatTime(certificate.expiresAt)}` }] : [],
+    ),
     forMinutes: 0,
     apart: ['`metersync_temporal_certificate_expiry_timestamp_seconds` says when.'],
     act: ["Renew it where Temporal's own configuration names it, and restart receivers and workers."],
@@ -593,6 +602,36 @@ export type AlertName = keyof typeof alertTypes;
 export const alertNames = Object.keys(alertTypes) as AlertName[];
 
 export const isAlertName = (name: string): name is AlertName => Object.hasOwn(alertTypes, name);
+
+/** The alarms that report a finding of the verdict, by its name; and why there is none, where that is so. */
+export const alarmsOfFindings: Readonly<
+  Record<string, { readonly alarms: readonly AlertName[]; readonly silent?: string }>
+> = {
+  Temporal: { alarms: ['HeartbeatStopped'] },
+  warehouse: { alarms: ['WarehouseDown', 'SchemaMismatch'] },
+  workers: {
+    alarms: ['WorkersGone'],
+    silent:
+      'Without workers for backfills or checks RunOverdue or RunStalled follows; without any that look, HeartbeatStopped.',
+  },
+  certificate: { alarms: ['CertificateExpires'] },
+  'schedule full': { alarms: ['SchedulePaused'] },
+  'schedule reconcile': { alarms: ['SchedulePaused'] },
+  'first backfill': { alarms: [], silent: 'Somebody is just setting it up.' },
+  'last backfill': { alarms: ['RunUnwell'] },
+  'last reconcile': { alarms: ['RunUnwell'] },
+  events: { alarms: ['EventsStalled'] },
+  service: { alarms: ['ServiceDown'] },
+  parked: { alarms: ['KeyRefused', 'Parked'] },
+  'dead events': { alarms: ['EventsDead'] },
+  'missing events': { alarms: ['EventsMissing'] },
+  deletes: { alarms: ['Decide'] },
+  'refused records': { alarms: ['Decide'] },
+  'blocked views': { alarms: [], silent: 'The tables have the values that the views lack.' },
+  silence: { alarms: ['Silent', 'ChangesMissed'] },
+  watch: { alarms: ['HeartbeatStopped'] },
+  notifications: { alarms: ['NotificationsFailing'] },
+};
 
 /** Where the runbook of an alarm stands. */
 export const runbookOf = (name: AlertName): string => `docs/runbooks.md#${name.toLowerCase()}`;

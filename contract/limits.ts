@@ -97,6 +97,8 @@ export const batches = {
   delaysRead: 1_000,
   /** Payloads read by one statement: at `printedBytesMax` 30 MB together. */
   payloadsRead: 20,
+  /** Operations of the log, the newest, among which a record's are looked for: names have no index. */
+  operationsSearched: 1_000,
   /** Companies checked at once: more would take more of Postgres than events leave. */
   companiesChecked: 1,
   /**
@@ -113,7 +115,7 @@ export const consoleBounds = {
   rows: 50,
   /** The newest events of a day whose outcomes the overview adds up: each takes three look-ups. */
   arrivalsMax: 2_000,
-  /** Password checks under way; each takes 16 MiB and a tenth of a second of processor. */
+  /** Password checks under way; each takes 32 MiB and a tenth of a second of processor. */
   passwordChecksAtOnce: 2,
   passwordChecksWaiting: 20,
 } as const;

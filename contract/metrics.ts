@@ -100,7 +100,7 @@ export const metricTypes = {
     of: 'worker',
     type: 'gauge',
     help: 'Whether the worker of a queue runs and keeps polling, as /healthz judges: 1 or 0.',
-    labels: { task_queue: 'metersync-events, metersync-backfill or metersync-checks' },
+    labels: { task_queue: 'metersync-events, metersync-backfill, metersync-checks or metersync-watch' },
   },
   metersync_worker_temporal_metrics_up: {
     of: 'worker',
@@ -151,10 +151,10 @@ export const metricTypes = {
   metersync_rows_written_total: {
     of: 'worker',
     type: 'counter',
-    help: 'Rows that reads of the service wrote, and records that Postgres refused.',
+    help: 'Rows that events and reads of the service wrote, and records that Postgres refused.',
     labels: {
       resource: 'of the catalogue',
-      by: 'catch_up, backfill or reconcile',
+      by: 'event, catch_up, backfill or reconcile',
       change: 'inserted, changed or rejected',
     },
   },
@@ -336,7 +336,13 @@ export const metricTypes = {
     of: 'temporal',
     type: 'gauge',
     help: 'Whether any worker polls a queue: 1 or 0.',
-    labels: { task_queue: 'metersync-events, metersync-backfill or metersync-checks' },
+    labels: { task_queue: 'metersync-events, metersync-backfill, metersync-checks or metersync-watch' },
+  },
+  metersync_worker_version_current: {
+    of: 'temporal',
+    type: 'gauge',
+    help: 'Whether workers without a version, as all of these are, get new tasks of events: 1 or 0.',
+    labels: {},
   },
   metersync_schedule_paused: {
     of: 'temporal',

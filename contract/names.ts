@@ -1,10 +1,14 @@
 /** Names that receivers, workers, commands and users of Temporal's web page must agree on. */
 
-/** One queue for each: a long backfill never delays an event, and checks delay neither. */
+/**
+ * One queue for each: a long backfill never delays an event, checks delay neither, and nothing delays the look
+ * of each minute.
+ */
 export const taskQueues = {
   events: 'metersync-events',
   backfill: 'metersync-backfill',
   checks: 'metersync-checks',
+  watch: 'metersync-watch',
 } as const;
 
 /** The kinds of records that events make stale; each has one catchUp workflow. */
@@ -41,8 +45,8 @@ export const workflowIds = {
    */
   events: (firstId: string, count: number, timestamp: number): string =>
     count === 1 ? `event/${firstId}/${timestamp}` : `events/${firstId}+${count - 1}/${timestamp}`,
-  /** Names a replay by its first event. */
-  replay: (firstId: string, replayId: string): string => `replay/${firstId}/${replayId}`,
+  /** Names a group of a replay by its first event, and by the replay's id in the log of operations. */
+  replay: (firstId: string, operation: number): string => `replay/${firstId}/${operation}`,
   catchUp: (kind: CatchUpKind): string => `catch-up/${kind}`,
   backfillAll: (runId: string): string => `backfill-run/${runId}`,
   backfillCompany: (companyId: string): string => `backfill/${companyId}`,
@@ -50,6 +54,12 @@ export const workflowIds = {
   checkData: (runId: string): string => `checks/${runId}`,
   notifyTest: (id: string): string => `notify-test/${id}`,
 } as const;
+
+/** Reads the id in the log of operations from the name of a replay's workflow. */
+export function operationOf(workflowId: string): number | undefined {
+  const [, operation] = /^replay\/.*\/(\d+)$/s.exec(workflowId) ?? [];
+  return operation === undefined ? undefined : Number(operation);
+}
 
 export const signalNames = { wake: 'wake' } as const;
 export const queryNames = { progress: 'progress' } as const;
@@ -106,6 +116,10 @@ export const operationActions = [
   'issue unacknowledge',
   'webhooks enable',
   'webhooks disable',
+  'audit repair',
+  'checks run',
+  'views refresh',
+  'migrate',
   'doctor',
   'notify test',
 ] as const;

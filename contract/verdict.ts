@@ -1,6 +1,6 @@
 import { type FailureCode, failureTypes } from './failures.ts';
 import type { RunKind, RunState, Severity } from './names.ts';
-import { notifyPolicy, recordPolicy } from './retry-policy.ts';
+import { alarmPolicy, notifyPolicy, recordPolicy } from './retry-policy.ts';
 import type { SchemaVersions } from './schema-versions.ts';
 import { formatSeconds, formatTime } from './times.ts';
 import { counted, countedToMax } from './words.ts';
@@ -185,13 +185,17 @@ export interface ScheduleHealth {
 export interface TemporalHealth {
   /** Queues without a worker. */
   readonly idle: readonly string[];
+  /** Build ids of the workers that poll the queue of events. */
+  readonly builds: readonly string[];
+  /** The version of workers that gets new tasks of events; null: those without a version, as all of ours are. */
+  readonly currentVersion: string | null;
   readonly schedules: readonly ScheduleHealth[];
   /** Groups of events that were acknowledged and are not yet recorded. */
   readonly openGroups: number;
   /** Running workflows whose task failed several times in a row; null where this Temporal does not say. */
   readonly stuckWorkflows: number | null;
   /** When the client certificate for Temporal expires, ISO 8601; null without one. */
-  readonly certificateExpiresAt: string | null;
+  readonly certificate: { readonly expiresAt: string; readonly secondsLeft: number } | null;
 }
 
 /** Why the warehouse or Temporal could not be reached, and what to do about it. */
@@ -224,17 +228,41 @@ const rank = (word: VerdictWord): number => verdictWords.indexOf(word);
 const unknown = (name: string, { away, todo }: Away): Finding => ({ name, word: 'Unknown', saw: away, todo });
 const well = (name: string, saw: string): Finding => ({ name, word: 'In sync', saw, todo: null });
 
-function judgeTemporal({ idle, schedules }: TemporalHealth): Finding[] {
-  return [judgeWorkers(idle), ...schedules.map(judgeSchedule)];
+function judgeTemporal(health: TemporalHealth): Finding[] {
+  return [judgeWorkers(health), ...judgeCertificate(health), ...health.schedules.map(judgeSchedule)];
 }
 
-function judgeWorkers(idle: readonly string[]): Finding {
+/** Whether the client certificate for Temporal has to be renewed. */
+export const expires = (
+  certificate: TemporalHealth['certificate'],
+): certificate is NonNullable<TemporalHealth['certificate']> =>
+  certificate !== null && certificate.secondsLeft < alarmPolicy.certificateSeconds;
+
+function judgeCertificate({ certificate }: TemporalHealth): Finding[] {
+  if (!expires(certificate)) return [];
+  return [
+    {
+      name: 'certificate',
+      word: 'Needs you',
+      saw: `the client certificate for Temporal expires ${formatTime(certificate.expiresAt)}`,
+      todo: 'Renew it where the configuration of Temporal names it, and restart receivers and workers.',
+    },
+  ];
+}
+
+function judgeWorkers({ idle, currentVersion }: TemporalHealth): Finding {
   const name = 'workers';
-  if (idle.length === 0) return well(name, 'they take events, backfills and checks');
-  const vital = idle.filter((queue) => queue !== 'checks');
+  if (currentVersion !== null)
+    return {
+      name,
+      word: 'Broken',
+      saw: `Temporal gives events to workers of the version ${currentVersion}, and these have none`,
+      todo: 'Run temporal worker deployment set-current-version --unversioned; see WorkersGone in docs/runbooks.md.',
+    };
+  if (idle.length === 0) return well(name, 'they take events, backfills and checks, and look for alarms');
   return {
     name,
-    word: vital.length > 0 ? 'Broken' : 'Needs you',
+    word: idle.includes('events') ? 'Broken' : 'Needs you',
     saw: `no worker is running for ${idle.join(', ')}: their work waits`,
     todo: 'Run metersync start, or metersync worker.',
   };
@@ -371,7 +399,7 @@ function judgeCounts(health: WarehouseHealth): Finding[] {
 function judgeSilence({ silence, silenceHours }: WarehouseHealth): Finding {
   const { signs, quietSeconds, lastEventAt } = silence;
   const name = 'silence';
-  const quiet = silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3_600;
+  const quiet = isQuiet(silence, silenceHours);
   if (signs.length === 0 && !quiet)
     return well(
       name,
@@ -404,6 +432,10 @@ function judgeWatch({ lookedSecondsAgo, undelivered }: WatchHealth): Finding[] {
     })),
   ];
 }
+
+/** Whether no event came for longer than SILENCE_HOURS; 0 turns that off. */
+export const isQuiet = ({ quietSeconds }: Pick<Silence, 'quietSeconds'>, silenceHours: number): boolean =>
+  silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3_600;
 
 /** The operator's action for any sign that events do not arrive. */
 const silenceOperator =

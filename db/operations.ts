@@ -1,5 +1,7 @@
-import { and, desc, eq, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm';
+import { batches } from '../contract/limits.ts';
 import type { OperationAction, OperationOutcome, OperatorRole } from '../contract/names.ts';
+import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { operations } from './schema/metersync.ts';
 
@@ -64,6 +66,60 @@ export async function listOperations(
     )
     .orderBy(desc(id))
     .limit(page.limit);
+}
+
+/** An operation that names something. */
+export interface OperationAbout extends LoggedOperation {
+  /** What of the names it names. */
+  readonly about: readonly string[];
+}
+
+/**
+ * Lists operations that name one of these, as their target or in what they did, and those of these ids,
+ * oldest first. It looks at the newest 1,000; refused ones touched nothing.
+ */
+export async function operationsAbout(
+  db: Executor,
+  names: readonly string[],
+  ids: readonly number[],
+): Promise<OperationAbout[]> {
+  const words = (text: SQL): SQL => sql`string_to_array(${text}, ' ')`;
+  const result = await db.execute<OperationAbout & Record<string, unknown>>(sql`
+    with latest as (
+      select
+        ${operations.id},
+        ${operations.at}::text,
+        ${operations.actor},
+        ${operations.role},
+        ${operations.source},
+        ${operations.action},
+        ${operations.target},
+        ${operations.outcome},
+        ${operations.finishedAt}::text as "finishedAt",
+        ${operations.detail}
+      from ${operations}
+      order by ${operations.id} desc
+      limit ${batches.operationsSearched}
+    )
+    select
+      latest.*,
+      named.about
+    from latest
+      cross join lateral (
+        select array(
+          select name
+          from unnest(${array(names, 'text')}) as name
+          where name = any(${words(sql`latest.detail`)})
+            or exists (
+              select from jsonb_each_text(latest.target) part
+              where name = any(${words(sql`part.value`)})
+            )
+        ) as about
+      ) named
+    where latest.outcome is distinct from 'refused'
+      and (latest.id = any(${array(ids, 'bigint')}) or named.about <> '{}')
+    order by latest.id`);
+  return result.rows.map((row) => ({ ...row, id: Number(row.id) }));
 }
 
 export async function readOperation(

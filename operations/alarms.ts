@@ -5,7 +5,7 @@ import {
   type ListedAlert,
   lastDeliveries,
   listAlerts,
-  readWatch,
+  readLastLook,
 } from '../db/read/watch.ts';
 
 /** An alarm with its severity; null if it is of another version. */
@@ -29,6 +29,6 @@ export async function readAlarms(
     ...alert,
     severity: isAlertName(alert.name) ? alertTypes[alert.name].severity : null,
   }));
-  const { lookedAt } = await readWatch(db);
+  const { lookedAt } = await readLastLook(db);
   return { alerts, targets: await lastDeliveries(db), lookedAt };
 }

@@ -1,5 +1,5 @@
 import { type Client, isGrpcServiceError } from '@temporalio/client';
-import { workerIsPolling } from '../app/backfill.ts';
+import { readPollers } from '../app/backfill.ts';
 import { requireZone } from '../app/prepare.ts';
 import { readScheduleHealth } from '../app/schedules.ts';
 import type { Settings } from '../app/settings.ts';
@@ -94,7 +94,7 @@ async function readTemporal(place: TemporalPlace | undefined): Promise<TemporalH
       const health = await client.withDeadline(Date.now() + serverWaits.healthWithinMs, () =>
         askTemporal(client),
       );
-      return { ...health, certificateExpiresAt: certificateExpiry(place) };
+      return { ...health, certificate: readCertificate(place) };
     } catch (error) {
       throw inWords(error, place);
     } finally {
@@ -108,16 +108,30 @@ async function readTemporal(place: TemporalPlace | undefined): Promise<TemporalH
   }
 }
 
+function readCertificate(place: TemporalPlace): TemporalHealth['certificate'] {
+  const expiresAt = certificateExpiry(place);
+  if (expiresAt === null) return null;
+  return { expiresAt, secondsLeft: (Date.parse(expiresAt) - Date.now()) / 1_000 };
+}
+
 /** Reads which queues no worker polls, the state of the schedules, and what runs. */
-async function askTemporal(client: Client): Promise<Omit<TemporalHealth, 'certificateExpiresAt'>> {
+async function askTemporal(client: Client): Promise<Omit<TemporalHealth, 'certificate'>> {
   const queues = Object.keys(taskQueues) as (keyof typeof taskQueues)[];
-  const [polled, schedules, openGroups, stuckWorkflows] = await Promise.all([
-    Promise.all(queues.map((queue) => workerIsPolling(client, queue))),
+  const [pollers, schedules, openGroups, stuckWorkflows] = await Promise.all([
+    Promise.all(queues.map((queue) => readPollers(client, queue))),
     Promise.all(runKinds.map((kind) => readScheduleHealth(client, kind))),
     countRunning(client, `WorkflowType = '${workflowNames.applyEvents}'`),
     countRunning(client, 'TemporalReportedProblems is not null').catch(unlessUnknown),
   ]);
-  return { idle: queues.filter((_, at) => !polled[at]), schedules, openGroups, stuckWorkflows };
+  const ofEvents = pollers[queues.indexOf('events')];
+  return {
+    idle: queues.filter((_, at) => !pollers[at]?.polled),
+    builds: ofEvents?.builds ?? [],
+    currentVersion: ofEvents?.currentVersion ?? null,
+    schedules,
+    openGroups,
+    stuckWorkflows,
+  };
 }
 
 const countRunning = async (client: Client, which: string): Promise<number> =>

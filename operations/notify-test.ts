@@ -21,7 +21,7 @@ export async function testNotifications({
 }): Promise<readonly DeliveryResult[]> {
   const look: LookResult = await client.workflow.execute(workflowNames.watch, {
     workflowId: workflowIds.notifyTest(randomUUID()),
-    taskQueue: taskQueues.events,
+    taskQueue: taskQueues.backfill,
     args: [{ test: true }],
   });
   if (look.messageId === null) throw new Error('the workers cannot reach the warehouse');

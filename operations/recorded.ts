@@ -1,4 +1,5 @@
 import type { Executor } from '../db/connect.ts';
+import { sqlMessage } from '../db/failures.ts';
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
 
 /** An action was not begun, as there is nothing to do or nobody to do it. */
@@ -13,13 +14,14 @@ export interface Recorded<T> {
 
 /**
  * Notes an operation in the log, begins its action, and notes its end: also one that fails or is refused.
+ * @param action gets the operation's id in the log
  * @param inWords says what the action did
  * @throws Error when the log cannot be written: then nothing was done
  */
 export async function record<T>(
   db: Executor,
   operation: Operation,
-  action: () => Promise<T>,
+  action: (id: number) => Promise<T>,
   inWords: (result: T) => string,
 ): Promise<Recorded<T>> {
   const id = await beginOperation(db, operation);
@@ -32,15 +34,38 @@ export async function recorded<T>(...args: Parameters<typeof record<T>>): Promis
   return await ended;
 }
 
+/**
+ * The same for an action that may have no log yet, as it makes it or needs no warehouse: it is done all the same.
+ * If it could not be noted before, it is once it is done.
+ * @param onUnnoted is called with the reason if what was done is not in the log
+ */
+export async function recordedWherePossible<T>(
+  db: Executor,
+  operation: Operation,
+  action: () => Promise<T>,
+  inWords: (result: T) => string,
+  onUnnoted: (reason: string) => void,
+): Promise<T> {
+  const begun = await beginOperation(db, operation).catch(() => undefined);
+  if (begun !== undefined) return await finish(db, begun, action, inWords);
+  const done = await action();
+  try {
+    await recorded(db, operation, async () => done, inWords);
+  } catch (error) {
+    onUnnoted(sqlMessage(error));
+  }
+  return done;
+}
+
 async function finish<T>(
   db: Executor,
   id: number,
-  action: () => Promise<T>,
+  action: (id: number) => Promise<T>,
   inWords: (result: T) => string,
 ): Promise<T> {
   let result: T;
   try {
-    result = await action();
+    result = await action(id);
   } catch (error) {
     const outcome = error instanceof Refused ? 'refused' : 'failed';
     await finishOperation(db, id, outcome, (error as Error).message);

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { DeliveredEvent, EventGroup, Replay } from '../contract/delivery.ts';
 import { type EventOutcome, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
@@ -29,9 +28,11 @@ export async function replayEvents(options: {
   db: Database;
   filter: EventFilter;
   replay: Replay;
+  /** Its id in the log of operations. */
+  operation: number;
   onProgress?: (replayed: number) => void;
 }): Promise<ReplayReport> {
-  const { client, db, filter, replay } = options;
+  const { client, db, filter, replay, operation } = options;
   const refused: { id: string; reason: string }[] = [];
   const outcomes: Partial<Record<EventOutcome, number>> = {};
   const missing = new Set(filter.ids);
@@ -49,7 +50,7 @@ export async function replayEvents(options: {
       } else events.push(event);
     }
     for (const group of groupsOf(events)) {
-      await replayGroup(client, { events: group, replay });
+      await replayGroup(client, { events: group, replay }, operation);
       replayed += group.length;
       options.onProgress?.(replayed);
       const now = await outcomesOf(
@@ -78,8 +79,8 @@ function groupsOf(events: readonly DeliveredEvent[]): DeliveredEvent[][] {
   return groups;
 }
 
-async function replayGroup(client: Client, group: EventGroup): Promise<void> {
-  const workflowId = workflowIds.replay(group.events[0]?.id ?? '', randomUUID());
+async function replayGroup(client: Client, group: EventGroup, operation: number): Promise<void> {
+  const workflowId = workflowIds.replay(group.events[0]?.id ?? '', operation);
   await client.workflow.execute(workflowNames.applyEvents, {
     workflowId,
     taskQueue: taskQueues.events,

@@ -25,8 +25,8 @@ export interface Moment {
   readonly more?: readonly string[];
 }
 
-/** Lists what happened, in order of time. */
-export function timelineOf(story: Omit<Trace, 'kind' | 'id'>): Moment[] {
+/** Lists what happened, in order of time. What was done to runs that are left out is left out, too. */
+export function timelineOf(story: Omit<Trace, 'kind'>): Moment[] {
   const moments = [
     ...eventMoments(story),
     ...story.applications.map(
@@ -43,6 +43,7 @@ export function timelineOf(story: Omit<Trace, 'kind' | 'id'>): Moment[] {
       }),
     ),
     ...runMoments(story),
+    ...operationMoments(story),
     ...recordMoments(story),
   ];
   return moments.toSorted((a, b) => (order(a.at) < order(b.at) ? -1 : order(a.at) > order(b.at) ? 1 : 0));
@@ -89,6 +90,21 @@ function runMoments({ runs }: Pick<Trace, 'runs'>): Moment[] {
         : [{ at: finishedAt, what: `run ${runId}: ${nameInWords(resource)} ${state}${because(error)}` }]),
     ],
   );
+}
+
+function operationMoments({ id, events, runs, changes, deletes, operations }: Omit<Trace, 'kind'>): Moment[] {
+  const shown = new Set<string | null>([
+    id,
+    ...events.map((event) => event.id),
+    ...[...runs, ...deletes].map(({ runId }) => runId),
+    ...changes.map(({ by }) => by),
+  ]);
+  return operations
+    .filter(({ about }) => about.length === 0 || about.some((name) => shown.has(name)))
+    .map(({ at, actor, source, action, outcome, detail }) => ({
+      at,
+      what: `${action} by ${actor} (${source}): ${outcome ?? 'not ended'}${because(detail)}`,
+    }));
 }
 
 function recordMoments({

@@ -5,13 +5,15 @@ import { activityPolicy } from '../contract/retry-policy.ts';
 
 /** How the workflows call activities: on which queue, with which time-outs and retries. */
 
-const { events, backfill, checks } = taskQueues;
+const { events, backfill, checks, watch } = taskQueues;
 
 export const quickLocal = proxyLocalActivities<Activities>(activityPolicy.quickLocal);
 export const quickUnlimited = proxyActivities<Activities>({
   taskQueue: events,
   ...activityPolicy.quickUnlimited,
 });
+/** On a queue of its own: activities that hang in a Postgres that stands still must not delay who reports it. */
+export const looking = proxyActivities<Activities>({ taskQueue: watch, ...activityPolicy.eachMinute });
 /** The next minute does again what fails. */
 export const eachMinute = proxyActivities<Activities>({
   taskQueue: events,

@@ -1,7 +1,7 @@
 import { CancellationScope, log, workflowInfo } from '@temporalio/workflow';
 import type { LookResult } from '../activities/watch.ts';
 import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
-import { eachMinute } from './activity-options.ts';
+import { eachMinute, looking } from './activity-options.ts';
 
 /**
  * Looks after the deployment; a schedule starts it once a minute. What fails is left to the next minute. The
@@ -11,7 +11,7 @@ export async function watch({ test = false }: { test?: boolean } = {}): Promise<
   const before = workflowInfo().lastResult as LookResult | undefined;
   const waking = new CancellationScope();
   const [looked, woken] = await Promise.allSettled([
-    eachMinute.look({ absence: before?.absence ?? null, test }).then((result) => {
+    looking.look({ absence: before?.absence ?? null, test }).then((result) => {
       // A server that is reached and does not answer would hold up the next look.
       if (result.absence !== null) waking.cancel();
       return result;

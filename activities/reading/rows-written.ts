@@ -6,7 +6,7 @@ import type { ListedResource } from '../../db/resources.ts';
 /** Rows of a resource that an activity wrote. */
 export interface RowsWritten extends Pick<PageWritten, 'inserted' | 'changed' | 'rejected'> {
   readonly resource: ListedResource | 'intervals';
-  readonly by: 'catch_up' | 'backfill' | 'reconcile';
+  readonly by: 'event' | 'catch_up' | 'backfill' | 'reconcile';
 }
 
 /** Reports rows that the activity wrote, with the work that it belongs to. */

@@ -10,7 +10,7 @@ import {
   verdictWords,
   type WarehouseHealth,
 } from '../../contract/verdict.ts';
-import type { Metrics, Sample } from './registry.ts';
+import type { Metrics } from './registry.ts';
 
 /**
  * Measures what all workers of a deployment share: the warehouse, Temporal and the verdict. A side that is away
@@ -108,7 +108,12 @@ export function observeDeployment(metrics: Metrics, read: () => Promise<Health>)
     'metersync_runs_running',
     ofWarehouse(({ runs }) => Object.entries(runs).map(([kind, { running }]) => ({ value: running, kind }))),
   );
-  metrics.read('metersync_run_last_end_timestamp_seconds', ofWarehouse(lastEnds));
+  metrics.read(
+    'metersync_run_last_end_timestamp_seconds',
+    ofWarehouse(
+      ofRuns(({ last }) => (last === null ? [] : [{ value: unixTime(last.finishedAt), state: last.state }])),
+    ),
+  );
   metrics.read(
     'metersync_run_last_complete_age_seconds',
     ofWarehouse(ofRuns(({ lastCompleteSecondsAgo: ago }) => (ago === null ? [] : [{ value: ago }]))),
@@ -198,6 +203,10 @@ export function observeDeployment(metrics: Metrics, read: () => Promise<Health>)
     ),
   );
   metrics.read(
+    'metersync_worker_version_current',
+    ofTemporal(({ currentVersion }) => [{ value: currentVersion === null ? 1 : 0 }]),
+  );
+  metrics.read(
     'metersync_schedule_paused',
     ofTemporal(({ schedules }) =>
       schedules
@@ -231,13 +240,9 @@ export function observeDeployment(metrics: Metrics, read: () => Promise<Health>)
   );
   metrics.read(
     'metersync_temporal_certificate_expiry_timestamp_seconds',
-    ofTemporal(({ certificateExpiresAt: at }) => (at === null ? [] : [{ value: unixTime(at) }])),
-  );
-}
-
-function lastEnds({ runs }: WarehouseHealth): Sample<'metersync_run_last_end_timestamp_seconds'>[] {
-  return Object.entries(runs).flatMap(([kind, { last }]) =>
-    last === null ? [] : [{ value: unixTime(last.finishedAt), kind, state: last.state }],
+    ofTemporal(({ certificate }) =>
+      certificate === null ? [] : [{ value: unixTime(certificate.expiresAt) }],
+    ),
   );
 }
 

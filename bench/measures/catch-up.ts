@@ -62,6 +62,7 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     warehouse,
     catchingUp: warehouse,
     checks: warehouse,
+    watching: warehouse,
     service: client,
     catalogue,
     apiVersion: 'v2.2',

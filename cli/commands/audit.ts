@@ -1,4 +1,5 @@
 import { requireSchema } from '../../app/prepare.ts';
+import type { Settings } from '../../app/settings.ts';
 import { joinLimit } from '../../app/shared-limit.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import type { AuditResource } from '../../contract/endpoints.ts';
@@ -11,6 +12,8 @@ import {
   type Example,
   repair,
 } from '../../operations/audit/audit.ts';
+import { recorded } from '../../operations/recorded.ts';
+import { asOperation } from '../as-operation.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
@@ -48,7 +51,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
       const configured = settings.service.companies;
       await compare(
         { warehouse, service: access.client, concurrency, configured },
-        access.apiVersion,
+        { apiVersion: access.apiVersion, settings },
         options,
       );
     } finally {
@@ -61,7 +64,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
 
 async function compare(
   sides: Pick<AuditOptions, 'warehouse' | 'service' | 'concurrency' | 'configured'>,
-  apiVersion: string,
+  { apiVersion, settings }: { readonly apiVersion: string; readonly settings: Settings },
   options: AuditCommandOptions,
 ): Promise<void> {
   const progress = await createProgress();
@@ -75,7 +78,18 @@ async function compare(
         `audit: ${counted(companies, 'company', 'companies')}, ${counted(compared, 'record')} compared`,
       ]),
   };
-  const found = options.repair ? await repair({ ...input, apiVersion }) : undefined;
+  const found = options.repair
+    ? await recorded(
+        sides.warehouse.db,
+        asOperation(settings, 'audit repair', {
+          company: options.company,
+          resources: options.resource?.join(' '),
+          since: options.since,
+        }),
+        () => repair({ ...input, apiVersion }),
+        ({ differences, runId }) => `${counted(differences, 'difference')} found; run ${runId}`,
+      )
+    : undefined;
   const report = found?.differences === 0 ? found : await audit(input);
   progress.done();
   if (options.json) {

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { runIsStarted, startBackfill, workerIsPolling } from '../../app/backfill.ts';
+import { runIsStarted, startBackfill } from '../../app/backfill.ts';
 import { requireSchema } from '../../app/prepare.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
@@ -7,6 +7,7 @@ import type { Database } from '../../db/connect.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { whyRefused } from '../../operations/named-company.ts';
 import { recorded } from '../../operations/recorded.ts';
+import { requireWorker } from '../../operations/require-worker.ts';
 import { asOperation } from '../as-operation.ts';
 import { companyOf } from '../company.ts';
 import { readCompanyIds } from '../company-ids.ts';
@@ -67,11 +68,6 @@ async function run(
       await follow(client, warehouse.db, await knownRun(client, warehouse.db, options.run));
       return;
     }
-    if (!(await workerIsPolling(client))) {
-      throw new CommandError(
-        'no worker is running to do the work: run metersync start (or metersync worker) first',
-      );
-    }
     const company = await companyOf(warehouse.db, options);
     if (options.company !== undefined) await refuseIfUnknown(context, warehouse.db, options.company);
     const companies = ids ?? (company === undefined ? undefined : [company]);
@@ -81,7 +77,10 @@ async function run(
         company,
         companies: ids === undefined ? undefined : String(ids.length),
       }),
-      () => startBackfill(client, companies && { db: warehouse.db, companies }),
+      async () => {
+        await requireWorker(client, 'backfill');
+        return await startBackfill(client, companies && { db: warehouse.db, companies });
+      },
       (started) => `backfill ${started} started`,
     );
     print(`backfill ${runId} started${ids === undefined ? '' : `: ${ids.length} companies`}`);

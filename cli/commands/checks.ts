@@ -1,7 +1,7 @@
 import type { ClosedReason, Severity } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
-import { acknowledgeIssue } from '../../db/checks/check-data.ts';
+import { acknowledgeIssue, type IssuesRefreshed } from '../../db/checks/check-data.ts';
 import type { Database } from '../../db/connect.ts';
 import {
   type DataIssue,
@@ -195,14 +195,21 @@ export async function checksRun(options: { company?: string; json?: boolean }): 
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
     const off = context.settings.checksOff;
     const progress = await createProgress();
-    const refreshed = await checkData(db, {
-      companyId: options.company,
-      off,
-      onProgress: (done) => progress.show(describeProgress(done)),
-    });
+    const inWords = ({ opened, closed, stillOpen }: IssuesRefreshed): string =>
+      `${counted(opened, 'issue')} opened, ${closed} closed, ${stillOpen} open as before.`;
+    const refreshed = await recorded(
+      db,
+      asOperation(context.settings, 'checks run', { company: options.company }),
+      () =>
+        checkData(db, {
+          companyId: options.company,
+          off,
+          onProgress: (done) => progress.show(describeProgress(done)),
+        }),
+      inWords,
+    );
     progress.done();
-    const { opened, closed, stillOpen } = refreshed;
     if (options.json) printJson(refreshed);
-    else print(`${counted(opened, 'issue')} opened, ${closed} closed, ${stillOpen} open as before.`);
+    else print(inWords(refreshed));
   });
 }

@@ -10,6 +10,7 @@ import { openPasswords, passwordLine } from '../../console/passwords.ts';
 import { serveConsole } from '../../console/server.ts';
 import type { OperatorRole } from '../../contract/names.ts';
 import { doctorPolicy } from '../../contract/retry-policy.ts';
+import { healthOf } from '../../operations/health.ts';
 import { rememberHealth } from '../../operations/remembered-health.ts';
 import { type Context, openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
@@ -51,8 +52,7 @@ export async function startConsole(
   const pages = openForPages(settings, databaseUrl, log);
   const writer = openWarehouse(settings, databaseUrl, log, 4);
   const temporal = stack.hasTemporal ? stack.temporal : undefined;
-  const { silenceHours } = settings;
-  const { timeZone } = settings.service;
+  const readHealth = healthOf({ settings, databaseUrl, temporal });
   const closeAll = () => Promise.all([pages.close(), writer.close()]);
   try {
     const served = await serveConsole(
@@ -62,7 +62,7 @@ export async function startConsole(
         settings,
         temporal: stack.temporal,
         temporalUi: settings.console.temporalUi ?? stack.temporalUi,
-        readHealth: rememberHealth({ db: pages.db, databaseUrl, temporal, silenceHours, timeZone }),
+        readHealth: rememberHealth(() => readHealth(pages.db)),
         examine: async () => {
           // Loaded on demand: only the doctor asks the service.
           const { examine } = await import('../../operations/doctor/doctor.ts');

@@ -120,16 +120,11 @@ export async function eventsReplay(
   }
   await withWarehouse({ temporal: true }, async ({ db, context }) => {
     // Loaded on demand: the other commands of the journal need no Temporal.
-    const { workerIsPolling } = await import('../../app/backfill.ts');
+    const { requireWorker } = await import('../../operations/require-worker.ts');
     const { connectClient } = await import('../../app/temporal.ts');
     const { client, close } = await connectClient(context.stack.temporal);
     const progress = await createProgress();
     try {
-      if (!(await workerIsPolling(client, 'events'))) {
-        throw new CommandError(
-          'no worker is running to do the work: run metersync start (or metersync worker) first',
-        );
-      }
       const report = await recorded(
         db,
         asOperation(context.settings, 'replay', {
@@ -137,14 +132,17 @@ export async function eventsReplay(
           ...(ids.length === 0 ? {} : { events: ids.slice(0, idsNoted).join(' ') }),
           ...(force ? { force: 'yes' } : {}),
         }),
-        () =>
-          replayEvents({
+        async (operation) => {
+          await requireWorker(client, 'events');
+          return await replayEvents({
             client,
             db,
             filter: { ...filterOf(chosen), ...(ids.length === 0 ? {} : { ids }) },
             replay: force ? 'all' : 'unapplied',
+            operation,
             onProgress: (replayed) => progress.show([`${counted(replayed, 'event')} recorded again`]),
-          }),
+          });
+        },
         (done) => describeReplay(done).slice(0, idsNoted).join('; '),
       );
       progress.done();

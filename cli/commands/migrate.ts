@@ -1,7 +1,10 @@
 import { migrate, planOf } from '../../app/prepare.ts';
 import { describeBlocked } from '../../app/typed-views.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
 import { counted } from '../../contract/words.ts';
-import { openContext } from '../context.ts';
+import { recordedWherePossible } from '../../operations/recorded.ts';
+import { asOperation } from '../as-operation.ts';
+import { type Context, openContext } from '../context.ts';
 import { describePlan } from '../describe-plan.ts';
 import { print, printJson, say } from '../print.ts';
 
@@ -22,16 +25,12 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
       else print(...describePlan(plan));
       return;
     }
-    const { applied, views, blocked, warnings, rolesMissing } = await migrate(
-      settings,
-      stack.databaseUrl,
-      log,
-    );
+    const { applied, views, blocked, warnings, rolesMissing } = await noted(context);
     if (options.json) {
       printJson({ applied, views, blocked: blocked.map(describeBlocked), warnings, rolesMissing });
       return;
     }
-    print(applied === 0 ? 'The warehouse is up to date.' : `Applied ${counted(applied, 'migration')}.`);
+    print(inWords(applied));
     for (const view of blocked) print(describeBlocked(view));
     for (const warning of warnings) print(warning);
     if (rolesMissing.length > 0) {
@@ -42,5 +41,24 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
     }
   } finally {
     await context.stop();
+  }
+}
+
+const inWords = (applied: number): string =>
+  applied === 0 ? 'The warehouse is up to date.' : `Applied ${counted(applied, 'migration')}.`;
+
+/** Migrates, and notes it in the log of operations, which the first migration makes. */
+async function noted({ settings, stack, log }: Context): ReturnType<typeof migrate> {
+  const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
+  try {
+    return await recordedWherePossible(
+      warehouse.db,
+      asOperation(settings, 'migrate', {}),
+      () => migrate(settings, stack.databaseUrl, log),
+      ({ applied }) => inWords(applied),
+      (reason) => say(`Not in the log of operations: ${reason}`),
+    );
+  } finally {
+    await warehouse.close();
   }
 }

@@ -10,7 +10,7 @@ import {
   readStatusAbout,
   type WarehouseStatus,
 } from '../../db/read/status.ts';
-import { readDeployment } from '../../operations/health.ts';
+import { healthOf } from '../../operations/health.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph, table } from '../terminal.ts';
@@ -34,13 +34,9 @@ export async function status(options: {
   try {
     const warehouse = openWarehouse(settings, stack.databaseUrl, log, 2);
     try {
-      const health = await readDeployment({
-        db: warehouse.db,
-        databaseUrl: stack.databaseUrl,
-        silenceHours: settings.silenceHours,
-        timeZone: settings.service.timeZone,
-        temporal: stack.hasTemporal ? stack.temporal : undefined,
-      });
+      const temporal = stack.hasTemporal ? stack.temporal : undefined;
+      const readHealth = healthOf({ settings, databaseUrl: stack.databaseUrl, temporal });
+      const health = await readHealth(warehouse.db);
       const verdict = verdictOf(health);
       const reachable = !('away' in health.warehouse);
       const now =

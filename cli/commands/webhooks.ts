@@ -1,5 +1,8 @@
 import { createInterface } from 'node:readline/promises';
 import { webhooksOf } from '../../app/service.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
+import { recordedWherePossible } from '../../operations/recorded.ts';
+import { asOperation } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson, say } from '../print.ts';
@@ -12,15 +15,17 @@ export async function webhooks(
   options: { json?: boolean; yes?: boolean },
 ): Promise<void> {
   if (action === 'disable' && !options.yes) await confirm();
+  const changes = action === 'enable' || action === 'disable';
   const context = await openContext({
-    postgres: false,
+    // Changes are noted in the warehouse's log of operations, where there is one: events come before it is made.
+    postgres: changes ? 'if there' : false,
     temporal: false,
     service: true,
     quiet: true,
     existing: true,
   });
   try {
-    const result = await act(context, action);
+    const result = changes ? await noted(context, action) : await act(context, action);
     if (options.json) printJson(result);
     else print(describe(result));
     if ('portal' in result && !options.json) say('(valid for 7 days)');
@@ -39,6 +44,26 @@ async function confirm(): Promise<void> {
     if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError('nothing was changed');
   } finally {
     asked.close();
+  }
+}
+
+async function noted(
+  context: Context,
+  action: Extract<WebhooksAction, 'enable' | 'disable'>,
+): Promise<Result> {
+  const { settings, stack, log } = context;
+  if (stack.databaseUrl === '') return await act(context, action);
+  const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
+  try {
+    return await recordedWherePossible(
+      warehouse.db,
+      asOperation(settings, `webhooks ${action}`, {}),
+      () => act(context, action),
+      describe,
+      (reason) => say(`Not in the log of operations: ${reason}`),
+    );
+  } finally {
+    await warehouse.close();
   }
 }
 

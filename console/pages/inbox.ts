@@ -5,7 +5,7 @@ import { readDeletes } from '../../db/deletes/decide.ts';
 import { mostCounted } from '../../db/read/counted.ts';
 import { listDataIssues } from '../../db/read/issues.ts';
 import { readWaiting } from '../../db/read/status.ts';
-import { type GivenUp, readGivenUp } from '../../db/read/unhappy.ts';
+import { type GivenUpGroup, readGivenUp } from '../../db/read/unhappy.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
 import { actButton, ago, facts, nothing, section, severityBadge, stateBadge, text } from '../parts.ts';
@@ -141,7 +141,7 @@ ${facts([
 ${type && html`<p><b>What to do:</b> ${type.operator}</p>`}</li>`;
 }
 
-function givenUp(asking: Asking, outcome: 'dead' | 'missing', group: GivenUp): Markup {
+function givenUp(asking: Asking, outcome: 'dead' | 'missing', group: GivenUpGroup): Markup {
   const { code, events, companies, since, example, error } = group;
   const query = `outcome=${outcome}${code === null ? '' : `&code=${code}`}`;
   return card(asking, {

@@ -131,7 +131,8 @@ function deliveries({ events, outcomes }: Arrivals, health: WarehouseHealth, now
 }
 
 /** From nothing to the first row: each step with whether it is done. */
-function firstSteps({ deps, health, ...asking }: Asking): Markup {
+function firstSteps(asking: Asking): Markup {
+  const { deps, health } = asking;
   const { warehouse, temporal } = health;
   const there = !('away' in warehouse);
   const works = !('away' in temporal) && !temporal.idle.includes('backfill');
@@ -154,7 +155,7 @@ function firstSteps({ deps, health, ...asking }: Asking): Markup {
     [
       began,
       'The first backfill began',
-      mayAct({ ...asking })
+      mayAct(asking)
         ? actButton('/act/backfill?back=/runs', 'Read everything now')
         : 'metersync backfill all',
     ],

@@ -5,13 +5,16 @@ import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import { connectionStatusChanges, connections } from '../schema/utility.ts';
-import { eventItems } from './items.ts';
+import { eventItems, type WrittenByEvents, writeEvents } from './items.ts';
 
 /**
  * Applies events to connections. Each change of status that an event reports is also a row of
  * history; several events of one change share it.
  */
-export async function applyConnections(tx: Executor, eventIds: readonly string[]): Promise<void> {
+export async function applyConnections(
+  tx: Executor,
+  eventIds: readonly string[],
+): Promise<WrittenByEvents> {
   const events = sql`${eventItems('connection', eventIds)}, changed as (
     insert into ${connectionStatusChanges} as s (connection_id, old_status, status, at, event_id)
     select distinct on (connection_id, at, status)
@@ -29,7 +32,7 @@ export async function applyConnections(tx: Executor, eventIds: readonly string[]
       event_id = excluded.event_id
     where excluded.event_id < s.event_id
   )`;
-  await tx.execute(sql`with ${upsertEvents(resources.connections, events)}`);
+  return await writeEvents(tx, upsertEvents(resources.connections, events));
 }
 
 /**

@@ -3,16 +3,18 @@ import type { Executor } from '../connect.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
 import { documents } from '../schema/utility.ts';
-import { eventItems } from './items.ts';
+import { eventItems, type WrittenByEvents, writeEvents } from './items.ts';
 
 /**
  * Applies events to documents: header columns of those created or updated, and tombstones with the
  * state at deletion (seed 2.5).
  */
-export async function applyDocuments(tx: Executor, eventIds: readonly string[]): Promise<void> {
-  await tx.execute(
-    sql`with ${upsertEvents(resources.documents, eventItems('document', eventIds))}`,
-  );
+export async function applyDocuments(
+  tx: Executor,
+  eventIds: readonly string[],
+): Promise<WrittenByEvents> {
+  const events = eventItems('document', eventIds);
+  return await writeEvents(tx, upsertEvents(resources.documents, events));
 }
 
 /** Sets the site of documents whose record has none and was read before the event came. */

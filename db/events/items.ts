@@ -1,6 +1,22 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
 import { journal } from '../schema/metersync.ts';
+
+/** Rows that events wrote. */
+export interface WrittenByEvents {
+  readonly inserted: number;
+  readonly changed: number;
+}
+
+/** Writes events as rows. @param steps of a statement that ends with the insert of these rows */
+export async function writeEvents(tx: Executor, steps: SQL): Promise<WrittenByEvents> {
+  const { rows } = await tx.execute<{ inserted: boolean }>(sql`
+    with ${steps}
+    returning xmax = 0 as inserted`);
+  const inserted = rows.filter((row) => row.inserted).length;
+  return { inserted, changed: rows.length - inserted };
+}
 
 /**
  * Journal events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)` of

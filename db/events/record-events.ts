@@ -10,6 +10,7 @@ import { sqlMessage, warehouseFailure } from '../failures.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 import { applyConnectionSites, applyConnections } from './connections.ts';
 import { applyDocumentSites, applyDocuments } from './documents.ts';
+import type { WrittenByEvents } from './items.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
 import { noteStale } from './note-stale.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
@@ -23,6 +24,8 @@ export interface Recorded {
   readonly dead: number;
   /** Catch-ups that slept and must be woken. */
   readonly wake: readonly CatchUpKind[];
+  /** Rows that the events wrote; the others were newer. */
+  readonly written: Readonly<Record<'connections' | 'documents', WrittenByEvents>>;
 }
 
 /**
@@ -56,7 +59,18 @@ const together = (one: Recorded, other: Recorded): Recorded => ({
   duplicates: one.duplicates + other.duplicates,
   dead: one.dead + other.dead,
   wake: [...new Set([...one.wake, ...other.wake])],
+  written: {
+    connections: sumOf(one.written.connections, other.written.connections),
+    documents: sumOf(one.written.documents, other.written.documents),
+  },
 });
+
+const sumOf = (one: WrittenByEvents, other: WrittenByEvents): WrittenByEvents => ({
+  inserted: one.inserted + other.inserted,
+  changed: one.changed + other.changed,
+});
+
+const noRows: WrittenByEvents = { inserted: 0, changed: 0 };
 
 async function recordTogether(
   tx: Transaction,
@@ -70,12 +84,13 @@ async function recordTogether(
     alive.filter((e) => e.event.kind === kind).map((e) => e.id);
   const connections = idsOf('connection');
   const documents = idsOf('document');
+  const written = { connections: noRows, documents: noRows };
   if (connections.length > 0) {
-    await applyConnections(tx, connections);
+    written.connections = await applyConnections(tx, connections);
     await applyConnectionSites(tx, connections);
   }
   const deletes = alive.filter(({ event }) => event.deletes);
-  if (documents.length > 0) await applyDocuments(tx, documents);
+  if (documents.length > 0) written.documents = await applyDocuments(tx, documents);
   if (documents.length > deletes.length) await applyDocumentSites(tx, documents);
   const waiting = alive.filter(({ id }) => fresh.get(id) === 'pending');
   const gone = deletes.flatMap(({ event }) => event.recordId ?? []);
@@ -99,6 +114,7 @@ async function recordTogether(
     duplicates: existing.length,
     dead: entries.filter((entry) => fresh.has(entry.id) && entry.error !== null).length,
     wake: [...wake],
+    written,
   };
 }
 

@@ -1,10 +1,11 @@
-import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { type RunKind, type RunState, runStates } from '../../contract/names.ts';
 import type { KindOfRuns, LastRun, RunUnderWay } from '../../contract/verdict.ts';
 import { noCompany } from '../backfill/manifest.ts';
 import type { Executor } from '../connect.ts';
 import { pages, runs } from '../schema/metersync.ts';
+import { isRunRow } from './runs.ts';
 
 const part = alias(runs, 'part');
 const page = alias(pages, 'page');
@@ -26,7 +27,7 @@ export async function isLoaded(db: Executor): Promise<boolean> {
   const ended = await db
     .select({ runId: runs.runId })
     .from(runs)
-    .where(and(isRunRow('full'), sql`${runs.state} in ('complete', 'partial', 'suspect')`))
+    .where(and(isOfKind('full'), sql`${runs.state} in ('complete', 'partial', 'suspect')`))
     .limit(1);
   return ended.length > 0;
 }
@@ -34,9 +35,7 @@ export async function isLoaded(db: Executor): Promise<boolean> {
 /** Seconds since a time. */
 const age = (at: SQL): SQL => sql`extract(epoch from clock_timestamp() - ${at})::float8`;
 
-/** Whether a row is that of a run of a kind, and not of a part. */
-const isRunRow = (kind: RunKind): SQL | undefined =>
-  and(isNull(runs.resource), isNull(runs.companyId), eq(runs.kind, kind));
+const isOfKind = (kind: RunKind): SQL | undefined => and(isRunRow, eq(runs.kind, kind));
 
 async function readUnderWay(
   db: Executor,
@@ -75,7 +74,7 @@ async function readUnderWay(
       cross join lateral (
         select greatest(${runs.startedAt}, under_way.at, ended.at) as at
       ) progress
-    where ${isRunRow(kind)}
+    where ${isOfKind(kind)}
       and ${runs.finishedAt} is null
     order by progress.at
     limit 1`);
@@ -97,7 +96,7 @@ async function readLast(db: Executor, kind: RunKind): Promise<Omit<LastRun, 'par
       missedRows: rowsMissed,
     })
     .from(runs)
-    .where(and(isRunRow(kind), isNotNull(finishedAt)))
+    .where(and(isOfKind(kind), isNotNull(finishedAt)))
     .orderBy(desc(finishedAt))
     .limit(1);
   return last ?? null;
@@ -113,7 +112,7 @@ async function readLastComplete(
       lastCompleteSecondsAgo: sql<number>`${age(sql`${runs.finishedAt}`)}`,
     })
     .from(runs)
-    .where(and(isRunRow(kind), eq(runs.state, 'complete'), isNotNull(runs.finishedAt)))
+    .where(and(isOfKind(kind), eq(runs.state, 'complete'), isNotNull(runs.finishedAt)))
     .orderBy(desc(runs.finishedAt))
     .limit(1);
   return last ?? { lastCompleteAt: null, lastCompleteSecondsAgo: null };

@@ -17,7 +17,9 @@ export async function readPending(
   db: Executor,
   most: number,
 ): Promise<Readonly<Record<PendingKind, PendingEvents>>> {
-  const result = await db.execute<PendingEvents & { kind: PendingKind } & Record<string, unknown>>(
+  const { rows } = await db.execute<
+    PendingEvents & { kind: PendingKind } & Record<string, unknown>
+  >(
     sql`
     select
       kinds.kind,
@@ -64,13 +66,7 @@ export async function readPending(
         ) next
       ) later`,
   );
-  const none = { due: 0, waiting: 0, parked: 0, oldestDueSeconds: null, oldestSeconds: null };
-  const of = (kind: PendingKind): PendingEvents => {
-    const { kind: _, ...events } = result.rows.find((row) => row.kind === kind) ?? {
-      kind,
-      ...none,
-    };
-    return events;
-  };
-  return { connection: of('connection'), document: of('document'), interval: of('interval') };
+  return Object.fromEntries<PendingEvents>(
+    rows.map(({ kind, ...events }) => [kind, events]),
+  ) as Record<PendingKind, PendingEvents>;
 }

@@ -50,7 +50,8 @@ const columns = {
   errorCode: runs.errorCode,
 };
 
-const isRunRow: SQL | undefined = and(isNull(runs.companyId), isNull(runs.resource));
+/** Whether a row is that of a run, and not of a part. */
+export const isRunRow: SQL | undefined = and(isNull(runs.companyId), isNull(runs.resource));
 
 /** Lists runs that have not ended, the latest first. */
 export async function listRunning(db: Executor): Promise<ListedRun[]> {

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { probeEventType } from '../../contract/event.ts';
 import { formatTime } from '../../contract/times.ts';
-import type { Silence } from '../../contract/verdict.ts';
+import { isQuiet, type Silence } from '../../contract/verdict.ts';
 import { counted } from '../../contract/words.ts';
 import type { Executor } from '../connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
@@ -98,8 +98,8 @@ function signsOf(measured: Omit<Silence, 'signs'>, silenceHours: number): string
         ` the last at ${formatTime(missedAt ?? '')}`,
     );
   }
-  if (silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3600) {
-    const hours = Math.floor(quietSeconds / 3600);
+  if (isQuiet(measured, silenceHours)) {
+    const hours = Math.floor((quietSeconds ?? 0) / 3600);
     signs.push(
       lastEventAt === null
         ? `no event ever came, ${counted(hours, 'hour')} after the first backfill`

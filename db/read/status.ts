@@ -96,19 +96,19 @@ export async function readStatus(
   db: Executor,
   { silenceHours = 0 } = {},
 ): Promise<WarehouseStatus> {
-  const ages = await readAges(db);
+  const aside = await countSetAside(db);
   return {
     events: await countOutcomes(db),
-    oldestPendingSeconds: Math.max(0, ages.pending ?? 0),
-    lastEventSecondsAgo: ages.last,
+    oldestPendingSeconds: Math.max(0, aside.oldest ?? 0),
+    lastEventSecondsAgo: await lastEventAge(db),
     silence: await readSilence(db, silenceHours, null),
     backfills: statusOfRuns(await readKindOfRuns(db, 'full')),
     reconciles: statusOfRuns(await readKindOfRuns(db, 'reconcile')),
     waiting: await readWaiting(db, null),
     parked: statusOfParked(await readParked(db, null)),
     intervalShortfall: await readShortfall(db, null),
-    rejectedRecords: ages.rejected,
-    quarantinedDeletes: ages.quarantined,
+    rejectedRecords: aside.rejected,
+    quarantinedDeletes: aside.quarantined,
     blockedViews: await readNarrowViews(db),
     issues: await countIssues(db),
     rows: await countRows(db),
@@ -142,25 +142,20 @@ export async function readStatusAbout(
   });
 }
 
-interface Ages extends Record<string, unknown> {
-  readonly pending: number | null;
-  readonly last: number | null;
+interface SetAside extends Record<string, unknown> {
+  readonly oldest: number | null;
   readonly rejected: number;
   readonly quarantined: number;
 }
 
-/** Reads how long events wait, when the last came, and how many rows are set aside. */
-async function readAges(db: Executor): Promise<Ages> {
-  const result = await db.execute<Ages>(sql`
+/** Reads how long the oldest event waits, and how many rows are set aside. */
+async function countSetAside(db: Executor): Promise<SetAside> {
+  const result = await db.execute<SetAside>(sql`
     select
       (
         select extract(epoch from clock_timestamp() - min(${staleRecords.since}))::float8
         from ${staleRecords}
-      ) as pending,
-      (
-        select extract(epoch from clock_timestamp() - max(${journal.receivedAt}))::float8
-        from ${journal}
-      ) as last,
+      ) as oldest,
       (
         select count(*)::int
         from ${rejectedRecords}
@@ -170,7 +165,7 @@ async function readAges(db: Executor): Promise<Ages> {
         from ${deletes}
         where ${deletes.state} = 'quarantined'
       ) as quarantined`);
-  return result.rows[0] ?? { pending: null, last: null, rejected: 0, quarantined: 0 };
+  return result.rows[0] ?? { oldest: null, rejected: 0, quarantined: 0 };
 }
 
 /** Reads how long ago the last event was received; null before the first. */

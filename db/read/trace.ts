@@ -1,9 +1,10 @@
 import { and, asc, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { uuid } from '../../contract/ids.ts';
-import type { RunKind, RunState, TracedKind } from '../../contract/names.ts';
+import { operationOf, type RunKind, type RunState, type TracedKind } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { type OperationAbout, operationsAbout } from '../operations.ts';
 import { deletes, rejectedRecords, runs, settlements } from '../schema/metersync.ts';
 import { connections, documents, meters } from '../schema/utility.ts';
 import { type RecordChange, readChanges } from './changes.ts';
@@ -37,6 +38,8 @@ export interface Trace {
     readonly notedAt: string;
     readonly decidedAt: string | null;
   }[];
+  /** What somebody did to it, its events or its runs, oldest first. */
+  readonly operations: readonly OperationAbout[];
 }
 
 /**
@@ -118,7 +121,26 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
     rejectionsOf(db, id, resources),
     deletesOf(db, id, resources),
   ]);
-  return { kind, id, record, events, changes, applications, runs: readBy, rejected, deletes: gone };
+  const names = [
+    id,
+    ...events.map((event) => event.id),
+    ...[...readBy, ...gone].map(({ runId }) => runId),
+    ...changes.flatMap(({ by }) => by ?? []),
+  ];
+  const replays = events.flatMap(({ workflowId }) => operationOf(workflowId ?? '') ?? []);
+  const operations = await operationsAbout(db, [...new Set(names)], replays);
+  return {
+    kind,
+    id,
+    record,
+    events,
+    changes,
+    applications,
+    runs: readBy,
+    rejected,
+    deletes: gone,
+    operations,
+  };
 }
 
 /** Reads settlements of a record; those of intervals name the event. */

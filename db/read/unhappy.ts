@@ -5,7 +5,7 @@ import type { Executor } from '../connect.ts';
 import { amongThem, event, matching } from './event-filter.ts';
 
 /** Events that were given up for the same failure. */
-export interface GivenUp {
+export interface GivenUpGroup {
   readonly code: string | null;
   readonly events: number;
   /** Companies that they name. */
@@ -25,8 +25,8 @@ export interface GivenUp {
 export async function readGivenUp(
   db: Executor,
   outcome: Extract<EventOutcome, 'dead' | 'missing'>,
-): Promise<GivenUp[]> {
-  const result = await db.execute<GivenUp & Record<string, unknown>>(sql`
+): Promise<GivenUpGroup[]> {
+  const result = await db.execute<GivenUpGroup & Record<string, unknown>>(sql`
     with given_up as (
       select
         ${event.id},

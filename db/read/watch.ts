@@ -5,12 +5,7 @@ import { alerts, heartbeat, notifications } from '../schema/metersync.ts';
 
 /** Reads when the look of each minute last ran, the open alarms, and what targets have not taken. */
 export async function readWatch(db: Executor): Promise<WatchHealth> {
-  const [beat] = await db
-    .select({
-      at: heartbeat.at,
-      ago: sql<number>`extract(epoch from clock_timestamp() - ${heartbeat.at})::float8`,
-    })
-    .from(heartbeat);
+  const look = await readLastLook(db);
   const open = await db
     .select({ name: alerts.name, key: alerts.key })
     .from(alerts)
@@ -24,7 +19,20 @@ export async function readWatch(db: Executor): Promise<WatchHealth> {
     .from(notifications)
     .where(isNull(notifications.sentAt))
     .groupBy(notifications.target);
-  return { lookedAt: beat?.at ?? null, lookedSecondsAgo: beat?.ago ?? null, open, undelivered };
+  return { ...look, open, undelivered };
+}
+
+/** Reads when the look of each minute last ran. */
+export async function readLastLook(
+  db: Executor,
+): Promise<Pick<WatchHealth, 'lookedAt' | 'lookedSecondsAgo'>> {
+  const [look] = await db
+    .select({
+      lookedAt: heartbeat.at,
+      lookedSecondsAgo: sql<number>`extract(epoch from clock_timestamp() - ${heartbeat.at})::float8`,
+    })
+    .from(heartbeat);
+  return look ?? { lookedAt: null, lookedSecondsAgo: null };
 }
 
 /** An alarm for people: null in `openedAt` while it waits for its minutes. */

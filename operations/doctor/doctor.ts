@@ -11,7 +11,7 @@ import { sqlMessage } from '../../db/failures.ts';
 import { readSchemaVersions } from '../../db/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
-import { readDeployment } from '../health.ts';
+import { healthOf } from '../health.ts';
 import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
 import { checkEndpoints } from './endpoints.ts';
 import { checkReceiver } from './probe.ts';
@@ -73,15 +73,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
           arrivesWithinMs: options.probeArrivesWithinMs,
         })
       : { name: 'receiver', ...notChecked('no secret to sign a probe with') };
-    const health = verdictOf(
-      await readDeployment({
-        db: warehouse.db,
-        databaseUrl,
-        temporal: options.temporal,
-        silenceHours: settings.silenceHours,
-        timeZone: settings.service.timeZone,
-      }),
-    );
+    const health = verdictOf(await healthOf(options)(warehouse.db));
     const checks = [
       ...service,
       ...stored.checks,

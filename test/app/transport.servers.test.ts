@@ -247,7 +247,7 @@ describe('a false Postgres', () => {
     const { status, stderr } = await runCommand(['migrate'], { env });
     expect(status).toBe(1);
     expect(stderr).toContain('does not support SSL');
-    expect(heard()).toBe(sslRequest.toString('latin1'));
+    expect(heard().replaceAll(sslRequest.toString('latin1'), '')).toBe('');
   });
 });
 

@@ -531,4 +531,51 @@ describe('webhooks', () => {
       stderr: '(valid for 7 days)',
     });
   });
+
+  test('the switch needs no warehouse: without one it says that its log has no entry', async () => {
+    const run = await runCommand(['webhooks', 'enable'], {
+      cwd: folder.path,
+      env: { ...env, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nowhere' },
+    });
+    expect(run).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('enabled'),
+      stderr: expect.stringMatching(/^Not in the log of operations: /),
+    });
+  });
+});
+
+test('the log of operations has each action of these commands, also one that failed or was refused', async () => {
+  expect(await metersync('audit', '--repair')).toMatchObject({ status: 0 });
+  const denied = await runCommand(['audit', '--repair', '--resource', 'documents'], {
+    cwd: folder.path,
+    env: { ...env, SERVICE_API_KEY: 'not-the-key', METERSYNC_ACTOR: 'ada' },
+  });
+  expect(denied.status).toBe(1);
+  const { said } = await json('operations', 'list', '--limit', '100');
+  const noted = said.operations as Record<'action' | 'outcome' | 'detail', string>[];
+  expect(noted[0]).toMatchObject({
+    actor: 'ada',
+    action: 'audit repair',
+    target: { resources: 'documents' },
+    outcome: 'failed',
+  });
+  expect(noted[1]).toMatchObject({
+    source: 'command',
+    action: 'audit repair',
+    outcome: 'done',
+    detail: expect.stringMatching(/^1 difference found; run /),
+  });
+  const detailsOf = (wanted: string) =>
+    noted.filter(({ action, outcome }) => `${action}: ${outcome}` === wanted).map(({ detail }) => detail);
+  expect(detailsOf('migrate: done')).toEqual([
+    'The warehouse is up to date.',
+    expect.stringMatching(/^Applied [1-9]/),
+  ]);
+  expect(detailsOf('backfill: refused')).toEqual([expect.stringContaining('no worker is running')]);
+  expect(detailsOf('deletes approve: refused')).toHaveLength(1);
+  expect(detailsOf('views refresh: done')).toEqual([expect.stringMatching(/^0 views made, /)]);
+  expect(detailsOf('checks run: done')).toEqual([expect.stringMatching(/^0 issues opened, 0 closed, /)]);
+  expect(detailsOf('webhooks disable: done')).toHaveLength(1);
+  expect(detailsOf('webhooks enable: done')).toHaveLength(1);
 });

@@ -27,6 +27,7 @@ interface Trace {
   readonly applications: readonly { readonly settledAt: string; readonly outcome: string }[];
   readonly changes: readonly { readonly fields: readonly object[] }[];
   readonly runs: readonly { readonly runId: string }[];
+  readonly operations: readonly { readonly id: number; readonly about: readonly string[] }[];
 }
 
 interface Listed {
@@ -137,11 +138,18 @@ describe('events replay', () => {
       said: { replayed: 1, refused: [] },
     });
     await pipeline.settled();
-    const { said } = await json<{ outcome: string; workflowId: string }>('events', 'show', id);
-    expect(said).toMatchObject({
-      outcome: 'applied',
-      workflowId: expect.stringMatching(`^replay/${id}/`),
-    });
+    const { said } = await json<{ outcome: string; workflowId: string; recordId: string }>(
+      'events',
+      'show',
+      id,
+    );
+    const [, operation] = said.workflowId.split(`replay/${id}/`);
+    expect(said.outcome).toBe('applied');
+    // A replay by a filter names no event: the workflow names the replay.
+    const { operations } = (await json<Trace>('trace', 'document', said.recordId)).said;
+    expect(operations).toMatchObject([
+      { id: Number(operation), action: 'replay', target: { outcome: 'ignored' }, outcome: 'done', about: [] },
+    ]);
   });
 
   test('refuses applied events; --force reads their records again and changes no row', async () => {
@@ -260,7 +268,10 @@ describe('trace', () => {
       after: expect.stringMatching(/^"20/),
     });
 
+    expect(said.operations.at(-1)).toMatchObject({ action: 'replay', about: [event] });
+
     const { stdout } = await metersync('trace', 'document', id);
+    expect(stdout).toMatch(/ {2}replay by \S+ \(command\): done: 1 event/m);
     expect(stdout.match(/read again: its events are \w+$/gm)).toHaveLength(said.applications.length);
     expect(stdout).toMatch(/^ {24}updated: "\S+" → "\S+"$/m);
     expect(stdout).toMatch(/^\d+ runs? read it and changed nothing: --all shows them$/m);

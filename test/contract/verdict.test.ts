@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type AlertType, alertNames, alertTypes } from '../../contract/alerts.ts';
+import { type AlertType, alarmsOfFindings, alertNames, alertTypes } from '../../contract/alerts.ts';
 import { headline, verdictOf, verdictStatus, verdictWords } from '../../contract/verdict.ts';
 import { away, health, ills, paused, temporal, warehouse } from '../support/health-states.ts';
 
@@ -71,6 +71,30 @@ test.each(ills)('%s: a page is Broken, a ticket Needs you, and Broken has a page
   // A watch cannot report its own end: Prometheus does.
   expect(word).toBe(name === 'a watch that stopped' ? 'Broken' : worst);
   if (word === 'Broken' && name !== 'a watch that stopped') expect(severities).toContain('page');
+});
+
+test.each(ills)(
+  '%s: an alarm reports each finding that is wrong, or the catalogue says why none does',
+  (_, a, b) => {
+    const state = health(a, b);
+    for (const { name, word } of verdictOf(state).findings) {
+      const { alarms, silent } = alarmsOfFindings[name] ?? { alarms: [] };
+      const isReported = alarms.some((alarm) => {
+        const { judge }: AlertType = alertTypes[alarm];
+        // Prometheus alone raises the others.
+        return judge === undefined || (judge(state) ?? []).length > 0;
+      });
+      if (word === 'Needs you' || word === 'Broken')
+        expect(isReported || silent !== undefined, name).toBe(true);
+      else expect(alarmsOfFindings, name).toHaveProperty([name]);
+    }
+  },
+);
+
+test('the catalogue names no finding that the verdict does not have', () => {
+  const states = [health(), ...ills.map(([, a, b]) => health(a, b)), { warehouse: away, temporal: away }];
+  const names = states.flatMap((state) => verdictOf(state).findings.map(({ name }) => name));
+  expect(Object.keys(alarmsOfFindings).toSorted()).toEqual([...new Set(names)].toSorted());
 });
 
 test('a well deployment raises no alarm', () => {

@@ -24,8 +24,8 @@ fault(
   'each part stands still for 20 s or longer, the worker for longer than its heartbeats allow',
   seeds().slice(0, 1),
   {
-    // WarehouseDown is no must: looks share the slots of activities that hang in a silent Postgres.
-    may: ['EventsStalled', 'RunStalled', 'RunUnwell', 'Decide', 'WarehouseDown'],
+    must: ['WarehouseDown'],
+    may: ['EventsStalled', 'RunStalled', 'RunUnwell', 'Decide'],
     prometheus: ['HeartbeatStopped', 'ReceiverDown'],
   },
   async (seed) => {

@@ -177,7 +177,7 @@ async function lookEachSecond(client: Client): Promise<void> {
     action: {
       type: 'startWorkflow',
       workflowType: workflowNames.watch,
-      taskQueue: taskQueues.events,
+      taskQueue: taskQueues.backfill,
       args: [],
     },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '10 seconds' },

@@ -74,7 +74,7 @@ async function runOf(runId: string): Promise<Run | undefined> {
 const look = (): Promise<unknown> =>
   deployment.client.workflow.execute(workflowNames.watch, {
     workflowId: `look/${randomUUID()}`,
-    taskQueue: taskQueues.events,
+    taskQueue: taskQueues.backfill,
     args: [],
   });
 

@@ -45,7 +45,7 @@ afterAll(async () => {
 const look = (): Promise<unknown> =>
   deployment.client.workflow.execute(workflowNames.watch, {
     workflowId: `look/${randomUUID()}`,
-    taskQueue: taskQueues.events,
+    taskQueue: taskQueues.backfill,
     args: [],
   });
 const runId = randomUUID();

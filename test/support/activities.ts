@@ -85,6 +85,7 @@ export const activitiesAlone = (
     warehouse,
     catchingUp: warehouse,
     checks: warehouse,
+    watching: warehouse,
     catalogue,
     wake: async () => {},
     backfillFirst: async () => {},

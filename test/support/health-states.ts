@@ -49,13 +49,15 @@ export const warehouse: WarehouseHealth = {
 const scheduled = { state: 'active', reason: null, missed: 0 } as const;
 export const temporal: TemporalHealth = {
   idle: [],
+  builds: ['a'],
+  currentVersion: null,
   schedules: [
     { ...scheduled, name: 'full', next: '2026-11-23T03:00:00Z', intervalSeconds: 86_400 },
     { ...scheduled, name: 'reconcile', next: null, intervalSeconds: 3_600 },
   ],
   openGroups: 0,
   stuckWorkflows: 0,
-  certificateExpiresAt: null,
+  certificate: null,
 };
 export const away = { away: 'it does not answer', todo: 'Bring it up.' };
 const lastFull = (last: Partial<LastRun> | null, running = 0): Partial<WarehouseHealth> => ({
@@ -90,6 +92,14 @@ const missed = {
 export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalHealth>, string, RegExp][] = [
   ['no worker', {}, { idle: ['events', 'backfill', 'checks'] }, 'Broken', /metersync worker/],
   ['none for checks', {}, { idle: ['checks'] }, 'Needs you', /metersync worker/],
+  ['a version that is current', {}, { currentVersion: 'metersync.b2' }, 'Broken', /set-current-version/],
+  [
+    'a certificate that expires soon',
+    {},
+    // At the end of 1970's first day, when promtool looks, nine days are left.
+    { certificate: { expiresAt: '1970-01-11T00:00:00Z', secondsLeft: 9 * 86_400 } },
+    ...(['Needs you', /Renew it/] as const),
+  ],
   ['a paused schedule', {}, { schedules: [paused] }, 'Needs you', /schedule resume full/],
   [
     'a run that ended partial',

@@ -57,7 +57,7 @@ describe('replay', () => {
         expect(await pipeline.backfill(await companiesOf(pipeline, 1))).toBe('complete');
         await pipeline.service.random(60, 11);
         await pipeline.settled();
-        await execute(pipeline, workflowNames.watch, taskQueues.events);
+        await execute(pipeline, workflowNames.watch, taskQueues.backfill);
         await execute(pipeline, workflowNames.dropPayloads, taskQueues.backfill);
         await execute(pipeline, workflowNames.reconcile, taskQueues.backfill, {});
         for (const type of types) await write(type, await longest(pipeline.client, type));

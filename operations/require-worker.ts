@@ -1,0 +1,10 @@
+import type { Client } from '@temporalio/client';
+import { workerIsPolling } from '../app/backfill.ts';
+import type { taskQueues } from '../contract/names.ts';
+import { Refused } from './recorded.ts';
+
+/** @throws Refused when no worker polls a queue: work that was asked for would wait for ever */
+export async function requireWorker(client: Client, queue: keyof typeof taskQueues): Promise<void> {
+  if (await workerIsPolling(client, queue)) return;
+  throw new Refused('no worker is running to do the work: run metersync start (or metersync worker) first');
+}
