@@ -55,6 +55,8 @@ export interface Settings {
   readonly temporalCodecKeys: readonly CodecKey[];
   /** How to treat a payload that is not encrypted, where there are keys. */
   readonly temporalPlaintext: Plaintext;
+  /** The build of the workers, where Temporal is to know their versions. */
+  readonly workerVersion: { readonly deploymentName: string; readonly buildId: string } | undefined;
   /** Whether a worker makes the schedules that are absent. */
   readonly makeSchedules: boolean;
   readonly receiver: { readonly host: string; readonly port: number };
@@ -197,6 +199,15 @@ const environment = z.object({
   ),
   TEMPORAL_CODEC_KEYS: codecKeys,
   TEMPORAL_PLAINTEXT: z.enum(['refused', 'accepted'], 'has to be refused or accepted').default('refused'),
+  // Temporal joins the two by a dot.
+  TEMPORAL_DEPLOYMENT_NAME: z
+    .string()
+    .regex(/^[A-Za-z0-9_/-]{1,200}$/, 'has to be letters, digits, -, _ and /')
+    .optional(),
+  TEMPORAL_WORKER_BUILD_ID: z
+    .string()
+    .regex(/^[A-Za-z0-9_./-]{1,200}$/, 'has to be letters, digits, -, _, . and /')
+    .optional(),
   MAKE_SCHEDULES: z.enum(['on', 'off'], 'has to be on or off').default('on'),
   RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
   RECEIVER_PORT: integer(0, 65_535, 8080),
@@ -250,6 +261,11 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
   if (given.TEMPORAL_CONFIG_FILE !== undefined && !existsSync(given.TEMPORAL_CONFIG_FILE)) {
     problems.push(`TEMPORAL_CONFIG_FILE has to name a TOML file: ${given.TEMPORAL_CONFIG_FILE} is not there`);
   }
+  if ((given.TEMPORAL_DEPLOYMENT_NAME === undefined) !== (given.TEMPORAL_WORKER_BUILD_ID === undefined)) {
+    problems.push(
+      'TEMPORAL_DEPLOYMENT_NAME and TEMPORAL_WORKER_BUILD_ID have to be set together: they name a build of the workers',
+    );
+  }
   problems.push(...problemsOfSecrets(list.parse(given.WEBHOOK_SECRETS)));
   problems.push(...problemsOfNotifySecret(given.NOTIFY_SECRET, given.NOTIFY_URLS));
   const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
@@ -285,6 +301,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     checksOff: e.CHECKS_OFF,
     temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
     temporalPlaintext: e.TEMPORAL_PLAINTEXT,
+    workerVersion: workerVersionOf(e.TEMPORAL_DEPLOYMENT_NAME, e.TEMPORAL_WORKER_BUILD_ID),
     makeSchedules: e.MAKE_SCHEDULES === 'on',
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
     metrics: { host: e.METRICS_HOST, port: e.METRICS_PORT },
@@ -301,6 +318,12 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     dataDir: e.METERSYNC_DIR,
   };
 }
+
+const workerVersionOf = (
+  deploymentName: string | undefined,
+  buildId: string | undefined,
+): Settings['workerVersion'] =>
+  deploymentName === undefined || buildId === undefined ? undefined : { deploymentName, buildId };
 
 /** Variables of Temporal's environment configuration that name a server. */
 const temporalVariables = ['TEMPORAL_ADDRESS', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_PROFILE'] as const;

@@ -121,6 +121,7 @@ export async function startWorker(
     ...native,
     workflowBundle: bundle,
     activities: { ...activities, recordGroup },
+    version: settings.workerVersion,
   });
   const liveness = watchPolls({ workers: workers.queues, core, now: () => performance.now() });
   observer?.watch({

@@ -1,9 +1,13 @@
-import type { DataConverter } from '@temporalio/common';
+import type { DataConverter, WorkerDeploymentVersion } from '@temporalio/common';
 import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Activities } from '../activities/create-activities.ts';
 import { batches } from '../contract/limits.ts';
 import { taskQueues } from '../contract/names.ts';
 import { serverWaits } from '../contract/retry-policy.ts';
+
+/** Runs go on with the newest build: one that was pinned to an older would write a newer schema. */
+const versioned = (version: WorkerDeploymentVersion) =>
+  ({ version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' }) as const;
 
 export interface Workers {
   /** Settles when all have stopped; rejects when one failed. */
@@ -26,12 +30,15 @@ export async function runWorkers(options: {
   dataConverter: DataConverter;
   workflowBundle: WorkflowBundleOption;
   activities: Activities;
+  /** Undefined where Temporal does not tell versions of the workers apart. */
+  version: WorkerDeploymentVersion | undefined;
 }): Promise<Workers> {
-  const { connection, namespace, dataConverter, workflowBundle, activities } = options;
+  const { connection, namespace, dataConverter, workflowBundle, activities, version } = options;
   const common = {
     connection,
     namespace,
     dataConverter,
+    ...(version === undefined ? {} : { workerDeploymentOptions: versioned(version) }),
     maxHeartbeatThrottleInterval: serverWaits.cursorAgeMax,
     ...serverWaits.workerStop,
   };
@@ -85,5 +92,5 @@ export async function runWorkers(options: {
     queue: worker.options.taskQueue,
     runs: () => worker.getState() === 'RUNNING',
   }));
-  return { finished, buildId: workers[0]?.options.buildId ?? '', queues, stop };
+  return { finished, buildId: version?.buildId ?? workers[0]?.options.buildId ?? '', queues, stop };
 }

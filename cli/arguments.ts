@@ -14,6 +14,11 @@ export function share(text: string): number {
   throw new InvalidArgumentError('It must be from 0 to 1, for example 0.2.');
 }
 
+export function percent(text: string): number {
+  if (/^[1-9]\d?$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a whole number from 1 to 99.');
+}
+
 export function uuid(text: string): string {
   if (uuidPattern.test(text)) return text.toLowerCase();
   throw new InvalidArgumentError('It must be a UUID.');

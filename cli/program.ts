@@ -17,6 +17,7 @@ import {
   addVersions,
   addViews,
   addWebhooks,
+  addWorkers,
 } from './subcommands.ts';
 
 /**
@@ -50,6 +51,7 @@ export function buildProgram(): Command {
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/migrate.ts')).migrateCommand(options));
   addUpgrade(program);
+  addWorkers(program);
   addSchedule(program);
   addWebhooks(program);
 

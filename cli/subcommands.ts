@@ -2,7 +2,7 @@ import { Argument, type Command, Option } from 'commander';
 import { failureTypes } from '../contract/failures.ts';
 import { eventOutcomes, operatorRoles, runKinds, severities } from '../contract/names.ts';
 import type { Decision } from '../operations/decide-deletes.ts';
-import { apiVersion, atLeastOne, duration, issueId, timeOrAgo, uuid } from './arguments.ts';
+import { apiVersion, atLeastOne, duration, issueId, percent, timeOrAgo, uuid } from './arguments.ts';
 import type { ScheduleAction } from './commands/schedule.ts';
 import type { WebhooksAction } from './commands/webhooks.ts';
 import { add } from './help.ts';
@@ -266,6 +266,35 @@ export function addUpgrade(program: Command): void {
     .option('--temporal', 'Temporal is replaced too, with what it holds: no group of events may be open')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/upgrade.ts')).upgradeCheck(options));
+}
+
+export function addWorkers(program: Command): void {
+  const workers = program
+    .command('workers')
+    .description('See and switch builds of the workers, where TEMPORAL_DEPLOYMENT_NAME names them');
+  add(
+    workers,
+    'list',
+    'List builds: which polls, which is current, ramping or draining',
+    'metersync workers list',
+  )
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/workers.ts')).workersList(options));
+  add(
+    workers,
+    'promote',
+    'Give the work to a build, once a run on it alone has ended',
+    'metersync workers promote 0.2.0 --ramp 10',
+  )
+    .argument('<build>', 'its TEMPORAL_WORKER_BUILD_ID')
+    .option('--ramp <percent>', 'only this part of the workflows', percent)
+    .action(async (build, options) => (await import('./commands/workers.ts')).workersPromote(build, options));
+  add(
+    workers,
+    'rollback',
+    'End a ramp; without one, give the work to the build that had it before',
+    'metersync workers rollback',
+  ).action(async () => (await import('./commands/workers.ts')).workersRollback());
 }
 
 export function addVersions(program: Command): void {

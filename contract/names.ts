@@ -122,6 +122,8 @@ export const operationActions = [
   'migrate',
   'doctor',
   'notify test',
+  'workers promote',
+  'workers rollback',
 ] as const;
 export type OperationAction = (typeof operationActions)[number];
 

@@ -209,6 +209,8 @@ export const serverWaits = {
   cursorAgeMax: 3 * seconds,
   /** How long counts of fields wait in memory: they are lost when the process is killed. */
   fieldCountsEveryMs: 10 * seconds,
+  /** How long a run on a new build of the workers may take before it is promoted. */
+  buildTriedWithinMs: 60 * seconds,
   /** How often the log reports events, when some came. */
   logEveryMs: 60 * seconds,
   /** Time-out of a health page or a monitor, for each server. */

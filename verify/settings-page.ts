@@ -112,6 +112,11 @@ export const settings: Readonly<Record<string, Setting>> = {
     means:
       'With keys: whether a payload that none of them encrypted, or that a version before 0.1.0 did, is `refused`: its work waits and is reported; or `accepted`, while the last payloads from before the keys are in flight.',
   },
+  TEMPORAL_DEPLOYMENT_NAME: {
+    means:
+      'Names the deployment of the workers, with `TEMPORAL_WORKER_BUILD_ID`. Then Temporal tells builds apart, and one gets work once it is promoted (`metersync workers`). Without them any worker gets any work.',
+  },
+  TEMPORAL_WORKER_BUILD_ID: { means: 'The build of this worker: another for each version that is deployed.' },
   MAKE_SCHEDULES: {
     default: 'on',
     means:

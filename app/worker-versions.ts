@@ -1,0 +1,123 @@
+import type { Client } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import { taskQueues, workflowNames } from '../contract/names.ts';
+import { serverWaits } from '../contract/retry-policy.ts';
+
+const { VersionDrainageStatus } = proto.temporal.api.enums.v1;
+
+/** A build of the workers, as Temporal knows it. */
+export interface WorkerBuild {
+  readonly buildId: string;
+  /** Whether a worker of it asks for work now. */
+  readonly polls: boolean;
+  /**
+   * `current`: it gets new workflows and those that run. `ramping`: a part of them. `draining`: runs
+   * that began on it still go on. `inactive`: it was never promoted.
+   */
+  readonly state: 'current' | 'ramping' | 'draining' | 'drained' | 'inactive';
+}
+
+export interface WorkerBuilds {
+  /** Newest first. */
+  readonly builds: readonly WorkerBuild[];
+  readonly current: string | null;
+  readonly ramping: { readonly buildId: string; readonly percent: number } | null;
+  /** The build that was current before. */
+  readonly previous: string | null;
+}
+
+/** Reads the builds of a deployment, and which of them gets work. */
+export async function readBuilds(client: Client, deploymentName: string): Promise<WorkerBuilds> {
+  const { namespace } = client.options;
+  const [{ workerDeploymentInfo }, { pollers }] = await Promise.all([
+    client.workflowService.describeWorkerDeployment({ namespace, deploymentName }),
+    client.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueues.events } }),
+  ]);
+  const { versionSummaries, routingConfig } = workerDeploymentInfo ?? {};
+  const polling = new Set((pollers ?? []).map(({ deploymentOptions }) => deploymentOptions?.buildId));
+  const current = routingConfig?.currentDeploymentVersion?.buildId || null;
+  const rampingId = routingConfig?.rampingDeploymentVersion?.buildId || null;
+  const known = (versionSummaries ?? []).map((summary) => ({
+    buildId: summary.deploymentVersion?.buildId ?? '',
+    createdAt: secondsOf(summary.createTime),
+    wasCurrentAt: secondsOf(summary.lastCurrentTime),
+    drainage: summary.drainageInfo?.status,
+  }));
+  const stateOf = ({ buildId, drainage }: (typeof known)[number]): WorkerBuild['state'] => {
+    if (buildId === current) return 'current';
+    if (buildId === rampingId) return 'ramping';
+    if (drainage === VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING) return 'draining';
+    return drainage === VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINED ? 'drained' : 'inactive';
+  };
+  const before = known
+    .filter(({ buildId, wasCurrentAt }) => buildId !== current && wasCurrentAt > 0)
+    .sort((a, b) => b.wasCurrentAt - a.wasCurrentAt);
+  return {
+    builds: known
+      .sort((a, b) => b.createdAt - a.createdAt)
+      .map((build) => ({ buildId: build.buildId, polls: polling.has(build.buildId), state: stateOf(build) })),
+    current,
+    ramping:
+      rampingId === null
+        ? null
+        : { buildId: rampingId, percent: routingConfig?.rampingVersionPercentage ?? 0 },
+    previous: before[0]?.buildId ?? null,
+  };
+}
+
+const secondsOf = (time: { seconds?: unknown } | null | undefined): number => Number(time?.seconds ?? 0);
+
+/**
+ * Gives work to a build: all of it, or a percentage of the workflows. First the look of each minute runs
+ * on this build alone.
+ * @throws Error when the look does not end on it: then nothing has changed
+ */
+export async function promote(
+  client: Client,
+  deploymentName: string,
+  buildId: string,
+  percent?: number,
+): Promise<void> {
+  await tryBuild(client, deploymentName, buildId);
+  const { namespace } = client.options;
+  const build = { namespace, deploymentName, buildId };
+  if (percent === undefined) await client.workflowService.setWorkerDeploymentCurrentVersion(build);
+  else await client.workflowService.setWorkerDeploymentRampingVersion({ ...build, percentage: percent });
+}
+
+/** Takes a ramp back; without one, makes the build current that was so before. Returns that build. */
+export async function rollBack(client: Client, deploymentName: string): Promise<string> {
+  const { ramping, current, previous } = await readBuilds(client, deploymentName);
+  const { namespace } = client.options;
+  if (ramping !== null) {
+    await client.workflowService.setWorkerDeploymentRampingVersion({
+      namespace,
+      deploymentName,
+      percentage: 0,
+    });
+    return current ?? '';
+  }
+  if (previous === null) throw new Error('no other build was current before');
+  await client.workflowService.setWorkerDeploymentCurrentVersion({
+    namespace,
+    deploymentName,
+    buildId: previous,
+  });
+  return previous;
+}
+
+async function tryBuild(client: Client, deploymentName: string, buildId: string): Promise<void> {
+  const handle = await client.workflow.start(workflowNames.watch, {
+    workflowId: `try-build/${deploymentName}/${buildId}`,
+    taskQueue: taskQueues.events,
+    args: [],
+    versioningOverride: { pinnedTo: { deploymentName, buildId } },
+    workflowExecutionTimeout: serverWaits.buildTriedWithinMs,
+  });
+  await handle.result().catch((error: unknown) => {
+    throw new Error(
+      `a run on build ${buildId} alone did not end, so nothing was changed: does a worker of it run? Its log says why`,
+      { cause: error },
+    );
+  });
+}

@@ -1,0 +1,85 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readBuilds } from '../../app/worker-versions.ts';
+import { workflowNames } from '../../contract/names.ts';
+import { runProcess, startCommand } from '../support/command-process.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
+
+const deployment = (build: string) => ({
+  TEMPORAL_DEPLOYMENT_NAME: 'metersync',
+  TEMPORAL_WORKER_BUILD_ID: build,
+});
+
+let pipeline: Pipeline;
+beforeAll(async () => {
+  pipeline = await startPipeline({ size: { companies: 2, documents: 10 }, parts: ['receiver'] });
+}, 120_000);
+afterAll(() => pipeline?.stop());
+
+const command = (...args: string[]) => runProcess(args, { env: { ...pipeline.env, ...deployment('any') } });
+
+/** Starts a worker and waits until Temporal knows its build. */
+async function worker(build: string) {
+  const started = startCommand(['worker'], { env: { ...pipeline.env, ...deployment(build) } });
+  await until(`build ${build} polls`, async () =>
+    readBuilds(pipeline.client, 'metersync').then(
+      ({ builds }) => builds.some(({ buildId, polls }) => buildId === build && polls),
+      () => false,
+    ),
+  );
+  return started;
+}
+
+const state = async (build: string) =>
+  (await readBuilds(pipeline.client, 'metersync')).builds.find(({ buildId }) => buildId === build)?.state;
+
+test('a new build gets nothing until it is promoted, and gives it back when rolled back, under load', {
+  timeout: 180_000,
+}, async () => {
+  const { client, service } = pipeline;
+  const older = await worker('1');
+  expect(await command('workers', 'promote', '1')).toMatchObject({ status: 0, stdout: '1 is current.' });
+  expect(await pipeline.backfill()).toBe('complete');
+
+  const newer = await worker('2');
+  await service.random(30, 3);
+  expect(await state('2')).toBe('inactive');
+  const listed = await command('workers', 'list');
+  expect(listed.stdout).toContain('2 polls and gets no work: metersync workers promote 2');
+
+  expect((await command('workers', 'promote', '2', '--ramp', '50')).status).toBe(0);
+  expect(await state('2')).toBe('ramping');
+  await service.random(30, 4);
+  expect((await command('workers', 'promote', '2')).status).toBe(0);
+  expect(await state('2')).toBe('current');
+  await service.random(30, 5);
+  expect((await command('workers', 'rollback')).stdout).toBe('1 has the work.');
+  expect(await state('1')).toBe('current');
+  await service.random(30, 6);
+  await pipeline.settled();
+  expect((await pipeline.audit()).differences).toBe(0);
+
+  const { rows } = await pipeline.warehouse.db.execute(
+    sql`select action, outcome from metersync.operations where action like 'workers %' order by id`,
+  );
+  expect(rows).toEqual([
+    { action: 'workers promote', outcome: 'done' },
+    { action: 'workers promote', outcome: 'done' },
+    { action: 'workers promote', outcome: 'done' },
+    { action: 'workers rollback', outcome: 'done' },
+  ]);
+  await newer.end('SIGTERM');
+
+  // No worker of it runs, so the run that tries it does not end.
+  const gone = command('workers', 'promote', '2');
+  const tried = client.workflow.getHandle('try-build/metersync/2');
+  await until('the build is tried', async () => {
+    const { status, type } = await tried.describe();
+    return status.name === 'RUNNING' && type === workflowNames.watch;
+  });
+  await tried.terminate();
+  expect(await gone).toMatchObject({ status: 1, stderr: expect.stringContaining('nothing was changed') });
+  expect(await state('1')).toBe('current');
+  await older.end('SIGTERM');
+});
