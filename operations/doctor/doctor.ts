@@ -3,6 +3,7 @@ import { openService, webhooksOf } from '../../app/service.ts';
 import type { Settings } from '../../app/settings.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
 import type { Insecure } from '../../app/transport.ts';
+import { readVersion } from '../../app/version.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { doctorPolicy } from '../../contract/retry-policy.ts';
 import { type Finding, type Verdict, type VerdictWord, verdictOf, worst } from '../../contract/verdict.ts';
@@ -58,7 +59,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   try {
     const [stored, temporal] = await Promise.all([
       examineWarehouse(warehouse.db, options),
-      checkTemporal(options.temporal),
+      checkTemporal(options.temporal, settings.workerVersion?.deploymentName),
     ]);
     const service = await examineService(stored, options);
     const secrets = await checkSecrets(options);
@@ -75,6 +76,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
       : { name: 'receiver', ...notChecked('no secret to sign a probe with') };
     const health = verdictOf(await healthOf(options)(warehouse.db));
     const checks = [
+      { name: 'metersync', ...ok(`${readVersion()} on Node ${process.versions.node}`) },
       ...service,
       ...stored.checks,
       ...temporal,

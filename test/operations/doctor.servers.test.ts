@@ -68,6 +68,7 @@ describe('the doctor', () => {
     expect(said.ok).toBe(true);
     const fine = Object.fromEntries(endpointNames.map((name) => [`endpoint ${name}`, 'ok']));
     expect(states(said.checks)).toEqual({
+      metersync: 'ok',
       'API key': 'ok',
       'API version': 'ok',
       clock: 'ok',

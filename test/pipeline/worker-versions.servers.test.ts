@@ -48,6 +48,8 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
   const listed = await command('workers', 'list');
   expect(listed.stdout).toContain('2 polls and gets no work: metersync workers promote 2');
 
+  expect((await command('doctor')).stdout).toMatch(/warn +builds +build 2 polls and gets no work/);
+
   expect((await command('workers', 'promote', '2', '--ramp', '50')).status).toBe(0);
   expect(await state('2')).toBe('ramping');
   await service.random(30, 4);
