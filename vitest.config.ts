@@ -2,6 +2,10 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { temporaryRoot } from './test/support/temporary-root.ts';
+
+// What Node calls the folder for temporary files, in this process and those of tests.
+process.env.TMPDIR ??= temporaryRoot();
 
 // Processes of tests take Vitest's code and that of packages compiled from where commands keep theirs.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '.metersync/compiled');

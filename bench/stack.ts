@@ -101,7 +101,9 @@ async function copyOf(url: string, superuserUrl: string): Promise<string> {
   const name = (of: URL) => pg.escapeIdentifier(of.pathname.slice(1));
   const owner = pg.escapeIdentifier(copy.username);
   await withClient(superuserUrl, (client) =>
-    client.query(`create database ${name(copy)} template ${name(new URL(url))} owner ${owner}`),
+    client.query(
+      `create database ${name(copy)} template ${name(new URL(url))} owner ${owner} strategy file_copy`,
+    ),
   );
   return copy.href;
 }

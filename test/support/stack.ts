@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { startEmbedded } from '../../embedded/start.ts';
+import { removeAbandoned } from './temporary-root.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -20,6 +21,7 @@ declare module 'vitest' {
  */
 export default async function startStack(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (project.getProvidedContext().postgresUrl !== undefined) return undefined;
+  await removeAbandoned(tmpdir());
   const dir = await mkdtemp(join(tmpdir(), 'metersync-test-'));
   const binDir = projectBinDir();
   // A first run fetches programs, which takes a while.
