@@ -98,9 +98,11 @@ async function listen(receiver: Receiver, at: Settings['receiver']): Promise<str
   }
 }
 
+/** Whether Temporal answers and lets us into our namespace: a key or certificate may end while we run. */
 async function isReachable(client: Client): Promise<boolean> {
+  const { namespace } = client.options;
   await client.withDeadline(Date.now() + httpLimits.readyWithinMs, () =>
-    client.workflowService.getSystemInfo({}),
+    client.workflowService.describeNamespace({ namespace }),
   );
   return true;
 }

@@ -33,7 +33,8 @@ export function absenceOf(error: unknown, where: string, namespace: string): Abs
   return {
     refused: false,
     words: `${where} is away`,
-    reason,
+    // Something accepts the connection, and says nothing that a client without TLS understands.
+    reason: reason === 'Failed to connect' ? `${reason}: if it asks for TLS, set TEMPORAL_TLS=true` : reason,
   };
 }
 
@@ -43,8 +44,12 @@ function reasonOf(error: unknown): string {
     : error instanceof Error
       ? error.message
       : String(error);
-  return message
-    .replace(/^No connection established\. Last error: (Error: )?/, '')
-    .replace(/[.\s]*Resolution note:\s*$/, '')
-    .trim();
+  return (
+    message
+      .replace(/^No connection established\. Last error: (Error: )?/, '')
+      .replace(/[.\s]*Resolution note:\s*$/, '')
+      // The time of the attempt.
+      .replace(/\s*\(\d{4}-\d\d-\d\dT[\d:.]+Z\)$/, '')
+      .trim()
+  );
 }

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { createSecureContext } from 'node:tls';
+import { type ClientConnectConfig, loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 import { SettingsError } from './settings.ts';
 
@@ -32,9 +33,20 @@ export function certificateExpiry(place: TemporalPlace): string | null {
   return certificate === undefined ? null : new X509Certificate(certificate).validToDate.toISOString();
 }
 
-function configuration(): ReturnType<typeof loadClientConnectConfig> {
+function configuration(): ClientConnectConfig {
+  // To Temporal an empty variable is a value: an empty API key asks for TLS.
+  const given = Object.entries(process.env).filter(([, value]) => value !== undefined && value !== '');
   try {
-    return loadClientConnectConfig();
+    const profile = loadClientConfigProfile({
+      overrideEnvVars: Object.fromEntries(given) as Record<string, string>,
+    });
+    const { clientCert, clientKey } = profile.tls ?? {};
+    // Temporal's own reading drops one without the other.
+    if ((clientCert === undefined) !== (clientKey === undefined))
+      throw new Error('a client certificate needs its key, and a key its certificate');
+    const options = toClientOptions(profile);
+    requireUsable(options);
+    return options;
   } catch (error) {
     // Lines after the first quote the file, which may hold an API key.
     const [reason] = (error as Error).message.split('\n');
@@ -43,6 +55,25 @@ function configuration(): ReturnType<typeof loadClientConnectConfig> {
     throw new SettingsError([
       `TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and TEMPORAL_TLS_… have to be right together: ${reason}${where}`,
     ]);
+  }
+}
+
+/** Reads the certificates, as connections would. @throws Error that says which is wrong */
+function requireUsable({ connectionOptions: { tls } }: ClientConnectConfig): void {
+  if (typeof tls !== 'object' || tls === null) return;
+  const { serverRootCACertificate, clientCertPair } = tls;
+  try {
+    if (serverRootCACertificate != null) new X509Certificate(serverRootCACertificate);
+  } catch (error) {
+    throw new Error(`the CA's certificate cannot be used (${(error as Error).message})`);
+  }
+  try {
+    if (clientCertPair != null) {
+      const { crt, key } = clientCertPair;
+      createSecureContext({ cert: Buffer.from(crt), key: Buffer.from(key) });
+    }
+  } catch (error) {
+    throw new Error(`the client certificate and its key cannot be used (${(error as Error).message})`);
   }
 }
 

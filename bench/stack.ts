@@ -38,13 +38,17 @@ export interface BenchStack {
   stop(): Promise<void>;
 }
 
-/** Starts Postgres, and Temporal on a file (WAL, synchronous=FULL), in a temporary folder. */
-export async function startBenchStack(): Promise<BenchStack> {
+/**
+ * Starts Postgres, and Temporal on a file (WAL, synchronous=FULL), in a temporary folder. Another Temporal may stand
+ * in for the latter.
+ * @param temporalAddress host and port of the other
+ */
+export async function startBenchStack(temporalAddress?: string): Promise<BenchStack> {
   const dir = await mkdtemp(join(tmpdir(), 'metersync-bench-'));
   const embedded = await startEmbedded({
     dir,
     postgres: true,
-    temporal: true,
+    temporal: temporalAddress === undefined,
     binDir: resolve(import.meta.dirname, '../.metersync/bin'),
   });
   const stop = async () => {
@@ -56,7 +60,8 @@ export async function startBenchStack(): Promise<BenchStack> {
   let template: Promise<string> | undefined;
   try {
     const { postgres, temporal } = embedded;
-    if (postgres === undefined || temporal === undefined) throw new Error('the stack lacks a server');
+    const address = temporalAddress ?? temporal?.address;
+    if (postgres === undefined || address === undefined) throw new Error('the stack lacks a server');
     const database = (name: string) => postgres.ensureDatabase(`${name}_${randomBytes(4).toString('hex')}`);
     return {
       dir,
@@ -70,7 +75,7 @@ export async function startBenchStack(): Promise<BenchStack> {
         template ??= database('template').then(migrated);
         return await copyOf(await template, postgres.superuserUrl('postgres'));
       },
-      namespace: () => newNamespace(temporal.address),
+      namespace: () => newNamespace(address),
       stop,
     };
   } catch (error) {

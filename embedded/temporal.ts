@@ -68,7 +68,8 @@ export async function temporalAnswers({ address }: NonNullable<Addresses['tempor
   }
 }
 
-async function accepts(address: string): Promise<boolean> {
+/** Whether something listens at this host and port. */
+export async function accepts(address: string): Promise<boolean> {
   const { hostname, port } = new URL(`tcp://${address}`);
   const socket = connect({ host: hostname, port: Number(port) });
   try {

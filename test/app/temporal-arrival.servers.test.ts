@@ -45,7 +45,7 @@ test('a connection that cannot be secured ends the wait too', async () => {
   );
 });
 
-test('while Temporal is away one line says so, no part starts, and all can be stopped', async () => {
+test('while Temporal is away one line says so and what to try, no part starts, and all can be stopped', async () => {
   const { lines, log } = recorded();
   let looks = 0;
   const hangsUp = createServer((socket) => {
@@ -65,5 +65,11 @@ test('while Temporal is away one line says so, no part starts, and all can be st
   await part.stop();
   expect({ begun, there: arrival.isThere() }).toEqual({ begun: false, there: false });
   const words = `Temporal at ${place} (TEMPORAL_ADDRESS) is away: waiting for it`;
-  expect(lines).toMatchObject([{ level: 40, msg: expect.stringContaining(words) }]);
+  expect(lines).toMatchObject([
+    {
+      level: 40,
+      msg: expect.stringContaining(words),
+      reason: 'Failed to connect: if it asks for TLS, set TEMPORAL_TLS=true',
+    },
+  ]);
 });

@@ -27,8 +27,9 @@ export async function raisedAlarms({ warehouse, harmedAt, epoch }: Rig): Promise
     'alarms are closed whose reason is over',
     async () => {
       const all = await opened();
-      const done = all.every(({ name, closedAt }) => closedAt !== null || isOneOf(lasting, name));
-      return done ? all : undefined;
+      const open = all.filter(({ name, closedAt }) => closedAt === null && !isOneOf(lasting, name));
+      if (open.length > 0) throw new Error(`open: ${JSON.stringify(open)}`);
+      return all;
     },
     within,
   );

@@ -1,27 +1,27 @@
+import type { TaskMeta } from 'vitest';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
-import type { FaultReport } from './fault.ts';
 
-/** Collects the reports of faults while vitest runs. */
+/** Collects what passed tests said of themselves while vitest runs. */
 export interface Collector extends Reporter {
-  readonly reports: readonly FaultReport[];
+  readonly passed: readonly TaskMeta[];
   readonly failed: boolean;
 }
 
-/** Calls `onReport` after each fault that passed, with all reports so far. */
-export function createCollector(onReport: (reports: readonly FaultReport[]) => void): Collector {
-  const reports: FaultReport[] = [];
+/** Calls `onPassed` after each test that passed and said something, with all so far. */
+export function createCollector(onPassed: (passed: readonly TaskMeta[]) => void): Collector {
+  const passed: TaskMeta[] = [];
   let failed = false;
   return {
-    reports,
+    passed,
     get failed() {
       return failed;
     },
     onTestCaseResult(test: TestCase) {
-      const { fault } = test.meta();
+      const said = test.meta();
       if (test.result().state === 'failed') failed = true;
-      else if (fault !== undefined) {
-        reports.push(fault);
-        onReport(reports);
+      else if (test.result().state === 'passed' && Object.keys(said).length > 0) {
+        passed.push(said);
+        onPassed(passed);
       }
     },
     onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]) {

@@ -71,15 +71,28 @@ export function describeReports(reports: readonly FaultReport[]): string {
     .join('\n');
 }
 
-/** Replaces the rows of these faults on the page; other faults keep theirs. */
-export function pageWith(page: string, reports: readonly FaultReport[], commit: string): string {
+/** A table of the page: faults whose names begin with a letter. */
+export interface FaultTable {
+  readonly letter: 'C' | 'T';
+  /** Name of its generated part, if it has one. */
+  readonly part?: string;
+}
+
+/** Replaces the rows of these faults in their table; other faults keep theirs. */
+export function pageWith(
+  page: string,
+  reports: readonly FaultReport[],
+  commit: string,
+  { letter, part }: FaultTable,
+): string {
+  const name = new RegExp(`^${letter}\\d+`);
   const rows = new Map<string, string[]>();
   for (const line of page.split('\n')) {
     const cells = line.split(' | ').map((cell) => cell.replace(/^\| | \|$/g, ''));
-    const fault = /^C\d+/.exec(cells[0] ?? '')?.[0];
+    const fault = name.exec(cells[0] ?? '')?.[0];
     if (fault !== undefined && cells.length === head.length) rows.set(fault, cells);
   }
-  for (const row of rowsOf(reports, commit)) rows.set(/^C\d+/.exec(row[0] ?? '')?.[0] ?? '', row);
+  for (const row of rowsOf(reports, commit)) rows.set(name.exec(row[0] ?? '')?.[0] ?? '', row);
   const inOrder = [...rows.entries()].sort(([a], [b]) => Number(a.slice(1)) - Number(b.slice(1)));
   return replaceGenerated(
     page,
@@ -87,5 +100,6 @@ export function pageWith(page: string, reports: readonly FaultReport[], commit: 
       head,
       inOrder.map(([, row]) => row),
     ),
+    part,
   );
 }

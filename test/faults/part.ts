@@ -101,6 +101,34 @@ export function createPart(name: string, launch: () => Life): Part {
   };
 }
 
+/** Makes one part of several, which start and end at once. */
+export function together(name: string, parts: readonly Part[]): Part {
+  const each = async (act: (part: Part) => Promise<void>): Promise<void> => {
+    await Promise.all(parts.map(act));
+  };
+  return {
+    name,
+    get pid() {
+      return parts[0]?.pid ?? 0;
+    },
+    get kills() {
+      return parts.reduce((sum, { kills }) => sum + kills, 0);
+    },
+    get endedByItself() {
+      return parts.flatMap(({ endedByItself }) => endedByItself);
+    },
+    start: () => each((part) => part.start()),
+    kill: () => each((part) => part.kill()),
+    stop: (signal) => each((part) => part.stop(signal)),
+    pause: () => {
+      for (const part of parts) part.pause();
+    },
+    resume: () => {
+      for (const part of parts) part.resume();
+    },
+  };
+}
+
 function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);

@@ -1,15 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
-import { Client, Connection, ScheduleOverlapPolicy } from '@temporalio/client';
+import { Client, Connection, type ConnectionOptions, ScheduleOverlapPolicy } from '@temporalio/client';
 import { startBackfill } from '../../app/backfill.ts';
 import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
-import { choosePorts, isFree } from '../../embedded/ports.ts';
+import { choosePorts, isFree, type Ports } from '../../embedded/ports.ts';
 import { embeddedPostgres, postgresAnswers } from '../../embedded/postgres.ts';
 import { postgresServer, preparePostgres } from '../../embedded/postgres-server.ts';
-import type { ServerCommand } from '../../embedded/servers.ts';
 import { temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
 import { findTemporalBinary } from '../../embedded/temporal-binary.ts';
 import { temporalFetchers } from '../../embedded/temporal-fetchers.ts';
@@ -24,6 +20,7 @@ import { watchEffects } from './ledger.ts';
 import { epochVariable } from './pace.ts';
 import { createPart, type Life, type Part } from './part.ts';
 import type { PartName } from './plan.ts';
+import { launchServer } from './server-process.ts';
 
 /**
  * Receiver, worker, Temporal and Postgres, each a process that can be killed, paused and restarted. The
@@ -56,6 +53,9 @@ export interface Rig {
   stop(): Promise<void>;
 }
 
+/** Ends a hung start; no passing run depends on it. */
+const within = { timeoutMs: 300_000, everyMs: 50 };
+
 type Command = 'receiver' | 'worker';
 
 interface Launch {
@@ -65,12 +65,23 @@ interface Launch {
   checkout?: string;
 }
 
+/** Where Temporal is, and how to start and strike it. */
+export interface RunningTemporal {
+  readonly part: Part;
+  readonly address: string;
+  readonly namespace: string;
+  /** How the rig itself connects, beside the address. */
+  readonly connect?: ConnectionOptions;
+}
+
 export interface RigOptions {
   readonly size?: SandboxSize;
   /** Further options of the sandbox. */
   readonly sandbox?: Parameters<typeof startSandbox>[1];
   /** Folders of the servers' data; temporary ones by default. */
   readonly folders?: { readonly postgres?: string; readonly temporal?: string };
+  /** A Temporal that runs already and outlives the rig; a development server of its own by default. */
+  readonly temporal?: RunningTemporal;
   /**
    * Functions that put a proxy between two parts: each gets an address and returns the one to use instead.
    */
@@ -85,17 +96,18 @@ export interface RigOptions {
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const folder = await temporaryFolder();
   const [servers, service, receiverPort] = await Promise.all([
-    prepareServers({ postgres: folder.path, temporal: folder.path, ...options.folders }),
+    prepareServers({ postgres: folder.path, temporal: folder.path, ...options.folders }, options.temporal),
     startSandbox(options.size, options.sandbox),
     steadyPort(),
   ]);
+  const { address, namespace, connect } = servers.temporal;
   const epoch = Date.now();
   const harmedAt: number[] = [];
   const receiverUrl = `http://127.0.0.1:${receiverPort}/webhooks`;
   const between = options.between ?? {};
   const env: Record<string, string> = {
-    TEMPORAL_ADDRESS: servers.temporalAddress,
-    TEMPORAL_NAMESPACE: 'default',
+    TEMPORAL_ADDRESS: address,
+    TEMPORAL_NAMESPACE: namespace,
     DATABASE_URL: servers.databaseUrl,
     METERSYNC_DIR: folder.path,
     SERVICE_URL: service.apiUrl,
@@ -110,7 +122,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   };
   const launch: Rig['launch'] = { receiver: { env: {} }, worker: { env: {} } };
   if (between.receiverAndTemporal !== undefined)
-    launch.receiver.env.TEMPORAL_ADDRESS = await between.receiverAndTemporal(servers.temporalAddress);
+    launch.receiver.env.TEMPORAL_ADDRESS = await between.receiverAndTemporal(address);
   if (between.workerAndService !== undefined)
     launch.worker.env.SERVICE_URL = await between.workerAndService(service.apiUrl);
   const lines = { receiver: [] as string[], worker: [] as string[] };
@@ -119,7 +131,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const secondWorker = command('worker');
   const parts = {
     postgres: createPart('postgres', servers.postgres),
-    temporal: createPart('temporal', servers.temporal),
+    temporal: servers.temporal.part,
     receiver: command('receiver'),
     worker: command('worker'),
   };
@@ -135,8 +147,8 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     onError: () => {},
   });
   await watchEffects(warehouse);
-  const connection = Connection.lazy({ address: servers.temporalAddress });
-  const client = new Client({ connection, namespace: 'default' });
+  const connection = Connection.lazy({ ...connect, address });
+  const client = new Client({ connection, namespace });
   await lookEachSecond(client);
   await Promise.all([parts.receiver.start(), parts.worker.start()]);
   return {
@@ -160,7 +172,8 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     stop: async () => {
       await warehouse.close();
       await connection.close();
-      for (const part of [parts.receiver, parts.worker, secondWorker, parts.temporal]) await part.kill();
+      const own = options.temporal === undefined ? [parts.temporal] : [];
+      for (const part of [parts.receiver, parts.worker, secondWorker, ...own]) await part.kill();
       // Its processes end with this signal, and release their files.
       await parts.postgres.stop('SIGQUIT');
       await service.stop();
@@ -184,61 +197,42 @@ async function lookEachSecond(client: Client): Promise<void> {
   });
 }
 
-async function prepareServers(dirs: { postgres: string; temporal: string }) {
+async function prepareServers(
+  dirs: { postgres: string; temporal: string },
+  given: RunningTemporal | undefined,
+) {
   prepareFolder(dirs.postgres);
   prepareFolder(dirs.temporal);
-  const [prepared, binary] = await Promise.all([
-    preparePostgres(dirs.postgres, () => {}),
-    findTemporalBinary({
-      explicit: undefined,
-      searchPath: process.env.PATH ?? '',
-      cacheDir: projectBinDir(),
-      digest: temporalDigest,
-      fetchers: temporalFetchers(),
-      log: () => {},
-    }),
-  ]);
+  const prepared = await preparePostgres(dirs.postgres, () => {});
   const ports = await choosePorts(dirs.temporal);
   const postgres = postgresServer(prepared, ports.postgres);
-  const temporal = temporalServer({
-    dir: dirs.temporal,
-    binary,
-    port: ports.temporal,
-    uiPort: ports.temporalUi,
-  });
-  const within = { timeoutMs: 300_000, everyMs: 50 };
   return {
     postgres: () =>
       launchServer(postgres.server, () =>
         until('Postgres answers', () => postgresAnswers(postgres.address), within),
       ),
-    temporal: () =>
-      launchServer(temporal.server, () =>
-        until('Temporal answers', () => temporalAnswers(temporal.address), within),
-      ),
-    temporalAddress: temporal.address.address,
+    temporal: given ?? (await developmentServer(dirs.temporal, ports)),
     databaseUrl: embeddedPostgres(postgres.address).superuserUrl('metersync'),
     createDatabase: () => embeddedPostgres(postgres.address).ensureDatabase('metersync'),
   };
 }
 
-function launchServer(server: ServerCommand, answers: () => Promise<unknown>): Life {
-  const log = openSync(server.logFile, 'a', 0o600);
-  const child = spawn(server.command, server.args, {
-    cwd: server.cwd,
-    env: { ...process.env, ...server.env },
-    stdio: ['ignore', log, log],
-    ...server.user,
+async function developmentServer(dir: string, ports: Ports): Promise<RunningTemporal> {
+  const binary = await findTemporalBinary({
+    explicit: undefined,
+    searchPath: process.env.PATH ?? '',
+    cacheDir: projectBinDir(),
+    digest: temporalDigest,
+    fetchers: temporalFetchers(),
+    log: () => {},
   });
-  closeSync(log);
-  const killWithUs = () => child.kill('SIGKILL');
-  process.once('exit', killWithUs);
-  const ended = once(child, 'exit').then(([status, signal]) => {
-    process.off('exit', killWithUs);
-    const said = readFileSync(server.logFile, 'utf8').trimEnd().split('\n').slice(-3).join(' | ');
-    return `${signal ?? `status ${status}`}: ${said}`;
-  });
-  return { pid: child.pid ?? 0, ready: answers(), ended };
+  const temporal = temporalServer({ dir, binary, port: ports.temporal, uiPort: ports.temporalUi });
+  const part = createPart('temporal', () =>
+    launchServer(temporal.server, () =>
+      until('Temporal answers', () => temporalAnswers(temporal.address), within),
+    ),
+  );
+  return { part, address: temporal.address.address, namespace: 'default' };
 }
 
 function launchCommand(

@@ -4,14 +4,23 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 export interface Certificate {
-  /** Path of the certificate, which is its own CA. */
+  /** Path of the certificate; without an issuer it is its own CA. */
   readonly file: string;
+  readonly keyFile: string;
   readonly cert: string;
   readonly key: string;
 }
 
-/** Makes a self-signed certificate for names such as `DNS:localhost,IP:127.0.0.1`, in files of the folder. */
-export async function makeCertificate(folder: string, name: string, names: string): Promise<Certificate> {
+/**
+ * Makes a certificate for names such as `DNS:localhost,IP:127.0.0.1`, in files of the folder: signed by the issuer,
+ * or by itself.
+ */
+export async function makeCertificate(
+  folder: string,
+  name: string,
+  names: string,
+  issuer?: Certificate,
+): Promise<Certificate> {
   const [file, keyFile] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)];
   await promisify(execFile)('openssl', [
     'req',
@@ -29,7 +38,10 @@ export async function makeCertificate(folder: string, name: string, names: strin
     `/CN=${name}`,
     '-addext',
     `subjectAltName=${names}`,
+    ...(issuer === undefined
+      ? []
+      : ['-CA', issuer.file, '-CAkey', issuer.keyFile, '-addext', 'basicConstraints=critical,CA:FALSE']),
   ]);
   const [cert, key] = await Promise.all([readFile(file, 'utf8'), readFile(keyFile, 'utf8')]);
-  return { file, cert, key };
+  return { file, keyFile, cert, key };
 }

@@ -1,0 +1,67 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { connectOptions } from '../../app/temporal-place.ts';
+import { type Certificate, makeCertificate } from '../support/certificate.ts';
+import { temporaryFolder } from '../support/folder.ts';
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let ours: Certificate;
+let another: Certificate;
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  [ours, another] = await Promise.all([
+    makeCertificate(folder.path, 'ours', 'DNS:ours'),
+    makeCertificate(folder.path, 'another', 'DNS:another'),
+  ]);
+});
+afterAll(() => folder.remove());
+
+const withVariables = (variables: Readonly<Record<string, string>>) => {
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+  return connectOptions({}).connectionOptions;
+};
+
+test('an empty variable counts as unset: an empty API key asks for no TLS', () => {
+  const options = withVariables({
+    TEMPORAL_API_KEY: '',
+    TEMPORAL_TLS: '',
+    TEMPORAL_TLS_CLIENT_CERT_PATH: '',
+    TEMPORAL_TLS_CLIENT_KEY_PATH: '',
+  });
+  expect(options).toMatchObject({ apiKey: undefined, tls: undefined });
+});
+
+test('a client certificate goes with its key', () => {
+  const { tls } = withVariables({
+    TEMPORAL_TLS_CLIENT_CERT_PATH: ours.file,
+    TEMPORAL_TLS_CLIENT_KEY_PATH: ours.keyFile,
+  });
+  expect(tls).toMatchObject({ clientCertPair: { crt: expect.any(Uint8Array), key: expect.any(Uint8Array) } });
+});
+
+const together = 'TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and TEMPORAL_TLS_… have to be right together';
+
+test('a client certificate without its key is an error, as is a key without its certificate', () => {
+  const words = `${together}: a client certificate needs its key, and a key its certificate`;
+  expect(() => withVariables({ TEMPORAL_TLS_CLIENT_CERT_PATH: ours.file })).toThrow(words);
+  vi.unstubAllEnvs();
+  expect(() => withVariables({ TEMPORAL_TLS_CLIENT_KEY_PATH: ours.keyFile })).toThrow(words);
+});
+
+test("another certificate's key, and a file that holds none, are errors that say which", async () => {
+  const clientCertificate = `${together}: the client certificate and its key cannot be used`;
+  expect(() =>
+    withVariables({
+      TEMPORAL_TLS_CLIENT_CERT_PATH: ours.file,
+      TEMPORAL_TLS_CLIENT_KEY_PATH: another.keyFile,
+    }),
+  ).toThrow(clientCertificate);
+  const text = join(folder.path, 'text');
+  await writeFile(text, 'no certificate');
+  expect(() => withVariables({ TEMPORAL_TLS_CLIENT_CERT_PATH: text })).toThrow(clientCertificate);
+  vi.unstubAllEnvs();
+  expect(() => withVariables({ TEMPORAL_TLS_SERVER_CA_CERT_PATH: text })).toThrow(
+    `${together}: the CA's certificate cannot be used`,
+  );
+});

@@ -1,0 +1,40 @@
+import type { Figures } from '../../bench/measure.ts';
+import { describeFigure } from '../../bench/report.ts';
+import { markdownTable } from '../../verify/markdown.ts';
+
+/** Figures of the same measures on both kinds of server, by measure. */
+export interface Rates {
+  readonly developmentServer: Readonly<Record<string, Figures>>;
+  readonly cluster: Readonly<Record<string, Figures>>;
+}
+
+declare module 'vitest' {
+  interface TaskMeta {
+    rates?: Rates;
+  }
+}
+
+/** The figures that both kinds of server are compared by: measure, figure, words. */
+const compared = [
+  ['acknowledged', 'perSecond512', 'events acknowledged a second, 512 in flight'],
+  ['acknowledged', 'perSecond64', 'events acknowledged a second, 64 in flight'],
+  ['acknowledged', 'p99Ms512', 'p99 of their answers, 512 in flight, ms'],
+  ['acknowledged', 'ungroupedPerSecond', 'events a second with a workflow each'],
+  ['backfill', 'perSecond', 'documents a second of a backfill'],
+  ['backfill', 'companiesPerSecond', 'small companies a second of a backfill'],
+  ['lone', 'ackP50Ms', 'a lone event: until its answer, p50, ms'],
+  ['lone', 'rowP50Ms', 'a lone event: until its row, p50, ms'],
+  ['lone', 'rowP99Ms', 'a lone event: until its row, p99, ms'],
+  ['lone', 'recordP50Ms', 'a lone event: until its record is read, p50, ms'],
+] as const;
+
+/** Makes the rows of both servers side by side, and of their ratio. */
+export function ratesRows({ developmentServer, cluster }: Rates): string[][] {
+  return compared.map(([measure, name, words]) => {
+    const [one, other] = [developmentServer, cluster].map((of) => of[measure]?.[name] ?? Number.NaN);
+    return [words, ...[one, other, (other ?? 0) / (one ?? 0)].map((figure) => describeFigure(figure ?? 0))];
+  });
+}
+
+export const ratesTable = (rates: Rates): string =>
+  markdownTable(['Figure', 'Development server', 'Cluster', 'Ratio'], ratesRows(rates));

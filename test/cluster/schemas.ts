@@ -1,0 +1,29 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { childEnvironment } from '../../embedded/environment.ts';
+
+/** Makes the newest schema in one of Temporal's databases; which one is a path in its module. */
+export async function makeSchema(
+  sqlTool: string,
+  databaseUrl: string,
+  schema: 'temporal' | 'visibility',
+): Promise<void> {
+  const { hostname, port, username, password, pathname } = new URL(databaseUrl);
+  const env = childEnvironment({
+    SQL_PLUGIN: 'postgres12',
+    SQL_HOST: hostname,
+    SQL_PORT: port,
+    SQL_USER: decodeURIComponent(username),
+    SQL_PASSWORD: decodeURIComponent(password),
+    SQL_DATABASE: pathname.slice(1),
+  });
+  for (const step of [
+    ['setup-schema', '--version', '0.0'],
+    ['update-schema', '--schema-name', `postgresql/v12/${schema}`],
+  ]) {
+    const { stdout, stderr } = await promisify(execFile)(sqlTool, step, { env });
+    // It ends with status 0 after an error too.
+    if (/\bERROR\b|Error:/i.test(`${stdout}${stderr}`))
+      throw new Error(`${step.join(' ')} of ${schema}: ${stdout}${stderr}`);
+  }
+}

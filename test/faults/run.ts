@@ -1,0 +1,102 @@
+import { execFileSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Command, CommanderError } from 'commander';
+import type { TaskMeta } from 'vitest';
+import { startVitest } from 'vitest/node';
+import { createCollector } from './collector.ts';
+
+const page = resolve(import.meta.dirname, '../../docs/reliability.md');
+
+interface Options {
+  readonly seed?: string;
+  readonly seeds: string;
+  readonly times: string;
+  readonly write: boolean;
+  readonly json: boolean;
+}
+
+/** What tests said of themselves, in the order of their ends. */
+export type Passed = readonly TaskMeta[];
+
+/** A list of faults that a command runs. */
+export interface FaultList {
+  readonly command: string;
+  readonly about: string;
+  /** Its names, for people: "C1 to C19". */
+  readonly names: string;
+  readonly seedsByDefault: number;
+  /** Path of the configuration of Vitest. */
+  readonly config: string;
+  /** Makes what its tests need; it throws an error that says what is missing. */
+  prepare?(): Promise<unknown>;
+  /** Puts results into docs/reliability.md. */
+  pageWith(page: string, passed: Passed, commit: string): string;
+  /** Describes results for a terminal. */
+  describe(passed: Passed): string;
+}
+
+/**
+ * Runs the faults that the command line names; exits with 0 if all passed, 1 if not, 2 for a wrong command line.
+ */
+export async function runFaults(list: FaultList): Promise<void> {
+  try {
+    process.exitCode = (await run(list)) ? 0 : 1;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) console.error((error as Error).message);
+    process.exitCode = error instanceof CommanderError ? (error.exitCode === 0 ? 0 : 2) : 1;
+  }
+}
+
+async function run(list: FaultList): Promise<boolean> {
+  const command = new Command(list.command)
+    .description(list.about)
+    .argument('[faults...]', `which of ${list.names}; all when none is named`)
+    .option('--seed <n>', 'the first seed; drawn when not given (FAULTS_SEED)', process.env.FAULTS_SEED)
+    .option(
+      '--seeds <n>',
+      'how many seeds the killing faults run with, one after the other',
+      String(list.seedsByDefault),
+    )
+    .option('--times <n>', 'how many times as many blows as by default', '1')
+    .option('--write', 'put what passed into docs/reliability.md, with the commit', false)
+    .option('--json', 'print the results as JSON, and the progress on standard error', false)
+    .exitOverride()
+    .parse();
+  const options = command.opts<Options>();
+  const { seed = String(randomInt(1, 1_000_000)), seeds, times, write, json } = options;
+  const commit = write ? cleanCommit() : undefined;
+  Object.assign(process.env, { FAULTS_SEED: seed, FAULTS_SEEDS: seeds, FAULTS_TIMES: times });
+  console.error(`${list.command}: FAULTS_SEED=${seed}, seeds: ${seeds}`);
+  await list.prepare?.();
+  const before = readFileSync(page, 'utf8');
+  // A run takes long: its results so far are on the page even if it is interrupted.
+  const collector = createCollector((passed) => {
+    if (commit !== undefined) writeFileSync(page, list.pageWith(before, passed, commit));
+  });
+  const vitest = await startVitest(
+    'test',
+    [],
+    {
+      config: list.config,
+      watch: false,
+      reporters: ['verbose', collector],
+      ...(command.args.length === 0 ? {} : { testNamePattern: `^(${command.args.join('|')}) ` }),
+    },
+    {},
+    json ? { stdout: process.stderr } : {},
+  );
+  await vitest.close();
+  const { passed, failed } = collector;
+  console.log(json ? JSON.stringify(passed, null, 2) : list.describe(passed));
+  return !failed && passed.length > 0;
+}
+
+/** The page names the tested commit, so no file may differ from it. */
+function cleanCommit(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim();
+  const changed = git('status', '--porcelain', '--untracked-files=no', '--', '.', ':!docs/reliability.md');
+  if (changed !== '') throw new Error(`--write names the commit that ran: commit first\n${changed}`);
+  return git('rev-parse', '--short=10', 'HEAD');
+}
