@@ -191,13 +191,12 @@ from (
     )
 ) as checks(check_name, run_with, entity_type, severity, what);
 
-comment on view ops.data_issue_checks is 'The checks whose findings ops.data_issues holds.';
-comment on column ops.data_issue_checks.check_name is 'Name.';
+comment on view ops.data_issue_checks is 'The checks of the data.';
+comment on column ops.data_issue_checks.check_name is 'Check name.';
 comment on column ops.data_issue_checks.run_with is
-  'bills and connections: after each backfill, and after each reconcile of companies with '
-  'changes; intervals: after each backfill.';
-comment on column ops.data_issue_checks.entity_type is
-  'What an issue is of: document, usage, meter or connection.';
+  'bills, connections: after each backfill, and each reconcile that changed the company; '
+  'intervals: after each backfill.';
+comment on column ops.data_issue_checks.entity_type is 'document, usage, meter or connection.';
 comment on column ops.data_issue_checks.severity is
   'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.data_issue_checks.what is 'What it finds.';
