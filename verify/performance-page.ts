@@ -41,9 +41,7 @@ function machines(measured: AllMeasured): string[] {
   const byMachine = Map.groupBy(Object.entries(measured), ([, { machine }]) => machine);
   return [...byMachine].map(([machine, taken]) => {
     const byDay = Map.groupBy(taken, ([, { takenOn }]) => takenOn);
-    const days = [...byDay].map(
-      ([day, those]) => `on ${day} ${those.map(nameWithSize).join(', ')}`,
-    );
+    const days = [...byDay].map(([day, those]) => `on ${day} ${those.map(nameWithSize).join(', ')}`);
     return `Measured on ${machine}: ${days.join('; ')}.`;
   });
 }
