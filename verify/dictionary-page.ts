@@ -40,8 +40,8 @@ const internal = 'metersync';
 /** Schemas whose relations are all alike and have shared columns alone: the page names them. */
 const alike = ['fields', 'history'];
 
-/** A meaning that a column has in as many relations stands in a list of its own. */
-const sharedBy = 3;
+/** A meaning that a column has in as many relations stands in the list of shared columns. */
+const sharedBy = 2;
 
 /** Columns of one name, type and comment, and the relations that have one, in the order of the page. */
 interface Meaning {
@@ -51,9 +51,9 @@ interface Meaning {
 type Meanings = ReadonlyMap<string, Meaning>;
 
 /**
- * Makes docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. What a
- * column means is said once: of those that many relations have in a list of its own, of others in the
- * first relation that has it. A column whose comment is its name in words stands by name alone.
+ * Makes docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. Columns
+ * that mean the same in several relations are described in a list of their own. A column whose comment
+ * has the words of its name alone stands by name.
  * Tables of metersync alone stand without their columns.
  * @throws Error that names every schema, table and column without a comment
  */
@@ -71,7 +71,7 @@ export async function dictionaryPage(db: Database): Promise<string> {
     '[warehouse.md](../guides/warehouse.md) says how records are kept,',
     '[analytics.md](../guides/analytics.md) how the views count.',
     '',
-    '- A column listed by name alone is described under [shared columns](#shared-columns), or its name says all.',
+    '- A column listed by name is described under [shared columns](#shared-columns), or its name says all.',
     '- Amounts are `numeric`, times `timestamptz`, days `date`. Types of ranges, arrays and JSON are named.',
     '',
     '## How records join',
@@ -140,18 +140,27 @@ function meaningsIn(relations: readonly Relation[]): Meanings {
   );
 }
 
-const keyOf = ({ name, type, comment }: Column): string => JSON.stringify([name, type, comment]);
+const keyOf = ({ name, type, comment }: Column): string =>
+  JSON.stringify([name, isPlain(type) ? '' : type, comment]);
 
-/** Returns what a column of each name means in most relations, if it means that in many. */
+/** Returns what a column of each name means in most relations, if several describe it so. */
 function sharedAmong(meanings: Meanings): ReadonlySet<string> {
-  const byName = Map.groupBy([...meanings], ([, { column }]) => column.name);
-  const most = [...byName.values()].flatMap((those) =>
-    those.sort(([, a], [, b]) => b.relations.length - a.relations.length).slice(0, 1),
-  );
-  const many = most.filter(
-    ([, { column, relations }]) => relations.length >= sharedBy && !isNameInWords(column),
-  );
-  return new Set(many.map(([key]) => key));
+  /** Relations that would describe it: not those that refer to another one. */
+  const describing = ({ relations }: Meaning): number => {
+    const whole = (relation: Relation) => containedIn(relation, meanings);
+    const own = relations.filter((relation) => !relations.some((other) => whole(relation) === other));
+    const detailed = own.filter(({ schema }) => !alike.includes(schema));
+    return (detailed.length === 0 ? own : detailed).length;
+  };
+  const counted = [...meanings].map(([key, meaning]) => ({
+    key,
+    column: meaning.column,
+    uses: describing(meaning),
+  }));
+  const most = [...Map.groupBy(counted, ({ column }) => column.name).values()]
+    .filter((those) => !those.some(({ column }) => isNameInWords(column)))
+    .flatMap((those) => those.sort((a, b) => b.uses - a.uses).slice(0, 1));
+  return new Set(most.filter(({ uses }) => uses >= sharedBy).map(({ key }) => key));
 }
 
 function describeSchema(
@@ -174,14 +183,11 @@ function describeSchema(
 function describeRelation(relation: Relation, meanings: Meanings, shared: ReadonlySet<string>): string[] {
   const { comment, key, columns } = relation;
   const whole = containedIn(relation, meanings);
-  const where = (column: Column): string => {
-    const { relations = [] } = meanings.get(keyOf(column)) ?? {};
-    const [home] = relations;
-    if (whole !== undefined && relations.includes(whole)) return 'whole';
-    if (shared.has(keyOf(column)) || isNameInWords(column)) return 'named';
-    return home === undefined || home === relation ? 'here' : `as in ${linkTo(home)}`;
+  const where = (column: Column): 'whole' | 'named' | 'here' => {
+    if (whole !== undefined && meanings.get(keyOf(column))?.relations.includes(whole)) return 'whole';
+    return shared.has(keyOf(column)) || isNameInWords(column) ? 'named' : 'here';
   };
-  const { here = [], named = [], whole: ofWhole = [], ...elsewhere } = Object.groupBy(columns, where);
+  const { here = [], named = [], whole: ofWhole = [] } = Object.groupBy(columns, where);
   return [
     `### ${fullName(relation)}`,
     '',
@@ -189,15 +195,22 @@ function describeRelation(relation: Relation, meanings: Meanings, shared: Readon
     '',
     ...(whole === undefined ? [] : [everyColumnOf(whole, ofWhole)]),
     ...(named.length === 0 ? [] : [`- ${listed(named.map(({ name }) => name))}`]),
-    ...Object.entries(elsewhere).map(
-      ([place, those = []]) => `- ${place}: ${listed(those.map(({ name }) => name))}`,
-    ),
     ...here.map(columnLine),
   ];
 }
 
+/** Words that add nothing to a name. */
+const fillers = /^(?:a|at|by|for|id|in|is|it|name|of|on|one|record|that|the|their|whether)$/;
+const wordsOf = (text: string): string[] =>
+  text
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .map((word) => word.replace(/s$/, ''))
+    .filter((word) => word !== '' && !fillers.test(word));
+
+/** Whether a comment says nothing but the words of the name. */
 const isNameInWords = ({ name, comment }: Column): boolean =>
-  comment?.replace(/\.$/, '').toLowerCase() === name.replaceAll('_', ' ');
+  wordsOf(comment ?? '').every((word) => wordsOf(name).includes(word));
 
 function everyColumnOf(relation: Relation, found: readonly Column[]): string {
   const names = found.map(({ name }) => name);

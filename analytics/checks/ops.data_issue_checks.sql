@@ -194,8 +194,7 @@ from (
 comment on view ops.data_issue_checks is 'The checks of the data.';
 comment on column ops.data_issue_checks.check_name is 'Check name.';
 comment on column ops.data_issue_checks.run_with is
-  'bills, connections: after each backfill, and each reconcile that changed the company; '
-  'intervals: after each backfill.';
+  'bills, connections: after each run; intervals: after each backfill.';
 comment on column ops.data_issue_checks.entity_type is 'document, usage, meter or connection.';
 comment on column ops.data_issue_checks.severity is
   'error: numbers are wrong; warning: look at it; info: good to know.';

@@ -246,12 +246,11 @@ with
 select * from final;
 
 comment on view analytics.bill_changes is
-  'One row each time that a bill''s part of sums may have changed, its first included; two, '
-  'one a currency, where the currency changed. Rows between two times sum to the difference '
-  'of bills_as_of.';
+  'One row each time that a bill''s part of sums may have changed, one a currency. Rows '
+  'between two times sum to the difference of bills_as_of.';
 comment on column analytics.bill_changes.change is
-  'new, corrected, superseded, deleted, restored, not_read; read_otherwise: unchanged at the '
-  'service, read in another version of the API.';
+  'new, corrected, superseded, deleted, restored, not_read; read_otherwise: in another '
+  'version of the API.';
 comment on column analytics.bill_changes.account_number is 'Account number.';
 comment on column analytics.bill_changes.provider is 'Utility that sent the bill.';
 comment on column analytics.bill_changes.invoice_id is 'The utility''s number of the bill.';
@@ -264,10 +263,8 @@ comment on column analytics.bill_changes.fields is
 comment on column analytics.bill_changes.currency is
   'Currency of the amounts: never add those of several.';
 comment on column analytics.bill_changes.cost_before is
-  'Its part of sums before; 0 where it did not count or had another currency, NULL without an '
-  'amount.';
+  'Its part of sums before; NULL without an amount.';
 comment on column analytics.bill_changes.cost_after is 'Its part since.';
 comment on column analytics.bill_changes.cost_change is 'What sums changed by.';
 comment on column analytics.bill_changes.reason is
-  'How it was found deleted, which document superseded it, or what restored it; NULL for a '
-  'correction.';
+  'How it was deleted, superseded or restored; NULL for a correction.';

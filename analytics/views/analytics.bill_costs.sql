@@ -168,7 +168,7 @@ comment on column analytics.bill_costs.period is
   'Days of the meter''s usage on the bill, else of the bill, else its date; half-open.';
 comment on column analytics.bill_costs.cost is 'The meter''s part of the bill''s cost.';
 comment on column analytics.bill_costs.allocation_method is
-  'direct: one meter; line_items: lines by usage within their commodity, demand among demand '
-  'meters, fees and taxes equally; equal: lines without usable amounts; none: no meter.';
-comment on column analytics.bill_costs.bill_cost is 'Cost of the whole bill.';
+  'direct: one meter; line_items: lines by usage or demand, fees and taxes equally; equal: '
+  'lines without usable amounts; none: no meter.';
+comment on column analytics.bill_costs.bill_cost is 'Cost of the bill.';
 comment on column analytics.bill_costs.cost_source is 'Which charges cost is: see bills.';

@@ -81,9 +81,8 @@ with
 select * from final;
 
 comment on view analytics.bill_interval_comparison is
-  'Each billed usage record beside the readings of its meter over the same local days: '
-  'comparable where interval_coverage is 1.';
-comment on column analytics.bill_interval_comparison.usage_id is 'Usage record.';
+  'Each billed usage record beside its meter''s readings of the same local days.';
+comment on column analytics.bill_interval_comparison.usage_id is 'Id of the usage record.';
 comment on column analytics.bill_interval_comparison.period is 'Days, half-open.';
 comment on column analytics.bill_interval_comparison.units is 'Standard unit of the amounts.';
 comment on column analytics.bill_interval_comparison.billed_usage is 'Billed usage.';

@@ -66,10 +66,10 @@ comment on column analytics.bill_line_items.is_demand is 'Is demand.';
 comment on column analytics.bill_line_items.time_of_use is 'PEAK, OFF_PEAK, …';
 comment on column analytics.bill_line_items.quantity is 'Quantity.';
 comment on column analytics.bill_line_items.quantity_units is 'Quantity units.';
-comment on column analytics.bill_line_items.rate is 'Price of a unit.';
-comment on column analytics.bill_line_items.amount is 'Cost of the line.';
+comment on column analytics.bill_line_items.rate is 'Rate.';
+comment on column analytics.bill_line_items.amount is 'Amount.';
 comment on column analytics.bill_line_items.billing_period is
   'CURRENT, or the period of the line.';
 comment on column analytics.bill_line_items.is_current is
   'Whether it is part of the bill''s cost: lines of other periods are not.';
-comment on column analytics.bill_line_items.account_ids is 'Account ids.';
+comment on column analytics.bill_line_items.account_ids is 'Its accounts.';

@@ -102,8 +102,7 @@ with
 select * from final;
 
 comment on view analytics.bill_restatements is
-  'One row for each field of a bill that changed after its first read, unless only the '
-  'version of the API did.';
+  'One row for each field of a bill that changed after its first read.';
 comment on column analytics.bill_restatements.changed_at is 'When the warehouse got the change.';
 comment on column analytics.bill_restatements.changed_by_kind is
   'event or run; NULL where neither is known.';
@@ -114,8 +113,6 @@ comment on column analytics.bill_restatements.new_value is 'New value.';
 comment on column analytics.bill_restatements.currency is
   'Currency of the amounts: never add those of several.';
 comment on column analytics.bill_restatements.cost_change is
-  'In the row of cost: its change, whether the bill counts or not; else NULL. For sums see '
-  'bill_corrections.';
-comment on column analytics.bill_restatements.usage_change is
-  'In the row of usage: its change; else NULL.';
+  'In the row of cost: its change. For sums see bill_corrections.';
+comment on column analytics.bill_restatements.usage_change is 'In the row of usage: its change.';
 comment on column analytics.bill_restatements.usage_units is 'Unit of usage_change.';

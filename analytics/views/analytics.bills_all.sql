@@ -14,9 +14,8 @@ comment on column analytics.bills_all.period_end is 'Last day, as the service se
 comment on column analytics.bills_all.period is 'Days, half-open.';
 comment on column analytics.bills_all.period_days is 'Days in period.';
 comment on column analytics.bills_all.boundary_rule is
-  'How dates became period: end_inclusive; shared_day_to_next: the next bill starts on the '
-  'end day and has it; one_day: start is end, as the service sends when the end is unknown; '
-  'dates_swapped; no_dates.';
+  'How dates became period: end_inclusive; shared_day_to_next: the next bill has the end day; '
+  'one_day: start is end, as when the end is unknown; dates_swapped; no_dates.';
 comment on column analytics.bills_all.bill_date is 'End of the billing period, by the service.';
 comment on column analytics.bills_all.due_date is 'Due date.';
 comment on column analytics.bills_all.currency is
@@ -36,7 +35,7 @@ comment on column analytics.bills_all.status is 'Status.';
 comment on column analytics.bills_all.is_flagged is 'Whether the service doubts it.';
 comment on column analytics.bills_all.flagged_status is 'Flagged status.';
 comment on column analytics.bills_all.is_estimated is
-  'Whether any of its usage is estimated; only newer versions of the API say.';
+  'Whether any of its usage is estimated; newer versions of the API say.';
 comment on column analytics.bills_all.notes is 'Notes.';
 comment on column analytics.bills_all.file_name is 'File name.';
 comment on column analytics.bills_all.job_id is 'Job id.';
@@ -46,6 +45,6 @@ comment on column analytics.bills_all.is_effective is 'Whether it counts.';
 comment on column analytics.bills_all.reason is
   'Why it does not count: deleted, superseded or not_read.';
 comment on column analytics.bills_all.superseded_by is
-  'The live document at the end of the chain of those that superseded it.';
+  'The live document at the end of its chain.';
 comment on column analytics.bills_all.revised_document_id is
   'The service''s link to the document that superseded it.';

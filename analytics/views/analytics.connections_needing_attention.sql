@@ -36,8 +36,7 @@ where f.status_class not in ('healthy')
   and f.status <> 'PENDING';
 
 comment on view analytics.connections_needing_attention is
-  'Connections that collect nothing: what is wrong, since when, what to do, which data is '
-  'late.';
+  'Connections that collect nothing: what is wrong, since when, what to do.';
 comment on column analytics.connections_needing_attention.company is 'Name of the company.';
 comment on column analytics.connections_needing_attention.provider is
   'Utility that sent the bill.';

@@ -41,8 +41,8 @@ from analytics.monthly_usage u
     );
 
 comment on view analytics.emissions_monthly is
-  'monthly_usage by your emission factors (ops.emission_factors): one row for each factor '
-  'that applies, else one with NULL emissions.';
+  'monthly_usage by your emission factors: one row for each that applies, else one with NULL '
+  'emissions.';
 comment on column analytics.emissions_monthly.month is
   'First day of the month; NULL for what has no dates.';
 comment on column analytics.emissions_monthly.usage is 'Usage, each day counted once.';
@@ -55,8 +55,7 @@ comment on column analytics.emissions_monthly.method is
 comment on column analytics.emissions_monthly.version is
   'Set of factors: never add emissions of several.';
 comment on column analytics.emissions_monthly.factor_id is 'Factor; NULL where none applies.';
-comment on column analytics.emissions_monthly.kg_co2e_per_unit is
-  'Kilograms of CO2 equivalent for each unit.';
+comment on column analytics.emissions_monthly.kg_co2e_per_unit is 'Kg CO2e per unit.';
 comment on column analytics.emissions_monthly.kg_co2e is
   'Kilograms of CO2 equivalent; NULL without a factor.';
 comment on column analytics.emissions_monthly.emission_region is

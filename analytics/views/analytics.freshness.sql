@@ -81,8 +81,7 @@ with
 select * from final;
 
 comment on view analytics.freshness is
-  'One row for each connection: how far its bills reach, when they were collected and '
-  'written, who is late.';
+  'One row for each connection: how far its bills reach, and who is late.';
 comment on column analytics.freshness.provider is 'Utility that sent the bill.';
 comment on column analytics.freshness.status is
   'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
@@ -103,4 +102,4 @@ comment on column analytics.freshness.is_late is
   'Whether the next bill is overdue; NULL without any bill.';
 comment on column analytics.freshness.cause_of_lateness is
   'metersync (events wait for over an hour), customer, provider, service, inactive, else '
-  'utility; NULL when nothing is late.';
+  'utility; NULL when not late.';

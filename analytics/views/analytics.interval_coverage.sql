@@ -63,8 +63,7 @@ with
 select * from final;
 
 comment on view analytics.interval_coverage is
-  'One row for each meter, local month and unit with readings: how much they cover and sum '
-  'to.';
+  'One row for each meter, local month and unit with readings.';
 comment on column analytics.interval_coverage.month is
   'First day of the month; NULL for what has no dates.';
 comment on column analytics.interval_coverage.usage_units is 'Unit, as the service names it.';
@@ -78,8 +77,7 @@ comment on column analytics.interval_coverage.max_kw is 'Highest mean power of a
 comment on column analytics.interval_coverage.readings is 'Readings.';
 comment on column analytics.interval_coverage.covered_seconds is
   'Seconds that readings cover, overlapping ones once.';
-comment on column analytics.interval_coverage.month_seconds is
-  'Seconds of the month in its time zone.';
+comment on column analytics.interval_coverage.month_seconds is 'Seconds of the month.';
 comment on column analytics.interval_coverage.coverage is 'covered_seconds / month_seconds.';
 comment on column analytics.interval_coverage.days is 'Days with a reading.';
 comment on column analytics.interval_coverage.days_covered is 'Days that readings cover wholly.';

@@ -68,9 +68,9 @@ with
 select * from final;
 
 comment on view analytics.interval_daily is
-  'One row for each meter, local day and unit with readings, of the resolution that covers '
-  'the day best.';
-comment on column analytics.interval_daily.local_date is 'Day in the time zone.';
+  'One row for each meter, local day and unit with readings, of the resolution that covers it '
+  'best.';
+comment on column analytics.interval_daily.local_date is 'Local date.';
 comment on column analytics.interval_daily.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_daily.granularity_seconds is
   'Length of the readings that count: the shortest that covers the day, else the one that '
@@ -89,7 +89,7 @@ comment on column analytics.interval_daily.expected_readings is
   'Readings that fill the day: 92, 96 or 100 of 15 minutes.';
 comment on column analytics.interval_daily.covered_seconds is
   'Seconds that readings cover, overlapping ones once.';
-comment on column analytics.interval_daily.day_seconds is 'Seconds of the day in its time zone.';
+comment on column analytics.interval_daily.day_seconds is 'Seconds of the day.';
 comment on column analytics.interval_daily.coverage is 'covered_seconds / day_seconds.';
 comment on column analytics.interval_daily.estimated_readings is 'Estimated readings.';
 comment on column analytics.interval_daily.doubtful_readings is

@@ -198,9 +198,9 @@ with
 select * from final;
 
 comment on view analytics.interval_days_by_resolution is
-  'One row for each meter, local day, unit and length of readings: what interval_daily '
-  'chooses from. Readings across midnight are split by time.';
-comment on column analytics.interval_days_by_resolution.local_date is 'Day in the time zone.';
+  'What interval_daily chooses from: one row for each length of readings. Readings across '
+  'midnight are split by time.';
+comment on column analytics.interval_days_by_resolution.local_date is 'Local date.';
 comment on column analytics.interval_days_by_resolution.usage_units is
   'Unit, as the service names it.';
 comment on column analytics.interval_days_by_resolution.granularity_seconds is

@@ -50,4 +50,4 @@ comment on column analytics.interval_gaps.seconds is 'Seconds.';
 comment on column analytics.interval_gaps.missing_readings is
   'Readings of the length before that would fill it.';
 comment on column analytics.interval_gaps.granularity_seconds is 'Length of the reading before.';
-comment on column analytics.interval_gaps.local_start is 'Start in the time zone.';
+comment on column analytics.interval_gaps.local_start is 'Local start.';

@@ -68,8 +68,8 @@ with
 select * from final;
 
 comment on view analytics.interval_overlaps is
-  'One row for each span that several readings of a meter and unit cover: of other lengths, '
-  'or shifted. interval_daily counts one of them.';
+  'One row for each span that several readings of a meter and unit cover. interval_daily '
+  'counts one of them.';
 comment on column analytics.interval_overlaps.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_overlaps.overlap_start is 'Start.';
 comment on column analytics.interval_overlaps.overlap_end is 'End, not included.';
@@ -78,4 +78,4 @@ comment on column analytics.interval_overlaps.readings is
   'Readings that begin where another covers.';
 comment on column analytics.interval_overlaps.granularities is 'Lengths of the readings.';
 comment on column analytics.interval_overlaps.mixes_resolutions is
-  'Whether their lengths differ.';
+  'Whether it mixes resolutions.';

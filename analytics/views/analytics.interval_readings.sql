@@ -56,7 +56,7 @@ comment on column analytics.interval_readings.dimension is
 comment on column analytics.interval_readings.kw is 'Mean power, of energy and power alone.';
 comment on column analytics.interval_readings.quality is 'An open list.';
 comment on column analytics.interval_readings.standard_quality is 'Quality in standard terms.';
-comment on column analytics.interval_readings.local_start is 'Start in the time zone.';
+comment on column analytics.interval_readings.local_start is 'Local start.';
 comment on column analytics.interval_readings.synced_at is 'When the read began that brought it.';
 comment on column analytics.interval_readings.updated is
   'When the service last changed it, where it says.';

@@ -101,6 +101,6 @@ comment on view analytics.load_profile is
 comment on column analytics.load_profile.weekday is '1 Monday to 7 Sunday.';
 comment on column analytics.load_profile.hour is '0 to 23.';
 comment on column analytics.load_profile.readings is 'Readings.';
-comment on column analytics.load_profile.average_kw is 'Mean power.';
+comment on column analytics.load_profile.average_kw is 'Average kW.';
 comment on column analytics.load_profile.max_kw is 'Highest mean power of a reading.';
 comment on column analytics.load_profile.min_kw is 'Lowest mean power of a reading.';

@@ -225,9 +225,8 @@ comment on column analytics.monthly_usage.original_units is 'The bills'' unit.';
 comment on column analytics.monthly_usage.generated_usage is
   'Net-metered generation, which usage leaves out.';
 comment on column analytics.monthly_usage.peak_demand is
-  'Highest demand of a bill of the month, in peak_demand_units: of the service''s demand '
-  'rows, else of the bill''s demand meters (v2.2), else billed_demand, whose unit the service '
-  'does not name.';
+  'Highest demand of a bill of the month: of the service''s demand rows, else of demand '
+  'meters (v2.2), else billed_demand, whose unit is unknown.';
 comment on column analytics.monthly_usage.days_in_month is 'Days in month.';
 comment on column analytics.monthly_usage.days_covered is 'Billed days.';
 comment on column analytics.monthly_usage.coverage is 'days_covered / days_in_month.';
@@ -239,6 +238,7 @@ comment on column analytics.monthly_usage.bills is
   'Bills with days in the month, or without dates where month is NULL.';
 comment on column analytics.monthly_usage.bill_ids is 'Their documents.';
 comment on column analytics.monthly_usage.peak_demand_units is
-  'Standard unit of peak_demand: of several the first of kW, kVA, kVAR; NULL where unknown.';
+  'Standard unit of peak_demand: first of kW, kVA, kVAR; NULL where unknown.';
 comment on column analytics.monthly_usage.unmetered_source is
-  'Without a meter: commodity and account, else bill; see usage.';
+  'Stands for the meter of a record without one: commodity and account, else bill, else '
+  'record.';

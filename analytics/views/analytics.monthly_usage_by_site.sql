@@ -41,7 +41,7 @@ comment on column analytics.monthly_usage_by_site.generated_usage is
 comment on column analytics.monthly_usage_by_site.peak_demand is
   'Highest of any one meter in peak_demand_units: never a sum.';
 comment on column analytics.monthly_usage_by_site.meters is
-  'Meters billed in the month, or before and after it; without a meter one for each account.';
+  'Meters billed in the month, or before and after it; of unmetered ones accounts.';
 comment on column analytics.monthly_usage_by_site.meters_complete is
   'Those with each day billed once.';
 comment on column analytics.monthly_usage_by_site.coverage is
@@ -53,4 +53,4 @@ comment on column analytics.monthly_usage_by_site.estimated_days is
 comment on column analytics.monthly_usage_by_site.is_complete is
   'Whether each day is billed once.';
 comment on column analytics.monthly_usage_by_site.peak_demand_units is
-  'Standard unit of peak_demand: of several the first of kW, kVA, kVAR; NULL where unknown.';
+  'Standard unit of peak_demand: first of kW, kVA, kVAR; NULL where unknown.';

@@ -192,11 +192,11 @@ with
 select * from final;
 
 comment on view analytics.statement_availability is
-  'Bills of each site and month, with reasons of those that do not count, and meters that '
-  'should be billed by now.';
+  'Bills of each site and month, why some do not count, and meters that should be billed by '
+  'now.';
 comment on column analytics.statement_availability.month is
-  'First day of the month in which the periods end; NULL without dates.';
-comment on column analytics.statement_availability.bills is 'Documents.';
+  'First day of the month in which the periods end.';
+comment on column analytics.statement_availability.bills is 'Bills.';
 comment on column analytics.statement_availability.included is 'Those that count.';
 comment on column analytics.statement_availability.excluded_deleted is 'Deleted ones.';
 comment on column analytics.statement_availability.excluded_superseded is 'Superseded ones.';
@@ -206,7 +206,7 @@ comment on column analytics.statement_availability.included_flagged is
 comment on column analytics.statement_availability.site_id is
   'Site that the document names, else of its meters; of several sites one.';
 comment on column analytics.statement_availability.meters_expected is
-  'Meters billed in the month, before and after it, or before it and late by now.';
+  'Meters billed in the month, before and after it, or late by now.';
 comment on column analytics.statement_availability.meters_billed is 'Those with a billed day.';
 comment on column analytics.statement_availability.availability is
   'meters_billed / meters_expected.';

@@ -1465,13 +1465,12 @@ comment on table utility.connection_sites is
   'Sites that a connection serves, and through which accounts.';
 comment on column utility.connection_sites.connection_id is 'Connection.';
 comment on column utility.connection_sites.site_id is 'Site.';
-comment on column utility.connection_sites.account_ids is 'Accounts at the provider.';
+comment on column utility.connection_sites.account_ids is 'Its accounts.';
 comment on column utility.connection_sites.datasource_types is 'Commodities.';
 comment on table utility.connection_status_changes is 'Status changes that events reported.';
 comment on column utility.connection_status_changes.connection_id is 'Connection.';
-comment on column utility.connection_status_changes.old_status is
-  'Status before; NULL at creation.';
-comment on column utility.connection_status_changes.status is 'Status after.';
+comment on column utility.connection_status_changes.old_status is 'Old status.';
+comment on column utility.connection_status_changes.status is 'Status.';
 comment on column utility.connection_status_changes.at is
   'The connection''s updated in the event.';
 comment on column utility.connection_status_changes.event_id is
@@ -1504,8 +1503,7 @@ comment on column utility.documents.revised_document_id is
 comment on column utility.documents.digest is
   'SHA-256 of what the row was made of: an equal record is not written again.';
 comment on table utility.intervals is
-  'Interval readings, partitioned by month of start_at (UTC) from 2000 to 2049, with one '
-  'partition before and one after.';
+  'Interval readings, partitioned by month of start_at (UTC) from 2000 to 2049.';
 comment on column utility.intervals.meter_id is 'Meter.';
 comment on column utility.intervals.start_at is 'Start.';
 comment on column utility.intervals.granularity_seconds is 'Length in seconds.';
@@ -1738,8 +1736,7 @@ comment on column metersync.runs.kind is 'full: everything; reconcile: what was 
 comment on column metersync.runs.workflow_id is
   'Temporal workflow of the run, as temporal workflow show -w takes it; NULL for parts.';
 comment on column metersync.runs.state is
-  'running, complete, partial (a part failed), suspect (the listing could not be proved '
-  'complete) or failed.';
+  'running, complete, partial (a part failed), suspect (not proved complete) or failed.';
 comment on column metersync.runs.started_at is 'Start.';
 comment on column metersync.runs.progress_at is
   'When a part that reads intervals last stored a page.';
@@ -1839,7 +1836,7 @@ comment on column metersync.typed_views.made_at is 'When it was last made.';
 comment on SCHEMA ops is
   'What analysts may see of the pipeline, and what you set: overrides, factors.';
 comment on table ops.company_overrides is
-  'The same for all sites of a company without one of their own; yours to fill.';
+  'The same for sites without one of their own; yours to fill.';
 comment on column ops.company_overrides.company_id is 'Company.';
 comment on column ops.company_overrides.time_zone is 'IANA name; NULL: UTC.';
 comment on column ops.company_overrides.emission_region is
@@ -1855,8 +1852,7 @@ comment on column ops.contract_changes.path is 'As in field_catalogue.';
 comment on column ops.contract_changes.change is 'resource, path, type or value.';
 comment on column ops.contract_changes.value is 'The type or value; of a path its types.';
 comment on column ops.contract_changes.is_baseline is
-  'Whether it came before a first backfill had read the resource; others are changes at the '
-  'service.';
+  'Whether it came before a first backfill had read the resource.';
 comment on table ops.data_issues is 'Findings of the checks, open while closed_at is NULL.';
 comment on column ops.data_issues.id is 'Id.';
 comment on column ops.data_issues.check_name is 'Check, as in data_issue_checks.';
@@ -1864,7 +1860,7 @@ comment on column ops.data_issues.severity is
   'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.data_issues.company_id is 'Company.';
 comment on column ops.data_issues.entity_type is 'document, usage, meter or connection.';
-comment on column ops.data_issues.entity_id is 'Its id.';
+comment on column ops.data_issues.entity_id is 'Id of the entity.';
 comment on column ops.data_issues.subject is
   'Tells issues of one entity apart: a period or another id.';
 comment on column ops.data_issues.evidence is 'Figures that show it.';
@@ -1873,13 +1869,12 @@ comment on column ops.data_issues.last_seen_at is 'When a check last found it.';
 comment on column ops.data_issues.closed_at is
   'When no check found it any more; NULL while it is open.';
 comment on column ops.data_issues.closed_reason is
-  'evidence_gone; check_off: its check is in CHECKS_OFF; check_removed: the check no longer '
-  'exists.';
+  'evidence_gone; check_off: it is in CHECKS_OFF; check_removed.';
 comment on column ops.data_issues.acknowledged_at is
   'When somebody acknowledged it: it stays open.';
 comment on column ops.data_issues.acknowledged_note is 'Acknowledged note.';
 comment on table ops.emission_factors is
-  'Emission factors that you supply: there are none from the start.';
+  'Emission factors that you supply: there are none at first.';
 comment on column ops.emission_factors.id is 'Id.';
 comment on column ops.emission_factors.region is
   'Emission region (see site_overrides); empty: every site.';
@@ -1889,8 +1884,7 @@ comment on column ops.emission_factors.method is 'For scope 2: location or marke
 comment on column ops.emission_factors.valid_from is 'First day.';
 comment on column ops.emission_factors.valid_to is 'Day after the last.';
 comment on column ops.emission_factors.units is 'Standard unit of the usage.';
-comment on column ops.emission_factors.kg_co2e_per_unit is
-  'Kilograms of CO2 equivalent for each unit.';
+comment on column ops.emission_factors.kg_co2e_per_unit is 'Kg CO2e per unit.';
 comment on column ops.emission_factors.source is 'Source.';
 comment on column ops.emission_factors.version is
   'Set of factors: never add emissions of several.';
@@ -1903,8 +1897,8 @@ comment on column ops.site_overrides.emission_region is 'Region that selects emi
 comment on column ops.site_overrides.floor_area is 'Floor area.';
 comment on column ops.site_overrides.floor_area_units is 'Floor area units.';
 comment on table ops.unit_factors is
-  'How units become the standard unit of their kind. Add a row with a datasource_type for '
-  'what depends on the commodity, such as the heat content of gas.';
+  'How units become the standard unit of their kind. Yours to add: what depends on the '
+  'commodity, such as the heat content of gas.';
 comment on column ops.unit_factors.units is 'Unit, as the service names it.';
 comment on column ops.unit_factors.datasource_type is
   'Commodity; empty: every one without a row of its own.';
@@ -1930,10 +1924,10 @@ begin
       execute format('comment on table history.%I is %L', kept.relname, format('Earlier states of utility.%s.', kept.relname));
     end if;
     execute format('comment on column history.%I.%I is %L', kept.relname, kept.attname, case kept.attname
-      when 'valid_from' then 'When the warehouse began to say this, by its own clock.'
-      when 'valid_to' then 'When it said something else: the state held until then, this moment not included.'
-      when 'ended_by_kind' then 'event: an event reported the change; run: a backfill found it; NULL: neither is known.'
-      when 'ended_by' then 'Id of that event (metersync.events) or run (ops.runs).'
+      when 'valid_from' then 'When the warehouse began to say this.'
+      when 'valid_to' then 'When it stopped to, not included.'
+      when 'ended_by_kind' then 'event or run; NULL where neither is known.'
+      when 'ended_by' then 'Id of the event or run.'
       else coalesce((select col_description(kept.origin, o.attnum) from pg_attribute o
         where o.attrelid = kept.origin and o.attname = kept.attname), 'As in utility.') end);
   end loop;
