@@ -216,7 +216,7 @@ export const metricTypes = {
     of: 'warehouse',
     type: 'gauge',
     help: 'Events parked until somebody acts.',
-    labels: { code: 'the failure, as docs/reference/failures.md lists it' },
+    labels: { code: 'the failure' },
   },
   metersync_parked_parts: {
     of: 'warehouse',
@@ -390,13 +390,13 @@ export const metricTypes = {
     of: 'warehouse',
     type: 'gauge',
     help: 'How long a target took no notification; absent where nothing waits.',
-    labels: { target: 'of NOTIFY_URLS' },
+    labels: { target: 'of NOTIFY_URLS, without its secrets' },
   },
   metersync_notifications_total: {
     of: 'worker',
     type: 'counter',
     help: 'Tries to send notifications.',
-    labels: { target: 'of NOTIFY_URLS', result: 'taken or refused' },
+    labels: { target: 'of NOTIFY_URLS, without its secrets', result: 'taken or refused' },
   },
   metersync_verdict: {
     of: 'warehouse',

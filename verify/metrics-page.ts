@@ -26,17 +26,37 @@ times are Unix times, and absent before the first.
 - \`/healthz\` answers 503 when a worker stopped polling for three minutes, never for an outage of others.
   \`/readyz\` answers 503 during such an outage, and says of which.
 - \`metersync healthcheck\` asks \`/healthz\` for a container; \`--ready\` asks \`/readyz\`.
+- A metric without a type is a gauge. Labels of several: ${[...commonLabels]
+    .map(([label, values]) => `\`${label}\` (${values})`)
+    .join(', ')}.
 
 ${sections.join('\n\n')}
 `;
 }
 
+/** Labels that have the same values on all metrics, with these; others are described with each metric. */
+const commonLabels: ReadonlyMap<string, string> = new Map(
+  [
+    ...Map.groupBy(
+      Object.values<MetricType>(metricTypes).flatMap(({ labels }) => Object.entries(labels)),
+      ([label]) => label,
+    ),
+  ].flatMap(([label, uses]) => {
+    const values = new Set(uses.map(([, value]) => value));
+    return uses.length > 1 && values.size === 1 ? [[label, [...values].join()] as const] : [];
+  }),
+);
+
 function listOf(of: MetricType['of']): string {
   return Object.entries<MetricType>(metricTypes)
     .filter(([, type]) => type.of === of)
     .map(([name, { type, labels, help }]) => {
-      const by = Object.entries(labels).map(([label, values]) => `; \`${label}\`: ${values}`);
-      return `- \`${name}\` (${type}${by.join('')}): ${help}`;
+      const names = Object.keys(labels).join(',');
+      const own = Object.entries(labels)
+        .filter(([label]) => !commonLabels.has(label))
+        .map(([label, values]) => ` \`${label}\`: ${values}.`);
+      const kind = type === 'gauge' ? '' : ` (${type})`;
+      return `- \`${name}${names === '' ? '' : `{${names}}`}\`${kind}: ${help}${own.join('')}`;
     })
     .join('\n');
 }
