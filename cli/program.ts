@@ -35,7 +35,7 @@ export function buildProgram(): Command {
     'Run receiver, worker and console in one process, with embedded stand-ins for anything not configured',
     'metersync start --live 10',
   )
-    .option('--live <n>', 'changes a minute that the sandbox makes, if it replaces the service', count)
+    .option('--live <n>', 'changes a minute by the sandbox, if it stands in for the service', count)
     .action(async (options) =>
       (await import('./commands/start.ts')).start(['worker', 'receiver', 'console'], options),
     );
@@ -66,10 +66,7 @@ export function buildProgram(): Command {
       '--exit-code',
       'for monitors: 0 in sync or catching up, 3 needs you, 4 broken, 5 unknown; 1 and 2 are errors of the command',
     )
-    .option(
-      '--exact',
-      'count every row, which takes long in a large warehouse; else numbers above 10,000 are about',
-    )
+    .option('--exact', 'count every row; without it numbers above 10,000 are estimates')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/status.ts')).status(options));
   add(
@@ -83,10 +80,10 @@ export function buildProgram(): Command {
   add(
     program,
     'healthcheck',
-    'For containers: ask the private port of the process here whether its parts live; status 0 or 1',
+    'For containers: ask the private port whether the process lives; status 0 or 1',
     'metersync healthcheck --ready',
   )
-    .option('--ready', 'whether they can do their work, too')
+    .option('--ready', 'ask whether it can do its work, too')
     .action(async (options) => (await import('./commands/healthcheck.ts')).healthcheck(options));
   addAlerts(program);
   addEvents(program);
@@ -96,7 +93,7 @@ export function buildProgram(): Command {
     'Show the history of one record: events, workflows, runs, versions and times',
     'metersync trace document 5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa',
   )
-    .addArgument(new Argument('<kind>', 'what it is').choices(tracedKinds))
+    .addArgument(new Argument('<kind>', 'kind of record').choices(tracedKinds))
     .argument('<id>', 'its id')
     .option('--all', 'also runs that read it and changed nothing')
     .option('--json', 'as JSON')
@@ -108,7 +105,7 @@ export function buildProgram(): Command {
   add(
     program,
     'backfill',
-    'Read everything that the service has of all companies, some or one',
+    'Read everything that the service has, of all companies or some',
     'metersync backfill all --follow',
   )
     .argument('[scope]', 'all')
@@ -119,7 +116,7 @@ export function buildProgram(): Command {
       'any number of companies, by their ids, one a line; - is standard input',
     )
     .option('--follow', 'show progress and wait for the end: 0 complete, 1 partial, suspect or failed')
-    .option('--run <id>', 'follow this run, which was started before, and start none', uuid)
+    .option('--run <id>', 'follow a run that was started before', uuid)
     .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));
   add(
     program,
@@ -129,14 +126,14 @@ export function buildProgram(): Command {
   )
     .option('--company <id>', 'one company, by its id', uuid)
     .addOption(new Option('--resource <names...>', 'these resources alone').choices(auditResources))
-    .option('--since <time>', 'what changed at this time or later; or so long ago: 90m, 24h, 7d', timeOrAgo)
-    .option('--repair', 'write what differs again as the service has it, and compare once more')
+    .option('--since <time>', 'what changed since this time, or since so long ago: 90m, 24h, 7d', timeOrAgo)
+    .option('--repair', 'write the state of the service where it differs, and compare again')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
   add(
     program,
     'resume',
-    'Try again at once what is parked, and read again what backfills could not',
+    'Retry parked work at once, and read again what backfills could not',
     'metersync resume --code SERVICE_KEY_REFUSED',
   )
     .addOption(
@@ -154,7 +151,7 @@ export function buildProgram(): Command {
   add(
     program,
     'report',
-    'Report cost, usage, load, coverage, corrections and what needs somebody: in figures, or as a page with charts',
+    'Report cost, usage, load, coverage and corrections, as figures or as a page with charts',
     'metersync report --html report.html',
   )
     .option('--company <id>', 'of one company, by its id', uuid)
@@ -170,10 +167,10 @@ export function buildProgram(): Command {
   )
     .argument('<view>', 'for example bills, or with its schema: analytics.bills, utility.documents')
     .addOption(new Option('--format <format>', 'of the file').choices(exportFormats).default('csv'))
-    .option('--out <file>', 'where to; standard output by default')
+    .option('--out <file>', 'file to write; standard output by default')
     .option(
       '--spreadsheet',
-      'CSV to open in Excel or the like: texts that it would run as formulas begin with an apostrophe',
+      'CSV for Excel and the like: an apostrophe before texts that it would run as formulas',
     )
     .option('--company <id>', 'the rows of one company, by its id', uuid)
     .option('--external-id <id>', 'the rows of one company, by the id that you gave it')
@@ -196,7 +193,7 @@ export function buildProgram(): Command {
   add(
     program,
     'sandbox',
-    'Run the service itself, with generated data, to try and test against',
+    'Run the service itself with generated data, to develop and test against',
     'metersync sandbox --companies 3 --live 10',
   )
     .option('--companies <n>', 'companies to generate', count, 10)
@@ -205,12 +202,16 @@ export function buildProgram(): Command {
     .option('--seed <n>', 'decides every generated id, value and time', count)
     .option('--until <day>', 'last day of the generated history, YYYY-MM-DD', 'today')
     .option('--live <n>', 'plausible changes a minute', count)
-    .option('--irregular <share>', 'bills that are superseded, sent twice, overlapping, …: 0 to 1', share)
+    .option(
+      '--irregular <share>',
+      'share of irregular bills (superseded, sent twice, overlapping, …), 0 to 1',
+      share,
+    )
     .option('--host <address>', 'address to listen on; loopback by default')
     .option('--port <n>', 'port to listen on; a free one by default', count)
     .option(
       '--deliver-to <networks>',
-      'send webhooks to addresses of these too, as 172.16.0.0/12; by default to this machine and public ones',
+      'also send webhooks to these networks, such as 172.16.0.0/12; by default to this machine and public addresses',
     )
     .addHelpText(
       'after',

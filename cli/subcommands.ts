@@ -154,7 +154,7 @@ export function addAlerts(program: Command): void {
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/alerts.ts')).alertsList(options));
-  const notify = program.command('notify').description('Try the targets of alarms');
+  const notify = program.command('notify').description('Test the targets of alarms');
   add(
     notify,
     'test',
@@ -168,7 +168,7 @@ export function addAlerts(program: Command): void {
 export function addSchedule(program: Command): void {
   const schedule = program
     .command('schedule')
-    .description('Show or change when everything is read again by itself');
+    .description('Show or change the schedules of backfills and reconciles');
   const addAction = (action: ScheduleAction, description: string, example: string): Command =>
     add(schedule, action, description, example)
       .addArgument(

@@ -81,13 +81,13 @@ export const alertTypes = {
     promql: 'max(metersync_ready{part="receiver"}) < 1 or absent(metersync_ready{part="receiver"})',
     forMinutes: 5,
     apart: [
-      'Nothing answers on its port: the process is gone; see why in its log.',
-      '`/readyz` of the private port says that Temporal does not answer: bring Temporal up.',
-      'The port answers here and not from outside: the proxy or its certificate.',
+      'Nothing answers on its port: the process is gone; its log says why.',
+      '`/readyz` of the private port names Temporal: bring it up.',
+      'The port answers here alone: the proxy or its certificate.',
     ],
     act: [
       'Start the receiver, Temporal or the proxy.',
-      'The service delivers again for 27 hours, and disables the endpoint after five days without a success.',
+      'The service delivers again for 27 hours, and disables the endpoint after five days.',
     ],
     verify: '`metersync doctor` sends a signed probe; `metersync events list` shows new events.',
   },
@@ -97,14 +97,11 @@ export const alertTypes = {
     promql: `${share(answers, 'code="503"', 5)} > 0.05`,
     forMinutes: 5,
     apart: [
-      '`metersync_receiver_group_start_duration_seconds` has grown: Temporal is slow; see its disk and its processor.',
+      '`metersync_receiver_group_start_duration_seconds` has grown: Temporal is slow.',
       '`metersync_receiver_answers_total{reason="busy"}` grows: more come than Temporal takes.',
-      '`reason="failed"` grows: a defect; the log has it.',
+      '`reason="failed"` grows: a defect; see the log.',
     ],
-    act: [
-      'Give Temporal a faster disk, or run another receiver.',
-      'The service delivers again what was refused.',
-    ],
+    act: ['Give Temporal a faster disk, or run another receiver. Refused deliveries come again.'],
     verify: 'The share of 503 falls to 0, and `metersync_receiver_waiting_events` with it.',
   },
   SignaturesRefused: {
@@ -113,8 +110,8 @@ export const alertTypes = {
     promql: `${increase(`${answers}{code="401"}`, 15)} > 20 unless ${increase(`${answers}{reason="durable"}`, 15)} > 0`,
     forMinutes: 5,
     apart: [
-      '`reason="signature-wrong"`: the secret is another one, or the proxy writes bodies anew.',
-      '`reason="headers-missing"`: a stranger, or a proxy that drops the signature headers.',
+      '`reason="signature-wrong"`: another secret, or a proxy that rewrites bodies.',
+      '`reason="headers-missing"`: a stranger, or a proxy that drops headers.',
       '`reason="timestamp-old"` or `timestamp-new`: the clock; see ClockOff.',
     ],
     act: [
@@ -133,10 +130,10 @@ export const alertTypes = {
   },
   SecretsFileBad: {
     severity: 'ticket',
-    means: 'The file of signing secrets could not be read when it changed; the secrets of before hold.',
+    means: 'The changed file of signing secrets cannot be read; the former secrets hold.',
     promql: 'min(metersync_receiver_secrets_valid) < 1',
     forMinutes: 5,
-    apart: ['The log of the receiver says what is wrong with it: `webhook secrets not read`.'],
+    apart: ['The log of the receiver says why: `webhook secrets not read`.'],
     act: ['Correct `WEBHOOK_SECRETS_FILE` before the service stops signing with the old secret.'],
     verify: 'The log says `webhook secrets read again`.',
   },
@@ -152,7 +149,7 @@ export const alertTypes = {
     ),
     forMinutes: 15,
     apart: [
-      'The endpoint is disabled in the portal of the service: it is after five days of failures.',
+      'The portal disabled the endpoint after five days of failures.',
       'Webhooks are off: `metersync webhooks status`.',
       'The service is quiet: `metersync audit --since 7d` finds no difference.',
     ],
@@ -172,10 +169,10 @@ export const alertTypes = {
     forMinutes: 0,
     apart: [
       'No event came at all: see Silent.',
-      'Some were refused: `metersync_receiver_answers_total` other than `durable`.',
+      'Some were refused: see `metersync_receiver_answers_total`.',
       'The service never sent them: its portal lists no delivery of that time.',
     ],
-    act: ['Nothing of the data is lost: the run repaired it. Find out why no event came.'],
+    act: ['The run repaired the data. Find out why no event came.'],
     verify: 'It ends a day after the last such change.',
   },
   EventsStalled: {
@@ -193,7 +190,7 @@ export const alertTypes = {
       'ServiceFailing is open: the service.',
       '`metersync_warehouse_pool_connections{state="waiting"}` is above 0: Postgres is slow or locked.',
     ],
-    act: ['Mend what holds it up; nothing else is needed.'],
+    act: ['Mend what holds it up.'],
     verify: '`metersync status` says `In sync` or `Catching up`.',
   },
   KeyRefused: {
@@ -216,7 +213,7 @@ export const alertTypes = {
       '`metersync doctor` asks the service and says what it answers.',
       'Others reach it: the network, the proxy or the name server of the workers.',
     ],
-    act: ['Ask the service. Each failed work is tried again by itself, and nothing is given up.'],
+    act: ['Ask the service. Nothing is given up meanwhile.'],
     verify: '`metersync status` shows nothing parked.',
   },
   Parked: {
@@ -234,9 +231,7 @@ export const alertTypes = {
         })),
     ),
     forMinutes: 10,
-    apart: [
-      '`metersync status` says which failure, since when, and what to do; docs/reference/failures.md has all.',
-    ],
+    apart: ['`metersync status` says which failure, since when, and what to do.'],
     act: ['Do what it says, then run `metersync resume --code CODE`.'],
     verify: '`metersync status` shows nothing parked.',
   },
@@ -249,7 +244,7 @@ export const alertTypes = {
     ),
     forMinutes: 0,
     apart: ['`metersync events list --outcome dead` shows each with its reason.'],
-    act: ['Mend the cause, then run `metersync events replay --outcome dead`; nothing of them is lost.'],
+    act: ['Mend the cause, then run `metersync events replay --outcome dead`.'],
     verify: '`metersync events list --outcome dead` is empty.',
   },
   EventsMissing: {
@@ -260,9 +255,7 @@ export const alertTypes = {
       raisedIf(missing > 0, { detail: countedToMax(missing, 'event'), counts: { events: missing } }),
     ),
     forMinutes: 0,
-    apart: [
-      '`metersync events list --outcome missing` names the records; `metersync trace` tells the story of one.',
-    ],
+    apart: ['`metersync events list --outcome missing` names the records; `metersync trace` shows one.'],
     act: ['Ask the service about them. A backfill that finds the records settles their events.'],
     verify: 'No event became missing for a day.',
   },
@@ -292,7 +285,7 @@ export const alertTypes = {
     forMinutes: 0,
     apart: [
       '`metersync alerts list` has the last error of each target.',
-      'It answers 4xx: its address, its key or `NOTIFY_SECRET`. It does not answer: the network of the workers.',
+      'It answers 4xx: its address, key or `NOTIFY_SECRET`. No answer: the network of the workers.',
     ],
     act: ['Correct `NOTIFY_URLS` and restart the workers. What waits is sent for a day.'],
     verify: '`metersync notify test` reaches every target.',
@@ -313,12 +306,12 @@ export const alertTypes = {
     forMinutes: 5,
     apart: [
       'No worker process runs: start one.',
-      'Processes run and do not poll: see WorkerDeaf, and whether Temporal is reachable from them.',
-      '`metersync_worker_version_current` is 0: somebody made a version of workers current in Temporal, and these have none.',
+      'Processes run and do not poll: see WorkerDeaf, and whether they reach Temporal.',
+      '`metersync_worker_version_current` is 0: Temporal gives the work to another build.',
     ],
     act: [
-      'Start workers. Acknowledged events wait in Temporal and are not lost.',
-      'A version is current: `temporal worker deployment set-current-version --unversioned` takes it back.',
+      'Start workers. Acknowledged events wait in Temporal.',
+      'Promote the build that runs: `metersync workers promote`.',
     ],
     verify: '`metersync status` finds the workers well.',
   },
@@ -341,11 +334,11 @@ export const alertTypes = {
     forMinutes: 1,
     apart: ['It began with an upgrade: the new version changed a workflow without a patch.'],
     act: ['Run the workers of the version before, and report it.'],
-    verify: 'The count stops growing, and Temporal’s web page shows no workflow that retries its task.',
+    verify: 'The count stops growing, and no workflow retries its task.',
   },
   WorkflowsStuck: {
     severity: 'page',
-    means: 'Tasks of workflows fail again and again: their work stands still.',
+    means: 'Tasks of workflows keep failing: their work stands still.',
     promql: 'max(metersync_temporal_stuck_workflows) > 0',
     judge: inTemporal(({ stuckWorkflows }) => {
       const stuck = stuckWorkflows ?? 0;
@@ -365,7 +358,7 @@ export const alertTypes = {
     promql: `${increase(`${taskFailures}{failure_reason="GrpcMessageTooLarge"}`, 5)} > 0`,
     forMinutes: 1,
     apart: ['It is a defect of metersync: groups and results are bounded.'],
-    act: ['Report it with the workflow’s id from the log; events stay in Temporal meanwhile.'],
+    act: ['Report it with the workflow’s id from the log. Events stay in Temporal.'],
     verify: 'The count stops growing.',
   },
   SlowPickUp: {
@@ -427,7 +420,7 @@ export const alertTypes = {
     forMinutes: 15,
     apart: [
       'More are known than applied: `metersync migrate` was not run.',
-      'More are applied than known: a process of the version before still runs. The detail says whether it may.',
+      'More are applied than known: an older process runs. The detail says whether it may.',
     ],
     act: ['Run `metersync migrate`, or finish the rollout.'],
     verify: '`metersync_schema_migrations` is the same on both sides.',
@@ -449,9 +442,7 @@ export const alertTypes = {
       ),
     ),
     forMinutes: 0,
-    apart: [
-      '`metersync status` names the run and its error; `metersync backfill --run ID` shows which parts failed.',
-    ],
+    apart: ['`metersync status` names the run; `metersync backfill --run ID` shows which parts failed.'],
     act: [
       'partial, failed: mend the cause and run `metersync backfill all`. suspect: `metersync deletes list`.',
     ],
@@ -459,7 +450,7 @@ export const alertTypes = {
   },
   RunOverdue: {
     severity: 'ticket',
-    means: 'No run of a kind has completed for one and a half intervals of its schedule.',
+    means: 'No run of a kind completed for one and a half intervals of its schedule.',
     promql: `max by (kind) (metersync_run_last_complete_age_seconds) > ${alarmPolicy.runOverdueIntervals} * max by (kind) (metersync_run_interval_seconds)`,
     judge: ({ warehouse, temporal }) =>
       'away' in warehouse || 'away' in temporal
@@ -520,7 +511,7 @@ export const alertTypes = {
   },
   ScheduleMissed: {
     severity: 'ticket',
-    means: 'Starts of a schedule were skipped: Temporal was away for longer than its catch-up window.',
+    means: 'Starts of a schedule were skipped: Temporal was away for too long.',
     promql: 'max by (schedule) (increase(metersync_schedule_missed_total[1d])) > 0',
     // Temporal says how many it ever skipped, and not when. RunOverdue reports what follows.
     forMinutes: 0,
@@ -552,9 +543,9 @@ export const alertTypes = {
     promql: `${share('metersync_service_requests_total', 'result=~"busy|error|unreachable|unreadable"', 15)} > 0.2`,
     forMinutes: 15,
     apart: [
-      '`result="busy"`: it answers 429; lower `SERVICE_MAX_CONCURRENCY` or set `SERVICE_MAX_PER_SECOND`.',
+      '`result="busy"`: 429; lower `SERVICE_MAX_CONCURRENCY` or set `SERVICE_MAX_PER_SECOND`.',
       '`error`, `unreachable`: the service or the network to it.',
-      '`unreadable`: an endpoint answers something else than the catalogue says.',
+      '`unreadable`: an answer is not what the catalogue says.',
     ],
     act: ['Ask the service. Nothing is given up meanwhile.'],
     verify: 'The share falls, and `metersync status` shows nothing parked.',
@@ -577,22 +568,22 @@ export const alertTypes = {
     promql: 'max(metersync_warehouse_pool_connections{state="waiting"}) > 0',
     forMinutes: 10,
     apart: [
-      '`pg_stat_activity` shows sessions that wait for a lock: end the session that holds it.',
-      'None waits for a lock: Postgres is slow; see its disk and its processor.',
+      '`pg_stat_activity` shows a lock: end the session that holds it.',
+      'No lock: Postgres is slow; see its disk and processor.',
     ],
-    act: ['Mend what is slow; more workers would only wait, too.'],
+    act: ['Mend what is slow; more workers would wait, too.'],
     verify: 'The count is 0.',
   },
   EventLoopSlow: {
     severity: 'ticket',
-    means: 'A process answers late: it computes for more than half a second at once.',
+    means: 'A process answers late: it computes for over half a second at once.',
     promql: 'max(nodejs_eventloop_lag_p99_seconds) > 0.5',
     forMinutes: 10,
     apart: [
       'The machine is busy: its processor.',
       '`nodejs_heap_size_used_bytes` is near the limit: memory.',
     ],
-    act: ['Give the process more processor or memory, or run another one.'],
+    act: ['Give it more processor or memory, or run another.'],
     verify: 'The lag falls below 0.1 s.',
   },
 } as const satisfies Readonly<Record<string, AlertType>>;

@@ -22,7 +22,7 @@ export const failureTypes = {
     action: 'retry',
     means: 'The service answered 429: too many requests.',
     operator:
-      'Nothing: every request of all workers waits. If it lasts, lower SERVICE_MAX_CONCURRENCY or set SERVICE_MAX_PER_SECOND.',
+      'Nothing: all workers wait. If it lasts, lower SERVICE_MAX_CONCURRENCY or set SERVICE_MAX_PER_SECOND.',
   },
   SERVICE_ERROR: {
     action: 'retry',
@@ -31,9 +31,9 @@ export const failureTypes = {
   },
   SERVICE_ANSWER_UNREADABLE: {
     action: 'retry',
-    means: 'The answer was not the JSON that the endpoint catalogue expects, or it was cut short.',
+    means: 'The answer was not the JSON that the endpoint catalogue expects, or was cut short.',
     operator:
-      'If it lasts, ask the endpoint yourself and compare its answer, which is never quoted, with the entry in SERVICE_ENDPOINTS.',
+      'If it lasts, ask the endpoint yourself and compare its answer with the entry in SERVICE_ENDPOINTS.',
   },
   SERVICE_KEY_REFUSED: {
     action: 'park',
@@ -44,8 +44,7 @@ export const failureTypes = {
   SERVICE_ACCESS_DENIED: {
     action: 'park',
     means: 'The service answered 403: the key may not see this company.',
-    operator:
-      'Grant the key access to the company and run metersync resume, or leave the company out of SERVICE_COMPANIES.',
+    operator: 'Grant the key access and run metersync resume, or remove the company from SERVICE_COMPANIES.',
   },
   SERVICE_NOT_FOUND: {
     action: 'park',
@@ -55,61 +54,55 @@ export const failureTypes = {
   },
   SERVICE_REQUEST_REFUSED: {
     action: 'park',
-    means:
-      'The service answered another 4xx or a redirect: it does not take the request as metersync makes it.',
+    means: 'The service answered another 4xx or a redirect: it refuses the request.',
     operator:
       'Compare the quoted answer with the entry in SERVICE_ENDPOINTS, correct it, restart the workers, run metersync resume.',
   },
   SERVICE_RECORD_REFUSED: {
     action: 'park',
-    means:
-      'The service answered 403, or another 4xx, for one document or its usage, and shows the company that it is of.',
-    operator: `If the document is yours, have the service grant the key access to it and run metersync resume. It is read again, each time later, for ${triedFor.olderState}; then its events are \`missing\`.`,
+    means: 'The service answered 4xx for one document or its usage, and shows its company.',
+    operator: `If the document is yours, have the service grant the key access and run metersync resume. It is read again for ${triedFor.olderState}; then its events are \`missing\`.`,
   },
   SERVICE_OUTAGE: {
     action: 'retry',
-    means:
-      'The service fails every request, also those that test whether it answers others. An answer of /ping does not count.',
+    means: 'The service fails every request; answers of /ping do not count.',
     operator:
-      'Nothing, unless it lasts: check SERVICE_URL and the network, and ask the service. No work is given up for it; the first answer ends the outage.',
+      'Nothing, unless it lasts: check SERVICE_URL and the network, and ask the service. No work is given up; the first answer ends the outage.',
   },
   RECORD_NOT_SHOWN: {
     action: 'retry',
     means: 'The service does not show the record of an event, or only an older state.',
-    operator: `Nothing: it is read again, each time later, until its events are \`missing\` (\`status\` counts them): after ${triedFor.notFound} if it is never shown, after ${triedFor.olderState} if only an older state is, which is then accepted. A later read that shows the state settles them.`,
+    operator: `Nothing: it is read again until its events are \`missing\`: after ${triedFor.notFound} if it is never shown, after ${triedFor.olderState} if only an older state is. A later read settles them.`,
   },
   UNKNOWN_TO_SERVICE: {
     action: 'retry',
-    means:
-      'Events name a company or a meter that neither the service, nor any record of it, nor a setting contains: the service answers no request about it.',
-    operator: `Nothing: it is asked again, each time later, for ${triedFor.olderState}; then the events are \`missing\`, and the rows that only they wrote are tombstoned. If the company is yours, see that the key may read it and the paths are right, then run metersync resume. If many are not yours, somebody else signs events: rotate the secret.`,
+    means: 'Events name a company or a meter that no record, setting or answer of the service contains.',
+    operator: `If the company is yours, see that the key may read it and the paths are right, then run metersync resume. If many are not yours, somebody else signs events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only they wrote are tombstoned.`,
   },
   READINGS_NOT_SHOWN: {
     action: 'retry',
     means: 'The service shows fewer readings of a range than an event reported.',
-    operator: `Nothing: they are read ${recordPolicy.shortfallAttemptsMax} times more; then the shown readings count, and \`status\` and metersync.interval_ledger show the shortfall.`,
+    operator: `Nothing: they are read ${recordPolicy.shortfallAttemptsMax} times more; then \`status\` and metersync.interval_ledger show the shortfall.`,
   },
   LISTING_UNSTABLE: {
     action: 'retry',
-    means: 'A listing changed while it was read, or shows fewer records than its total: others may exist.',
-    operator: `Nothing: it is read again, each time later. Events about documents whose usage is never complete are \`missing\` after ${triedFor.olderState} (\`status\` counts them); nothing of that usage is deleted.`,
+    means: 'A listing changed while it was read, or shows fewer records than its total.',
+    operator: `Nothing: it is read again. Events of documents whose usage is never complete are \`missing\` after ${triedFor.olderState}; nothing of it is deleted.`,
   },
   SERVICE_FILTER_IGNORED: {
     action: 'park',
-    means:
-      'A request for lately updated records returns as many as one without that filter: the service ignores its parameters.',
+    means: 'The service ignores the filter for lately updated records.',
     operator:
-      'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out. The full backfill finds changes without an event.',
+      'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out. The backfill finds changes without an event.',
   },
   COMPANY_BUSY: {
     action: 'retry',
-    means: 'Another run is reading the company: a company is read by one at a time.',
-    operator: `Nothing: it is read when the other run has read it. After ${triedFor.turn} it counts as failed in the run that waited.`,
+    means: 'Another run is reading the company.',
+    operator: `Nothing: it is read afterwards. After ${triedFor.turn} it counts as failed in the run that waited.`,
   },
   WAREHOUSE_UNAVAILABLE: {
     action: 'retry',
-    means:
-      'Postgres refused the connection, was restarting, out of space, or picked this transaction to break a deadlock.',
+    means: 'Postgres refused the connection, restarted, was out of space, or broke a deadlock.',
     operator: 'Bring Postgres back; waiting work goes on by itself.',
   },
   WAREHOUSE_VALUE_REFUSED: {
@@ -121,15 +114,14 @@ export const failureTypes = {
   UNEXPECTED_ERROR: {
     action: 'retry',
     means: 'An error outside of this list: a bug of metersync.',
-    operator:
-      'Report it with its line of the log. The work that it stopped is tried again, each time later; other work goes on.',
+    operator: 'Report it with its line of the log. Its work is tried again; other work goes on.',
   },
   PAYLOAD_REFUSED: {
     action: 'retry',
     means:
-      'A payload in Temporal is not encrypted under a key of TEMPORAL_CODEC_KEYS, or was for another workflow: no receiver, worker or command with these keys made it.',
+      'A payload in Temporal is not encrypted under a key of TEMPORAL_CODEC_KEYS, or is of another workflow.',
     operator:
-      'Nothing of it was applied; it waits. If a process of yours has other keys or none, give it these; an embedded Temporal has its key in temporal-codec-key of its folder, which METERSYNC_DIR names. If it is older than the keys, set TEMPORAL_PLAINTEXT=accepted until it is done. If neither, somebody else reaches Temporal: terminate the workflow.',
+      'If a process of yours has other keys, give it these; an embedded Temporal has its key in temporal-codec-key of METERSYNC_DIR. If it is older than the keys, set TEMPORAL_PLAINTEXT=accepted until it is done. Else somebody else reaches Temporal: terminate the workflow. Nothing of it was applied.',
   },
   EVENT_UNREADABLE: {
     action: 'dead',

@@ -30,7 +30,7 @@ export const metricTypes = {
   metersync_ready: {
     of: 'process',
     type: 'gauge',
-    help: 'Whether a part can do its work, as /readyz says: 1 or 0.',
+    help: 'Whether a part can do its work, as /readyz says.',
     labels: { part: 'receiver or worker' },
   },
   metersync_receiver_answers_total: {
@@ -81,7 +81,7 @@ export const metricTypes = {
   metersync_receiver_last_durable_timestamp_seconds: {
     of: 'receiver',
     type: 'gauge',
-    help: 'When this process last answered 204, as Unix time; absent before the first.',
+    help: 'When it last answered 204.',
     labels: {},
   },
   metersync_receiver_secrets: {
@@ -93,19 +93,19 @@ export const metricTypes = {
   metersync_receiver_secrets_valid: {
     of: 'receiver',
     type: 'gauge',
-    help: 'Whether the last reading of WEBHOOK_SECRETS_FILE succeeded: 1 or 0.',
+    help: 'Whether the last reading of WEBHOOK_SECRETS_FILE succeeded.',
     labels: {},
   },
   metersync_worker_polling: {
     of: 'worker',
     type: 'gauge',
-    help: 'Whether the worker of a queue runs and keeps polling, as /healthz judges: 1 or 0.',
+    help: 'Whether the worker of a queue runs and keeps polling, as /healthz judges.',
     labels: { task_queue: 'metersync-events, metersync-backfill, metersync-checks or metersync-watch' },
   },
   metersync_worker_temporal_metrics_up: {
     of: 'worker',
     type: 'gauge',
-    help: "Whether Temporal's own metrics (temporal_*) are in this answer: 1 or 0.",
+    help: "Whether Temporal's own metrics (temporal_*) are in this answer.",
     labels: {},
   },
   metersync_service_requests_total: {
@@ -133,7 +133,7 @@ export const metricTypes = {
   metersync_service_concurrency: {
     of: 'worker',
     type: 'gauge',
-    help: "Requests that may be in flight: by this worker's share of SERVICE_MAX_CONCURRENCY, and now.",
+    help: 'Requests that may be in flight: by its share of SERVICE_MAX_CONCURRENCY, and now.',
     labels: { bound: 'share or now' },
   },
   metersync_service_gate_closed_seconds_total: {
@@ -151,7 +151,7 @@ export const metricTypes = {
   metersync_rows_written_total: {
     of: 'worker',
     type: 'counter',
-    help: 'Rows that events and reads of the service wrote, and records that Postgres refused.',
+    help: 'Rows that events and reads wrote, and records that Postgres refused.',
     labels: {
       resource: 'of the catalogue',
       by: 'event, catch_up, backfill or reconcile',
@@ -167,13 +167,13 @@ export const metricTypes = {
   metersync_warehouse_up: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Whether Postgres answered: 1 or 0. The metrics below are absent while it does not.',
+    help: 'Whether Postgres answered. The metrics below are absent while it does not.',
     labels: {},
   },
   metersync_schema_migrations: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Migrations of the schema; the two sides differ until metersync migrate or an upgrade has run.',
+    help: 'Migrations of the schema; the sides differ until metersync migrate or an upgrade.',
     labels: { side: 'known to the worker, or applied' },
   },
   metersync_warehouse_size_bytes: {
@@ -216,7 +216,7 @@ export const metricTypes = {
     of: 'warehouse',
     type: 'gauge',
     help: 'Events parked until somebody acts.',
-    labels: { code: 'the failure, as docs/reference/failures.md lists it' },
+    labels: { code: 'the failure' },
   },
   metersync_parked_parts: {
     of: 'warehouse',
@@ -227,19 +227,19 @@ export const metricTypes = {
   metersync_parked_since_timestamp_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Since when work is parked, as Unix time.',
+    help: 'Since when work is parked.',
     labels: { code: 'the failure' },
   },
   metersync_event_last_received_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Seconds since the last event; absent before the first.',
+    help: 'Seconds since the last event.',
     labels: {},
   },
   metersync_silence_limit_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'SILENCE_HOURS: after so long without an event none can likely arrive; 0 turns this off.',
+    help: 'SILENCE_HOURS; 0 turns it off.',
     labels: {},
   },
   metersync_missed_rows: {
@@ -257,13 +257,13 @@ export const metricTypes = {
   metersync_run_last_end_timestamp_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'When the last run of a kind ended, as Unix time.',
+    help: 'When the last run of a kind ended.',
     labels: { kind: 'full or reconcile', state: 'complete, partial, suspect or failed' },
   },
   metersync_run_last_complete_age_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Seconds since the last complete run of a kind ended; absent before the first.',
+    help: 'Seconds since the last complete run of a kind ended.',
     labels: { kind: 'full or reconcile' },
   },
   metersync_run_last_duration_seconds: {
@@ -287,13 +287,13 @@ export const metricTypes = {
   metersync_run_running_since_timestamp_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'When the run under way began, as Unix time; absent without one.',
+    help: 'When the run under way began; absent without one.',
     labels: { kind: 'full or reconcile' },
   },
   metersync_run_progress_age_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Seconds since the run under way last stored a page, or began or ended a part; absent without one.',
+    help: 'Seconds since the run under way last made progress; absent without one.',
     labels: { kind: 'full or reconcile' },
   },
   metersync_deletes_waiting: {
@@ -323,13 +323,13 @@ export const metricTypes = {
   metersync_data_issues: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Open issues of the data that nobody acknowledged; at most 10001 of a check.',
+    help: 'Open issues of the data that nobody acknowledged; 10001 for any more.',
     labels: { check: 'as metersync checks describe lists them', severity: 'error, warning or info' },
   },
   metersync_temporal_up: {
     of: 'temporal',
     type: 'gauge',
-    help: 'Whether Temporal answered: 1 or 0. The metrics below are absent while it does not.',
+    help: 'Whether Temporal answered. The metrics below are absent while it does not.',
     labels: {},
   },
   metersync_temporal_queue_polled: {
@@ -347,25 +347,25 @@ export const metricTypes = {
   metersync_schedule_paused: {
     of: 'temporal',
     type: 'gauge',
-    help: 'Whether a schedule is paused: 1 or 0; absent where there is no schedule.',
+    help: 'Whether a schedule is paused; absent without a schedule.',
     labels: { schedule: 'full or reconcile' },
   },
   metersync_schedule_missed_total: {
     of: 'temporal',
     type: 'counter',
-    help: 'Starts that were skipped, as Temporal was away for longer than the catch-up window.',
+    help: 'Starts skipped, as Temporal was away for longer than the catch-up window.',
     labels: { schedule: 'full or reconcile' },
   },
   metersync_run_interval_seconds: {
     of: 'temporal',
     type: 'gauge',
-    help: 'The longest time between the next starts of a schedule; absent while it is paused.',
+    help: 'Longest time between the next starts of a schedule; absent while it is paused.',
     labels: { kind: 'full or reconcile' },
   },
   metersync_temporal_open_groups: {
     of: 'temporal',
     type: 'gauge',
-    help: 'Groups of events that were acknowledged and are not yet recorded.',
+    help: 'Groups of events acknowledged and not yet recorded.',
     labels: {},
   },
   metersync_temporal_stuck_workflows: {
@@ -377,13 +377,13 @@ export const metricTypes = {
   metersync_temporal_certificate_expiry_timestamp_seconds: {
     of: 'temporal',
     type: 'gauge',
-    help: 'When the client certificate for Temporal expires, as Unix time; absent without one.',
+    help: 'When the client certificate for Temporal expires; absent without one.',
     labels: {},
   },
   metersync_heartbeat_timestamp_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'When the look of each minute last ran, as Unix time; absent before the first.',
+    help: 'When the look of each minute last ran.',
     labels: {},
   },
   metersync_alerts: {
@@ -395,13 +395,13 @@ export const metricTypes = {
   metersync_notifications_waiting_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'How long a target has not taken a notification; absent where nothing waits.',
+    help: 'How long a target took no notification; absent where nothing waits.',
     labels: { target: 'of NOTIFY_URLS, without its secrets' },
   },
   metersync_notifications_total: {
     of: 'worker',
     type: 'counter',
-    help: 'Notifications that were sent to targets, each try counts.',
+    help: 'Tries to send notifications.',
     labels: { target: 'of NOTIFY_URLS, without its secrets', result: 'taken or refused' },
   },
   metersync_verdict: {

@@ -44,22 +44,18 @@ export function runbooksPage(): string {
 
 ${means} (${severity}${judge === undefined ? '; Prometheus alone' : ''})
 
-**Tell the causes apart**
-
 ${items(apart)}
 
-**Act**
+Act: ${act.join(' ')}
 
-${items(act)}
-
-**Verify**: ${verify}`,
+Over: ${verify}`,
   );
   return `${generatedFrom(source)}
 # Runbooks
 
-One for each alarm. \`page\`: act now. \`ticket\`: act within days. A worker raises them itself each minute
-([how to be told](guides/running.md#being-told)); those marked so need Prometheus and
-\`deploy/prometheus/rules.yml\`.
+One for each alarm: how to tell its causes apart, how to act, how to see that it is over. \`page\`: act now.
+\`ticket\`: act within days. A worker raises them itself each minute ([how to be
+told](guides/running.md#being-told)); some need Prometheus and \`deploy/prometheus/rules.yml\`.
 
 ${sections.join('\n\n')}
 `;

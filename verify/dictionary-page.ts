@@ -37,8 +37,11 @@ interface Column {
 /** The schema of metersync alone, whose tables the page names without their columns. */
 const internal = 'metersync';
 
-/** A meaning that a column has in as many relations stands in a list of its own. */
-const sharedBy = 4;
+/** Schemas whose relations are all alike and have shared columns alone: the page names them. */
+const alike = ['fields', 'history'];
+
+/** A meaning that a column has in as many relations stands in the list of shared columns. */
+const sharedBy = 2;
 
 /** Columns of one name, type and comment, and the relations that have one, in the order of the page. */
 interface Meaning {
@@ -48,9 +51,10 @@ interface Meaning {
 type Meanings = ReadonlyMap<string, Meaning>;
 
 /**
- * Makes docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. What a
- * column means is said once: of those that many relations have in a list of its own, of others in the
- * first relation that has it. Tables of metersync alone stand without their columns.
+ * Makes docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. Columns
+ * that mean the same in several relations are described in a list of their own. A column whose comment
+ * has the words of its name alone stands by name.
+ * Tables of metersync alone stand without their columns.
  * @throws Error that names every schema, table and column without a comment
  */
 export async function dictionaryPage(db: Database): Promise<string> {
@@ -63,9 +67,12 @@ export async function dictionaryPage(db: Database): Promise<string> {
     generatedFrom('the comments in db/migrations and analytics'),
     '# Data dictionary',
     '',
-    'Every table, view and column for people, by the comments that `\\d+ analytics.bills` shows in psql.',
+    'Every table, view and column, by the comments that `\\d+ analytics.bills` shows in psql.',
     '[warehouse.md](../guides/warehouse.md) says how records are kept,',
     '[analytics.md](../guides/analytics.md) how the views count.',
+    '',
+    '- A column listed by name is described under [shared columns](#shared-columns), or its name says all.',
+    '- Amounts are `numeric`, times `timestamptz`, days `date`. Types of ranges, arrays and JSON are named.',
     '',
     '## How records join',
     '',
@@ -73,13 +80,12 @@ export async function dictionaryPage(db: Database): Promise<string> {
     '',
     '## Shared columns',
     '',
-    'Columns that mean the same in many tables and views; those name them as shared.',
-    '',
     ...[...shared].map((key) => columnLine((meanings.get(key) as Meaning).column)).sort(),
     ...schemas.flatMap((schema) =>
       describeSchema(
         relations.filter((relation) => relation.schema === schema),
-        (relation) => describeRelation(relation, meanings, shared),
+        meanings,
+        shared,
       ),
     ),
     '',
@@ -134,58 +140,77 @@ function meaningsIn(relations: readonly Relation[]): Meanings {
   );
 }
 
-const keyOf = ({ name, type, comment }: Column): string => JSON.stringify([name, type, comment]);
+const keyOf = ({ name, type, comment }: Column): string =>
+  JSON.stringify([name, isPlain(type) ? '' : type, comment]);
 
-/** Returns what a column of each name means in most relations, if it means that in many. */
+/** Returns what a column of each name means in most relations, if several describe it so. */
 function sharedAmong(meanings: Meanings): ReadonlySet<string> {
-  const byName = Map.groupBy([...meanings], ([, { column }]) => column.name);
-  const most = [...byName.values()].flatMap((those) =>
-    those.sort(([, a], [, b]) => b.relations.length - a.relations.length).slice(0, 1),
-  );
-  return new Set(most.filter(([, { relations }]) => relations.length >= sharedBy).map(([key]) => key));
+  /** Relations that would describe it: not those that refer to another one. */
+  const describing = ({ relations }: Meaning): number => {
+    const whole = (relation: Relation) => containedIn(relation, meanings);
+    const own = relations.filter((relation) => !relations.some((other) => whole(relation) === other));
+    const detailed = own.filter(({ schema }) => !alike.includes(schema));
+    return (detailed.length === 0 ? own : detailed).length;
+  };
+  const counted = [...meanings].map(([key, meaning]) => ({
+    key,
+    column: meaning.column,
+    uses: describing(meaning),
+  }));
+  const most = [...Map.groupBy(counted, ({ column }) => column.name).values()]
+    .filter((those) => !those.some(({ column }) => isNameInWords(column)))
+    .flatMap((those) => those.sort((a, b) => b.uses - a.uses).slice(0, 1));
+  return new Set(most.filter(({ uses }) => uses >= sharedBy).map(({ key }) => key));
 }
 
 function describeSchema(
   relations: readonly Relation[],
-  describe: (relation: Relation) => string[],
+  meanings: Meanings,
+  shared: ReadonlySet<string>,
 ): string[] {
-  const [first] = relations;
-  return [
-    '',
-    `## Schema \`${first?.schema}\``,
-    '',
-    first?.schema_comment ?? '',
-    ...(first?.schema === internal ? [''] : []),
-    ...relations.flatMap((relation) =>
-      relation.schema === internal ? describe(relation) : ['', ...describe(relation)],
-    ),
-  ];
+  const [{ schema, schema_comment } = { schema: '', schema_comment: null }] = relations;
+  const head = ['', `## Schema \`${schema}\``, '', schema_comment ?? ''];
+  if (schema === internal)
+    return [
+      ...head,
+      '',
+      `\`\\d+ ${schema}.*\` describes them: ${listed(relations.map(({ name }) => name))}.`,
+    ];
+  if (alike.includes(schema)) return [...head, '', `${listed(relations.map(fullName))}.`];
+  return [...head, ...relations.flatMap((one) => ['', ...describeRelation(one, meanings, shared)])];
 }
 
 function describeRelation(relation: Relation, meanings: Meanings, shared: ReadonlySet<string>): string[] {
   const { comment, key, columns } = relation;
-  if (relation.schema === internal) return [`- \`${fullName(relation)}\`: ${comment}`];
   const whole = containedIn(relation, meanings);
-  const where = (column: Column): string => {
-    const { relations = [] } = meanings.get(keyOf(column)) ?? {};
-    const [home] = relations;
-    if (whole !== undefined && relations.includes(whole)) return 'whole';
-    if (shared.has(keyOf(column))) return 'shared';
-    return home === undefined || home === relation ? 'here' : `as in ${linkTo(home)}`;
+  const where = (column: Column): 'whole' | 'named' | 'here' => {
+    if (whole !== undefined && meanings.get(keyOf(column))?.relations.includes(whole)) return 'whole';
+    return shared.has(keyOf(column)) || isNameInWords(column) ? 'named' : 'here';
   };
-  const { here = [], whole: ofWhole = [], ...elsewhere } = Object.groupBy(columns, where);
+  const { here = [], named = [], whole: ofWhole = [] } = Object.groupBy(columns, where);
   return [
     `### ${fullName(relation)}`,
     '',
     `${comment}${key.length === 0 ? '' : ` Key: ${listed(key)}.`}`,
     '',
     ...(whole === undefined ? [] : [everyColumnOf(whole, ofWhole)]),
-    ...Object.entries(elsewhere).map(
-      ([place, those = []]) => `- ${place}: ${listed(those.map(({ name }) => name))}`,
-    ),
+    ...(named.length === 0 ? [] : [`- ${listed(named.map(({ name }) => name))}`]),
     ...here.map(columnLine),
   ];
 }
+
+/** Words that add nothing to a name. */
+const fillers = /^(?:a|at|by|for|id|in|is|it|name|of|on|one|record|that|the|their|whether)$/;
+const wordsOf = (text: string): string[] =>
+  text
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .map((word) => word.replace(/s$/, ''))
+    .filter((word) => word !== '' && !fillers.test(word));
+
+/** Whether a comment says nothing but the words of the name. */
+const isNameInWords = ({ name, comment }: Column): boolean =>
+  wordsOf(comment ?? '').every((word) => wordsOf(name).includes(word));
 
 function everyColumnOf(relation: Relation, found: readonly Column[]): string {
   const names = found.map(({ name }) => name);
@@ -209,9 +234,12 @@ const fullName = ({ schema, name }: Relation): string => `${schema}.${name}`;
 const linkTo = (relation: Relation): string =>
   `[${fullName(relation)}](#${fullName(relation).replace('.', '')})`;
 const columnLine = ({ name, type, comment }: Column): string =>
-  `- \`${name}\` ${shortType(type)}: ${comment}`;
-const shortType = (type: string): string =>
-  type.replace(/timestamp(\(\d\))? with time zone/, 'timestamptz').replace('double precision', 'float8');
+  `- \`${name}\`${isPlain(type) ? '' : ` ${type}`}: ${comment}`;
+
+/** Whether the type is one of a plain value, which the page leaves out. */
+const isPlain = (type: string): boolean =>
+  /^(text|uuid|boolean|date|numeric|smallint|integer|bigint|timestamp.* with time zone)$/.test(type);
+
 const listed = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ');
 
 /**

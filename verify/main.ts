@@ -17,7 +17,7 @@ import { metricsPage } from './metrics-page.ts';
 import { withMigratedWarehouse } from './migrated-warehouse.ts';
 import { verifyMigrations } from './migrations.ts';
 import { performancePage } from './performance-page.ts';
-import { serviceCoveragePage, verifyServiceCoverage, verifyStatements } from './service-coverage.ts';
+import { verifyServiceCoverage, verifyStatements } from './service-coverage.ts';
 import { settingsPage } from './settings-page.ts';
 import { verifyWords } from './words.ts';
 
@@ -41,7 +41,6 @@ const pages: Readonly<Record<string, (text: string) => string | Promise<string>>
   'contract/check-names.ts': () => checkNamesFile(project),
   'docs/performance.md': (text) => performancePage(text),
   'docs/reference/hostile-inputs.md': hostileInputsPage,
-  'docs/reference/service-coverage.md': () => serviceCoveragePage(project),
 };
 
 function pageCheck(path: string, make: (text: string) => string | Promise<string>, write: boolean): Check {

@@ -5,7 +5,7 @@ export const generatedFrom = (source: string): string =>
 /** Writes a table; characters that would end a cell are escaped. */
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map(escapeCell).join(' | ')} |`;
-  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+  return [line(head), `${'|---'.repeat(head.length)}|`, ...rows.map(line)].join('\n');
 }
 
 const escapeCell = (cell: string): string => cell.replaceAll('|', '\\|').replaceAll('\n', ' ');

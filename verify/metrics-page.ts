@@ -15,27 +15,48 @@ export function metricsPage(): string {
   return `${generatedFrom('contract/metrics.ts')}
 # Metrics
 
-Each process serves \`/metrics\`, \`/healthz\` and \`/readyz\` on a private port: \`METRICS_HOST\` and
-\`METRICS_PORT\`, 127.0.0.1:9464 at first. \`/metrics\` also holds Node's own metrics (\`process_*\`,
-\`nodejs_*\`) and a worker's those of Temporal (\`temporal_*\`), under the names of Temporal's documentation.
+Each process serves \`/metrics\`, \`/healthz\` and \`/readyz\` on a private port (127.0.0.1:9464;
+\`METRICS_HOST\`, \`METRICS_PORT\`). \`/metrics\` also holds Node's own metrics (\`process_*\`,
+\`nodejs_*\`), a worker's those of Temporal (\`temporal_*\`). Gauges that answer whether are 1 or 0;
+times are Unix times, and absent before the first.
 
 - Scrape each process, never a balanced address.
-- Every worker reports the warehouse and Temporal, so ask for \`max by\`: two workers show one fact twice.
-- A worker reads the warehouse at most every 10 s. While Postgres is away those metrics are absent, never old.
-- \`/healthz\` answers 503 when a worker stopped polling for three minutes; an outage of Temporal, Postgres or
-  the service never makes it do so. \`/readyz\` answers 503 while one of them is away, and says which.
+- Every worker reports the warehouse and Temporal: ask for \`max by\`.
+- A worker reads the warehouse at most every 10 s. While Postgres is away those metrics are absent.
+- \`/healthz\` answers 503 when a worker stopped polling for three minutes, never for an outage of others.
+  \`/readyz\` answers 503 during such an outage, and says of which.
 - \`metersync healthcheck\` asks \`/healthz\` for a container; \`--ready\` asks \`/readyz\`.
+- A metric without a type is a gauge. Labels of several: ${[...commonLabels]
+    .map(([label, values]) => `\`${label}\` (${values})`)
+    .join(', ')}.
 
 ${sections.join('\n\n')}
 `;
 }
 
+/** Labels that have the same values on all metrics, with these; others are described with each metric. */
+const commonLabels: ReadonlyMap<string, string> = new Map(
+  [
+    ...Map.groupBy(
+      Object.values<MetricType>(metricTypes).flatMap(({ labels }) => Object.entries(labels)),
+      ([label]) => label,
+    ),
+  ].flatMap(([label, uses]) => {
+    const values = new Set(uses.map(([, value]) => value));
+    return uses.length > 1 && values.size === 1 ? [[label, [...values].join()] as const] : [];
+  }),
+);
+
 function listOf(of: MetricType['of']): string {
   return Object.entries<MetricType>(metricTypes)
     .filter(([, type]) => type.of === of)
     .map(([name, { type, labels, help }]) => {
-      const by = Object.entries(labels).map(([label, values]) => `; \`${label}\`: ${values}`);
-      return `- \`${name}\` (${type}${by.join('')}): ${help}`;
+      const names = Object.keys(labels).join(',');
+      const own = Object.entries(labels)
+        .filter(([label]) => !commonLabels.has(label))
+        .map(([label, values]) => ` \`${label}\`: ${values}.`);
+      const kind = type === 'gauge' ? '' : ` (${type})`;
+      return `- \`${name}${names === '' ? '' : `{${names}}`}\`${kind}: ${help}${own.join('')}`;
     })
     .join('\n');
 }

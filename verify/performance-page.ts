@@ -1,5 +1,5 @@
 import { describeGoal, goals, isJudged, isReached } from '../bench/goals.ts';
-import { type AllMeasured, readMeasured } from '../bench/measured.ts';
+import { type AllMeasured, type Measured, readMeasured } from '../bench/measured.ts';
 import { versions } from '../bench/peers/install.ts';
 import { describeFigure } from '../bench/report.ts';
 import { markdownTable, replaceGenerated } from './markdown.ts';
@@ -29,21 +29,25 @@ function goalTable(measured: AllMeasured): string {
       const figure = figures[name];
       const value = figure === undefined ? 'not yet' : describeFigure(figure);
       const judged = figure !== undefined && size !== undefined && isJudged(measure, size);
-      const reached = !judged ? '' : isReached(goal, figure) ? 'reached' : 'missed';
-      return [`\`${measure}.${name}\``, describeGoal(goal), value, reached, size ?? ''];
+      const missed = judged && !isReached(goal, figure);
+      return [`\`${measure}.${name}\``, describeGoal(goal), `${value}${missed ? ', missed' : ''}`];
     }),
   );
-  return markdownTable(['Figure', 'Goal', 'Measured', '', 'Size'], rows);
+  return markdownTable(['Figure', 'Goal', 'Measured'], rows);
 }
 
 /** Lists for each machine its measures and when they were taken. */
 function machines(measured: AllMeasured): string[] {
   const byMachine = Map.groupBy(Object.entries(measured), ([, { machine }]) => machine);
   return [...byMachine].map(([machine, taken]) => {
-    const names = taken.map(([name, { takenOn }]) => `\`${name}\` on ${takenOn}`);
-    return `Measured on ${machine}: ${names.join(', ')}.`;
+    const byDay = Map.groupBy(taken, ([, { takenOn }]) => takenOn);
+    const days = [...byDay].map(([day, those]) => `on ${day} ${those.map(nameWithSize).join(', ')}`);
+    return `Measured on ${machine}: ${days.join('; ')}.`;
   });
 }
+
+const nameWithSize = ([name, { size }]: [string, Measured]): string =>
+  `\`${name}\`${size === 'full' ? '' : ` (${size})`}`;
 
 interface Comparison {
   readonly work: string;

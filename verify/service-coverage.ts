@@ -2,14 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readCoverage } from '../test/sandbox/coverage.ts';
 import { statements } from '../test/sandbox/statements.ts';
-import { generatedFrom } from './markdown.ts';
 import { differencesFromDocument } from './service-document.ts';
-
-/** Makes docs/reference/service-coverage.md: which test proves which statement of the service's document. */
-export async function serviceCoveragePage(project: string): Promise<string> {
-  const { markdown } = await readCoverage(join(project, 'test'));
-  return `${generatedFrom('the titles of the tests')}\n${markdown}`;
-}
 
 /** Checks that every statement of the service's document has a test and that titles name no other. */
 export async function verifyServiceCoverage(project: string): Promise<string[]> {

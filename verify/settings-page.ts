@@ -2,13 +2,13 @@ import { readSettings, SettingsError } from '../app/settings.ts';
 import { defaultEndpoints } from '../contract/endpoints.ts';
 import { httpLimits } from '../contract/http-limits.ts';
 import { formatSeconds } from '../contract/times.ts';
-import { generatedFrom, markdownTable } from './markdown.ts';
+import { generatedFrom } from './markdown.ts';
 
 interface Setting {
   /** The default, written as the variable's value; undefined if there is none. */
   readonly default?: string;
   readonly means: string;
-  /** What the value must be, if no check of the settings says so. */
+  /** What the value must be, if no check of the settings says so; empty if its meaning does. */
   readonly hasTo?: string;
 }
 
@@ -19,49 +19,50 @@ export const settings: Readonly<Record<string, Setting>> = {
   SERVICE_COMPANIES: {
     default: '',
     means: 'Ids of companies to sync beside those that the service lists, separated by commas.',
+    hasTo: '',
   },
   SERVICE_TIME_ZONE: { default: 'UTC', means: 'Zone of the timestamps that the service sends without one.' },
   SERVICE_MAX_CONCURRENCY: {
     default: '10',
-    means:
-      'Requests to the service at once, over all workers on the warehouse. Each takes its part; more workers than that take turns.',
+    means: 'Requests to the service at once, over all workers on the warehouse.',
   },
   SERVICE_MAX_PER_SECOND: {
-    means:
-      'Requests to the service a second, over all workers on the warehouse. Unset: as many as it answers, `SERVICE_MAX_CONCURRENCY` at once.',
+    means: 'Requests to the service a second, over all workers on the warehouse.',
   },
-  SERVICE_ENDPOINTS: { means: 'File that overrides entries of the endpoint catalogue, below.' },
+  SERVICE_ENDPOINTS: {
+    means: 'JSON file that overrides entries of the endpoint catalogue, below.',
+    hasTo: '',
+  },
   DELETES_CAP_ROWS: {
     default: '50',
-    means:
-      'Rows of one listing that a backfill may tombstone because the service no longer shows them, or a reconcile because it lists them as deleted; more wait for `metersync deletes`.',
+    means: 'Rows of one listing that a run may tombstone; more wait for `metersync deletes`.',
   },
   DELETES_CAP_PERCENT: {
     default: '5',
-    means: 'The same as a share of the live rows, of 3 rows at least; the smaller of both holds.',
+    means: 'The same as a share of the live rows, 3 rows at least; the smaller of both holds.',
   },
   JOURNAL_PAYLOAD_DAYS: {
     default: '90',
     means:
-      'Days after which the payloads of settled events are dropped from the journal; 0 keeps them for ever. Ids and outcomes stay, and so do payloads of events that wait, are dead or missing.',
+      'Days after which payloads of settled events are dropped from the journal; 0 for never. Ids and outcomes stay.',
   },
   RUNS_DAYS: {
     default: '90',
     means:
-      'Days after which parts of runs (`metersync.runs`) are dropped that a later run read completely; 0 keeps them for ever. The rows of the runs stay, with the sums of their parts.',
+      'Days after which parts of runs are dropped that a later run read completely; 0 for never. The runs stay.',
   },
   WEBHOOK_SECRETS: {
     default: '',
     means:
-      'Signing secrets of the webhook endpoint, separated by commas: a delivery has to verify under one of them. The receiver needs these or a file of them.',
+      'Signing secrets of the webhook endpoint, separated by commas. The receiver needs these or a file of them.',
     hasTo: 'be `whsec_` and base64 of at least 24 bytes; at most 16',
   },
   WEBHOOK_SECRETS_FILE: {
     means: `File with one secret a line, read again within ${formatSeconds(httpLimits.secretsCheckMs / 1000)} of a change; the one word \`none\` revokes all. It wins over \`WEBHOOK_SECRETS\`.`,
-    hasTo: 'name a file that can be read',
+    hasTo: '',
   },
   WEBHOOK_HEADER_PREFIX: {
-    means: 'One more prefix of the three signature headers, beside `webhook-` and `svix-`.',
+    means: 'One more prefix of the signature headers, beside `webhook-` and `svix-`.',
   },
   WEBHOOK_TOLERANCE_SECONDS: {
     default: '300',
@@ -69,48 +70,45 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   DATABASE_URL: { means: 'The warehouse: Postgres 15 or newer. Unset: an embedded Postgres runs.' },
   TEMPORAL_ADDRESS: {
-    means: 'Host and port of Temporal. With neither this nor a profile set, an embedded Temporal runs.',
+    means: 'Host and port of Temporal. Without this and a profile, an embedded Temporal runs.',
   },
   TEMPORAL_PROFILE: {
     means: "Profile of Temporal's own configuration file.",
-    hasTo: 'be in that file',
+    hasTo: '',
   },
-  TEMPORAL_CONFIG_FILE: { means: 'That file, when it is not at its usual place.', hasTo: 'name a TOML file' },
+  TEMPORAL_CONFIG_FILE: { means: 'That file, when it is not at its usual place.', hasTo: '' },
   STRICT_TLS: {
     default: 'off',
-    means:
-      'Whether commands refuse to connect to another machine without TLS and a verified certificate: the warehouse, the service, Temporal. When off, `start`, `receiver`, `worker`, `migrate` and `doctor` warn.',
+    means: 'Whether commands refuse other machines without verified TLS; when off they warn.',
   },
   PLAINTEXT_HOSTS: {
     default: '',
-    means:
-      'Hosts that need no TLS, as the network between is yours alone: names as in the addresses, separated by commas. They are neither warned of nor refused.',
-    hasTo: 'hold names of hosts',
+    means: 'Hosts on your own network that need no TLS, as the addresses name them, separated by commas.',
+    hasTo: '',
   },
   NODE_TLS_REJECT_UNAUTHORIZED: {
-    means:
-      "Node's own: 0 has any certificate taken, by everything. It is warned of, and refused with `STRICT_TLS`.",
-    hasTo: 'be unset',
+    means: "Node's own: 0 accepts any certificate. It is warned of, and refused with `STRICT_TLS`.",
+    hasTo: '',
   },
   RECONCILE_DAYS: {
     default: '2',
-    means: 'Days before today, by UTC, of which a reconcile reads what was updated.',
+    means: 'Days before today (UTC) whose updates a reconcile reads.',
   },
   CHECKS_OFF: {
     default: '',
     means:
-      'Checks of the data that are left out: they open no issue, and what is open of them is closed as `check_off` at the next look.',
-    hasTo: 'hold names that `metersync checks describe` lists, separated by commas',
+      'Checks of the data (`metersync checks describe`) to leave out, separated by commas; their issues are closed as `check_off`.',
+    hasTo: '',
   },
   TEMPORAL_CODEC_KEYS: {
     default: '',
     means:
-      'Keys that encrypt what Temporal is given, events above all: `id:key` pairs separated by commas. The first encrypts, all decrypt. The receiver, the workers and commands need the same. Unset: nothing is encrypted, but in the embedded Temporal, for which a key is made.',
+      'Keys of payloads in Temporal, `id:key` pairs separated by commas: the first encrypts, all decrypt. All processes and commands need the same. Unset: only the embedded Temporal has a key.',
   },
   TEMPORAL_PLAINTEXT: {
     default: 'refused',
     means:
-      'With keys: whether a payload that none of them encrypted, or that a version before 0.1.0 did, is `refused`: its work waits and is reported; or `accepted`, while the last payloads from before the keys are in flight.',
+      'With keys: `refused` lets work with unencrypted payloads wait, `accepted` runs it, while the last ones from before the keys are in flight.',
   },
   TEMPORAL_DEPLOYMENT_NAME: {
     means:
@@ -119,89 +117,82 @@ export const settings: Readonly<Record<string, Setting>> = {
   TEMPORAL_WORKER_BUILD_ID: { means: 'The build of this worker: another for each version that is deployed.' },
   MAKE_SCHEDULES: {
     default: 'on',
-    means:
-      'Whether a worker makes the schedules that are not there (`metersync schedule`). It never changes one that is, nor makes one anew that was removed.',
+    means: 'Whether a worker makes absent schedules (`metersync schedule`), but none that was removed.',
   },
   RECEIVER_HOST: { default: '127.0.0.1', means: 'Where the receiver listens; `0.0.0.0` for all addresses.' },
   RECEIVER_PORT: { default: '8080', means: 'Port of the receiver; 0 for a free one.' },
   METRICS_HOST: {
     default: '127.0.0.1',
-    means:
-      'Where `/metrics`, `/healthz` and `/readyz` of the private port listen; never open it to strangers.',
+    means: 'Where the private port listens (`/metrics`, `/healthz`, `/readyz`); never open it to strangers.',
   },
   METRICS_PORT: { default: '9464', means: 'Private port of monitors; 0 for none.' },
   CONSOLE_HOST: {
     default: '127.0.0.1',
-    means: 'Where the console listens. Another than this machine needs one of the two ways below.',
+    means: 'Where the console listens. Other than loopback needs passwords or a proxy.',
   },
   CONSOLE_PORT: { default: '8090', means: 'Port of the console; 0 for none.' },
   CONSOLE_PASSWORDS_FILE: {
     means:
-      'File of those who may use the console, a line each, as `metersync console password` makes them: a viewer looks, an operator acts. It is read again on a change.',
-    hasTo: 'name a file that can be read',
+      'File of users, a line each as `metersync console password` makes them. It is read again on a change.',
+    hasTo: '',
   },
   CONSOLE_USER_HEADER: {
-    means: 'Instead of passwords: the header in which your proxy names who is logged in.',
+    means: 'Instead of passwords: the header in which your proxy names the user.',
   },
   CONSOLE_TRUSTED_PROXIES: {
     default: '',
-    means:
-      'Addresses and networks of that proxy, separated by commas. From others the header is not accepted.',
+    means: 'Addresses and networks of that proxy, which alone may send the header, separated by commas.',
   },
   CONSOLE_OPERATORS: {
     default: '',
-    means: 'Who of those that the header names may act, separated by commas; the others look.',
-    hasTo: 'hold names',
+    means: 'Users of the header who may act, separated by commas; others look.',
+    hasTo: '',
   },
-  TEMPORAL_UI_URL: { means: "Address of Temporal's web page, to which the console then leads." },
+  TEMPORAL_UI_URL: { means: "Address of Temporal's web page, for links of the console." },
   METERSYNC_ACTOR: {
     means: 'Who runs a command, for `metersync operations`. Unset: the user of the system.',
   },
   RECEIVER_PUBLIC_URL: {
-    means:
-      'The address that you gave the portal of the service: `metersync doctor` sends a signed probe through it.',
+    means: 'The registered address: `metersync doctor` sends a signed probe through it.',
   },
   SILENCE_HOURS: {
     default: '72',
-    means:
-      'Hours without any event after which `metersync status` and `doctor` say that the webhook endpoint may be disabled; 0 for never.',
+    means: 'Hours without any event that mean trouble: the endpoint may be disabled; 0 for never.',
   },
   NOTIFY_URLS: {
     default: '',
     means:
-      'Targets to which workers report alarms, separated by commas: `slack+https://…` of an incoming webhook, `pagerduty://KEY` (`pagerduty://KEY@events.eu.pagerduty.com` in Europe), `alertmanager+https://…` by its base address, `json+https://…` for anything else.',
+      'Targets of alarms, separated by commas: `slack+https://…` of an incoming webhook, `pagerduty://KEY` (`pagerduty://KEY@events.eu.pagerduty.com` in Europe), `alertmanager+https://…` (base address), `json+https://…`.',
+    hasTo: '',
   },
   NOTIFY_SECRET: {
-    means: 'Signs what `json` targets get, as Standard Webhooks says. Needed with one.',
+    means: 'Signs what `json` targets get, as Standard Webhooks says.',
     hasTo: 'be `whsec_` and base64 of at least 24 bytes',
   },
   HEARTBEAT_URL: {
-    means:
-      'Called (GET) each minute while no `page` is open: a dead man’s switch outside then tells when all of metersync is gone.',
+    means: 'A dead man’s switch outside, called (GET) each minute while no `page` is open.',
   },
   LOG_LEVEL: { default: 'info', means: 'Least level that is logged.' },
   METERSYNC_DIR: {
     default: '.metersync',
-    means: 'Folder of the embedded stack and of the log of commands with a display.',
+    means: 'Folder of the embedded stack and of logs of commands with a display.',
   },
 };
 
 /** Makes docs/reference/settings.md: the variables of the environment, with defaults and requirements. */
 export function settingsPage(): string {
-  const rows = Object.entries(settings).map(([name, setting]) => [
-    `\`${name}\``,
-    setting.default === undefined || setting.default === '' ? '' : `\`${setting.default}\``,
-    setting.means,
-    setting.hasTo ?? demandOf(name) ?? 'be text',
-  ]);
+  const lines = Object.entries(settings).map(([name, { default: value, means, hasTo }]) => {
+    const set = value === undefined || value === '' ? '' : ` (\`${value}\`)`;
+    return `- \`${name}\`${set}: ${means}${sentenceOf(hasTo ?? demandOf(name) ?? '')}`;
+  });
   return [
     generatedFrom('app/settings.ts and verify/settings-page.ts'),
     '# Settings',
     '',
-    'Settings are read from the environment once, at the start. An empty variable counts as unset.',
-    'A command lists all that is wrong and ends with status 2.',
+    'Settings are read from the environment once, at the start, with defaults in brackets. An empty',
+    'variable counts as unset. A command lists all that is wrong and ends with status 2.',
     '',
-    markdownTable(['Variable', 'Default', 'What it is', 'Has to'], rows),
+    ...lines,
     '',
     "Temporal's own variables hold too: `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS`,",
     '`TEMPORAL_TLS_CLIENT_CERT_PATH`, `TEMPORAL_TLS_CLIENT_KEY_PATH` and the rest of its environment',
@@ -223,6 +214,15 @@ export function settingsPage(): string {
     '```',
     '',
   ].join('\n');
+}
+
+/** Writes what a value must be; of a number its range, of an address an example. */
+function sentenceOf(demand: string): string {
+  const [, range] = /^be a whole number from (.*)$/.exec(demand) ?? [];
+  if (range !== undefined) return ` From ${range}.`;
+  const [, example] = /^be a (?:URL|host and a port), for example (.*)$/.exec(demand) ?? [];
+  if (example !== undefined) return ` For example ${example}.`;
+  return demand === '' ? '' : ` Has to ${demand}.`;
 }
 
 /**

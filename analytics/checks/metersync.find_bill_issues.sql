@@ -302,7 +302,8 @@ as $$
         jsonb_build_object(
           'per_day', round(per_day, 3),
           'units', standard_units,
-          'bills', array_agg(bill_id order by first_day)
+          'bills', array_agg(bill_id order by first_day),
+          'count', count(*)
         )
       from stretches
       where per_day <> 0
@@ -397,6 +398,11 @@ as $$
           'start', start_date,
           'end', end_date,
           'quality', date_quality,
+          'problem', case date_quality
+            when 'inverted' then 'the end is before the start'
+            when 'end_missing' then 'the end is the start, as an unknown end is sent'
+            else 'a date is missing'
+          end,
           'bill', bill_id
         )
       from usage
@@ -485,7 +491,13 @@ as $$
         'orphan',
         id::text,
         '',
-        jsonb_strip_nulls(jsonb_build_object('document', document, 'meter', meter))
+        jsonb_strip_nulls(
+          jsonb_build_object(
+            'document', document,
+            'meter', meter,
+            'missing', concat_ws(' and ', 'document ' || document, 'meter ' || meter)
+          )
+        )
       from without_record
       where document is not null
         or meter is not null

@@ -57,6 +57,7 @@ as $$
           'from', first_day,
           'until', until,
           'coverage', round(covered / seconds, 4),
+          'percent', round(100 * covered / seconds, 1),
           'units', usage_units
         )
       from covered_months
@@ -68,6 +69,7 @@ as $$
         meter_id,
         local_date || ' ' || usage_units,
         jsonb_build_object(
+          'day', local_date,
           'readings', readings,
           'expected', expected_readings,
           'time_zone', time_zone,

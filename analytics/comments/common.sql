@@ -10,23 +10,24 @@ begin
       ('meter_id', 'Meter.'),
       ('connection_id', 'Connection.'),
       ('bill_id', 'Bill: the document.'),
-      ('document_id', 'The same as bill_id, as records name it.'),
+      ('document_id', 'The same as bill_id.'),
       ('datasource_type', 'Commodity, for example ELECTRICITY.'),
       ('commodity', 'The same as datasource_type.'),
-      ('units', 'Unit of usage: the same as usage_units.'),
+      ('units', 'The same as usage_units.'),
       ('currency', 'Currency of the amounts: never add those of several.'),
       ('period', 'Days, half-open.'),
-      ('is_estimated', 'Whether it is estimated.'),
+      ('is_estimated', 'Is estimated.'),
       ('created', 'When the service created the record.'),
       ('updated', 'When the service last changed the record.'),
-      ('api_version', 'Version of the API that the record was read from.'),
-      ('deleted_at', 'When metersync found that the service no longer has it.'),
-      ('deleted_reason', 'How it found that.'),
+      ('api_version', 'Version of the API that it was read from, for example v2.2.'),
+      ('deleted_at', 'When metersync found it gone; NULL while it lives. Values are kept.'),
+      ('deleted_reason', 'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; '
+        'not_found: 404 of its own endpoint; document: its document is gone.'),
       ('sites', 'Sites.'),
       ('meters', 'Meters.'),
-      ('granularity_seconds', 'Length of the readings, in seconds.'),
-      ('time_zone', 'Time zone that days and hours are of.'),
-      ('time_zone_source', 'Where the time zone is from: see site_time_zones.')
+      ('granularity_seconds', 'Length in seconds.'),
+      ('time_zone', 'IANA name of the zone of days and hours.'),
+      ('time_zone_source', 'site (ops.site_overrides), company (ops.company_overrides) or default (UTC).')
     )
     select c.oid::regclass as relation, a.attname, common.comment
     from pg_class c

@@ -246,31 +246,25 @@ with
 select * from final;
 
 comment on view analytics.bill_changes is
-  'One row for each time that what a bill adds to sums may have changed, the first included; two '
-  'where its currency changed, one a currency. Those between two times add up to the difference '
-  'of bills_as_of.';
+  'One row each time that a bill''s part of sums may have changed, one a currency. Rows '
+  'between two times sum to the difference of bills_as_of.';
 comment on column analytics.bill_changes.change is
-  'new: read for the first time; corrected, superseded, deleted, restored, not_read; '
-  'read_otherwise: unchanged at the service, but read in another version of the API.';
-comment on column analytics.bill_changes.account_number is 'Account at the provider, since.';
+  'new, corrected, superseded, deleted, restored, not_read; read_otherwise: in another '
+  'version of the API.';
+comment on column analytics.bill_changes.account_number is 'Account number.';
 comment on column analytics.bill_changes.provider is 'Utility that sent the bill.';
-comment on column analytics.bill_changes.invoice_id is
-  'The utility''s number of the bill, since.';
-comment on column analytics.bill_changes.changed_at is
-  'When the warehouse got the change: of the bill itself, or of the bill in its place.';
+comment on column analytics.bill_changes.invoice_id is 'The utility''s number of the bill.';
+comment on column analytics.bill_changes.changed_at is 'When the warehouse got the change.';
 comment on column analytics.bill_changes.changed_by_kind is
   'event or run; NULL where neither is known.';
-comment on column analytics.bill_changes.changed_by is 'Id of the event or the run.';
+comment on column analytics.bill_changes.changed_by is 'Id of the event or run.';
 comment on column analytics.bill_changes.fields is
-  'Changed fields of the bill, as bill_restatements names them; empty where another document '
-  'changed.';
+  'Fields of the bill that changed; empty where another document did.';
 comment on column analytics.bill_changes.currency is
   'Currency of the amounts: never add those of several.';
 comment on column analytics.bill_changes.cost_before is
-  'What it added to sums; 0 where it did not count or the amount was of another currency, NULL '
-  'where it had none.';
-comment on column analytics.bill_changes.cost_after is 'What it adds since, in the same way.';
-comment on column analytics.bill_changes.cost_change is 'How much sums changed with it.';
+  'Its part of sums before; NULL without an amount.';
+comment on column analytics.bill_changes.cost_after is 'Its part since.';
+comment on column analytics.bill_changes.cost_change is 'What sums changed by.';
 comment on column analytics.bill_changes.reason is
-  'Why: how it was found deleted, the document that superseded it, or what brought it back; NULL '
-  'for a correction in place, as the service gives no reason.';
+  'How it was deleted, superseded or restored; NULL for a correction.';

@@ -161,19 +161,14 @@ with
 select * from final;
 
 comment on view analytics.bill_costs is
-  'One row for each bill and meter on it: its part of the bill''s cost. Parts add up to the bill '
-  'exactly.';
-comment on column analytics.bill_costs.site_id is 'Site of the meter, else of the bill.';
-comment on column analytics.bill_costs.meter_id is 'Meter; NULL for a bill without usage.';
+  'One row for each bill and meter on it. Parts add up to the bill exactly.';
+comment on column analytics.bill_costs.site_id is 'Site of the meter, else of the document.';
+comment on column analytics.bill_costs.meter_id is 'Meter; NULL for bills without usage.';
 comment on column analytics.bill_costs.period is
-  'Days that the meter''s usage on the bill is for, else those of the bill, else its date; '
-  'half-open. Where they are more than ten years apart, the last of them.';
-comment on column analytics.bill_costs.cost is
-  'The meter''s part of the bill''s cost, in currency.';
+  'Days of the meter''s usage on the bill, else of the bill, else its date; half-open.';
+comment on column analytics.bill_costs.cost is 'The meter''s part of the bill''s cost.';
 comment on column analytics.bill_costs.allocation_method is
-  'direct: the only meter; line_items: lines by use within their commodity, demand among meters '
-  'with demand, fixed fees and taxes in equal parts; equal: where lines have no usable amounts; '
-  'none: a bill without meters.';
-comment on column analytics.bill_costs.bill_cost is 'Cost of the complete bill.';
-comment on column analytics.bill_costs.cost_source is
-  'Which of the bill''s fields cost is: see bills.';
+  'direct: one meter; line_items: lines by usage or demand, fees and taxes equally; equal: '
+  'lines without usable amounts; none: no meter.';
+comment on column analytics.bill_costs.bill_cost is 'Cost of the bill.';
+comment on column analytics.bill_costs.cost_source is 'Which charges cost is: see bills.';

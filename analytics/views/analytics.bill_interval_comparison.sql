@@ -81,19 +81,16 @@ with
 select * from final;
 
 comment on view analytics.bill_interval_comparison is
-  'Each usage record of a bill beside the readings of its meter over the same local days. Only '
-  'where interval_coverage is 1 can they be equal.';
-comment on column analytics.bill_interval_comparison.usage_id is 'The usage record.';
-comment on column analytics.bill_interval_comparison.period is 'Days that it is for, half-open.';
+  'Each billed usage record beside its meter''s readings of the same local days.';
+comment on column analytics.bill_interval_comparison.usage_id is 'Id of the usage record.';
+comment on column analytics.bill_interval_comparison.period is 'Days, half-open.';
 comment on column analytics.bill_interval_comparison.units is 'Standard unit of the amounts.';
-comment on column analytics.bill_interval_comparison.billed_usage is 'What was billed.';
-comment on column analytics.bill_interval_comparison.interval_usage is
-  'What readings of these days add up to.';
+comment on column analytics.bill_interval_comparison.billed_usage is 'Billed usage.';
+comment on column analytics.bill_interval_comparison.interval_usage is 'Sum of the readings.';
 comment on column analytics.bill_interval_comparison.interval_coverage is
   'Part of the period that readings cover.';
 comment on column analytics.bill_interval_comparison.difference is
   'interval_usage - billed_usage.';
 comment on column analytics.bill_interval_comparison.relative_difference is
   'difference / billed_usage.';
-comment on column analytics.bill_interval_comparison.is_estimated is
-  'Whether the bill is estimated.';
+comment on column analytics.bill_interval_comparison.is_estimated is 'Is estimated.';

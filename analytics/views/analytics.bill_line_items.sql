@@ -54,23 +54,22 @@ from analytics.bills b
       end as datasource_type
   ) c;
 
-comment on view analytics.bill_line_items is 'One row for each line of each bill that counts.';
-comment on column analytics.bill_line_items.period is 'Days that the bill is for, half-open.';
+comment on view analytics.bill_line_items is 'One row for each line of a bill that counts.';
+comment on column analytics.bill_line_items.period is 'Days, half-open.';
 comment on column analytics.bill_line_items.seq is 'Place on the bill, from 1.';
-comment on column analytics.bill_line_items.description is 'What the bill calls it.';
-comment on column analytics.bill_line_items.charge_type is 'USAGE, FIXED, TAX, …: an open list.';
-comment on column analytics.bill_line_items.supply_or_delivery is
-  'Of what the utility charges it for: SUPPLY, DELIVERY, …';
+comment on column analytics.bill_line_items.description is 'Description.';
+comment on column analytics.bill_line_items.charge_type is 'An open list: USAGE, FIXED, TAX, …';
+comment on column analytics.bill_line_items.supply_or_delivery is 'SUPPLY, DELIVERY, …';
 comment on column analytics.bill_line_items.datasource_type is
-  'Commodity, where the line has one.';
-comment on column analytics.bill_line_items.is_demand is 'Whether demand is charged.';
+  'Commodity, for example ELECTRICITY.';
+comment on column analytics.bill_line_items.is_demand is 'Is demand.';
 comment on column analytics.bill_line_items.time_of_use is 'PEAK, OFF_PEAK, …';
-comment on column analytics.bill_line_items.quantity is 'How many of quantity_units.';
-comment on column analytics.bill_line_items.quantity_units is 'Unit, as the bill prints it.';
-comment on column analytics.bill_line_items.rate is 'Price of a unit.';
-comment on column analytics.bill_line_items.amount is 'What it costs, in currency.';
+comment on column analytics.bill_line_items.quantity is 'Quantity.';
+comment on column analytics.bill_line_items.quantity_units is 'Quantity units.';
+comment on column analytics.bill_line_items.rate is 'Rate.';
+comment on column analytics.bill_line_items.amount is 'Amount.';
 comment on column analytics.bill_line_items.billing_period is
-  'CURRENT, or the period that the line is of.';
+  'CURRENT, or the period of the line.';
 comment on column analytics.bill_line_items.is_current is
-  'Whether it belongs to this period: lines of others are not part of its cost.';
-comment on column analytics.bill_line_items.account_ids is 'Accounts that the line names.';
+  'Whether it is part of the bill''s cost: lines of other periods are not.';
+comment on column analytics.bill_line_items.account_ids is 'Its accounts.';

@@ -102,22 +102,17 @@ with
 select * from final;
 
 comment on view analytics.bill_restatements is
-  'One row for each field of a bill that changed after it was first read: by a correction in '
-  'place, a link to another bill, a deletion or its undoing; not by being read in another '
-  'version of the API. What it did to cost: see bill_corrections.';
+  'One row for each field of a bill that changed after its first read.';
 comment on column analytics.bill_restatements.changed_at is 'When the warehouse got the change.';
 comment on column analytics.bill_restatements.changed_by_kind is
   'event or run; NULL where neither is known.';
-comment on column analytics.bill_restatements.changed_by is 'Id of the event or the run.';
-comment on column analytics.bill_restatements.field is 'What changed.';
-comment on column analytics.bill_restatements.old_value is 'What it was.';
-comment on column analytics.bill_restatements.new_value is 'What it is since.';
-comment on column analytics.bill_restatements.currency is 'Currency of the cost, since.';
+comment on column analytics.bill_restatements.changed_by is 'Id of the event or run.';
+comment on column analytics.bill_restatements.field is 'Field.';
+comment on column analytics.bill_restatements.old_value is 'Old value.';
+comment on column analytics.bill_restatements.new_value is 'New value.';
+comment on column analytics.bill_restatements.currency is
+  'Currency of the amounts: never add those of several.';
 comment on column analytics.bill_restatements.cost_change is
-  'In the row of the field cost: how much it changed, whether the bill counts or not; NULL in '
-  'all other rows and where the currency changed. What a correction, a deletion or another bill '
-  'in its place did to sums: bill_corrections.';
-comment on column analytics.bill_restatements.usage_change is
-  'In the row of the field usage: how much it changed; NULL in all other rows and where the unit '
-  'changed.';
+  'In the row of cost: its change. For sums see bill_corrections.';
+comment on column analytics.bill_restatements.usage_change is 'In the row of usage: its change.';
 comment on column analytics.bill_restatements.usage_units is 'Unit of usage_change.';

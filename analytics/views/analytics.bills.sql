@@ -4,6 +4,6 @@ from analytics.bills_all
 where is_effective;
 
 comment on view analytics.bills is
-  'One row for each bill that counts: it lives, and no live one superseded it.';
+  'One row for each bill that counts: live, read, not superseded.';
 
 select metersync.copy_comments('analytics.bills_all', 'analytics.bills');

@@ -18,4 +18,4 @@ where k.deleted_at is null;
 comment on view analytics.connection_meters is
   'One row for each meter of each account of a connection.';
 comment on column analytics.connection_meters.account_id is 'Account at the provider.';
-comment on column analytics.connection_meters.account_number is 'Its number.';
+comment on column analytics.connection_meters.account_number is 'Account number.';

@@ -41,22 +41,22 @@ from analytics.monthly_usage u
     );
 
 comment on view analytics.emissions_monthly is
-  'monthly_usage by the emission factors that you supplied (ops.emission_factors): one row for '
-  'each that applies; NULL emissions, not zero, where none does.';
+  'monthly_usage by your emission factors: one row for each that applies, else one with NULL '
+  'emissions.';
 comment on column analytics.emissions_monthly.month is
-  'First day of the month; NULL for usage without dates, which no factor applies to.';
-comment on column analytics.emissions_monthly.usage is 'monthly_usage.usage.';
-comment on column analytics.emissions_monthly.units is 'Unit of usage and factor.';
-comment on column analytics.emissions_monthly.coverage is
-  'Part of the month that bills are for: the emissions are of that part.';
-comment on column analytics.emissions_monthly.scope is 'Scope of the factor.';
+  'First day of the month; NULL for what has no dates.';
+comment on column analytics.emissions_monthly.usage is 'Usage, each day counted once.';
+comment on column analytics.emissions_monthly.units is 'Standard unit of the amounts.';
+comment on column analytics.emissions_monthly.coverage is 'Part of the month that bills are for.';
+comment on column analytics.emissions_monthly.scope is
+  'Scope of the greenhouse gas protocol, 1 to 3.';
 comment on column analytics.emissions_monthly.method is
-  'location or market for scope 2; else empty.';
+  'For scope 2: location or market; else empty.';
 comment on column analytics.emissions_monthly.version is
   'Set of factors: never add emissions of several.';
-comment on column analytics.emissions_monthly.factor_id is 'The factor; NULL where none applies.';
-comment on column analytics.emissions_monthly.kg_co2e_per_unit is 'Its value.';
+comment on column analytics.emissions_monthly.factor_id is 'Factor; NULL where none applies.';
+comment on column analytics.emissions_monthly.kg_co2e_per_unit is 'Kg CO2e per unit.';
 comment on column analytics.emissions_monthly.kg_co2e is
   'Kilograms of CO2 equivalent; NULL without a factor.';
 comment on column analytics.emissions_monthly.emission_region is
-  'Region by which the factor was looked up; NULL: a factor for every site.';
+  'Region that selects emission factors.';

@@ -81,27 +81,25 @@ with
 select * from final;
 
 comment on view analytics.freshness is
-  'One row for each connection: how far its bills reach, when the service collected them, when '
-  'they came here, and who is late.';
-comment on column analytics.freshness.provider is 'Utility.';
-comment on column analytics.freshness.status is 'Status, as the service names it.';
+  'One row for each connection: how far its bills reach, and who is late.';
+comment on column analytics.freshness.provider is 'Utility that sent the bill.';
+comment on column analytics.freshness.status is
+  'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
 comment on column analytics.freshness.status_class is
-  'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is '
-  'none of those documented.';
-comment on column analytics.freshness.utility_published_until is
-  'Last day that a bill of the connection is for.';
+  'healthy, waiting, needs_customer, provider_problem, inactive; unknown where it is not '
+  'documented.';
+comment on column analytics.freshness.utility_published_until is 'Last day that is billed.';
 comment on column analytics.freshness.service_collected_at is
-  'When the service made the newest of their records.';
+  'When the service made the newest of its records.';
 comment on column analytics.freshness.applied_at is 'When the newest read of it began.';
-comment on column analytics.freshness.pending_events is
-  'Events of the company whose records wait to be read.';
+comment on column analytics.freshness.pending_events is 'Events whose record waits for a read.';
 comment on column analytics.freshness.oldest_pending_at is 'Since when the first of them waits.';
 comment on column analytics.freshness.usual_days_between_bills is
-  'Median days from one bill of a meter to the next.';
+  'Median days between bills of a meter.';
 comment on column analytics.freshness.next_bill_expected_on is
-  'One and a half times that after the last bill; 31 days where there is one bill alone.';
+  '1.5 times that after the last bill; 31 days after an only bill.';
 comment on column analytics.freshness.is_late is
-  'Whether that day is past; NULL without any bill.';
+  'Whether the next bill is overdue; NULL without any bill.';
 comment on column analytics.freshness.cause_of_lateness is
-  'metersync (events wait for more than an hour), customer, provider, service, inactive, or '
-  'utility when all else is well; NULL when nothing is late.';
+  'metersync (events wait for over an hour), customer, provider, service, inactive, else '
+  'utility; NULL when not late.';

@@ -68,31 +68,30 @@ with
 select * from final;
 
 comment on view analytics.interval_daily is
-  'One row for each meter, local day and unit with readings, from the one resolution that covers '
-  'the day best.';
-comment on column analytics.interval_daily.local_date is 'Day in the site''s time zone.';
+  'One row for each meter, local day and unit with readings, of the resolution that covers it '
+  'best.';
+comment on column analytics.interval_daily.local_date is 'Local date.';
 comment on column analytics.interval_daily.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_daily.granularity_seconds is
-  'Length of the readings that count: the shortest that covers the day, else the one that covers '
-  'most of it.';
+  'Length of the readings that count: the shortest that covers the day, else the one that '
+  'covers most.';
 comment on column analytics.interval_daily.usage is
-  'Sum of the readings, in usage_units; for units of power a sum of means: see max_kw.';
-comment on column analytics.interval_daily.standard_usage is 'The same in standard_units.';
+  'Sum of the readings; for units of power of their means: see max_kw.';
+comment on column analytics.interval_daily.standard_usage is 'Usage in standard_units.';
 comment on column analytics.interval_daily.standard_units is
   'Standard unit of the dimension (ops.unit_factors).';
 comment on column analytics.interval_daily.dimension is
-  'energy, power, volume, …; unknown where no factor is known.';
+  'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.interval_daily.max_kw is 'Highest mean power of a reading.';
-comment on column analytics.interval_daily.max_kw_at is 'Start of the first reading that had it.';
+comment on column analytics.interval_daily.max_kw_at is 'Start of the first reading that has it.';
 comment on column analytics.interval_daily.readings is 'Readings that start on the day.';
 comment on column analytics.interval_daily.expected_readings is
-  'Readings that fill the day: of 15 minutes 96, and 92 or 100 when the clocks change.';
+  'Readings that fill the day: 92, 96 or 100 of 15 minutes.';
 comment on column analytics.interval_daily.covered_seconds is
-  'Seconds of the day that readings cover; overlapping ones once.';
-comment on column analytics.interval_daily.day_seconds is
-  'Seconds of the day, by the site''s time zone.';
+  'Seconds that readings cover, overlapping ones once.';
+comment on column analytics.interval_daily.day_seconds is 'Seconds of the day.';
 comment on column analytics.interval_daily.coverage is 'covered_seconds / day_seconds.';
-comment on column analytics.interval_daily.estimated_readings is 'Readings that are estimated.';
+comment on column analytics.interval_daily.estimated_readings is 'Estimated readings.';
 comment on column analytics.interval_daily.doubtful_readings is
-  'Readings that are questionable, forecast or of unknown quality.';
+  'Questionable, forecast or of unknown quality.';
 comment on column analytics.interval_daily.resolutions is 'Lengths of all readings of the day.';

@@ -198,22 +198,21 @@ with
 select * from final;
 
 comment on view analytics.interval_days_by_resolution is
-  'One row for each meter, local day, unit and length of readings: what interval_daily chooses '
-  'from. A reading that crosses midnight is split by time.';
-comment on column analytics.interval_days_by_resolution.local_date is
-  'Day in the site''s time zone.';
+  'What interval_daily chooses from: one row for each length of readings. Readings across '
+  'midnight are split by time.';
+comment on column analytics.interval_days_by_resolution.local_date is 'Local date.';
 comment on column analytics.interval_days_by_resolution.usage_units is
   'Unit, as the service names it.';
 comment on column analytics.interval_days_by_resolution.granularity_seconds is
-  'Length of the readings.';
+  'Length in seconds.';
 comment on column analytics.interval_days_by_resolution.readings is
   'Readings that start on the day.';
 comment on column analytics.interval_days_by_resolution.usage is 'Sum of what falls on the day.';
 comment on column analytics.interval_days_by_resolution.covered_seconds is
-  'Seconds of the day that readings cover; overlapping ones once.';
+  'Seconds that readings cover, overlapping ones once.';
 comment on column analytics.interval_days_by_resolution.estimated_readings is
-  'Readings that are estimated.';
+  'Estimated readings.';
 comment on column analytics.interval_days_by_resolution.doubtful_readings is
-  'Readings that are questionable, forecast or of unknown quality.';
+  'Questionable, forecast or of unknown quality.';
 comment on column analytics.interval_days_by_resolution.highest is
-  'Highest kW, and minus the second since 1970 when the first reading that had it starts.';
+  'Highest kW; minus its start in seconds since 1970.';

@@ -41,13 +41,13 @@ with
 select * from final;
 
 comment on view analytics.interval_gaps is
-  'One row for each time between a meter''s first and last reading of a unit that no reading '
-  'covers, of any length.';
-comment on column analytics.interval_gaps.usage_units is 'Unit of the readings.';
-comment on column analytics.interval_gaps.gap_start is 'Where it begins.';
+  'One row for each span between a meter''s first and last reading of a unit that none '
+  'covers.';
+comment on column analytics.interval_gaps.usage_units is 'Unit, as the service names it.';
+comment on column analytics.interval_gaps.gap_start is 'Start.';
 comment on column analytics.interval_gaps.gap_end is 'Where readings go on.';
-comment on column analytics.interval_gaps.seconds is 'Its length.';
+comment on column analytics.interval_gaps.seconds is 'Seconds.';
 comment on column analytics.interval_gaps.missing_readings is
-  'Readings that would fill it, of the length of the one before.';
+  'Readings of the length before that would fill it.';
 comment on column analytics.interval_gaps.granularity_seconds is 'Length of the reading before.';
-comment on column analytics.interval_gaps.local_start is 'gap_start in the site''s time zone.';
+comment on column analytics.interval_gaps.local_start is 'Local start.';

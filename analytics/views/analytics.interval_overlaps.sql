@@ -68,14 +68,14 @@ with
 select * from final;
 
 comment on view analytics.interval_overlaps is
-  'One row for each time that more than one reading of a meter and unit covers: other lengths '
-  'side by side, or readings that were shifted. interval_daily counts one of them.';
-comment on column analytics.interval_overlaps.usage_units is 'Unit of the readings.';
-comment on column analytics.interval_overlaps.overlap_start is 'Where it begins.';
-comment on column analytics.interval_overlaps.overlap_end is 'Where it ends.';
-comment on column analytics.interval_overlaps.seconds is 'Its length.';
+  'One row for each span that several readings of a meter and unit cover. interval_daily '
+  'counts one of them.';
+comment on column analytics.interval_overlaps.usage_units is 'Unit, as the service names it.';
+comment on column analytics.interval_overlaps.overlap_start is 'Start.';
+comment on column analytics.interval_overlaps.overlap_end is 'End, not included.';
+comment on column analytics.interval_overlaps.seconds is 'Seconds.';
 comment on column analytics.interval_overlaps.readings is
-  'Readings that begin in time that another covers.';
+  'Readings that begin where another covers.';
 comment on column analytics.interval_overlaps.granularities is 'Lengths of the readings.';
 comment on column analytics.interval_overlaps.mixes_resolutions is
-  'Whether they are of several lengths.';
+  'Whether it mixes resolutions.';

@@ -41,26 +41,22 @@ from utility.intervals i
     and common.datasource_type = '';
 
 comment on view analytics.interval_readings is
-  'One row for each interval reading. A condition on start_at reads the months that it is for and '
-  'no others.';
+  'One row for each reading. A condition on start_at limits which months are read.';
 comment on column analytics.interval_readings.start_at is 'Start.';
 comment on column analytics.interval_readings.end_at is 'End, not included.';
 comment on column analytics.interval_readings.granularity_seconds is 'Length in seconds.';
 comment on column analytics.interval_readings.usage is
-  'Amount, in usage_units; NULL for one of more than a hundred digits, which no unit is turned '
-  'into.';
+  'Amount in usage_units; NULL above a hundred digits.';
 comment on column analytics.interval_readings.usage_units is 'Unit, as the service names it.';
-comment on column analytics.interval_readings.standard_usage is 'The amount in standard_units.';
+comment on column analytics.interval_readings.standard_usage is 'Usage in standard_units.';
 comment on column analytics.interval_readings.standard_units is
   'Standard unit of the dimension (ops.unit_factors).';
 comment on column analytics.interval_readings.dimension is
-  'energy, power, volume, …; unknown where no factor is known.';
-comment on column analytics.interval_readings.kw is
-  'Mean power over the reading, of energy and of power; NULL of others.';
-comment on column analytics.interval_readings.quality is 'Quality, as the service names it.';
-comment on column analytics.interval_readings.standard_quality is
-  'Quality in the terms of the standard list.';
-comment on column analytics.interval_readings.local_start is 'Start in the site''s time zone.';
+  'energy, power, volume, mass, …; unknown without a factor.';
+comment on column analytics.interval_readings.kw is 'Mean power, of energy and power alone.';
+comment on column analytics.interval_readings.quality is 'An open list.';
+comment on column analytics.interval_readings.standard_quality is 'Quality in standard terms.';
+comment on column analytics.interval_readings.local_start is 'Local start.';
 comment on column analytics.interval_readings.synced_at is 'When the read began that brought it.';
 comment on column analytics.interval_readings.updated is
   'When the service last changed it, where it says.';

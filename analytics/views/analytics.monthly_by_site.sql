@@ -79,24 +79,21 @@ with
 select * from final;
 
 comment on view analytics.monthly_by_site is
-  'Usage and cost of each site, commodity and month, with names. Sums over any rows are right: '
-  'where there are several units or currencies, each has a row of its own, and stands once.';
-comment on column analytics.monthly_by_site.company is 'Its name.';
-comment on column analytics.monthly_by_site.site is 'Its name.';
+  'Usage and cost of each site, commodity and month. Several units or currencies have rows of '
+  'their own.';
+comment on column analytics.monthly_by_site.company is 'Name of the company.';
+comment on column analytics.monthly_by_site.site is 'Name of the site.';
 comment on column analytics.monthly_by_site.commodity is
-  'ELECTRICITY, GAS, WATER, …; NULL for the cost of bills without usage.';
+  'NULL for the cost of bills without usage.';
 comment on column analytics.monthly_by_site.month is
   'First day of the month; NULL for what has no dates.';
 comment on column analytics.monthly_by_site.usage is
-  'Usage, each day counted once (monthly_usage_by_site); NULL where none is known, and in rows '
-  'of a further currency.';
-comment on column analytics.monthly_by_site.units is 'Standard unit of usage.';
+  'Usage, each day counted once; NULL in rows of a further currency.';
+comment on column analytics.monthly_by_site.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_by_site.cost is
-  'Cost of the commodity''s meters alone, in currency; NULL where none is known, and in rows of '
-  'a further unit.';
+  'Cost of the commodity''s meters; NULL in rows of a further unit.';
 comment on column analytics.monthly_by_site.currency is
-  'Currency of cost: never add those of several.';
+  'Currency of the amounts: never add those of several.';
 comment on column analytics.monthly_by_site.coverage is
-  'Part of the days of all its meters that bills are for.';
-comment on column analytics.monthly_by_site.is_complete is
-  'Whether each day of each meter is billed, and once.';
+  'Billed part of the days of all its meters.';
+comment on column analytics.monthly_by_site.is_complete is 'Whether each day is billed once.';

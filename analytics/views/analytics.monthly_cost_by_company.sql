@@ -10,7 +10,6 @@ select
 from analytics.monthly_cost
 group by company_id, currency, month;
 
-comment on view analytics.monthly_cost_by_company is
-  'monthly_cost of the meters of each company.';
+comment on view analytics.monthly_cost_by_company is 'monthly_cost of each company.';
 
 select metersync.copy_comments('analytics.monthly_cost', 'analytics.monthly_cost_by_company');

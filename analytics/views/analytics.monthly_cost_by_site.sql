@@ -10,6 +10,6 @@ select
 from analytics.monthly_cost
 group by company_id, site_id, currency, month;
 
-comment on view analytics.monthly_cost_by_site is 'monthly_cost of the meters of each site.';
+comment on view analytics.monthly_cost_by_site is 'monthly_cost of each site.';
 
 select metersync.copy_comments('analytics.monthly_cost', 'analytics.monthly_cost_by_site');

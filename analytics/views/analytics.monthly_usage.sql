@@ -207,42 +207,38 @@ with
 select * from final;
 
 comment on view analytics.monthly_usage is
-  'Usage of each meter in each calendar month, from its bills spread evenly over their days. '
-  'Months without any day billed are NULL, not zero.';
+  'Usage of each meter by month, from bills spread evenly over their days. Months without a '
+  'billed day are NULL, not zero.';
 comment on column analytics.monthly_usage.month is
-  'First day of the month; NULL for usage without dates, of which no days are known.';
+  'First day of the month; NULL for what has no dates.';
 comment on column analytics.monthly_usage.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_usage.billed_usage is
-  'Share of every bill that counts: the months of a bill add up to it exactly, what rounding '
-  'leaves falls in its last month. Where bills overlap, their days are in it twice.';
+  'Share of every bill that counts: a bill''s months sum to it exactly, days of overlapping '
+  'bills count twice.';
 comment on column analytics.monthly_usage.usage is
-  'The same with each day counted once, from the newest bill that is for it. NULL when no day of '
-  'the month is billed; for part of the month when coverage is below 1.';
+  'The same with each day once, from the newest bill for it; of the billed part of the month.';
 comment on column analytics.monthly_usage.extrapolated_usage is
-  'usage by the days covered, for the days of the whole month: an estimate.';
+  'usage, scaled from the billed days to the month: an estimate.';
 comment on column analytics.monthly_usage.original_usage is
-  'billed_usage in the unit of the bills; NULL where they use several.';
-comment on column analytics.monthly_usage.original_units is 'That unit.';
+  'billed_usage in the bills'' unit; NULL where they use several.';
+comment on column analytics.monthly_usage.original_units is 'The bills'' unit.';
 comment on column analytics.monthly_usage.generated_usage is
-  'Generation (net metering), which usage leaves out.';
+  'Net-metered generation, which usage leaves out.';
 comment on column analytics.monthly_usage.peak_demand is
-  'Highest demand that a bill of the month has, never a share. Rows of a unit of power are the '
-  'service''s rows of demand: theirs is in peak_demand_units. Elsewhere it is the highest of the '
-  'bill''s demand meters (v2.2), which tell their unit, else what was billed (billed_demand), in '
-  'the bill''s own unit, which the service does not tell.';
-comment on column analytics.monthly_usage.days_in_month is 'Days of the month.';
-comment on column analytics.monthly_usage.days_covered is 'Days that at least one bill is for.';
+  'Highest demand of a bill of the month: of the service''s demand rows, else of demand '
+  'meters (v2.2), else billed_demand, whose unit is unknown.';
+comment on column analytics.monthly_usage.days_in_month is 'Days in month.';
+comment on column analytics.monthly_usage.days_covered is 'Billed days.';
 comment on column analytics.monthly_usage.coverage is 'days_covered / days_in_month.';
 comment on column analytics.monthly_usage.days_overlapped is
   'Days that more than one bill is for.';
 comment on column analytics.monthly_usage.estimated_days is 'Days whose bill is estimated.';
-comment on column analytics.monthly_usage.is_complete is 'Whether each day is billed, and once.';
+comment on column analytics.monthly_usage.is_complete is 'Whether each day is billed once.';
 comment on column analytics.monthly_usage.bills is
-  'Bills that have days in the month, or no dates where month is NULL.';
+  'Bills with days in the month, or without dates where month is NULL.';
 comment on column analytics.monthly_usage.bill_ids is 'Their documents.';
 comment on column analytics.monthly_usage.peak_demand_units is
-  'Standard unit of peak_demand, kW, kVA or kVAR: where a meter has several, the first of these; '
-  'NULL where the service sends none.';
+  'Standard unit of peak_demand: first of kW, kVA, kVAR; NULL where unknown.';
 comment on column analytics.monthly_usage.unmetered_source is
-  'Of records without a meter: their commodity and account, else their bill (see usage); NULL '
-  'for a meter.';
+  'Stands for the meter of a record without one: commodity and account, else bill, else '
+  'record.';

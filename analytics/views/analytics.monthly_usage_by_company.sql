@@ -29,7 +29,7 @@ from analytics.monthly_usage
 group by company_id, datasource_type, month, units;
 
 comment on view analytics.monthly_usage_by_company is
-  'monthly_usage of the meters of each company, net: what was exported is subtracted.';
+  'monthly_usage of each company, net of exports.';
 
 select
   metersync.copy_comments(

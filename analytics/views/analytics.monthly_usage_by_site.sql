@@ -28,33 +28,29 @@ select
 from analytics.monthly_usage
 group by company_id, site_id, datasource_type, month, units;
 
-comment on view analytics.monthly_usage_by_site is
-  'monthly_usage of the meters of each site, net: what was exported is subtracted.';
+comment on view analytics.monthly_usage_by_site is 'monthly_usage of each site, net of exports.';
 comment on column analytics.monthly_usage_by_site.month is
-  'First day of the month; NULL for usage without dates.';
+  'First day of the month; NULL for what has no dates.';
 comment on column analytics.monthly_usage_by_site.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_usage_by_site.billed_usage is
-  'Sum over meters: adds up to the bills exactly.';
+  'Sum over meters: bills add up exactly.';
 comment on column analytics.monthly_usage_by_site.usage is
-  'Sum over meters, each day counted once; NULL when no meter has a day billed.';
+  'Sum over meters, each day once; NULL without a billed day.';
 comment on column analytics.monthly_usage_by_site.generated_usage is
-  'Generation, which usage leaves out.';
+  'Net-metered generation, which usage leaves out.';
 comment on column analytics.monthly_usage_by_site.peak_demand is
-  'Highest demand of any one meter in peak_demand_units: meters peak at different times, so it '
-  'is no sum.';
+  'Highest of any one meter in peak_demand_units: never a sum.';
 comment on column analytics.monthly_usage_by_site.meters is
-  'Meters that have bills before and after, or in, the month; records without a meter count as '
-  'one for each account.';
+  'Meters billed in the month, or before and after it; of unmetered ones accounts.';
 comment on column analytics.monthly_usage_by_site.meters_complete is
   'Those with each day billed once.';
 comment on column analytics.monthly_usage_by_site.coverage is
-  'Days covered of the days of all its meters.';
+  'Billed part of the days of all its meters.';
 comment on column analytics.monthly_usage_by_site.days_overlapped is
-  'Days that more than one bill is for, over all meters.';
+  'Days that more than one bill is for.';
 comment on column analytics.monthly_usage_by_site.estimated_days is
-  'Days whose bill is estimated, over all meters.';
+  'Days whose bill is estimated.';
 comment on column analytics.monthly_usage_by_site.is_complete is
-  'Whether all meters are complete.';
+  'Whether each day is billed once.';
 comment on column analytics.monthly_usage_by_site.peak_demand_units is
-  'Standard unit of peak_demand: kW where any meter has it, else kVA, else kVAR; NULL where the '
-  'service sends none.';
+  'Standard unit of peak_demand: first of kW, kVA, kVAR; NULL where unknown.';

@@ -192,24 +192,21 @@ with
 select * from final;
 
 comment on view analytics.statement_availability is
-  'Bills of each site and month, those that count and why others do not, and meters whose days '
-  'should be billed by now.';
+  'Bills of each site and month, why some do not count, and meters that should be billed by '
+  'now.';
 comment on column analytics.statement_availability.month is
-  'First day of the month in which the bills'' periods end; NULL for bills without any date.';
-comment on column analytics.statement_availability.bills is 'Documents.';
+  'First day of the month in which the periods end.';
+comment on column analytics.statement_availability.bills is 'Bills.';
 comment on column analytics.statement_availability.included is 'Those that count.';
-comment on column analytics.statement_availability.excluded_deleted is 'Those that are deleted.';
-comment on column analytics.statement_availability.excluded_superseded is
-  'Those that another superseded.';
-comment on column analytics.statement_availability.not_read is
-  'Those that an event named and no read brought yet.';
+comment on column analytics.statement_availability.excluded_deleted is 'Deleted ones.';
+comment on column analytics.statement_availability.excluded_superseded is 'Superseded ones.';
+comment on column analytics.statement_availability.not_read is 'Named by an event, not read yet.';
 comment on column analytics.statement_availability.included_flagged is
-  'Those that count though the service doubts them: subtract them for the stricter number.';
+  'Those that count though the service doubts them.';
 comment on column analytics.statement_availability.site_id is
-  'Site that the bill names, else of its meters: one of them, where they are of several.';
+  'Site that the document names, else of its meters; of several sites one.';
 comment on column analytics.statement_availability.meters_expected is
-  'Meters with bills in the month, before and after it, or before it and late by now.';
-comment on column analytics.statement_availability.meters_billed is
-  'Those with a day of the month billed.';
+  'Meters billed in the month, before and after it, or late by now.';
+comment on column analytics.statement_availability.meters_billed is 'Those with a billed day.';
 comment on column analytics.statement_availability.availability is
   'meters_billed / meters_expected.';

@@ -201,68 +201,54 @@ with
 select * from final;
 
 comment on view analytics.usage is
-  'One row for each usage record that counts: it lives, and so does its bill, which no other '
-  'superseded.';
-comment on column analytics.usage.usage_id is 'The usage record.';
-comment on column analytics.usage.bill_id is 'Its document.';
+  'One row for each usage record that counts: it and its bill live, and nothing superseded '
+  'them.';
+comment on column analytics.usage.usage_id is 'Id of the usage record.';
+comment on column analytics.usage.bill_id is 'Bill: the document.';
 comment on column analytics.usage.site_id is 'Site of the meter, else of the document.';
 comment on column analytics.usage.datasource_type is
-  'Commodity of the meter, else of the record, for example ELECTRICITY.';
+  'Commodity of the meter, else of the record.';
 comment on column analytics.usage.start_date is 'First day, as the service sent it.';
 comment on column analytics.usage.end_date is 'Last day, as the service sent it.';
-comment on column analytics.usage.period is 'Days that it is for, half-open.';
+comment on column analytics.usage.period is 'Days, half-open.';
 comment on column analytics.usage.period_days is 'Days in period.';
 comment on column analytics.usage.boundary_rule is
-  'How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: '
-  'the meter''s next record of the same dimension starts on the end day, which belongs to that '
-  'one; one_day: start and end are the same, as the service sends when the end is unknown (so '
-  'are periods of more than ten years: they count on their last day); dates_swapped: the end was '
-  'before the start; no_dates: none, or of a year that has not four digits.';
+  'As in bills, by the meter''s next record; one_day also for periods above ten years, which '
+  'count on their last day.';
 comment on column analytics.usage.date_quality is
-  'ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future '
-  'or missing (also where a year has not four digits).';
+  'ok, end_missing (start is end), inverted, too_long (over 65 days), future or missing.';
 comment on column analytics.usage.counted_days is
-  'The days of period that no newer bill of the meter (or unmetered_source) is for, in the same '
-  'dimension.';
+  'Days of period that no newer bill of the meter is for.';
 comment on column analytics.usage.may_overlap is
-  'Whether another record of the meter (or unmetered_source) and dimension touches its days.';
-comment on column analytics.usage.next_start is
-  'Where the next record of the meter (or unmetered_source) and dimension starts.';
-comment on column analytics.usage.usage is
-  'Amount, in usage_units, as billed; NULL for one of more than a hundred digits, which no unit '
-  'is turned into.';
+  'Whether another record of the meter touches its days.';
+comment on column analytics.usage.next_start is 'Start of the meter''s next record.';
+comment on column analytics.usage.usage is 'Amount in usage_units; NULL above a hundred digits.';
 comment on column analytics.usage.usage_units is 'Unit, as the service names it.';
-comment on column analytics.usage.standard_usage is 'The amount in standard_units.';
+comment on column analytics.usage.standard_usage is 'Usage in standard_units.';
 comment on column analytics.usage.standard_units is
-  'Standard unit of the dimension (ops.unit_factors); usage_units where no factor is known.';
+  'Standard unit of the dimension (ops.unit_factors), else usage_units.';
 comment on column analytics.usage.dimension is
-  'energy, power, volume, mass, …; unknown where no factor is known.';
-comment on column analytics.usage.factor is 'Standard units in one of usage_units.';
+  'energy, power, volume, mass, …; unknown without a factor.';
+comment on column analytics.usage.factor is 'Standard units in one unit.';
 comment on column analytics.usage.sign is
-  '1; -1 for what is excluded (subtracted) or exported; 0 for generation, which is neither.';
+  '1; -1 for excluded or exported usage; 0 for generation.';
 comment on column analytics.usage.signed_usage is 'standard_usage × sign: what sums are made of.';
-comment on column analytics.usage.is_excluded is 'Whether it is subtracted in sums (exclusion).';
+comment on column analytics.usage.is_excluded is 'Whether sums subtract it.';
 comment on column analytics.usage.net_metering_type is
-  'IMPORT, EXPORT or GENERATION, of the record or its meter; NULL where it isn''t net metered.';
-comment on column analytics.usage.billed_demand is
-  'Demand that was billed, as the service sent it.';
-comment on column analytics.usage.is_implied is
-  'Whether it was derived from another meter, as sewer from water.';
+  'IMPORT, EXPORT or GENERATION; NULL without net metering.';
+comment on column analytics.usage.billed_demand is 'Billed demand.';
+comment on column analytics.usage.is_implied is 'Whether it was derived from another meter.';
 comment on column analytics.usage.electricity_type is
-  'USAGE or DEMAND rows of electricity, where the API version distinguishes them.';
-comment on column analytics.usage.time_of_use is
-  'PEAK, OFF_PEAK, … where a version of the API has a row for each.';
+  'USAGE or DEMAND, where the API distinguishes them.';
+comment on column analytics.usage.time_of_use is 'PEAK, OFF_PEAK, …';
 comment on column analytics.usage.tariff is 'Tariff.';
-comment on column analytics.usage.supplier is
-  'Who supplies the energy, where that is not the utility.';
-comment on column analytics.usage.utility is 'Utility that the record names.';
-comment on column analytics.usage.provider is
-  'The same: the utility is the provider in all views.';
+comment on column analytics.usage.supplier is 'Supplier, if not the utility.';
+comment on column analytics.usage.utility is 'Utility that sent the bill.';
+comment on column analytics.usage.provider is 'Utility that sent the bill.';
 comment on column analytics.usage.unmetered_source is
-  'Of a record without a meter: its commodity and the account of its bill, else the bill, else '
-  'itself; its days are counted once, as those of a meter are. NULL for one with a meter.';
+  'Stands for the meter of a record without one: commodity and account, else bill, else '
+  'record.';
 comment on column analytics.usage.demand_kw is
-  'Highest demand of the record on its bill (demandMeters, from v2.2 on), in kW; contracted and '
-  'allotted capacity (CONTRACT, UCAP, ICAP, TRANSMISSION) left out.';
-comment on column analytics.usage.demand_kva is 'The same of demand in kVA.';
-comment on column analytics.usage.demand_kvar is 'The same of demand in kVAR.';
+  'Highest demand of the bill''s demand meters (v2.2), without contracted capacity.';
+comment on column analytics.usage.demand_kva is 'Demand in kVA.';
+comment on column analytics.usage.demand_kvar is 'Demand in kVAR.';

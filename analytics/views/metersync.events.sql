@@ -74,8 +74,7 @@ from metersync.journal e
     offset 0
   ) waits on true;
 
-comment on view metersync.events is
-  'The journal: every verified event once, by its id, with what became of it.';
+comment on view metersync.events is 'The journal, with what became of each event.';
 comment on column metersync.events.id is 'Message id of the delivery: the same on every attempt.';
 comment on column metersync.events.type is
   'Type of the event; derived from its shape where the payload names none; else unknown.';

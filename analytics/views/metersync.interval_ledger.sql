@@ -45,7 +45,7 @@ with
 select * from final;
 
 comment on view metersync.interval_ledger is
-  'Ranges of each meter''s readings: announced by events, fetched since, and missing.';
+  'Ranges of readings by meter: announced by events, fetched since, missing.';
 comment on column metersync.interval_ledger.meter_id is 'The meter.';
 comment on column metersync.interval_ledger.announced is
   'All ranges that events announced, merged.';

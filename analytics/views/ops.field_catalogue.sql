@@ -26,9 +26,7 @@ from metersync.field_catalogue f
   ) hidden;
 
 comment on view ops.field_catalogue is
-  'Every field that a record was ever seen to have, for each resource and version of the API: '
-  'the fields that the service has sent.';
-comment on column ops.field_catalogue.share is
-  'Share of the resource''s records that have it, as read.';
+  'Every field that a record ever had, by resource and version of the API.';
+comment on column ops.field_catalogue.share is 'Share of the resource''s records that have it.';
 
 select metersync.copy_comments('metersync.field_catalogue', 'ops.field_catalogue');

@@ -100,27 +100,22 @@ with
   )
 select * from final;
 
-comment on view ops.open_issues is
-  'One row for each open issue of the data: a sentence, and the names of what it is about.';
+comment on view ops.open_issues is 'One row for each open issue, with a sentence and names.';
 comment on column ops.open_issues.issue_id is
-  'Id of the row of data_issues, which metersync checks acknowledge takes.';
+  'Id in data_issues, for metersync checks acknowledge.';
 comment on column ops.open_issues.company is 'Name of the company.';
-comment on column ops.open_issues.site_id is
-  'Site of the meter, else of the bill; NULL where neither has one.';
-comment on column ops.open_issues.site is 'Its name.';
-comment on column ops.open_issues.meter_id is
-  'Meter that it is about; NULL for bills as a whole and connections.';
-comment on column ops.open_issues.meter is
-  'The first of its identifiers at the utility, else its id.';
-comment on column ops.open_issues.account is
-  'Account number at the utility, of the bill, else of the meter.';
-comment on column ops.open_issues.provider is 'Utility of the bill or the connection.';
+comment on column ops.open_issues.site_id is 'Site of the meter, else of the document.';
+comment on column ops.open_issues.site is 'Name of the site.';
+comment on column ops.open_issues.meter_id is 'Meter; NULL for bills and connections.';
+comment on column ops.open_issues.meter is 'Its first identifier at the utility, else its id.';
+comment on column ops.open_issues.account is 'Account number of the bill, else of the meter.';
+comment on column ops.open_issues.provider is 'Utility that sent the bill.';
 comment on column ops.open_issues.invoice_id is 'The utility''s number of the bill.';
 comment on column ops.open_issues.severity is
   'error: numbers are wrong; warning: look at it; info: good to know.';
-comment on column ops.open_issues.check_name is 'The check that found it: see data_issue_checks.';
-comment on column ops.open_issues.sentence is 'What it found.';
+comment on column ops.open_issues.check_name is 'Check, as in data_issue_checks.';
+comment on column ops.open_issues.sentence is 'Sentence.';
 comment on column ops.open_issues.since is 'When it was first found.';
 comment on column ops.open_issues.acknowledged_at is
-  'When somebody said that it may stay; NULL: nobody did.';
-comment on column ops.open_issues.acknowledged_note is 'What they said of it.';
+  'When somebody acknowledged it: it stays open.';
+comment on column ops.open_issues.acknowledged_note is 'Acknowledged note.';

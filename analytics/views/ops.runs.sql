@@ -21,8 +21,7 @@ select
   error
 from metersync.runs;
 
-comment on view ops.runs is
-  'Backfills: one row for the run, one for each company and resource in it.';
-comment on column ops.runs.took is 'From start to end.';
+comment on view ops.runs is 'One row for each run, and one for each company and resource in it.';
+comment on column ops.runs.took is 'Took.';
 
 select metersync.copy_comments('metersync.runs', 'ops.runs');

@@ -15,14 +15,13 @@ select
 from metersync.typed_columns c
   join metersync.typed_views v on v.name = c.view_name;
 
-comment on view ops.typed_columns is
-  'Which field each column of the typed views of schema fields shows.';
-comment on column ops.typed_columns.view_name is 'View of schema fields.';
-comment on column ops.typed_columns.column_name is 'Its column.';
-comment on column ops.typed_columns.resource is 'Resource of the field.';
+comment on view ops.typed_columns is 'Which field each column of the typed views shows.';
+comment on column ops.typed_columns.view_name is 'View name.';
+comment on column ops.typed_columns.column_name is 'Column name.';
+comment on column ops.typed_columns.resource is
+  'documents, usageData, …; events/TYPE for payloads of events.';
 comment on column ops.typed_columns.path is
-  'The field, as in field_catalogue; /* of a record: all fields that have no column.';
+  'As in field_catalogue; /* of a record: all fields without a column.';
 comment on column ops.typed_columns.type is 'Type that holds every value that was seen.';
 comment on column ops.typed_columns.is_narrow is
-  'Whether the column has a narrower type, as something was built on the view: other values show '
-  'NULL there until metersync views refresh can widen it.';
+  'Whether other values show NULL, as a view of yours keeps the column from widening.';

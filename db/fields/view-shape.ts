@@ -101,11 +101,11 @@ function valueShape(column: TypedColumn, view: TypedView): ShapeValue {
 }
 
 const fixedComments: Readonly<Record<string, string>> = {
-  id: 'Id of the record.',
+  id: 'Id at the service.',
   company_id: 'Company.',
-  api_version: 'Version of the API that the record was read from.',
+  api_version: 'Version of the API that it was read from, for example v2.2.',
   first_synced_at: 'When metersync first wrote it.',
-  synced_at: 'When the read began that brought what is shown; NULL until it was read.',
+  synced_at: 'When the read began that brought it.',
   position: 'Place in the array, from 1.',
 };
 

@@ -1439,12 +1439,12 @@ begin
   for described in
     select t.relname, c.comment_text, c.column_name
     from (values
-      ('raw', 'The record exactly as the API returned it, less secret fields; NULL until it has been read.'),
-      ('api_version', 'Last part of SERVICE_URL when raw was read, for example v2.2.'),
-      ('first_synced_at', 'When metersync first wrote this row.'),
-      ('synced_at', 'When the read began that brought raw.'),
-      ('deleted_at', 'When metersync found that the service no longer has the record; NULL while it lives. Last values are kept.'),
-      ('deleted_reason', 'event: a delete event said so; absent: a complete, stable listing no longer had it; listed: the service lists it among deleted ones; not_found: its own endpoint answered 404; document: its document is gone.')
+      ('raw', 'The record as the API returned it, less secret fields; NULL until it is read.'),
+      ('api_version', 'Version of the API that it was read from, for example v2.2.'),
+      ('first_synced_at', 'When metersync first wrote it.'),
+      ('synced_at', 'When the read began that brought it.'),
+      ('deleted_at', 'When metersync found it gone; NULL while it lives. Values are kept.'),
+      ('deleted_reason', 'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404 of its own endpoint; document: its document is gone.')
     ) as c (column_name, comment_text)
     cross join (values ('companies'), ('sites'), ('connections'), ('documents'), ('usage_data'), ('meters')) as t (relname)
   loop
@@ -1454,130 +1454,109 @@ end
 $$;
 
 --> statement-breakpoint
-comment on SCHEMA utility is 'Current state of every resource, as the service sent it.';
+comment on SCHEMA utility is 'Each record as the service sent it last.';
 comment on table utility.companies is 'Companies of the organization.';
-comment on column utility.companies.id is 'The service''s identifier.';
-comment on column utility.companies.external_id is 'Identifier chosen by the customer.';
-comment on column utility.companies.public_id is
-  'The service''s public identifier, from webhook events.';
-comment on column utility.companies.name is 'Name of the company.';
+comment on column utility.companies.id is 'Id at the service.';
+comment on column utility.companies.external_id is 'Id chosen by the customer.';
+comment on column utility.companies.public_id is 'The service''s public id, from events.';
+comment on column utility.companies.name is 'Name.';
 comment on table utility.connection_sites is
-  'Which sites a connection serves, through which accounts.';
-comment on column utility.connection_sites.connection_id is 'The connection.';
-comment on column utility.connection_sites.site_id is 'The site.';
-comment on column utility.connection_sites.account_ids is
-  'Accounts at the provider, as the service names them.';
-comment on column utility.connection_sites.datasource_types is
-  'Commodities, for example ELECTRICITY.';
-comment on table utility.connection_status_changes is
-  'Every status change that an event reported.';
-comment on column utility.connection_status_changes.connection_id is 'The connection.';
-comment on column utility.connection_status_changes.old_status is
-  'Status before; NULL for the status at creation.';
-comment on column utility.connection_status_changes.status is 'Status after.';
+  'Sites that a connection serves, and through which accounts.';
+comment on column utility.connection_sites.connection_id is 'Connection.';
+comment on column utility.connection_sites.site_id is 'Site.';
+comment on column utility.connection_sites.account_ids is 'Its accounts.';
+comment on column utility.connection_sites.datasource_types is 'Commodities.';
+comment on table utility.connection_status_changes is 'Status changes that events reported.';
+comment on column utility.connection_status_changes.connection_id is 'Connection.';
+comment on column utility.connection_status_changes.old_status is 'Old status.';
+comment on column utility.connection_status_changes.status is 'Status.';
 comment on column utility.connection_status_changes.at is
-  'updated of the connection in the event.';
+  'The connection''s updated in the event.';
 comment on column utility.connection_status_changes.event_id is
-  'The event that reported it; the smallest id where several did.';
-comment on table utility.connections is 'Connections to utility providers.';
-comment on column utility.connections.id is 'The service''s identifier.';
-comment on column utility.connections.company_id is 'Company that the connection belongs to.';
-comment on column utility.connections.external_id is 'Identifier chosen by the customer.';
-comment on column utility.connections.datasource is 'Name of the utility provider.';
+  'The event; of several the smallest id.';
+comment on table utility.connections is 'Connections to utilities.';
+comment on column utility.connections.id is 'Id at the service.';
+comment on column utility.connections.company_id is 'Company.';
+comment on column utility.connections.external_id is 'Id chosen by the customer.';
+comment on column utility.connections.datasource is 'Name of the utility.';
 comment on column utility.connections.status is
-  'Status, as the service names it: an open list (PENDING, CONNECTED, MFA_TOKEN_EXPIRED, ...).';
-comment on column utility.connections.url is 'Web address of the provider.';
+  'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
+comment on column utility.connections.url is 'Address of the provider''s portal.';
 comment on column utility.connections.created is 'When the service created the record.';
-comment on column utility.connections.updated is
-  'When the service last changed the record: the newest of all events and reads.';
+comment on column utility.connections.updated is 'When the service last changed the record.';
 comment on column utility.connections.raw_updated is
-  'updated of the state in raw; older than updated while an event waits for the record to be '
-  'read again.';
+  'updated of the state in raw: older than updated while an event waits for a read.';
 comment on column utility.connections.digest is
-  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that '
-  'still has it is not written again. For metersync alone.';
+  'SHA-256 of what the row was made of: an equal record is not written again.';
 comment on table utility.documents is 'Utility bills.';
-comment on column utility.documents.id is 'The service''s identifier.';
-comment on column utility.documents.company_id is 'Company that the bill belongs to.';
-comment on column utility.documents.site_id is 'Site that an event or the record names.';
+comment on column utility.documents.id is 'Id at the service.';
+comment on column utility.documents.company_id is 'Company.';
+comment on column utility.documents.site_id is 'Site that the record or an event names.';
 comment on column utility.documents.created is 'When the service created the record.';
-comment on column utility.documents.updated is
-  'When the service last changed the record: the newest of all events and reads.';
+comment on column utility.documents.updated is 'When the service last changed the record.';
 comment on column utility.documents.raw_updated is
-  'updated of the state in raw; older than updated while an event waits for the record to be '
-  'read again.';
-comment on column utility.documents.usage_read_at is
-  'When the last read of all its usage began: a usage row that was read before and is not known '
-  'by then is gone.';
+  'updated of the state in raw: older than updated while an event waits for a read.';
+comment on column utility.documents.usage_read_at is 'When the last read of all its usage began.';
 comment on column utility.documents.revised_document_id is
-  'revisedDocumentId of raw: the bill that supersedes this one.';
+  'The service''s link to the document that superseded it.';
 comment on column utility.documents.digest is
-  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that '
-  'still has it is not written again. For metersync alone.';
+  'SHA-256 of what the row was made of: an equal record is not written again.';
 comment on table utility.intervals is
-  'Interval readings, partitioned by month (UTC) of start_at from 2000 to 2049; earlier and '
-  'later ones stand in a partition each.';
+  'Interval readings, partitioned by month of start_at (UTC) from 2000 to 2049.';
 comment on column utility.intervals.meter_id is 'Meter.';
-comment on column utility.intervals.start_at is 'Start of the interval.';
-comment on column utility.intervals.granularity_seconds is 'Length of the interval, in seconds.';
+comment on column utility.intervals.start_at is 'Start.';
+comment on column utility.intervals.granularity_seconds is 'Length in seconds.';
 comment on column utility.intervals.usage_units is 'Unit, as the service names it.';
-comment on column utility.intervals.usage is 'Amount, exact, in usage_units.';
-comment on column utility.intervals.quality is 'Quality, as the service names it: an open list.';
-comment on column utility.intervals.updated is
-  'When the service last changed the reading, where it says so.';
-comment on column utility.intervals.synced_at is 'When the read began that brought this row.';
+comment on column utility.intervals.usage is 'Exact amount in usage_units.';
+comment on column utility.intervals.quality is 'An open list.';
+comment on column utility.intervals.updated is 'When the service last changed it, where it says.';
+comment on column utility.intervals.synced_at is 'When the read began that brought it.';
 comment on table utility.meters is 'Meters.';
-comment on column utility.meters.id is 'The service''s identifier.';
-comment on column utility.meters.company_id is 'Company in whose listing the meter stands.';
-comment on column utility.meters.site_id is 'Site of the meter.';
+comment on column utility.meters.id is 'Id at the service.';
+comment on column utility.meters.company_id is 'Company.';
+comment on column utility.meters.site_id is 'Site.';
 comment on column utility.meters.account_id is 'Account at the provider.';
 comment on column utility.meters.datasource_type is 'Commodity, for example ELECTRICITY.';
 comment on column utility.meters.digest is
-  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that '
-  'still has it is not written again. For metersync alone.';
+  'SHA-256 of what the row was made of: an equal record is not written again.';
 comment on table utility.sites is 'Sites of companies.';
-comment on column utility.sites.id is 'The service''s identifier.';
-comment on column utility.sites.company_id is 'Company that the site belongs to.';
-comment on column utility.sites.name is 'Name of the site.';
-comment on table utility.usage_data is
-  'Usage of one meter over one billing period, from one bill.';
-comment on column utility.usage_data.id is 'The service''s identifier.';
-comment on column utility.usage_data.company_id is 'Company that the usage belongs to.';
-comment on column utility.usage_data.document_id is 'Bill that the usage was read from.';
+comment on column utility.sites.id is 'Id at the service.';
+comment on column utility.sites.company_id is 'Company.';
+comment on column utility.sites.name is 'Name.';
+comment on table utility.usage_data is 'Usage of one meter over one period, from one bill.';
+comment on column utility.usage_data.id is 'Id at the service.';
+comment on column utility.usage_data.company_id is 'Company.';
+comment on column utility.usage_data.document_id is 'Bill: the document.';
 comment on column utility.usage_data.meter_id is 'Meter.';
 comment on column utility.usage_data.start_date is 'First day, as the service sent it.';
 comment on column utility.usage_data.end_date is 'Last day, as the service sent it.';
-comment on column utility.usage_data.usage is 'Amount, exact, in usage_units.';
+comment on column utility.usage_data.usage is 'Exact amount in usage_units.';
 comment on column utility.usage_data.usage_units is 'Unit, as the service names it.';
 comment on column utility.usage_data.created is 'When the service created the record.';
 comment on column utility.usage_data.updated is 'When the service last changed the record.';
-comment on column utility.usage_data.is_estimated is 'isEstimated of raw.';
-comment on column utility.usage_data.exclusion is
-  'exclusion of raw: the usage is subtracted in sums.';
+comment on column utility.usage_data.is_estimated is 'Is estimated.';
+comment on column utility.usage_data.exclusion is 'Whether sums subtract it.';
 comment on column utility.usage_data.net_metering_type is
-  'netMeteringType of raw, for example EXPORT.';
-comment on column utility.usage_data.billed_demand is 'billedDemand of raw.';
+  'IMPORT, EXPORT or GENERATION; NULL without net metering.';
+comment on column utility.usage_data.billed_demand is 'Billed demand.';
 comment on column utility.usage_data.digest is
-  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that '
-  'still has it is not written again. For metersync alone.';
+  'SHA-256 of what the row was made of: an equal record is not written again.';
 
 --> statement-breakpoint
 comment on SCHEMA history is
-  'Earlier states of the records of utility, one table a resource: each row is what utility said '
-  'from valid_from until valid_to. The state of now is in utility alone.';
+  'Earlier states of each record: a row is what utility said from valid_from until valid_to. '
+  'The present state is in utility alone.';
 
 --> statement-breakpoint
 comment on SCHEMA metersync is
   'The pipeline''s own state: the journal of events, runs, what was refused.';
 comment on table metersync.also_listed is
-  'Records that the listing of a company shows though another company is their owner. They live '
-  'as long as any listing shows them.';
+  'Records that a company''s listing shows though another company owns them.';
 comment on column metersync.also_listed.resource is 'Kind of the record.';
 comment on column metersync.also_listed.record_id is 'Id of the record.';
 comment on column metersync.also_listed.company_id is
   'The company whose listing shows it, and that is not its owner.';
-comment on table metersync.alerts is
-  'Alarms of docs/runbooks.md that workers raised: those that wait for their minutes, are open, or are closed.';
+comment on table metersync.alerts is 'Alarms that workers raised: pending, open and closed.';
 comment on column metersync.alerts.id is 'The alarm, the same from its beginning to its end.';
 comment on column metersync.alerts.name is 'Its name in docs/runbooks.md.';
 comment on column metersync.alerts.key is
@@ -1595,7 +1574,7 @@ comment on table metersync.heartbeat is 'When the look of each minute last ran.'
 comment on column metersync.heartbeat.one is 'Always true: there is one row.';
 comment on column metersync.heartbeat.at is 'When it last ran.';
 comment on table metersync.notifications is
-  'What the targets of NOTIFY_URLS are told: a row for each message and target.';
+  'What the targets of NOTIFY_URLS are sent: one row for each message and target.';
 comment on column metersync.notifications.message_id is
   'The message, the same for all targets and tries.';
 comment on column metersync.notifications.target is 'The target, without its secrets.';
@@ -1610,8 +1589,7 @@ comment on column metersync.catch_ups.kind is 'connections, documents or interva
 comment on column metersync.catch_ups.awake is
   'True while the workflow runs; who records an event wakes it when false.';
 comment on table metersync.data_checks is
-  'Companies whose data was checked, one row for each kind of checks: while it is there, nothing '
-  'is known to have changed since that they would see.';
+  'Companies that no change touched since their checks, by kind of checks.';
 comment on column metersync.data_checks.company_id is 'The company.';
 comment on column metersync.data_checks.run_with is
   'Which of ops.data_issue_checks were made: those that run with bills, connections or intervals.';
@@ -1621,8 +1599,8 @@ comment on column metersync.data_checks.seen_until is
 comment on column metersync.data_checks.today is 'The date that the check took for today.';
 comment on column metersync.data_checks.checks_off is 'Checks that were left out.';
 comment on table metersync.deletes is
-  'Rows that a run found gone from the service: tombstoned, or kept until somebody decides.';
-comment on column metersync.deletes.run_id is 'The run.';
+  'Rows that a run found gone: tombstoned, or kept until somebody decides.';
+comment on column metersync.deletes.run_id is 'Run id.';
 comment on column metersync.deletes.company_id is 'Company of the row.';
 comment on column metersync.deletes.resource is 'Resource of the row.';
 comment on column metersync.deletes.record_id is 'Id of the row.';
@@ -1638,39 +1616,32 @@ comment on column metersync.deletes.absent_since is
   'When the first of the reads began that did not see it, or saw it among deleted ones.';
 comment on column metersync.deletes.noted_at is 'When the run noted it.';
 comment on column metersync.deletes.decided_at is 'When somebody decided.';
-comment on table metersync.field_catalogue is
-  'Every field that a record was ever seen to have, for each resource and version of the API. '
-  'Analysts read ops.field_catalogue.';
+comment on table metersync.field_catalogue is 'What ops.field_catalogue shows.';
 comment on column metersync.field_catalogue.resource is
-  'documents, usageData and so on; events/TYPE for the payloads of events.';
+  'documents, usageData, …; events/TYPE for payloads of events.';
 comment on column metersync.field_catalogue.api_version is
-  'Version of the API that it was read from; webhooks for events.';
+  'Version of the API; webhooks for events.';
 comment on column metersync.field_catalogue.path is
-  'Where it stands: a JSON Pointer in which * is any element of an array, or any field of a map '
-  '(~2 is an asterisk in a name). Empty for the record itself.';
+  'A JSON Pointer; * is any element of an array or field of a map, ~2 an asterisk in a name, '
+  'empty the record itself.';
 comment on column metersync.field_catalogue.types is
-  'Kinds of values it had, null aside: boolean, number, decimal (a number as text), timestamp, '
-  'date, uuid, text, object, array.';
+  'Types of its values: boolean, number, decimal (a number as text), timestamp, date, uuid, '
+  'text, object, array.';
 comment on column metersync.field_catalogue.records is
-  'How many records had it, each time that they were read; about, as a killed process loses some '
-  'seconds of counts.';
-comment on column metersync.field_catalogue.first_seen_at is 'When it was first seen.';
-comment on column metersync.field_catalogue.last_seen_at is 'When it was last seen.';
+  'Records that had it, counted at each read; about.';
+comment on column metersync.field_catalogue.first_seen_at is 'First seen at.';
+comment on column metersync.field_catalogue.last_seen_at is 'Last seen at.';
 comment on column metersync.field_catalogue.example is
-  'The first value that was seen, cut short; NULL for objects, arrays and what may be secret.';
+  'The first value, cut short; NULL for objects, arrays and possible secrets.';
 comment on column metersync.field_catalogue.enum_values is
-  'Its texts, while they are few and short; NULL when they are no enumeration.';
+  'Its texts, while they are few and short.';
 comment on column metersync.field_catalogue.collapsed is
-  'Whether its own fields are not listed, as they are too many, or keys that are data, or too '
-  'deep: those of a map stand under its *.';
-comment on table metersync.interval_fetches is
-  'Ranges of each meter''s readings that were fetched.';
+  'Whether it is a map: its fields are too many, too deep, or named by data.';
+comment on table metersync.interval_fetches is 'Ranges of readings that were fetched, by meter.';
 comment on column metersync.interval_fetches.meter_id is 'The meter.';
 comment on column metersync.interval_fetches.fetched is 'All ranges that were fetched, merged.';
 comment on column metersync.interval_fetches.updated_at is 'When the last one was added.';
-comment on table metersync.journal is
-  'The log of events: every verified event once, by its id, as it came. The view '
-  'metersync.events has its outcome.';
+comment on table metersync.journal is 'The log of events: each verified event once, as it came.';
 comment on column metersync.journal.id is
   'Message id of the delivery: the same on every attempt.';
 comment on column metersync.journal.type is
@@ -1703,9 +1674,9 @@ comment on column metersync.journal.workflow_run_id is 'Its run.';
 comment on column metersync.journal.payload_dropped_at is
   'When payload or body was dropped for its age: the id stays.';
 comment on table metersync.operations is
-  'Log of what people did with the console or the command, and of what they were refused. A row is '
-  'written before the action and finished once; a trigger refuses every other change.';
-comment on column metersync.operations.id is 'Identifier.';
+  'Log of what people did, or were refused, with the console or the command. A trigger '
+  'refuses other changes of it.';
+comment on column metersync.operations.id is 'Id.';
 comment on column metersync.operations.at is 'When it was asked for.';
 comment on column metersync.operations.actor is
   'Who asked: a user of the console; of a command METERSYNC_ACTOR, else the user of the system.';
@@ -1717,9 +1688,8 @@ comment on column metersync.operations.outcome is
   'done, failed or refused; NULL: it is under way, or its process ended first.';
 comment on column metersync.operations.finished_at is 'When it ended.';
 comment on column metersync.operations.detail is 'What it did, or why it did not.';
-comment on table metersync.pages is
-  'Manifest of a running pass; unlogged: after a crash of Postgres the pass is simply read again.';
-comment on column metersync.pages.run_id is 'The run.';
+comment on table metersync.pages is 'Manifest of a running pass; unlogged.';
+comment on column metersync.pages.run_id is 'Run id.';
 comment on column metersync.pages.company_id is 'The company.';
 comment on column metersync.pages.resource is 'The resource.';
 comment on column metersync.pages.pass is 'Which pass over the listing.';
@@ -1730,8 +1700,8 @@ comment on column metersync.pages.has_next is 'Whether the service said that a p
 comment on column metersync.pages.ids is 'Ids on the page.';
 comment on column metersync.pages.read_at is 'When the read began.';
 comment on table metersync.parked is
-  'Why nothing at all is asked of the service, for example as it refuses the API key; empty '
-  'while all is well.';
+  'Why nothing is asked of the service, for example a refused API key; empty while all is '
+  'well.';
 comment on column metersync.parked.code is
   'Code of the failure, as docs/reference/failures.md lists them.';
 comment on column metersync.parked.message is 'The failure in words.';
@@ -1740,8 +1710,7 @@ comment on column metersync.parked.attempts is
   'How often it was met since, or since the last metersync resume.';
 comment on column metersync.parked.next_attempt_at is 'Nothing is asked before this time.';
 comment on table metersync.rejected_records is
-  'Records of the API that Postgres refused (NUL, impossible date, overflow); their neighbours '
-  'were written.';
+  'Records that Postgres refused: NUL, impossible date, overflow.';
 comment on column metersync.rejected_records.resource is 'Resource.';
 comment on column metersync.rejected_records.record_id is
   'Id of the record, or a hash of its text where it has none.';
@@ -1752,60 +1721,55 @@ comment on column metersync.rejected_records.record is
 comment on column metersync.rejected_records.rejected_at is 'When.';
 comment on table metersync.run_companies is
   'Companies that were chosen for a run; a run of all has none.';
-comment on column metersync.run_companies.run_id is 'The run.';
+comment on column metersync.run_companies.run_id is 'Run id.';
 comment on column metersync.run_companies.company_id is 'The company.';
 comment on column metersync.run_companies.refused is
   'Whether the service does not have it: it was not read.';
 comment on table metersync.runs is
-  'Backfills: one row for the run, one for each company and resource in it.';
-comment on column metersync.runs.run_id is 'The run.';
+  'One row for each run, and one for each company and resource in it.';
+comment on column metersync.runs.run_id is 'Run id.';
 comment on column metersync.runs.company_id is
-  'NULL for the row of the run itself and for its list of companies.';
-comment on column metersync.runs.resource is 'NULL for the row of the run itself.';
-comment on column metersync.runs.kind is
-  'full: everything that the service has; reconcile: what was updated lately.';
+  'NULL for the run itself and its list of companies.';
+comment on column metersync.runs.resource is 'NULL for the run itself.';
+comment on column metersync.runs.kind is 'full: everything; reconcile: what was updated lately.';
 comment on column metersync.runs.workflow_id is
   'Temporal workflow of the run, as temporal workflow show -w takes it; NULL for parts.';
 comment on column metersync.runs.state is
-  'running, complete, partial (some failed), suspect (fewer rows than said), failed.';
+  'running, complete, partial (a part failed), suspect (not proved complete) or failed.';
 comment on column metersync.runs.started_at is 'Start.';
 comment on column metersync.runs.progress_at is
   'When a part that reads intervals last stored a page.';
-comment on column metersync.runs.finished_at is 'End.';
-comment on column metersync.runs.pages is 'Pages read.';
+comment on column metersync.runs.finished_at is 'Finished at.';
+comment on column metersync.runs.pages is 'Pages.';
 comment on column metersync.runs.passes is 'Passes over the listing until one was stable.';
-comment on column metersync.runs.total_said is 'Total that the service said in the last pass.';
-comment on column metersync.runs.distinct_ids is 'Distinct ids seen in the last pass.';
-comment on column metersync.runs.rows_inserted is 'Rows that were new.';
-comment on column metersync.runs.rows_changed is 'Rows that were changed.';
-comment on column metersync.runs.rows_unchanged is
-  'Rows that already were as the service has them.';
-comment on column metersync.runs.rows_tombstoned is 'Rows that a stable pass no longer saw.';
+comment on column metersync.runs.total_said is 'The service''s total in the last pass.';
+comment on column metersync.runs.distinct_ids is 'Distinct ids in the last pass.';
+comment on column metersync.runs.rows_inserted is 'Rows inserted.';
+comment on column metersync.runs.rows_changed is 'Rows changed.';
+comment on column metersync.runs.rows_unchanged is 'Rows unchanged.';
+comment on column metersync.runs.rows_tombstoned is 'Rows that stable passes lacked.';
 comment on column metersync.runs.rows_rejected is
-  'Records that Postgres refused, kept in rejected_records.';
-comment on column metersync.runs.rows_missed is
-  'Rows that the run changed though an event should have reported the change.';
+  'Records that Postgres refused: see rejected_records.';
+comment on column metersync.runs.rows_missed is 'Changes that no event had reported.';
 comment on column metersync.runs.drift is
   'Pages that moved while they were read, over all passes.';
 comment on column metersync.runs.requests is 'Requests that were sent to the service.';
-comment on column metersync.runs.error is 'What went wrong.';
+comment on column metersync.runs.error is 'Error.';
 comment on column metersync.runs.error_code is
   'Code of the failure in error, as docs/reference/failures.md lists them.';
 comment on table metersync.service_gate is
-  'The gate of the service: until when all workers wait.';
+  'Until when all workers wait before they ask the service.';
 comment on column metersync.service_gate.one is 'Always true: there is one row.';
 comment on column metersync.service_gate.closed_until is
   'Nobody sends a request before this time.';
 comment on column metersync.service_gate.updated_at is 'When a worker last changed it.';
-comment on table metersync.service_workers is
-  'Workers that share the one limit of requests to the service.';
+comment on table metersync.service_workers is 'Workers that share the limit of requests.';
 comment on column metersync.service_workers.worker_id is 'A worker process.';
 comment on column metersync.service_workers.seen_at is 'When it last said that it lives.';
 comment on column metersync.service_workers.held is
   'Requests at once that are its part of the limit, or that it still has in flight.';
 comment on table metersync.settlements is
-  'How events were settled: a row for each time that a record was read for them, or that they '
-  'were given up.';
+  'Reads that settled events, and events that were given up.';
 comment on column metersync.settlements.kind is 'connection, document or interval.';
 comment on column metersync.settlements.record_id is 'As in stale_records.';
 comment on column metersync.settlements.owner is 'As in stale_records.';
@@ -1831,8 +1795,7 @@ comment on column metersync.settlements.intervals_told is
 comment on column metersync.settlements.intervals_found is
   'Readings that the warehouse had in the range when it was last fetched.';
 comment on table metersync.stale_records is
-  'What has to be read again: a row for each record, and each range of readings, that events '
-  'wait for.';
+  'Records and ranges of readings that have to be read again.';
 comment on column metersync.stale_records.key is 'kind and record_id: one record.';
 comment on column metersync.stale_records.queue is 'kind and owner: what one catch-up reads.';
 comment on column metersync.stale_records.kind is 'connection, document or interval.';
@@ -1854,14 +1817,13 @@ comment on column metersync.stale_records.error is 'Why it still waits.';
 comment on column metersync.stale_records.error_code is
   'Code of the failure in error, as docs/reference/failures.md lists them.';
 comment on table metersync.typed_columns is
-  'Columns of the typed views: a name, once given, stays with its field.';
+  'Columns of the typed views: a name stays with its field.';
 comment on column metersync.typed_columns.view_name is 'The view.';
 comment on column metersync.typed_columns.position is 'Order in which the columns came.';
 comment on column metersync.typed_columns.name is 'Name of the column.';
-comment on column metersync.typed_columns.path is 'The field, as in ops.field_catalogue.';
+comment on column metersync.typed_columns.path is 'As in field_catalogue.';
 comment on column metersync.typed_columns.type is 'Type that holds every value that was seen.';
-comment on table metersync.typed_views is
-  'The typed views of schema fields, made from the field catalogue.';
+comment on table metersync.typed_views is 'The typed views of schema fields.';
 comment on column metersync.typed_views.name is 'Name of the view.';
 comment on column metersync.typed_views.resource is 'Resource whose records it shows.';
 comment on column metersync.typed_views.path is
@@ -1871,92 +1833,80 @@ comment on column metersync.typed_views.made_at is 'When it was last made.';
 
 --> statement-breakpoint
 comment on SCHEMA ops is
-  'What analysts may see of the pipeline, and what you set: overrides, factors, issues of the '
-  'data.';
+  'What analysts may see of the pipeline, and what you set: overrides, factors.';
 comment on table ops.company_overrides is
-  'The same for every site of a company that has none of its own; yours to fill.';
+  'The same for sites without one of their own; yours to fill.';
 comment on column ops.company_overrides.company_id is 'Company.';
 comment on column ops.company_overrides.time_zone is 'IANA name; NULL: UTC.';
 comment on column ops.company_overrides.emission_region is
-  'Region by which emission factors are looked up.';
+  'Region that selects emission factors.';
 comment on table ops.contract_changes is
-  'What the service was first seen to send: a resource, a field, a type of a field, a value of '
-  'an enumeration.';
-comment on column ops.contract_changes.id is 'Number of the row.';
-comment on column ops.contract_changes.seen_at is 'When it was first seen.';
+  'Resources, fields, types and enumerated values, when the service first sent them.';
+comment on column ops.contract_changes.id is 'Id.';
+comment on column ops.contract_changes.seen_at is 'First seen at.';
 comment on column ops.contract_changes.resource is
-  'documents, usageData and so on; events/TYPE for the payloads of events.';
+  'documents, usageData, …; events/TYPE for payloads of events.';
 comment on column ops.contract_changes.api_version is 'Version of the API; webhooks for events.';
-comment on column ops.contract_changes.path is 'The field, as in ops.field_catalogue.';
+comment on column ops.contract_changes.path is 'As in field_catalogue.';
 comment on column ops.contract_changes.change is 'resource, path, type or value.';
-comment on column ops.contract_changes.value is
-  'The type or the value; of a path the types it came with.';
+comment on column ops.contract_changes.value is 'The type or value; of a path its types.';
 comment on column ops.contract_changes.is_baseline is
-  'Whether it was seen before a backfill had ended that began to read the resource: what came '
-  'later is a change of the service''s.';
-comment on table ops.data_issues is
-  'What the checks of ops.refresh_data_issues() found: one row an issue, open while closed_at is '
-  'NULL.';
-comment on column ops.data_issues.id is 'Identifier.';
-comment on column ops.data_issues.check_name is 'Check, as ops.data_issue_checks lists them.';
+  'Whether it came before a first backfill had read the resource.';
+comment on table ops.data_issues is 'Findings of the checks, open while closed_at is NULL.';
+comment on column ops.data_issues.id is 'Id.';
+comment on column ops.data_issues.check_name is 'Check, as in data_issue_checks.';
 comment on column ops.data_issues.severity is
   'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.data_issues.company_id is 'Company.';
-comment on column ops.data_issues.entity_type is 'document, usage, meter, connection or site.';
-comment on column ops.data_issues.entity_id is 'Its id.';
+comment on column ops.data_issues.entity_type is 'document, usage, meter or connection.';
+comment on column ops.data_issues.entity_id is 'Id of the entity.';
 comment on column ops.data_issues.subject is
-  'What of it, where one can have several issues of a kind: a period or another id.';
-comment on column ops.data_issues.evidence is 'The figures that show it.';
+  'Tells issues of one entity apart: a period or another id.';
+comment on column ops.data_issues.evidence is 'Figures that show it.';
 comment on column ops.data_issues.opened_at is 'When a check first found it.';
 comment on column ops.data_issues.last_seen_at is 'When a check last found it.';
 comment on column ops.data_issues.closed_at is
-  'When a check no longer found it, or its check was left out; NULL while it is open.';
+  'When no check found it any more; NULL while it is open.';
 comment on column ops.data_issues.closed_reason is
-  'evidence_gone: what showed it is no longer there; check_off: its check is in CHECKS_OFF; '
-  'check_removed: there is no such check any more. NULL while it is open.';
+  'evidence_gone: it is no longer found; check_off: it is in CHECKS_OFF; check_removed: it is no '
+  'more. NULL while it is open.';
 comment on column ops.data_issues.acknowledged_at is
-  'When somebody said to know of it, by metersync checks acknowledge; it stays open.';
-comment on column ops.data_issues.acknowledged_note is 'What they said to it.';
+  'When somebody acknowledged it: it stays open.';
+comment on column ops.data_issues.acknowledged_note is 'Acknowledged note.';
 comment on table ops.emission_factors is
-  'Emission factors that you supply: there are none from the start, and without one emissions '
-  'are NULL.';
-comment on column ops.emission_factors.id is 'Names the factor in analytics.emissions_monthly.';
+  'Emission factors that you supply: there are none at first.';
+comment on column ops.emission_factors.id is 'Id.';
 comment on column ops.emission_factors.region is
-  'Emission region of sites (ops.site_overrides, ops.company_overrides); empty: every site.';
-comment on column ops.emission_factors.datasource_type is 'Commodity.';
-comment on column ops.emission_factors.scope is
-  'Scope of the greenhouse gas protocol: 1, 2 or 3.';
-comment on column ops.emission_factors.method is 'location or market for scope 2; else empty.';
+  'Emission region (see site_overrides); empty: every site.';
+comment on column ops.emission_factors.datasource_type is 'Commodity, for example ELECTRICITY.';
+comment on column ops.emission_factors.scope is 'Scope of the greenhouse gas protocol, 1 to 3.';
+comment on column ops.emission_factors.method is 'For scope 2: location or market; else empty.';
 comment on column ops.emission_factors.valid_from is 'First day.';
 comment on column ops.emission_factors.valid_to is 'Day after the last.';
-comment on column ops.emission_factors.units is 'Standard unit of the usage, for example kWh.';
-comment on column ops.emission_factors.kg_co2e_per_unit is
-  'Kilograms of CO2 equivalent for each unit.';
-comment on column ops.emission_factors.source is 'Where the factor is from.';
+comment on column ops.emission_factors.units is 'Standard unit of the usage.';
+comment on column ops.emission_factors.kg_co2e_per_unit is 'Kg CO2e per unit.';
+comment on column ops.emission_factors.source is 'Source.';
 comment on column ops.emission_factors.version is
-  'Set of factors that it belongs to: several can stand side by side.';
-comment on column ops.emission_factors.created_at is 'When the row was added.';
+  'Set of factors: never add emissions of several.';
+comment on column ops.emission_factors.created_at is 'Created at.';
 comment on table ops.site_overrides is
   'Facts of a site that the service does not send; yours to fill.';
 comment on column ops.site_overrides.site_id is 'Site.';
-comment on column ops.site_overrides.time_zone is
-  'IANA name, for example America/New_York; NULL: that of the company.';
-comment on column ops.site_overrides.emission_region is
-  'Region by which emission factors are looked up.';
-comment on column ops.site_overrides.floor_area is 'Floor area, in floor_area_units.';
-comment on column ops.site_overrides.floor_area_units is 'For example m2 or ft2.';
+comment on column ops.site_overrides.time_zone is 'IANA name; NULL: that of the company.';
+comment on column ops.site_overrides.emission_region is 'Region that selects emission factors.';
+comment on column ops.site_overrides.floor_area is 'Floor area.';
+comment on column ops.site_overrides.floor_area_units is 'Floor area units.';
 comment on table ops.unit_factors is
-  'How units become the standard unit of their kind: amount × factor. Add a row with a '
-  'datasource_type for what depends on the commodity, such as the heat content of gas (CCF of '
-  'GAS into kWh).';
+  'How units become the standard unit of their kind. Yours to add: what depends on the '
+  'commodity, such as the heat content of gas.';
 comment on column ops.unit_factors.units is 'Unit, as the service names it.';
 comment on column ops.unit_factors.datasource_type is
-  'Commodity that the row is for; empty: every one without a row of its own.';
+  'Commodity; empty: every one without a row of its own.';
 comment on column ops.unit_factors.dimension is
   'energy, power, apparent power, reactive power, volume, mass or length.';
-comment on column ops.unit_factors.standard_units is 'Unit that amounts become.';
+comment on column ops.unit_factors.standard_units is 'Standard units.';
 comment on column ops.unit_factors.factor is 'Standard units in one unit.';
-comment on column ops.unit_factors.source is 'Where the factor is from.';
+comment on column ops.unit_factors.source is 'Source.';
 
 --> statement-breakpoint
 do $$
@@ -1974,10 +1924,10 @@ begin
       execute format('comment on table history.%I is %L', kept.relname, format('Earlier states of utility.%s.', kept.relname));
     end if;
     execute format('comment on column history.%I.%I is %L', kept.relname, kept.attname, case kept.attname
-      when 'valid_from' then 'When the warehouse began to say this, by its own clock.'
-      when 'valid_to' then 'When it said something else: the state held until then, this moment not included.'
-      when 'ended_by_kind' then 'event: an event reported the change; run: a backfill found it; NULL: neither is known.'
-      when 'ended_by' then 'Id of that event (metersync.events) or run (ops.runs).'
+      when 'valid_from' then 'When the warehouse began to say this.'
+      when 'valid_to' then 'When it stopped to, not included.'
+      when 'ended_by_kind' then 'event or run; NULL where neither is known.'
+      when 'ended_by' then 'Id of the event or run.'
       else coalesce((select col_description(kept.origin, o.attnum) from pg_attribute o
         where o.attrelid = kept.origin and o.attname = kept.attname), 'As in utility.') end);
   end loop;

@@ -518,6 +518,15 @@ test('each finding is a sentence, with the names of its records', async () => {
     expect(sentence).not.toMatch(/ {2}| ,|\(\)|null/);
     expect(sentence).not.toContain(`${check_name}:`);
   }
+  const figures = { days_late: 1, billed_until: '2026-01-02T03:04:05Z', usual_days: 21 };
+  const late = await warehouse.db.execute(
+    sql`select ops.issue_sentence('late_bill', '', ${JSON.stringify(figures)}::jsonb) as sentence`,
+  );
+  expect(late.rows).toEqual([
+    {
+      sentence: 'The next bill is 1 day late: the meter is billed until 2026-01-02, usually every 21 days.',
+    },
+  ]);
   const meter = meterId();
   const company = new BilledCompany(warehouse);
   await company.add({ [meter]: { account: 'a', identifiers: [{ name: 'METER', value: 'E-77' }] } });

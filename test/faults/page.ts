@@ -20,10 +20,10 @@ export function rowsOf(reports: readonly FaultReport[], commit: string): string[
   return [...byFault.entries()].map(([fault, runs]) => {
     const sum = (of: (run: FaultReport) => number) => runs.reduce((total, run) => total + of(run), 0);
     const rates = runs.flatMap(({ perSecond }) => (perSecond === undefined ? [] : [Math.round(perSecond)]));
-    const rate = rates.length === 0 ? '' : `, ${[...new Set(rates)].sort((a, b) => a - b).join(' / ')}`;
+    const rate = rates.length === 0 ? '' : `, ${rangeOf(rates)}`;
     return [
-      `${fault} ${runs[0]?.title}`,
-      `${runs.length}: ${runs.map(({ seed }) => seed).join(', ')}`,
+      fault,
+      `${runs.length}: ${rangeOf(runs.map(({ seed }) => seed))}`,
       injectedOver(runs),
       `${sum(({ figures }) => figures.events).toLocaleString('en')}${rate}`,
       answersOver(runs),
@@ -33,6 +33,12 @@ export function rowsOf(reports: readonly FaultReport[], commit: string): string[
       commit,
     ];
   });
+}
+
+/** Writes the least and the greatest of some numbers; seeds of a run are consecutive. */
+function rangeOf(numbers: readonly number[]): string {
+  const [least, greatest] = [Math.min(...numbers), Math.max(...numbers)];
+  return least === greatest ? String(least) : `${least} to ${greatest}`;
 }
 
 function injectedOver(runs: readonly FaultReport[]): string {
@@ -66,7 +72,9 @@ function alarmsOver(runs: readonly FaultReport[]): string {
 
 /** Describes the results of a run, for a terminal. */
 export function describeReports(reports: readonly FaultReport[]): string {
+  const titles = new Map(reports.map(({ fault, title }) => [fault, title]));
   return rowsOf(reports, '')
+    .map(([fault = '', ...cells]) => [fault, titles.get(fault) ?? '', ...cells])
     .map((cells) => cells.filter((cell) => cell !== '').join(' | '))
     .join('\n');
 }
