@@ -5,9 +5,12 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
+import proto from '@temporalio/proto';
 import { type RunState, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
 import { chooseCompanies } from '../db/backfill/chosen-companies.ts';
 import type { Database } from '../db/connect.ts';
+
+const { WorkerVersioningMode } = proto.temporal.api.enums.v1;
 
 /** Starts a backfill of all companies, or of one or more chosen ones; returns its run id. */
 export async function startBackfill(
@@ -74,8 +77,8 @@ export interface QueuePollers {
   readonly polled: boolean;
   /** Build ids of the workers that poll it. */
   readonly builds: readonly string[];
-  /** The version of workers that gets its new tasks; null: those without a version, as all of ours are. */
-  readonly currentVersion: string | null;
+  /** The workers that Temporal gives its tasks to, if none of them polls; else null. */
+  readonly absent: string | null;
 }
 
 /** Reads who polls a queue for activities, as every worker does. */
@@ -90,11 +93,19 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
     const build = deploymentOptions?.buildId || workerVersionCapabilities?.buildId;
     return build ? [build] : [];
   });
-  const current = answer.versioningInfo?.currentVersion ?? '';
+  const current = answer.versioningInfo?.currentDeploymentVersion?.buildId || null;
+  const versioned = pollers.filter(
+    ({ deploymentOptions }) =>
+      deploymentOptions?.workerVersioningMode === WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED,
+  );
+  const isServed =
+    current === null
+      ? versioned.length < pollers.length
+      : versioned.some(({ deploymentOptions }) => deploymentOptions?.buildId === current);
   return {
     polled: pollers.length > 0,
     builds: [...new Set(builds)].toSorted(),
-    currentVersion: ['', '__unversioned__'].includes(current) ? null : current,
+    absent: isServed || pollers.length === 0 ? null : current === null ? 'no build' : `build ${current}`,
   };
 }
 

@@ -26,6 +26,7 @@ export interface Monitor {
 
 /**
  * Observes the parts of a process.
+ * @param options.parts of a process that serves the console alone, `console`
  * @param options.readHealth reads the deployment's health for a worker; never rejects
  */
 export async function createMonitor(options: {
@@ -60,6 +61,8 @@ export async function createMonitor(options: {
         return absenceOf(temporal) ?? absenceOf(warehouse);
       },
     },
+    // It listens before its monitor does, and has a page for servers that are away.
+    console: { name: 'console', alive: async () => undefined, ready: async () => undefined },
   };
   const watched = parts.map((part) => all[part]);
   // A receiver has no warehouse, and need not load what reads one.

@@ -5,7 +5,7 @@ import type { Running } from './running.ts';
 
 /** A part of this process whose health the private port answers for. */
 export interface WatchedPart {
-  readonly name: 'receiver' | 'worker';
+  readonly name: 'receiver' | 'worker' | 'console';
   /** Whether it needs no restart; it never depends on another system. Why not, if it does. */
   alive(): Promise<string | undefined>;
   /** Whether it can do its work now. Why not, if it cannot. */

@@ -295,12 +295,12 @@ export const alertTypes = {
     means: 'No worker gets events.',
     promql:
       'max(metersync_temporal_queue_polled{task_queue="metersync-events"}) < 1 or max(metersync_worker_version_current) < 1 or absent(metersync_ready{part="worker"})',
-    judge: inTemporal(({ idle, currentVersion }) =>
-      raisedIf(idle.includes('events') || currentVersion !== null, {
+    judge: inTemporal(({ idle, absent }) =>
+      raisedIf(idle.includes('events') || absent !== null, {
         detail:
-          currentVersion === null
+          absent === null
             ? `no worker for ${idle.join(', ')}`
-            : `Temporal gives events to the version ${currentVersion}`,
+            : `Temporal gives events to ${absent}, and workers of others poll`,
       }),
     ),
     forMinutes: 5,
@@ -311,7 +311,7 @@ export const alertTypes = {
     ],
     act: [
       'Start workers. Acknowledged events wait in Temporal.',
-      'Promote the build that runs: `metersync workers promote`.',
+      'Promote the build that runs: `metersync workers promote`. Without builds: `temporal worker deployment set-current-version --unversioned`.',
     ],
     verify: '`metersync status` finds the workers well.',
   },

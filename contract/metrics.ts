@@ -21,9 +21,9 @@ export const metricTypes = {
     type: 'gauge',
     help: 'Always 1; the labels say what runs.',
     labels: {
-      part: 'receiver or worker',
+      part: 'receiver, worker or console',
       version: 'of metersync',
-      schema: 'migrations that it knows; empty for a receiver',
+      schema: 'migrations that it knows; empty but for a worker',
       build_id: "of a worker's workflows, as Temporal shows it; else empty",
     },
   },
@@ -31,7 +31,7 @@ export const metricTypes = {
     of: 'process',
     type: 'gauge',
     help: 'Whether a part can do its work, as /readyz says.',
-    labels: { part: 'receiver or worker' },
+    labels: { part: 'receiver, worker or console' },
   },
   metersync_receiver_answers_total: {
     of: 'receiver',
@@ -341,7 +341,7 @@ export const metricTypes = {
   metersync_worker_version_current: {
     of: 'temporal',
     type: 'gauge',
-    help: 'Whether workers without a version, as all of these are, get new tasks of events: 1 or 0.',
+    help: 'Whether the workers to which Temporal gives events poll: 1 or 0.',
     labels: {},
   },
   metersync_schedule_paused: {

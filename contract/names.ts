@@ -116,6 +116,7 @@ export const operationActions = [
   'issue unacknowledge',
   'webhooks enable',
   'webhooks disable',
+  'audit',
   'audit repair',
   'checks run',
   'views refresh',

@@ -187,8 +187,8 @@ export interface TemporalHealth {
   readonly idle: readonly string[];
   /** Build ids of the workers that poll the queue of events. */
   readonly builds: readonly string[];
-  /** The version of workers that gets new tasks of events; null: those without a version, as all of ours are. */
-  readonly currentVersion: string | null;
+  /** The workers that Temporal gives events to, if none of them polls; else null. */
+  readonly absent: string | null;
   readonly schedules: readonly ScheduleHealth[];
   /** Groups of events that were acknowledged and are not yet recorded. */
   readonly openGroups: number;
@@ -250,14 +250,14 @@ function judgeCertificate({ certificate }: TemporalHealth): Finding[] {
   ];
 }
 
-function judgeWorkers({ idle, currentVersion }: TemporalHealth): Finding {
+function judgeWorkers({ idle, absent }: TemporalHealth): Finding {
   const name = 'workers';
-  if (currentVersion !== null)
+  if (absent !== null)
     return {
       name,
       word: 'Broken',
-      saw: `Temporal gives events to workers of the version ${currentVersion}, and these have none`,
-      todo: 'Run temporal worker deployment set-current-version --unversioned; see WorkersGone in docs/runbooks.md.',
+      saw: `Temporal gives events to ${absent}, and workers of others poll`,
+      todo: 'Run metersync workers list, then promote a build that polls; see WorkersGone in docs/runbooks.md.',
     };
   if (idle.length === 0) return well(name, 'they take events, backfills and checks, and look for alarms');
   return {

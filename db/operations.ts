@@ -68,6 +68,23 @@ export async function listOperations(
     .limit(page.limit);
 }
 
+/** Reads the last audit that ended; undefined if none is among the newest 1,000 operations. */
+export async function lastAudit(db: Executor): Promise<LoggedOperation | undefined> {
+  const latest = db
+    .select(columns)
+    .from(operations)
+    .orderBy(desc(id))
+    .limit(batches.operationsSearched)
+    .as('latest');
+  const [last] = await db
+    .select()
+    .from(latest)
+    .where(and(eq(latest.action, 'audit'), eq(latest.outcome, 'done')))
+    .orderBy(desc(latest.id))
+    .limit(1);
+  return last;
+}
+
 /** An operation that names something. */
 export interface OperationAbout extends LoggedOperation {
   /** What of the names it names. */

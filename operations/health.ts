@@ -127,7 +127,7 @@ async function askTemporal(client: Client): Promise<Omit<TemporalHealth, 'certif
   return {
     idle: queues.filter((_, at) => !pollers[at]?.polled),
     builds: ofEvents?.builds ?? [],
-    currentVersion: ofEvents?.currentVersion ?? null,
+    absent: ofEvents?.absent ?? null,
     schedules,
     openGroups,
     stuckWorkflows,

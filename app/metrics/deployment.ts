@@ -204,7 +204,7 @@ export function observeDeployment(metrics: Metrics, read: () => Promise<Health>)
   );
   metrics.read(
     'metersync_worker_version_current',
-    ofTemporal(({ currentVersion }) => [{ value: currentVersion === null ? 1 : 0 }]),
+    ofTemporal(({ absent }) => [{ value: absent === null ? 1 : 0 }]),
   );
   metrics.read(
     'metersync_schedule_paused',

@@ -12,7 +12,7 @@ import {
   type Example,
   repair,
 } from '../../operations/audit/audit.ts';
-import { recorded } from '../../operations/recorded.ts';
+import { recorded, recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
@@ -78,19 +78,27 @@ async function compare(
         `audit: ${counted(companies, 'company', 'companies')}, ${counted(compared, 'record')} compared`,
       ]),
   };
+  const scope = {
+    company: options.company,
+    resources: options.resource?.join(' '),
+    since: options.since,
+  };
   const found = options.repair
     ? await recorded(
         sides.warehouse.db,
-        asOperation(settings, 'audit repair', {
-          company: options.company,
-          resources: options.resource?.join(' '),
-          since: options.since,
-        }),
+        asOperation(settings, 'audit repair', scope),
         () => repair({ ...input, apiVersion }),
         ({ differences, runId }) => `${counted(differences, 'difference')} found; run ${runId}`,
       )
     : undefined;
-  const report = found?.differences === 0 ? found : await audit(input);
+  // It changes nothing, so a login that may only read may run it, and leaves no entry.
+  const report = await recordedWherePossible(
+    sides.warehouse.db,
+    asOperation(settings, 'audit', scope),
+    async () => (found?.differences === 0 ? found : await audit(input)),
+    ({ differences, compared }) => `${counted(differences, 'difference')} in ${counted(compared, 'record')}`,
+    () => {},
+  );
   progress.done();
   if (options.json) {
     printJson(found === undefined ? report : { ...report, repaired: found });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
+import { createMonitor, type Monitor } from '../../app/monitor.ts';
 import { secretsOf } from '../../app/receiver-part.ts';
 import type { Running } from '../../app/running.ts';
 import { systemUser } from '../../app/system-user.ts';
@@ -10,6 +11,7 @@ import { openPasswords, passwordLine } from '../../console/passwords.ts';
 import { serveConsole } from '../../console/server.ts';
 import type { OperatorRole } from '../../contract/names.ts';
 import { doctorPolicy } from '../../contract/retry-policy.ts';
+import type { Health } from '../../contract/verdict.ts';
 import { healthOf } from '../../operations/health.ts';
 import { rememberHealth } from '../../operations/remembered-health.ts';
 import { type Context, openContext } from '../context.ts';
@@ -26,21 +28,32 @@ export async function consoleCommand(): Promise<void> {
     existing: true,
   });
   const { log, settings, insecure } = context;
-  let running: Running | undefined;
+  const running: Running[] = [];
   await untilAsked(process, {
     begin: async () => {
       if (settings.console.port === 0) throw new UsageError('CONSOLE_PORT is 0: it has to name a port');
       for (const { saw, todo } of insecure) log.warn({ todo }, saw);
-      running = await startConsole(context);
-      return [running.finished];
+      running.push(await startConsole(context));
+      const port = await (await monitorOf(context))?.serve();
+      if (port !== undefined) running.push(port);
+      return running.map((part) => part.finished);
     },
     onAsked: (signal) => log.info(`${signal}: stopping; once more to force`),
     drain: async () => {
-      await running?.stop();
+      await Promise.all(running.map((part) => part.stop()));
       await context.stop();
     },
   });
 }
+
+/** Makes what observes a process that serves the console alone; undefined where METRICS_PORT is 0. */
+async function monitorOf({ settings, log }: Context): Promise<Monitor | undefined> {
+  if (settings.metrics.port === 0) return undefined;
+  const readHealth = async (): Promise<Health> => ({ warehouse: unread, temporal: unread, schema: null });
+  return await createMonitor({ settings: settings.metrics, parts: ['console'], readHealth, log });
+}
+
+const unread = { away: 'only a worker reads it', todo: 'Ask the port of a worker.' };
 
 /** Serves the console of a context. @throws Error when its port is taken, or the passwords are wrong */
 export async function startConsole(

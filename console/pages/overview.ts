@@ -10,6 +10,7 @@ import {
   type WarehouseHealth,
 } from '../../contract/verdict.ts';
 import { counted, countInWords } from '../../contract/words.ts';
+import { type LoggedOperation, lastAudit } from '../../db/operations.ts';
 import { type Arrivals, readArrivals } from '../../db/read/arrivals.ts';
 import { readAlarms } from '../../operations/alarms.ts';
 import { badge } from '../../web/badge.ts';
@@ -60,7 +61,7 @@ ${
     html`<a href="/inbox">By cause, with actions</a>`,
   )
 }
-${!('away' in warehouse) && freshness(warehouse, now)}
+${!('away' in warehouse) && freshness(warehouse, await lastAudit(deps.db), now)}
 ${!('away' in warehouse) && runs(asking, warehouse, temporal)}
 ${!('away' in warehouse) && deliveries(await readArrivals(deps.db), warehouse, now)}
 ${
@@ -73,7 +74,11 @@ ${
   };
 };
 
-function freshness({ pending, silence }: WarehouseHealth, now: number): Markup {
+function freshness(
+  { pending, silence }: WarehouseHealth,
+  audit: LoggedOperation | undefined,
+  now: number,
+): Markup {
   return section(
     'Freshness',
     html`<dl class="figures"><div><dt>Last event</dt><dd>${ago(silence.lastEventAt, now)}</dd></div>
@@ -81,8 +86,16 @@ ${pendingKinds.map((kind) => {
   const { due, waiting, parked, oldestSeconds } = pending[kind];
   const waits = due + waiting + parked;
   return html`<div><dt>${freshnessOf[kind]}</dt><dd>${oldestSeconds === null ? 'all read' : html`${countInWords(waits)} <small>wait, for ${formatSeconds(oldestSeconds)}</small>`}</dd></div>`;
-})}</dl>`,
+})}<div><dt>Last audit</dt><dd>${audited(audit, now)}</dd></div></dl>`,
   );
+}
+
+/** When service and warehouse were compared, and how they differed. */
+function audited(audit: LoggedOperation | undefined, now: number): Content {
+  if (audit === undefined) return html`never <small><code>metersync audit</code></small>`;
+  const { finishedAt, detail, target } = audit;
+  const scope = Object.entries(target).map(([name, value]) => `${name} ${value}`);
+  return html`${ago(finishedAt, now)} <small>${text([detail, ...scope].join('; '))}</small>`;
 }
 
 const freshnessOf: Readonly<Record<PendingKind, string>> = {

@@ -107,6 +107,14 @@ async function readVersions({ deps, health }: Asking): Promise<(readonly [string
           : html`<a href="${deps.temporalUi}">its page</a>`,
     ],
     [
+      'Builds of workers',
+      'away' in temporal
+        ? 'unknown'
+        : temporal.builds.length === 0
+          ? 'none'
+          : html`${temporal.builds.map((build) => html`<div><small class="id">${text(build)}</small></div>`)}`,
+    ],
+    [
       'Queues without a worker',
       'away' in temporal ? 'unknown' : temporal.idle.length === 0 ? 'none' : temporal.idle.join(', '),
     ],

@@ -5,6 +5,7 @@ import { type AlertType, alertTypes } from '../../contract/alerts.ts';
 import { type MetricName, type MetricType, metricTypes } from '../../contract/metrics.ts';
 import { scheduleIds } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
+import { startCommand } from '../support/command-process.ts';
 import { deliver } from '../support/deliver.ts';
 import { outageOf } from '../support/outage.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -64,7 +65,9 @@ describe('the private port of a deployment', () => {
   test('shows each metric of the catalogue with its labels, type and help, and no other of ours', async () => {
     const text = await until('everything has been read', async () => {
       const now = await scrape();
-      return /^metersync_verdict\{verdict="in_sync"\} 1$/m.test(now) ? now : undefined;
+      // One reading of health answers for some seconds: it may be older than the event.
+      const seen = [/^metersync_verdict\{verdict="in_sync"\} 1$/m, /^metersync_event_delay_seconds\{/m];
+      return seen.every((line) => line.test(now)) ? now : undefined;
     });
     for (const [name, type] of Object.entries<MetricType>(metricTypes)) {
       expect(text).toContain(`# HELP ${name} ${type.help}\n# TYPE ${name} ${type.type}`);
@@ -106,6 +109,20 @@ describe('the private port of a deployment', () => {
     const dead = await runCommand(['healthcheck'], { env: { METRICS_PORT: String(nobody) } });
     expect(dead.status).toBe(1);
     expect(dead.stdout).toContain(`http://127.0.0.1:${nobody}/healthz does not answer`);
+  });
+
+  test('the console has one of its own, which answers for it alone', async () => {
+    const port = await freePort();
+    const more = { METRICS_PORT: String(port), CONSOLE_PORT: String(await freePort()) };
+    const served = startCommand(['console'], { env: { ...pipeline.env, ...more } });
+    onTestFinished(async () => void (await served.end('SIGTERM')));
+    await served.printed(/console: http/);
+    const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+    const ready = await until('its port answers', () => get('/readyz').catch(() => undefined));
+    expect([ready.status, (await get('/healthz')).status]).toEqual([200, 200]);
+    const text = await (await get('/metrics')).text();
+    expect(text).toMatch(/^metersync_ready\{part="console"\} 1$/m);
+    expect(text).not.toMatch(/^metersync_warehouse_up /m);
   });
 
   test('Prometheus has each metric and label that a rule or a dashboard selects', async () => {

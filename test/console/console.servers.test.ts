@@ -9,7 +9,7 @@ import { ensureSchedules, readSchedule } from '../../app/schedules.ts';
 import { readSettings } from '../../app/settings.ts';
 import { startConsole } from '../../cli/commands/console.ts';
 import { passwordLine } from '../../console/passwords.ts';
-import { listOperations } from '../../db/operations.ts';
+import { beginOperation, finishOperation, listOperations } from '../../db/operations.ts';
 import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { loginAs } from '../support/login.ts';
@@ -138,6 +138,20 @@ describe('the pages', () => {
     expect(text).toContain('Waiting: SERVICE_ERROR');
     expect(text).toContain('60 rows gone from the service at once');
     expect(await (await ask('/')).text()).toMatch(/<h1 class="verdict bad">Broken: /);
+  });
+
+  test('show when service and warehouse were last compared', async () => {
+    const { ask } = await serve();
+    expect(await (await ask('/')).text()).toMatch(/Last audit<\/dt><dd>never/);
+    const audit = { actor: 'ada', role: 'operator', source: 'command', action: 'audit' } as const;
+    for (const [target, outcome, found] of [
+      [{ company: 'c1' }, 'done', '3 differences in 20 records'],
+      [{}, 'failed', 'the service does not answer'],
+    ] as const) {
+      const id = await beginOperation(warehouse.db, { ...audit, target });
+      await finishOperation(warehouse.db, id, outcome, found);
+    }
+    expect(await (await ask('/')).text()).toContain('3 differences in 20 records; company c1');
   });
 
   test('hide the payload of an event until it is asked for', async () => {

@@ -163,7 +163,7 @@ describe('deploy/kubernetes', () => {
     expect(port('receiver', 'webhooks')).toBe(Number(/EXPOSE (\d+)/.exec(read('Dockerfile'))?.[1]));
     expect(port('receiver', 'webhooks')).toBe(Number(settings.RECEIVER_PORT?.default));
     expect(port('console', 'console')).toBe(Number(settings.CONSOLE_PORT?.default));
-    for (const part of ['receiver', 'worker']) {
+    for (const part of running) {
       expect(port(part, 'metrics')).toBe(Number(settings.METRICS_PORT?.default));
       expect(containerOf(part)).toMatchObject({
         livenessProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
@@ -196,7 +196,7 @@ describe('deploy/kubernetes', () => {
       ['migrate', [], [5432]],
       ['receiver', [8080, 9464], [7233]],
       ['worker', [9464], [7233, 5432, 443]],
-      ['console', [8090], [7233, 5432]],
+      ['console', [8090, 9464], [7233, 5432]],
     ]);
     for (const part of parts) {
       const { matchLabels } = named('NetworkPolicy', part).spec.podSelector;

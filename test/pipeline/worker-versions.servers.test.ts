@@ -39,6 +39,8 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
 }, async () => {
   const { client, service } = pipeline;
   const older = await worker('1');
+  const { stdout } = await command('status');
+  expect(stdout).toContain('Temporal gives events to no build, and workers of others poll');
   expect(await command('workers', 'promote', '1')).toMatchObject({ status: 0, stdout: '1 is current.' });
   expect(await pipeline.backfill()).toBe('complete');
 

@@ -50,7 +50,7 @@ const scheduled = { state: 'active', reason: null, missed: 0 } as const;
 export const temporal: TemporalHealth = {
   idle: [],
   builds: ['a'],
-  currentVersion: null,
+  absent: null,
   schedules: [
     { ...scheduled, name: 'full', next: '2026-11-23T03:00:00Z', intervalSeconds: 86_400 },
     { ...scheduled, name: 'reconcile', next: null, intervalSeconds: 3_600 },
@@ -92,7 +92,7 @@ const missed = {
 export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalHealth>, string, RegExp][] = [
   ['no worker', {}, { idle: ['events', 'backfill', 'checks'] }, 'Broken', /metersync worker/],
   ['none for checks', {}, { idle: ['checks'] }, 'Needs you', /metersync worker/],
-  ['a version that is current', {}, { currentVersion: 'metersync.b2' }, 'Broken', /set-current-version/],
+  ['a build that has the work and does not poll', {}, { absent: 'build 2' }, 'Broken', /workers list/],
   [
     'a certificate that expires soon',
     {},

@@ -1,5 +1,11 @@
 import { readDeletes } from '../../../../db/deletes/decide.ts';
-import { beginOperation, finishOperation, listOperations, readOperation } from '../../../../db/operations.ts';
+import {
+  beginOperation,
+  finishOperation,
+  lastAudit,
+  listOperations,
+  readOperation,
+} from '../../../../db/operations.ts';
 import { readArrivals } from '../../../../db/read/arrivals.ts';
 import { connectionsNeedingAttention } from '../../../../db/read/attention.ts';
 import {
@@ -75,6 +81,7 @@ export const consolePages: readonly Work[] = [
       });
       await finishOperation(db, id, 'done', 'nothing is parked');
       await readOperation(db, id);
+      await lastAudit(db);
       await listOperations(db, { actor: 'ada' }, { limit: 10, before: id + 1 });
       await listOperations(db, {}, { limit: 10 });
     },
