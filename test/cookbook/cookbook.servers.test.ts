@@ -23,9 +23,9 @@ interface Recipe {
   readonly shown: string;
 }
 
-const recipes = [...page.matchAll(/^### (.+)\n([\s\S]*?)```sql\n([\s\S]*?)```\n\n?((?:\|.*\n)*)/gm)].map(
-  ([, question = '', , query = '', shown = '']): Recipe => ({ question, query, shown }),
-);
+const recipes = [
+  ...page.matchAll(/^### (.+)\n([\s\S]*?)```sql\n([\s\S]*?)```\n\n?((?:```text\n[\s\S]*?```\n)?)/gm),
+].map(([, question = '', , query = '', shown = '']): Recipe => ({ question, query, shown }));
 
 let pipeline: Pipeline;
 let client: pg.Client;
@@ -90,12 +90,13 @@ async function ask(query: string): Promise<{ head: string[]; rows: string[][] }>
 /** The page shows the first rows of an answer. */
 const shownRows = 2;
 
-const table = ({ head, rows }: { head: readonly string[]; rows: readonly (readonly string[])[] }): string => {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |
-`;
-  return `${line(head)}${'|---'.repeat(head.length)}|
-${rows.slice(0, shownRows).map(line).join('')}`;
-};
+/** Aligns the columns of an answer, as psql does. */
+function aligned({ head, rows }: { head: readonly string[]; rows: readonly (readonly string[])[] }): string {
+  const lines = [head, ...rows.slice(0, shownRows)];
+  const widths = head.map((_, at) => Math.max(...lines.map((cells) => cells[at]?.length ?? 0)));
+  const line = (cells: readonly string[]) => cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ');
+  return `\`\`\`text\n${lines.map((cells) => `${line(cells).trimEnd()}\n`).join('')}\`\`\`\n`;
+}
 
 test('every question has an independently computed answer', () => {
   expect(recipes.length).toBeGreaterThanOrEqual(25);
@@ -107,7 +108,7 @@ test.each(recipes)('$question', async ({ question, query, shown }) => {
   const answer = await ask(query);
   expect(answer.rows.length).toBeGreaterThan(0);
   expect(answer.rows).toEqual(answers[question]?.(sandbox));
-  if (!writing) expect(shown).toBe(table(answer));
+  if (!writing) expect(shown).toBe(aligned(answer));
 });
 
 test('every piece of SQL in docs/guides/analytics.md runs unchanged', async () => {
@@ -129,7 +130,7 @@ if (writing)
       const block = `\`\`\`sql\n${query}\`\`\`\n`;
       const from = text.indexOf(block) + block.length;
       const rest = shown === '' ? text.slice(from) : text.slice(from).replace(`\n${shown}`, '');
-      text = `${text.slice(0, from)}\n${table(await ask(query))}${rest}`;
+      text = `${text.slice(0, from)}\n${aligned(await ask(query))}${rest}`;
     }
     writeFileSync(path, text);
   });
