@@ -1465,10 +1465,11 @@ comment on table utility.connection_sites is
 comment on column utility.connection_sites.connection_id is 'Connection.';
 comment on column utility.connection_sites.site_id is 'Site.';
 comment on column utility.connection_sites.account_ids is 'Its accounts.';
-comment on column utility.connection_sites.datasource_types is 'Commodities.';
+comment on column utility.connection_sites.datasource_types is
+  'Commodities that the connection has there.';
 comment on table utility.connection_status_changes is 'Status changes that events reported.';
 comment on column utility.connection_status_changes.connection_id is 'Connection.';
-comment on column utility.connection_status_changes.old_status is 'Old status.';
+comment on column utility.connection_status_changes.old_status is 'The status before.';
 comment on column utility.connection_status_changes.status is 'Status.';
 comment on column utility.connection_status_changes.at is
   'The connection''s updated in the event.';
@@ -1504,11 +1505,12 @@ comment on column utility.documents.digest is
 comment on table utility.intervals is
   'Interval readings, partitioned by month of start_at (UTC) from 2000 to 2049.';
 comment on column utility.intervals.meter_id is 'Meter.';
-comment on column utility.intervals.start_at is 'Start.';
+comment on column utility.intervals.start_at is 'When the reading begins.';
 comment on column utility.intervals.granularity_seconds is 'Length in seconds.';
 comment on column utility.intervals.usage_units is 'Unit, as the service names it.';
 comment on column utility.intervals.usage is 'Exact amount in usage_units.';
-comment on column utility.intervals.quality is 'An open list.';
+comment on column utility.intervals.quality is
+  'As the service sent it, for example ACTUAL or ESTIMATED.';
 comment on column utility.intervals.updated is 'When the service last changed it, where it says.';
 comment on column utility.intervals.synced_at is 'When the read began that brought it.';
 comment on table utility.meters is 'Meters.';
@@ -1534,11 +1536,12 @@ comment on column utility.usage_data.usage is 'Exact amount in usage_units.';
 comment on column utility.usage_data.usage_units is 'Unit, as the service names it.';
 comment on column utility.usage_data.created is 'When the service created the record.';
 comment on column utility.usage_data.updated is 'When the service last changed the record.';
-comment on column utility.usage_data.is_estimated is 'Is estimated.';
+comment on column utility.usage_data.is_estimated is 'Whether the utility estimated it.';
 comment on column utility.usage_data.exclusion is 'Whether sums subtract it.';
 comment on column utility.usage_data.net_metering_type is
   'IMPORT, EXPORT or GENERATION; NULL without net metering.';
-comment on column utility.usage_data.billed_demand is 'Billed demand.';
+comment on column utility.usage_data.billed_demand is
+  'Demand that the bill charges, as the service sent it.';
 comment on column utility.usage_data.digest is
   'SHA-256 of what the row was made of: an equal record is not written again.';
 
@@ -1629,8 +1632,8 @@ comment on column metersync.field_catalogue.types is
   'text, object, array.';
 comment on column metersync.field_catalogue.records is
   'Records that had it, counted at each read; about.';
-comment on column metersync.field_catalogue.first_seen_at is 'First seen at.';
-comment on column metersync.field_catalogue.last_seen_at is 'Last seen at.';
+comment on column metersync.field_catalogue.first_seen_at is 'When a record first had it.';
+comment on column metersync.field_catalogue.last_seen_at is 'When a record last had it.';
 comment on column metersync.field_catalogue.example is
   'The first value, cut short; NULL for objects, arrays and possible secrets.';
 comment on column metersync.field_catalogue.enum_values is
@@ -1718,7 +1721,7 @@ comment on column metersync.rejected_records.company_id is 'Company in whose lis
 comment on column metersync.rejected_records.error is 'Postgres''s words.';
 comment on column metersync.rejected_records.record is
   'The record''s text, with each \u0000 as the service sent it.';
-comment on column metersync.rejected_records.rejected_at is 'When.';
+comment on column metersync.rejected_records.rejected_at is 'When Postgres refused it last.';
 comment on table metersync.run_companies is
   'Companies that were chosen for a run; a run of all has none.';
 comment on column metersync.run_companies.run_id is 'Run id.';
@@ -1736,17 +1739,17 @@ comment on column metersync.runs.workflow_id is
   'Temporal workflow of the run, as temporal workflow show -w takes it; NULL for parts.';
 comment on column metersync.runs.state is
   'running, complete, partial (a part failed), suspect (not proved complete) or failed.';
-comment on column metersync.runs.started_at is 'Start.';
+comment on column metersync.runs.started_at is 'When it began.';
 comment on column metersync.runs.progress_at is
   'When a part that reads intervals last stored a page.';
-comment on column metersync.runs.finished_at is 'Finished at.';
-comment on column metersync.runs.pages is 'Pages.';
+comment on column metersync.runs.finished_at is 'When it ended; NULL while it runs.';
+comment on column metersync.runs.pages is 'Pages that were read.';
 comment on column metersync.runs.passes is 'Passes over the listing until one was stable.';
 comment on column metersync.runs.total_said is 'The service''s total in the last pass.';
 comment on column metersync.runs.distinct_ids is 'Distinct ids in the last pass.';
-comment on column metersync.runs.rows_inserted is 'Rows inserted.';
-comment on column metersync.runs.rows_changed is 'Rows changed.';
-comment on column metersync.runs.rows_unchanged is 'Rows unchanged.';
+comment on column metersync.runs.rows_inserted is 'Rows that were new.';
+comment on column metersync.runs.rows_changed is 'Rows whose record had changed.';
+comment on column metersync.runs.rows_unchanged is 'Records that their rows had already.';
 comment on column metersync.runs.rows_tombstoned is 'Rows that stable passes lacked.';
 comment on column metersync.runs.rows_rejected is
   'Records that Postgres refused: see rejected_records.';
@@ -1843,7 +1846,7 @@ comment on column ops.company_overrides.emission_region is
 comment on table ops.contract_changes is
   'Resources, fields, types and enumerated values, when the service first sent them.';
 comment on column ops.contract_changes.id is 'Id.';
-comment on column ops.contract_changes.seen_at is 'First seen at.';
+comment on column ops.contract_changes.seen_at is 'When a record first showed it.';
 comment on column ops.contract_changes.resource is
   'documents, usageData, …; events/TYPE for payloads of events.';
 comment on column ops.contract_changes.api_version is 'Version of the API; webhooks for events.';
@@ -1872,7 +1875,7 @@ comment on column ops.data_issues.closed_reason is
   'more. NULL while it is open.';
 comment on column ops.data_issues.acknowledged_at is
   'When somebody acknowledged it: it stays open.';
-comment on column ops.data_issues.acknowledged_note is 'Acknowledged note.';
+comment on column ops.data_issues.acknowledged_note is 'What they noted.';
 comment on table ops.emission_factors is
   'Emission factors that you supply: there are none at first.';
 comment on column ops.emission_factors.id is 'Id.';
@@ -1884,18 +1887,19 @@ comment on column ops.emission_factors.method is 'For scope 2: location or marke
 comment on column ops.emission_factors.valid_from is 'First day.';
 comment on column ops.emission_factors.valid_to is 'Day after the last.';
 comment on column ops.emission_factors.units is 'Standard unit of the usage.';
-comment on column ops.emission_factors.kg_co2e_per_unit is 'Kg CO2e per unit.';
-comment on column ops.emission_factors.source is 'Source.';
+comment on column ops.emission_factors.kg_co2e_per_unit is
+  'Kilograms of CO2 equivalent for each unit.';
+comment on column ops.emission_factors.source is 'Where the factor is from.';
 comment on column ops.emission_factors.version is
   'Set of factors: never add emissions of several.';
-comment on column ops.emission_factors.created_at is 'Created at.';
+comment on column ops.emission_factors.created_at is 'When the row was added.';
 comment on table ops.site_overrides is
   'Facts of a site that the service does not send; yours to fill.';
 comment on column ops.site_overrides.site_id is 'Site.';
 comment on column ops.site_overrides.time_zone is 'IANA name; NULL: that of the company.';
 comment on column ops.site_overrides.emission_region is 'Region that selects emission factors.';
-comment on column ops.site_overrides.floor_area is 'Floor area.';
-comment on column ops.site_overrides.floor_area_units is 'Floor area units.';
+comment on column ops.site_overrides.floor_area is 'Floor area of the site.';
+comment on column ops.site_overrides.floor_area_units is 'For example sq ft.';
 comment on table ops.unit_factors is
   'How units become the standard unit of their kind. Yours to add: what depends on the '
   'commodity, such as the heat content of gas.';
@@ -1904,9 +1908,9 @@ comment on column ops.unit_factors.datasource_type is
   'Commodity; empty: every one without a row of its own.';
 comment on column ops.unit_factors.dimension is
   'energy, power, apparent power, reactive power, volume, mass or length.';
-comment on column ops.unit_factors.standard_units is 'Standard units.';
+comment on column ops.unit_factors.standard_units is 'Unit that views convert it to.';
 comment on column ops.unit_factors.factor is 'Standard units in one unit.';
-comment on column ops.unit_factors.source is 'Source.';
+comment on column ops.unit_factors.source is 'Where the factor is from.';
 
 --> statement-breakpoint
 do $$
