@@ -6,6 +6,7 @@ import { Client, Connection } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { failureTypes } from '../../contract/failures.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
@@ -276,7 +277,7 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
     const said = start
       .stdout()
       .split('\n')
-      .filter((line) => line.includes('"todo":"Nothing of it was applied'));
+      .filter((line) => line.includes(`"todo":${JSON.stringify(failureTypes.PAYLOAD_REFUSED.operator)}`));
     expect(said).toHaveLength(1);
   });
 
