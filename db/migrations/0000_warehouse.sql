@@ -979,7 +979,7 @@ create index "settlements_record" on "metersync"."settlements" using btree("kind
 create index "settlements_settled" on "metersync"."settlements" using btree("settled_at");
 
 --> statement-breakpoint
-create index "settlements_unhappy" on "metersync"."settlements" using btree("outcome", "error_code")
+create index "settlements_unhappy" on "metersync"."settlements" using btree("outcome", "settled_at")
 where outcome <> 'applied';
 
 --> statement-breakpoint

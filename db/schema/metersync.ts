@@ -141,7 +141,7 @@ export const settlements = metersync.table(
   (t) => [
     index('settlements_record').on(t.kind, t.recordId, t.readAt),
     index('settlements_settled').on(t.settledAt),
-    index('settlements_unhappy').on(t.outcome, t.errorCode).where(sql`outcome <> 'applied'`),
+    index('settlements_unhappy').on(t.outcome, t.settledAt).where(sql`outcome <> 'applied'`),
     index('settlements_short').on(t.owner).where(sql`intervals_found < intervals_told`),
     check('settlements_outcome', sql`outcome in ('applied', 'superseded', 'dead', 'missing')`),
   ],
