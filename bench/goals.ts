@@ -42,6 +42,8 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
   },
   checks: { allMs: { atMost: 10_000 }, companyMs: { atMost: 50 } },
   audit: { peakOfTenth: { atMost: 1.2 }, secondHalfOfFirst: { atMost: 1.1 } },
+  console: { healthMs: { atMost: 50 }, slowestPageMs: { atMost: 300 } },
+  'console-large': { healthMs: { atMost: 50 }, slowestPageMs: { atMost: 300 } },
   history: { eventsPer1000: { atMost: 300 } },
   sandbox: { deliveriesPerSecond: { atLeast: 3_000 }, pagesPerSecond: { atLeast: 3_000 } },
   peers: {
@@ -58,7 +60,7 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
 };
 
 /** Measures whose goals depend on the amount of data: a smaller size proves nothing. */
-const aboutSize: ReadonlySet<string> = new Set(['analytics', 'audit']);
+const aboutSize: ReadonlySet<string> = new Set(['analytics', 'audit', 'console', 'console-large']);
 
 /** Whether figures of a measure at this size are held against its goals. */
 export const isJudged = (measure: string, size: SizeName): boolean =>

@@ -54,6 +54,8 @@ export interface Size {
   /** Companies that a peer loads, and the small documents of each. */
   readonly peersCompanies: number;
   readonly peersDocuments: number;
+  /** Companies of the console's warehouse, each with 200 events, 200 readings and 20 parts of runs. */
+  readonly consolePlots: number;
   readonly growthCompanies: number;
   /** Of each company. */
   readonly growthDocuments: number;
@@ -104,6 +106,7 @@ const full = {
   sandboxReads: 20_000,
   peersCompanies: 100,
   peersDocuments: 500,
+  consolePlots: 5_000,
   growthCompanies: 2_000,
   growthDocuments: 500,
   growthWaiting: 500_000,
@@ -163,6 +166,7 @@ export const sizes = {
     sandboxReads: 8_000,
     peersCompanies: 20,
     peersDocuments: 500,
+    consolePlots: 500,
     growthCompanies: 200,
     growthDocuments: 500,
     growthWaiting: 50_000,
@@ -207,6 +211,7 @@ export const sizes = {
     sandboxReads: 60,
     peersCompanies: 3,
     peersDocuments: 110,
+    consolePlots: 4,
     growthCompanies: 10,
     growthDocuments: 20,
     growthWaiting: 200,

@@ -115,6 +115,8 @@ export const consoleBounds = {
   rows: 50,
   /** The newest events of a day whose outcomes the overview adds up: each takes three look-ups. */
   arrivalsMax: 2_000,
+  /** Dead events, and missing ones, that the inbox groups by their failure: each takes three look-ups. */
+  groupedMax: 1_000,
   /** Password checks under way; each takes 32 MiB and a tenth of a second of processor. */
   passwordChecksAtOnce: 2,
   passwordChecksWaiting: 20,

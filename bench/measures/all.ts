@@ -7,6 +7,7 @@ import { backfill } from './backfill.ts';
 import { catalogue } from './catalogue.ts';
 import { catchUp } from './catch-up.ts';
 import { checks } from './checks.ts';
+import { consolePages, consolePagesLarge } from './console.ts';
 import { growth } from './growth.ts';
 import { history } from './history.ts';
 import { intervals } from './intervals.ts';
@@ -32,6 +33,8 @@ export const measures: readonly Measure[] = [
   audit,
   sandbox,
   growth,
+  consolePages,
+  consolePagesLarge,
   metrics,
   peers,
 ];

@@ -3,6 +3,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import { events, journal, settlements, staleRecords } from '../schema/metersync.ts';
+import type { Most } from './counted.ts';
 
 /**
  * Selects events of the journal; an absent bound does not restrict. Times are ISO 8601, of the
@@ -66,34 +67,44 @@ export const eventsOf = (records: SQL): SQL => sql`
  * Records with events settled with this outcome. It is no parameter, so that a partial index serves
  * it.
  */
-const settledAs = (outcome: 'missing' | 'dead'): SQL => sql`(
+const settledAs = (outcome: 'missing' | 'dead', most: Most): SQL => sql`(
         select distinct
-          ${settlements.kind},
-          ${settlements.recordId}
-        from ${settlements}
-        where ${settlements.outcome} = ${sql.raw(`'${outcome}'`)}
+          kind,
+          record_id
+        from (
+          select
+            ${settlements.kind},
+            ${settlements.recordId}
+          from ${settlements}
+          where ${settlements.outcome} = ${sql.raw(`'${outcome}'`)}
+          ${most === null ? sql`` : sql`order by ${settlements.settledAt} desc limit ${most}`}
+        ) settled
       )`;
 
 /** Events that arrived with this outcome. */
-const arrivedAs = (outcome: 'dead' | 'ignored'): SQL => sql`
-      select ${journal.id}
-      from ${journal}
-      where ${journal.arrivedAs} = ${sql.raw(`'${outcome}'`)}`;
+const arrivedAs = (outcome: 'dead' | 'ignored', most: Most): SQL => sql`
+      select id
+      from (
+        select ${journal.id}
+        from ${journal}
+        where ${journal.arrivedAs} = ${sql.raw(`'${outcome}'`)}
+        ${most === null ? sql`` : sql`limit ${most}`}
+      ) arrived`;
 
 /** Ids of the events that may have a rare outcome, to avoid a search among all events. */
-const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
-  pending: eventsOf(sql`${staleRecords}`),
-  missing: eventsOf(settledAs('missing')),
-  dead: sql`${eventsOf(settledAs('dead'))}
-      union all${arrivedAs('dead')}`,
-  ignored: arrivedAs('ignored'),
+const fewOf: Readonly<Partial<Record<EventOutcome, (most: Most) => SQL>>> = {
+  pending: () => eventsOf(sql`${staleRecords}`),
+  missing: (most) => eventsOf(settledAs('missing', most)),
+  dead: (most) => sql`${eventsOf(settledAs('dead', most))}
+      union all${arrivedAs('dead', most)}`,
+  ignored: (most) => arrivedAs('ignored', most),
 };
 
 /**
  * The source of events: the few of a record or of a rare outcome are selected before the newest
- * are.
+ * are. Of dead, missing and ignored ones it reads at most so many, or their records.
  */
-export function amongThem({ recordId, outcome }: EventFilter): SQL {
+export function amongThem({ recordId, outcome }: EventFilter, most: Most = null): SQL {
   if (recordId !== undefined)
     return sql`(
       select *
@@ -101,7 +112,7 @@ export function amongThem({ recordId, outcome }: EventFilter): SQL {
       where ${events.recordId} = ${recordId}
       offset 0
     ) ${event}`;
-  const few = outcome === undefined ? undefined : fewOf[outcome];
+  const few = outcome === undefined ? undefined : fewOf[outcome]?.(most);
   if (few === undefined) return sql`${events} ${event}`;
   return sql`(
       select distinct id

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { limits } from '../../contract/limits.ts';
+import { consoleBounds } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import type { Executor } from '../connect.ts';
 import { amongThem, event, matching } from './event-filter.ts';
@@ -19,8 +19,8 @@ export interface GivenUpGroup {
 }
 
 /**
- * Groups dead or missing events by failure, most first. It looks at no more than `limits.countMax` of
- * them, the newest.
+ * Groups dead or missing events by failure, most first. It looks at `consoleBounds.groupedMax` of
+ * them and one more.
  */
 export async function readGivenUp(
   db: Executor,
@@ -34,9 +34,9 @@ export async function readGivenUp(
         ${event.error},
         ${event.companyId},
         ${event.receivedAt}
-      from ${amongThem({ outcome })}
+      from ${amongThem({ outcome }, consoleBounds.groupedMax + 1)}
       where ${matching({ outcome })}
-      limit ${limits.countMax + 1}
+      limit ${consoleBounds.groupedMax + 1}
     )
     select
       error_code as code,

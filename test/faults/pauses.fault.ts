@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
+import { workflowNames } from '../../contract/names.ts';
+import { until } from '../support/poll.ts';
 import { fault, say, seeds } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { blowsFor, type PartName, partNames, seedOf } from './plan.ts';
@@ -8,14 +10,14 @@ import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
 const pauseMs = 20_000;
-/** Long enough for the looks, each of which waits 10 s, to find Postgres silent for five of the rules' minutes. */
-const postgresPauseMs = 45_000;
+/** So many find Postgres silent, each after 10 s: the rules' five minutes are five seconds here. */
+const looksWithoutPostgres = 3;
 /** Longer than Temporal's heartbeat time-out: the second worker gets the work that the first still holds. */
 const workerPauseMs = 36_000;
 const pausesMs: Readonly<Record<PartName, number>> = {
   receiver: pauseMs,
   temporal: pauseMs,
-  postgres: postgresPauseMs,
+  postgres: pauseMs,
   worker: workerPauseMs,
 };
 
@@ -33,6 +35,12 @@ fault(
     const parts = (order?.at ?? []).map(({ part }) => part);
     say(`C6, seed ${seed}: ${parts.join(', ')}`);
     const rig = await startRig({ size: { companies: 3, documents: 300, intervalDays: 2 } });
+    const looksSince = async (time: string): Promise<number> =>
+      (
+        await rig.client.workflow.count(
+          `WorkflowType = '${workflowNames.watch}' and ExecutionStatus = 'Completed' and StartTime > '${time}'`,
+        )
+      ).count;
     try {
       // A first backfill that still runs when the worker stops.
       await rig.service.fault({ kind: 'latency', ms: [400, 800] });
@@ -43,7 +51,17 @@ fault(
         if (name === 'worker') await rig.secondWorker.start();
         rig.harm();
         part.pause();
+        const pausedAt = new Date().toISOString();
         await delay(pausesMs[name]);
+        if (name === 'postgres')
+          await until(
+            'looks found it silent',
+            async () => (await looksSince(pausedAt)) >= looksWithoutPostgres,
+            {
+              timeoutMs: 300_000,
+              everyMs: 500,
+            },
+          );
         part.resume();
       }
       await rig.service.clearFaults();

@@ -1,0 +1,171 @@
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { readSettings } from '../../app/settings.ts';
+import { openForPages } from '../../app/warehouse.ts';
+import { startConsole } from '../../cli/commands/console.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { readHealth } from '../../db/read/health.ts';
+import { eventOf, idOf, loadPlots, meterOf, perPlot, prepareTables } from '../../test/db/cost/rows.ts';
+import { type Bench, type Figures, type Measure, median } from '../measure.ts';
+import { withClient } from '../stack.ts';
+
+export const consolePages: Measure = {
+  name: 'console',
+  about:
+    'ms for health and for each page of the console, in a warehouse of 1 M events, readings and 100,000 parts of runs',
+  onlyByName: true,
+  run: (bench) => measure(bench, 1),
+};
+
+export const consolePagesLarge: Measure = {
+  name: 'console-large',
+  about: 'the same in a warehouse ten times as large',
+  onlyByName: true,
+  run: (bench) => measure(bench, 10),
+};
+
+/** Plots that one statement inserts. */
+const plotsTogether = 500;
+/** Plots whose trouble stays: some hundred events that wait, and some dead and missing ones. */
+const plotsInTrouble = 3;
+const rounds = 3;
+
+async function measure(bench: Bench, times: number): Promise<Figures> {
+  const plots = bench.size.consolePlots * times;
+  const url = await bench.stack.warehouse();
+  const warehouse = connectWarehouse({
+    url: bench.stack.asSuperuser(url),
+    timeZone: 'UTC',
+    max: 2,
+    onError: () => {},
+  });
+  bench.atEnd(() => warehouse.close());
+  await fill(bench, warehouse, plots);
+  await vacuum(bench, url);
+  const troubled = await time(bench, url, 'a quarter of the events waits');
+  await settle(warehouse);
+  await vacuum(bench, url);
+  const calm = await time(bench, url, 'few events wait');
+  return {
+    healthMs: calm.healthMs,
+    slowestPageMs: calm.slowestPageMs,
+    troubledHealthMs: troubled.healthMs,
+    troubledSlowestPageMs: troubled.slowestPageMs,
+  };
+}
+
+async function fill(bench: Bench, { db }: Warehouse, plots: number): Promise<void> {
+  await prepareTables(db);
+  for (let from = 1; from <= plots; from += plotsTogether) {
+    const count = Math.min(plotsTogether, plots - from + 1);
+    await loadPlots(db, from, count);
+    bench.say(`${((from + count - 1) * perPlot.events).toLocaleString('en')} events`);
+  }
+}
+
+const vacuum = (bench: Bench, url: string): Promise<unknown> =>
+  withClient(bench.stack.asSuperuser(url), (client) => client.query('vacuum analyze'));
+
+/** Leaves the trouble of a few plots alone. */
+async function settle({ db }: Warehouse): Promise<void> {
+  const inTrouble = Array.from({ length: plotsInTrouble }, (_, at) => at + 1);
+  const companies = inTrouble.map((plot) => `'${idOf('company', plot)}'`).join();
+  const meters = inTrouble.flatMap((plot) =>
+    Array.from({ length: perPlot.meters }, (_, n) => `'${meterOf(plot, n + 1)}'`),
+  );
+  for (const statement of [
+    `delete from metersync.stale_records where owner not in (${[companies, ...meters].join()})`,
+    `delete from metersync.rejected_records where company_id not in (${companies})`,
+    `update metersync.settlements set outcome = 'applied', error = null, error_code = null
+      where outcome = 'missing' and owner not in (${[companies, ...meters].join()})`,
+    `update metersync.journal set arrived_as = 'applied', error = null, error_code = null
+      where split_part(id, ' ', 2)::int > ${plotsInTrouble}`,
+  ])
+    await db.execute(sql.raw(statement));
+}
+
+/** Every page, with rows in it. */
+const pages: readonly string[] = [
+  '/',
+  '/inbox',
+  '/events',
+  '/events?outcome=dead',
+  '/events?outcome=missing',
+  '/events?outcome=pending',
+  '/events?type=document.updated.v2',
+  `/events?company=${idOf('company', 2)}`,
+  `/events/${encodeURIComponent(eventOf(2, 1))}`,
+  '/companies',
+  `/companies/${idOf('company', 2)}`,
+  '/runs',
+  '/deletes',
+  '/issues',
+  '/data',
+  '/system',
+  '/log',
+  '/trace',
+  `/trace?q=${idOf('document', 2)}`,
+  `/trace?kind=meter&id=${encodeURIComponent(meterOf(2, 1))}`,
+  '/api/status',
+  '/api/alerts',
+];
+
+/** Times health and each page: the median of some requests, after one that is not counted. */
+async function time(
+  bench: Bench,
+  url: string,
+  state: string,
+): Promise<{ healthMs: number; slowestPageMs: number }> {
+  const settings = readSettings({ DATABASE_URL: url, METERSYNC_ACTOR: 'bench' });
+  const log = pino({ level: 'silent' });
+  const reader = openForPages(settings, url, log);
+  const healthMs = await medianMs(() => readHealth(reader.db, { silenceHours: settings.silenceHours }));
+  await reader.close();
+  bench.say(`${state}: health ${healthMs.toFixed(0)} ms`);
+  const served = await startConsole(
+    {
+      settings,
+      service: { url: 'http://127.0.0.1:9/v2.2', apiKey: 'bench' },
+      insecure: [],
+      log,
+      stack: {
+        databaseUrl: url,
+        temporal: await bench.stack.namespace(),
+        hasTemporal: true,
+        temporalUi: undefined,
+        standIns: [],
+        databaseFor: async () => url,
+        stop: async () => {},
+      },
+    },
+    { host: '127.0.0.1', port: 0 },
+  );
+  const taken: number[] = [];
+  try {
+    for (const page of pages) {
+      let failed = false;
+      const ms = await medianMs(async () => {
+        const answer = await fetch(served.url + page);
+        await answer.text();
+        failed ||= !answer.ok;
+      });
+      taken.push(ms);
+      if (failed) bench.say(`${state}: ${page} was not shown`);
+      bench.say(`${state}: ${page.padEnd(40)} ${ms.toFixed(0)} ms`);
+    }
+  } finally {
+    await served.stop();
+  }
+  return { healthMs, slowestPageMs: Math.max(...taken) };
+}
+
+async function medianMs(work: () => Promise<unknown>): Promise<number> {
+  await work();
+  const taken: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const began = performance.now();
+    await work();
+    taken.push(performance.now() - began);
+  }
+  return median(taken);
+}
