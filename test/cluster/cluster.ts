@@ -40,7 +40,9 @@ const within = { timeoutMs: 300_000, everyMs: 50 };
 export async function startCluster(say: (line: string) => void, security: Security = {}): Promise<Cluster> {
   const [programs, folder] = [await temporalPrograms(say), await temporaryFolder()];
   const postgres = await startEmbedded({ dir: folder.path, postgres: true, temporal: false });
-  const remove = async () => {
+  let services: readonly Part[] = [];
+  const stop = async () => {
+    await Promise.all(services.map((service) => service.kill()));
     await postgres.stop();
     await folder.remove();
   };
@@ -49,7 +51,7 @@ export async function startCluster(say: (line: string) => void, security: Securi
     const isSecured = Object.keys(security).length > 0;
     const names: readonly ServiceName[] = isSecured ? [...serviceNames, 'internal-frontend'] : serviceNames;
     const ports = await portsFor(names);
-    const services = await Promise.all(
+    services = await Promise.all(
       names.map(async (name) => {
         const file = join(folder.path, `${name}.yaml`);
         // JSON is YAML too.
@@ -65,13 +67,10 @@ export async function startCluster(say: (line: string) => void, security: Securi
       services,
       whole,
       makeNamespace: (name, connect = {}) => makeNamespace(name, { address, ...connect }),
-      stop: async () => {
-        await whole.kill();
-        await remove();
-      },
+      stop,
     };
   } catch (error) {
-    await remove();
+    await stop();
     throw error;
   }
 }

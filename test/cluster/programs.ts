@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
-/** The version of Temporal's server: the one inside the development server that is fetched, or the next patch. */
+/** Of the same minor version as the server within the CLI that is fetched. */
 export const serverVersion = '1.32.2';
 
 const temporalModule = 'go.temporal.io/server';

@@ -9,6 +9,7 @@ import { ensureSchedules, readSchedule } from '../../app/schedules.ts';
 import { readSettings } from '../../app/settings.ts';
 import { startConsole } from '../../cli/commands/console.ts';
 import { passwordLine } from '../../console/passwords.ts';
+import { failureTypes } from '../../contract/failures.ts';
 import { beginOperation, finishOperation, listOperations } from '../../db/operations.ts';
 import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -133,7 +134,7 @@ describe('the pages', () => {
     const text = await (await ask('/inbox')).text();
     expect(text).toContain('Parked: SERVICE_ACCESS_DENIED');
     expect(text).toContain('3 events and 2 parts of backfills');
-    expect(text).toContain('Grant the key access to the company');
+    expect(text).toContain(failureTypes.SERVICE_ACCESS_DENIED.operator);
     expect(text).toContain('Dead: EVENT_UNREADABLE');
     expect(text).toContain('Waiting: SERVICE_ERROR');
     expect(text).toContain('60 rows gone from the service at once');

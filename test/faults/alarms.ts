@@ -12,8 +12,18 @@ export interface Raised {
   readonly afterSeconds: number | null;
 }
 
-/** Alarms that stay until somebody acts, or for a day. All others have to close once the fault is over. */
-const lasting: readonly AlertName[] = ['ChangesMissed', 'Decide', 'EventsDead', 'EventsMissing', 'RunUnwell'];
+/**
+ * Alarms that stay until somebody acts, an event comes, or for a day. All others have to close once the fault is
+ * over.
+ */
+const lasting: readonly AlertName[] = [
+  'ChangesMissed',
+  'Decide',
+  'EventsDead',
+  'EventsMissing',
+  'RunUnwell',
+  'Silent',
+];
 
 /** Waits until alarms are closed that have no reason left, then reads all that were opened. */
 export async function raisedAlarms({ warehouse, harmedAt, epoch }: Rig): Promise<Raised[]> {
