@@ -43,7 +43,7 @@ function watcher(urls: readonly string[] = ['json+URL/json']) {
   const logged: unknown[] = [];
   const keep = (...line: unknown[]): void => void logged.push(line);
   const { look } = watchActivities({
-    warehouse,
+    watching: warehouse,
     readHealth: async () => state,
     notifier: createNotifier({
       targets,
