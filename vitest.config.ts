@@ -26,10 +26,15 @@ const shared = {
 /** Files of half a minute and more. The last of them would run alone at the end, so they come first. */
 const longest = [
   'db/cost/cost',
-  'faults/short',
-  'cli/start',
+  'db/cost/coverage',
   'bench/measures',
+  'pipeline/catalogue',
+  'pipeline/demo',
+  'faults/short',
+  'activities/any-records',
+  'cli/start',
   'pipeline/crash',
+  'verify/alert-rules',
   'embedded/start',
   'embedded/guardian',
   'embedded/planted',
