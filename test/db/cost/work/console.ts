@@ -89,7 +89,6 @@ export const consolePages: readonly Work[] = [
   {
     name: 'what is broken is grouped by its cause',
     rows: 20_000,
-    asksForAll: 'It reads up to 10,000 events that failed; a small warehouse has fewer.',
     run: async ({ db }) => {
       await readWaiting(db, mostCounted);
       await readGivenUp(db, 'dead');
