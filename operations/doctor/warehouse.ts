@@ -30,8 +30,8 @@ export function judgeServer(where: string, standby: Standby | undefined): Verdic
 }
 
 function lagOf({ receives, behindSeconds }: Standby): string {
-  const behind = behindSeconds === null ? 'by an unknown time' : secondsBehind(behindSeconds);
-  return receives ? behind : `that gets no changes now, ${behind} when it last did`;
+  const behind = behindSeconds === null ? 'behind by an unknown time' : secondsBehind(behindSeconds);
+  return receives ? behind : `which gets no changes now, and was ${behind} when it last did`;
 }
 
 const secondsBehind = (seconds: number): string => `${Math.max(0, seconds).toFixed(1)} s behind`;
