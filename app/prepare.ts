@@ -66,7 +66,7 @@ export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: strin
   const zone = await readTimeZone(db);
   if (zone.toLowerCase() === timeZone.toLowerCase()) return;
   throw new Error(
-    `sessions of DATABASE_URL use the time zone ${zone} instead of ${timeZone}: something between drops session options, so connect to Postgres itself`,
+    `sessions of DATABASE_URL use the time zone ${zone} instead of ${timeZone}: a pooler drops their options. Run "alter role … set timezone = '${timeZone}'" for the role of DATABASE_URL and its other settings (Behind a pooler, docs/guides/running.md), or connect to Postgres itself`,
   );
 }
 

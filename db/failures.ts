@@ -96,17 +96,22 @@ export function isRefusal(error: unknown): boolean {
  * Whether an error is our own mistake: a wrong statement, or a missing table. A missing permission
  * is not.
  */
-export const isMistake = (error: unknown): boolean => {
-  const state = sqlState(error);
-  return state !== notAllowed && (state?.startsWith('42') ?? false);
-};
+export const isMistake = (error: unknown): boolean =>
+  isOfMistakes(error) && sqlState(error) !== notAllowed;
 
 const notAllowed = '42501';
+/** Behind a pooler another client prepared the statement in the session: another attempt helps. */
+const preparedAlready = '42P05';
+
+function isOfMistakes(error: unknown): boolean {
+  const state = sqlState(error);
+  return state !== preparedAlready && (state?.startsWith('42') ?? false);
+}
 
 /** Converts an error of pg to a failure of the catalogue; returns our own mistakes unchanged. */
 export function warehouseFailure(error: unknown): unknown {
   // A mistake is not reported as trouble of Postgres.
-  if (error instanceof Failure || sqlState(error)?.startsWith('42')) return error;
+  if (error instanceof Failure || isOfMistakes(error)) return error;
   const code = isRefusal(error) ? 'WAREHOUSE_VALUE_REFUSED' : 'WAREHOUSE_UNAVAILABLE';
   return new Failure(code, messageWithState(error), { cause: withoutStatement(error) });
 }

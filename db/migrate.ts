@@ -98,7 +98,8 @@ async function ensureMigrationsTable(db: Database): Promise<void> {
 /**
  * Runs work with short waits for locks, several times. A waiting lock blocks all that come after
  * it, readers and writers. An analyst's open transaction must not stop the recording of events
- * through a migration that waits for it.
+ * through a migration that waits for it. Statements take as long as a large table needs, whatever
+ * limit the role has.
  */
 async function waitingShortly<T>(
   db: Database,
@@ -109,7 +110,9 @@ async function waitingShortly<T>(
     const lockTimeoutMs = Math.min(lockTimeoutFirstMs * 2 ** (attempt - 1), lockTimeoutMaxMs);
     try {
       return await db.transaction(async (tx) => {
-        await tx.execute(sql`select set_config('lock_timeout', ${String(lockTimeoutMs)}, true)`);
+        await tx.execute(sql`
+          select set_config('lock_timeout', ${String(lockTimeoutMs)}, true),
+            set_config('statement_timeout', '0', true)`);
         return await work(tx);
       });
     } catch (error) {

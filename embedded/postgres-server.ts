@@ -1,8 +1,9 @@
 import { existsSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PostgresAccount, postgresAccount } from './postgres-account.ts';
-import { findPostgresBinaries } from './postgres-binaries.ts';
+import { findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts';
 import {
+  builtinLocale,
   checkPostgresData,
   createPostgresData,
   postgresSuperuser,
@@ -20,22 +21,30 @@ export interface PreparedPostgres {
   account: PostgresAccount | undefined;
 }
 
-/** Makes the data folder, or checks an existing one. */
+/** The programs of a version, and the locale arguments that its initdb knows. */
+export interface PostgresRelease {
+  readonly binaries: PostgresBinaries;
+  readonly locale: readonly string[];
+}
+
+/** Makes the data folder, or checks an existing one; `release` is Postgres 18 when not given. */
 export async function preparePostgres(
   dir: string,
   log: (message: string) => void,
+  release?: PostgresRelease,
 ): Promise<PreparedPostgres> {
   const link = join(dir, 'postgres');
   const account = postgresAccount(link);
   const home = postgresHome(dir, account);
-  const { postgres, initdb } = await reachableBinaries(await findPostgresBinaries(), account, home);
+  const binaries = release?.binaries ?? (await findPostgresBinaries());
+  const { postgres, initdb } = await reachableBinaries(binaries, account, home);
   if (existsSync(link)) {
     checkPostgresData(link);
   } else {
     log(home === dir ? 'making a Postgres data folder' : `making a Postgres data folder in ${home}`);
     // It may be a dangling link to data that was deleted.
     rmSync(link, { force: true });
-    await createPostgresData({ dir, home, initdb, account });
+    await createPostgresData({ dir, home, initdb, locale: release?.locale ?? builtinLocale, account });
   }
   return { dir, data: realpathSync(link), program: postgres, account };
 }

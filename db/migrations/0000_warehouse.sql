@@ -986,7 +986,7 @@ create index "settlements_short" on "metersync"."settlements" using btree("owner
 where intervals_found < intervals_told;
 
 --> statement-breakpoint
-create index "stale_records_queue" on "metersync"."stale_records" using btree("queue", "due_at");
+create index "stale_records_queue" on "metersync"."stale_records" using btree("queue", "due_at", "record_id");
 
 --> statement-breakpoint
 create index "stale_records_due" on "metersync"."stale_records" using btree("kind", "due_at");

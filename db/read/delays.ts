@@ -16,7 +16,7 @@ export async function readDelays(db: Executor): Promise<WarehouseHealth['delays'
         ${journal.recordedAt} - ${journal.receivedAt} as took
       from ${journal}
       order by ${journal.receivedAt} desc
-      limit ${batches.delaysRead}
+      limit ${sql.raw(String(batches.delaysRead))}
     ), settled as (
       select
         ${settlements.kind},
@@ -27,7 +27,7 @@ export async function readDelays(db: Executor): Promise<WarehouseHealth['delays'
         ${settlements.outcome}
       from ${settlements}
       order by ${settlements.settledAt} desc
-      limit ${batches.delaysRead}
+      limit ${sql.raw(String(batches.delaysRead))}
     ), took as (
       select * from newest
       union all

@@ -16,3 +16,60 @@ export async function readTimeZone(db: Executor): Promise<string> {
   );
   return rows[0]?.zone ?? '';
 }
+
+/** How far behind its primary a standby is. */
+export interface Standby {
+  /** Whether it gets changes now; otherwise it does not know how far behind it is. */
+  readonly receives: boolean;
+  /** Seconds since the last change that it shows was committed; 0 if it shows all that it got. */
+  readonly behindSeconds: number | null;
+}
+
+/** Reads how far behind the server is; undefined if it is no standby. */
+export async function readStandby(db: Executor): Promise<Standby | undefined> {
+  const { rows } = await db.execute<{
+    standby: boolean;
+    receives: boolean;
+    behind: number | null;
+  }>(sql`
+    select pg_is_in_recovery() as standby,
+      exists (select from pg_stat_wal_receiver) as receives,
+      case
+        when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
+        else extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8
+      end as behind`);
+  const [row] = rows;
+  if (!row?.standby) return undefined;
+  return { receives: row.receives, behindSeconds: row.behind };
+}
+
+/** A replica, as the primary sees it. */
+export interface Replica {
+  readonly name: string;
+  readonly state: string;
+  readonly behindBytes: number;
+  /** Seconds by which it showed the last change later; 0 if none came lately. */
+  readonly behindSeconds: number;
+}
+
+/** Lists the replicas of the server; none where the role may not see them, as pg_monitor may. */
+export async function readReplicas(db: Executor): Promise<Replica[]> {
+  const { rows } = await db.execute<{
+    name: string;
+    state: string;
+    bytes: number;
+    seconds: number;
+  }>(sql`
+    select application_name as name, state,
+      pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::float8 as bytes,
+      extract(epoch from coalesce(replay_lag, '0'))::float8 as seconds
+    from pg_stat_replication
+    where replay_lsn is not null
+    order by application_name, pid`);
+  return rows.map(({ name, state, bytes, seconds }) => ({
+    name,
+    state,
+    behindBytes: bytes,
+    behindSeconds: seconds,
+  }));
+}

@@ -109,7 +109,8 @@ export const staleRecords = metersync.table(
     errorCode: text('error_code'),
   },
   (t) => [
-    index('stale_records_queue').on(t.queue, t.dueAt),
+    // As what is due is read, so that nothing is sorted, whatever the planner guesses.
+    index('stale_records_queue').on(t.queue, t.dueAt, t.recordId),
     index('stale_records_due').on(t.kind, t.dueAt),
     index('stale_records_failed').on(t.errorCode).where(sql`error_code is not null`),
   ],

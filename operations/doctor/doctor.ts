@@ -11,6 +11,7 @@ import type { Database } from '../../db/connect.ts';
 import { sqlMessage } from '../../db/failures.ts';
 import { readSchemaVersions } from '../../db/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
+import { readReplicas, readStandby, type Standby } from '../../db/read/session.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { healthOf } from '../health.ts';
 import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
@@ -18,7 +19,14 @@ import { checkEndpoints } from './endpoints.ts';
 import { checkReceiver } from './probe.ts';
 import { checkClock, checkVersion, checkWebhooks, pingService, wrongAddress } from './service.ts';
 import { checkTemporal } from './temporal.ts';
-import { askWarehouse, judgeEventTypes, judgeSchema, judgeViews } from './warehouse.ts';
+import {
+  askWarehouse,
+  describeReplicas,
+  judgeEventTypes,
+  judgeSchema,
+  judgeServer,
+  judgeViews,
+} from './warehouse.ts';
 
 export interface DoctorOptions {
   readonly settings: Settings;
@@ -113,6 +121,7 @@ interface Stored {
 
 async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOptions): Promise<Stored> {
   let aheadMs: number | null = null;
+  let standby: Standby | undefined;
   const { host, pathname } = new URL(databaseUrl);
   const where = `${host}${pathname}`;
   const reached = await check('warehouse', 'Bring Postgres up, or correct DATABASE_URL.', async () => {
@@ -121,7 +130,8 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
       await askWarehouse(db, now);
       const asked = await askWarehouse(db, now);
       aheadMs = asked.aheadMs;
-      return ok(`Postgres ${asked.version} at ${where}`);
+      standby = await readStandby(db);
+      return judgeServer(`Postgres ${asked.version} at ${where}`, standby);
     } catch (error) {
       return fail(
         `Postgres at ${where}: ${sqlMessage(error)}`,
@@ -129,22 +139,34 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
       );
     }
   });
-  if (reached.state !== 'ok') {
+  if (reached.state === 'fail') {
     const rest = ['schema', 'typed views'].map((name) => ({
       name,
       ...notChecked('Postgres did not answer'),
     }));
     return { checks: [reached, ...rest], db: undefined, aheadMs };
   }
+  const server = [reached, ...(standby === undefined ? await examineReplicas(db) : [])];
   const schema = await check('schema', 'Run metersync migrate.', async () =>
     judgeSchema(await readSchemaVersions(db)),
   );
   if (schema.state === 'fail') {
     const views = { name: 'typed views', ...notChecked('the schema is another') };
-    return { checks: [reached, schema, views], db: undefined, aheadMs };
+    return { checks: [...server, schema, views], db: undefined, aheadMs };
   }
   const views = await check('typed views', 'See metersync views refresh.', () => judgeViews(db));
-  return { checks: [reached, schema, views], db, aheadMs };
+  return { checks: [...server, schema, views], db, aheadMs };
+}
+
+/** Says how far replicas are behind, if there are any that the role may see. */
+async function examineReplicas(db: Database): Promise<Check[]> {
+  let some = true;
+  const found = await check('replicas', 'See pg_stat_replication.', async () => {
+    const replicas = await readReplicas(db);
+    some = replicas.length > 0;
+    return ok(describeReplicas(replicas));
+  });
+  return some ? [found] : [];
 }
 
 async function examineService(stored: Stored, options: DoctorOptions): Promise<Check[]> {

@@ -6,7 +6,7 @@ import { describeWrong, readExistingViews, readRelations } from '../../db/fields
 import { mayMakeViews } from '../../db/fields/refresh-views.ts';
 import { typesSeen } from '../../db/read/events.ts';
 import { readNarrowViews } from '../../db/read/narrow-views.ts';
-import { readServer } from '../../db/read/session.ts';
+import { type Replica, readServer, type Standby } from '../../db/read/session.ts';
 import { countRows } from '../../db/read/status.ts';
 import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
@@ -19,6 +19,31 @@ export async function askWarehouse(
   const { version, nowMs } = await readServer(db);
   return { version, aheadMs: nowMs - (began + now()) / 2 };
 }
+
+/** Judges the server that answered. Analysts may read a standby, but workers cannot write there. */
+export function judgeServer(where: string, standby: Standby | undefined): Verdict {
+  if (standby === undefined) return ok(where);
+  return warn(
+    `${where} is a standby, ${lagOf(standby)}`,
+    'It is for readers. Set DATABASE_URL of migrations and workers to the primary.',
+  );
+}
+
+function lagOf({ receives, behindSeconds }: Standby): string {
+  const behind = behindSeconds === null ? 'behind by an unknown time' : secondsBehind(behindSeconds);
+  return receives ? behind : `which gets no changes now, and was ${behind} when it last did`;
+}
+
+const secondsBehind = (seconds: number): string => `${Math.max(0, seconds).toFixed(1)} s behind`;
+
+/** Describes replicas for their readers; their lag is no failure of ours. */
+export const describeReplicas = (replicas: readonly Replica[]): string =>
+  replicas
+    .map(
+      ({ name, state, behindBytes, behindSeconds }) =>
+        `${name} (${state}): ${secondsBehind(behindSeconds)}, ${behindBytes.toLocaleString('en')} bytes`,
+    )
+    .join('; ');
 
 export function judgeSchema(versions: SchemaVersions): Verdict {
   const fit = fitOf(versions);

@@ -7,6 +7,7 @@ import { requireSchema } from '../../app/prepare.ts';
 import { readSettings } from '../../app/settings.ts';
 import { alertTypes } from '../../contract/alerts.ts';
 import type { Health } from '../../contract/verdict.ts';
+import { connectWarehouse } from '../../db/connect.ts';
 import { knownMigrations } from '../../db/known-migrations.ts';
 import { migrateWarehouse, readSchemaVersions } from '../../db/migrate.ts';
 import { planMigration } from '../../db/migration-plan.ts';
@@ -110,6 +111,20 @@ async function reports() {
   const [alarm] = alertTypes.SchemaMismatch.judge(health) ?? [];
   return { refused, warnings: lines.map((line) => JSON.parse(line).msg), health, state, alarm };
 }
+
+test("a role's limit of statements does not end a migration", async () => {
+  await openWarehouse();
+  const url = new URL(warehouse.url);
+  url.searchParams.set('options', '-c statement_timeout=600000');
+  const limited = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 1, onError: () => {} });
+  onTestFinished(() => limited.close());
+  const notes = `create table utility.later as select current_setting('statement_timeout') as own;`;
+  await migrateWarehouse(limited.db, waiting, laterMigrations(notes));
+  const { rows } = await limited.db.execute(
+    sql`select own, current_setting('statement_timeout') as after from utility.later`,
+  );
+  expect(rows).toEqual([{ own: '0', after: '10min' }]);
+});
 
 test('code between the floor and the head of the schema goes on, and is told to upgrade', async () => {
   await openWarehouse();

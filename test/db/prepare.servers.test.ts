@@ -1,7 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectWarehouse, type Executor } from '../../db/connect.ts';
+import { isMistake, sqlState, warehouseFailure } from '../../db/failures.ts';
 import { charactersMax, plannedEachTime, sendsMin } from '../../db/prepare.ts';
+import { rejection } from '../service/setup.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 /** Opens a warehouse over one connection, whose prepared statements can be listed. */
@@ -63,6 +65,27 @@ test('behind a pooler that changes sessions one statement fails, and none is pre
   expect((await add(1)).rows).toEqual([{ sum: 2 }]);
   await sendOften(db, (tx) => tx.execute(sql`select ${1}::int - 1`));
   expect(await prepared()).toEqual([]);
+});
+
+test('behind a pooler the session may have the statement already, which another attempt mends', async () => {
+  const { db } = await oneConnection();
+  const add = (to: number) => db.execute(sql`select ${to}::int + 1 as sum`);
+  const name = await preparedName();
+  await db.execute(sql.raw(`prepare ${name} as select 'of another client'`));
+  for (let sent = 1; sent <= sendsMin; sent++) await add(sent);
+  const error = await rejection(add(1));
+  expect(sqlState(error)).toBe('42P05');
+  expect(isMistake(error)).toBe(false);
+  expect(warehouseFailure(error)).toMatchObject({ code: 'WAREHOUSE_UNAVAILABLE', action: 'retry' });
+  expect((await add(1)).rows).toEqual([{ sum: 2 }]);
+
+  /** The name that any of our clients gives the statement. */
+  async function preparedName(): Promise<string> {
+    const other = await oneConnection();
+    await sendOften(other.db, (tx) => tx.execute(sql`select ${1}::int + 1 as sum`));
+    const { rows } = await other.db.execute<{ name: string }>(sql`select name from pg_prepared_statements`);
+    return rows[0]?.name ?? '';
+  }
 });
 
 test('two pools never share a name for different statements', async () => {

@@ -81,7 +81,7 @@ export function describeReports(reports: readonly FaultReport[]): string {
 
 /** A table of the page: faults whose names begin with a letter. */
 export interface FaultTable {
-  readonly letter: 'C' | 'T';
+  readonly letter: 'C' | 'T' | 'P';
   /** Name of its generated part, if it has one. */
   readonly part?: string;
 }

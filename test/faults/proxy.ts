@@ -12,12 +12,14 @@ export interface CuttingProxy {
   readonly gets: { readonly count: number; readonly seconds: number };
   /** Decides for each chunk from the target whether to discard it and cut both sides. */
   cutWhen(decide: () => boolean): void;
+  /** Cuts all connections and forwards new ones to another target. */
+  moveTo(target: string): void;
   close(): Promise<void>;
 }
 
 /** Forwards bytes to `target` (host:port) until `cutWhen` says otherwise. */
 export async function startProxy(target: string): Promise<CuttingProxy> {
-  const { hostname, port } = new URL(`tcp://${target}`);
+  let { hostname, port } = new URL(`tcp://${target}`);
   const open = new Set<Socket>();
   let cuts = 0;
   let openMax = 0;
@@ -61,6 +63,10 @@ export async function startProxy(target: string): Promise<CuttingProxy> {
     },
     cutWhen: (asked) => {
       decide = asked;
+    },
+    moveTo: (other) => {
+      ({ hostname, port } = new URL(`tcp://${other}`));
+      for (const socket of open) socket.destroy();
     },
     close: async () => {
       for (const socket of open) socket.destroy();

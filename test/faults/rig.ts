@@ -4,8 +4,6 @@ import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } fr
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
 import { choosePorts, isFree, type Ports } from '../../embedded/ports.ts';
-import { embeddedPostgres, postgresAnswers } from '../../embedded/postgres.ts';
-import { postgresServer, preparePostgres } from '../../embedded/postgres-server.ts';
 import { temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
 import { findTemporalBinary } from '../../embedded/temporal-binary.ts';
 import { temporalFetchers } from '../../embedded/temporal-fetchers.ts';
@@ -20,6 +18,7 @@ import { watchEffects } from './ledger.ts';
 import { epochVariable } from './pace.ts';
 import { createPart, type Life, type Part } from './part.ts';
 import type { PartName } from './plan.ts';
+import { preparePart } from './postgres-part.ts';
 import { launchServer } from './server-process.ts';
 
 /**
@@ -74,12 +73,21 @@ export interface RunningTemporal {
   readonly connect?: ConnectionOptions;
 }
 
+/** Where Postgres is, and how to start and strike it. */
+export interface RunningPostgres {
+  readonly part: Part;
+  /** URL of the warehouse's database, which exists. */
+  readonly databaseUrl: string;
+}
+
 export interface RigOptions {
   readonly size?: SandboxSize;
   /** Further options of the sandbox. */
   readonly sandbox?: Parameters<typeof startSandbox>[1];
   /** Folders of the servers' data; temporary ones by default. */
   readonly folders?: { readonly postgres?: string; readonly temporal?: string };
+  /** A Postgres that runs already and outlives the rig; an embedded one of its own by default. */
+  readonly postgres?: RunningPostgres;
   /** A Temporal that runs already and outlives the rig; a development server of its own by default. */
   readonly temporal?: RunningTemporal;
   /**
@@ -89,6 +97,7 @@ export interface RigOptions {
     readonly serviceAndReceiver?: (receiver: string) => Promise<string>;
     readonly receiverAndTemporal?: (temporal: string) => Promise<string>;
     readonly workerAndService?: (service: string) => Promise<string>;
+    readonly workerAndPostgres?: (database: string) => Promise<string>;
   };
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -96,7 +105,7 @@ export interface RigOptions {
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const folder = await temporaryFolder();
   const [servers, service, receiverPort] = await Promise.all([
-    prepareServers({ postgres: folder.path, temporal: folder.path, ...options.folders }, options.temporal),
+    prepareServers({ postgres: folder.path, temporal: folder.path, ...options.folders }, options),
     startSandbox(options.size, options.sandbox),
     steadyPort(),
   ]);
@@ -108,7 +117,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const env: Record<string, string> = {
     TEMPORAL_ADDRESS: address,
     TEMPORAL_NAMESPACE: namespace,
-    DATABASE_URL: servers.databaseUrl,
+    DATABASE_URL: servers.postgres.databaseUrl,
     METERSYNC_DIR: folder.path,
     SERVICE_URL: service.apiUrl,
     SERVICE_API_KEY: service.apiKey,
@@ -125,23 +134,25 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     launch.receiver.env.TEMPORAL_ADDRESS = await between.receiverAndTemporal(address);
   if (between.workerAndService !== undefined)
     launch.worker.env.SERVICE_URL = await between.workerAndService(service.apiUrl);
+  if (between.workerAndPostgres !== undefined)
+    launch.worker.env.DATABASE_URL = await between.workerAndPostgres(servers.postgres.databaseUrl);
   const lines = { receiver: [] as string[], worker: [] as string[] };
   const command = (part: Command) =>
     createPart(part, () => launchCommand(part, env, launch[part], lines[part]));
   const secondWorker = command('worker');
   const parts = {
-    postgres: createPart('postgres', servers.postgres),
+    postgres: servers.postgres.part,
     temporal: servers.temporal.part,
     receiver: command('receiver'),
     worker: command('worker'),
   };
   await Promise.all([parts.postgres.start(), parts.temporal.start()]);
-  await servers.createDatabase();
+  await servers.createDatabase?.();
   const run = (args: readonly string[]) => runCommand(args, { env: { ...env, LOG_LEVEL: 'error' } });
   const migrated = await run(['migrate']);
   if (migrated.status !== 0) throw new Error(`metersync migrate: ${migrated.stderr}`);
   const warehouse = connectWarehouse({
-    url: servers.databaseUrl,
+    url: servers.postgres.databaseUrl,
     timeZone: 'UTC',
     max: 4,
     onError: () => {},
@@ -175,7 +186,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
       const own = options.temporal === undefined ? [parts.temporal] : [];
       for (const part of [parts.receiver, parts.worker, secondWorker, ...own]) await part.kill();
       // Its processes end with this signal, and release their files.
-      await parts.postgres.stop('SIGQUIT');
+      if (options.postgres === undefined) await parts.postgres.stop('SIGQUIT');
       await service.stop();
       await folder.remove();
     },
@@ -199,21 +210,21 @@ async function lookEachSecond(client: Client): Promise<void> {
 
 async function prepareServers(
   dirs: { postgres: string; temporal: string },
-  given: RunningTemporal | undefined,
-) {
-  prepareFolder(dirs.postgres);
+  given: Pick<RigOptions, 'postgres' | 'temporal'>,
+): Promise<{
+  postgres: RunningPostgres;
+  temporal: RunningTemporal;
+  createDatabase?: () => Promise<unknown>;
+}> {
   prepareFolder(dirs.temporal);
-  const prepared = await preparePostgres(dirs.postgres, () => {});
   const ports = await choosePorts(dirs.temporal);
-  const postgres = postgresServer(prepared, ports.postgres);
+  const temporal = given.temporal ?? (await developmentServer(dirs.temporal, ports));
+  if (given.postgres !== undefined) return { postgres: given.postgres, temporal };
+  const { part, users } = await preparePart(dirs.postgres, ports.postgres);
   return {
-    postgres: () =>
-      launchServer(postgres.server, () =>
-        until('Postgres answers', () => postgresAnswers(postgres.address), within),
-      ),
-    temporal: given ?? (await developmentServer(dirs.temporal, ports)),
-    databaseUrl: embeddedPostgres(postgres.address).superuserUrl('metersync'),
-    createDatabase: () => embeddedPostgres(postgres.address).ensureDatabase('metersync'),
+    postgres: { part, databaseUrl: users.superuserUrl('metersync') },
+    temporal,
+    createDatabase: () => users.ensureDatabase('metersync'),
   };
 }
 

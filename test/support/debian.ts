@@ -10,10 +10,14 @@ const run = promisify(execFile);
  * Finds a program, or unpacks its Debian package below .metersync, where that can be fetched.
  * @throws Error that says what to install
  */
-async function debianProgram(name: string, of: 'prometheus' | 'prometheus-alertmanager'): Promise<string> {
+async function debianProgram(
+  name: string,
+  of: 'prometheus' | 'prometheus-alertmanager' | 'pgbouncer',
+  kind: 'bin' | 'sbin' = 'bin',
+): Promise<string> {
   const folder = resolve(import.meta.dirname, '../../.metersync', of);
-  const unpacked = join(folder, 'usr/bin', name);
-  const found = [`/usr/bin/${name}`, `/usr/local/bin/${name}`, unpacked].find((path) => existsSync(path));
+  const unpacked = join(folder, 'usr', kind, name);
+  const found = [`/usr/${kind}/${name}`, `/usr/local/bin/${name}`, unpacked].find((path) => existsSync(path));
   if (found !== undefined) return found;
   try {
     await mkdir(folder, { recursive: true });
@@ -32,6 +36,7 @@ async function debianProgram(name: string, of: 'prometheus' | 'prometheus-alertm
 
 export const prometheus = () => debianProgram('prometheus', 'prometheus');
 export const promtool = () => debianProgram('promtool', 'prometheus');
+export const pgbouncer = () => debianProgram('pgbouncer', 'pgbouncer', 'sbin');
 export const amtool = () => debianProgram('amtool', 'prometheus-alertmanager');
 
 /**

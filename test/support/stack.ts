@@ -1,8 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { appendFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
+import { prepareFolder } from '../../embedded/folder.ts';
+import { preparePostgres } from '../../embedded/postgres-server.ts';
 import { startEmbedded } from '../../embedded/start.ts';
 import { removeAbandoned } from './temporary-root.ts';
 
@@ -17,7 +19,8 @@ declare module 'vitest' {
 
 /**
  * Starts one real Postgres and one real Temporal for the whole run, on data that is removed after it. The first
- * kind of tests that needs them starts them, and provides them to the others.
+ * kind of tests that needs them starts them, and provides them to the others. TEST_POSTGRES_URL names another
+ * Postgres to use, as superuser; `npm run test:postgres` sets it.
  */
 export default async function startStack(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (project.getProvidedContext().postgresUrl !== undefined) return undefined;
@@ -26,13 +29,15 @@ export default async function startStack(project: TestProject): Promise<(() => P
   const binDir = projectBinDir();
   // A first run fetches programs, which takes a while.
   const log = (message: string): void => project.vitest.logger.log(`stack: ${message}`);
-  const first = await startEmbedded({ dir, postgres: true, temporal: false, binDir, log });
-  await setUp(first.postgres?.superuserUrl('postgres') ?? '');
-  await first.stop();
-  const stack = await startEmbedded({ dir, postgres: true, temporal: true, binDir, log });
-  if (stack.postgres === undefined || stack.temporal === undefined)
-    throw new Error('The stack lacks a server.');
-  const postgresUrl = stack.postgres.superuserUrl('postgres');
+  const given = process.env.TEST_POSTGRES_URL;
+  if (given === undefined) {
+    prepareFolder(dir);
+    const { data } = await preparePostgres(dir, log);
+    await configurePostgres(data, settingsForTests);
+  }
+  const stack = await startEmbedded({ dir, postgres: given === undefined, temporal: true, binDir, log });
+  const postgresUrl = given ?? stack.postgres?.superuserUrl('postgres');
+  if (postgresUrl === undefined || stack.temporal === undefined) throw new Error('The stack lacks a server.');
   await countStatements(postgresUrl);
   project.vitest.provide('postgresUrl', postgresUrl);
   project.vitest.provide('temporalAddress', stack.temporal.address);
@@ -43,28 +48,26 @@ export default async function startStack(project: TestProject): Promise<(() => P
 }
 
 /**
- * Sets up the run's Postgres. Its data is of no use after the run and no test kills it: commits need not wait
+ * Settings of the run's Postgres. Its data is of no use after the run and no test kills it: commits need not wait
  * for the disk, nor are files of the WAL filled with zeros. Statements are counted, which is a setting of
  * Postgres's start.
  */
-async function setUp(postgresUrl: string): Promise<void> {
-  await administer(postgresUrl, [
-    ...['fsync', 'synchronous_commit', 'full_page_writes'].map((name) => `alter system set ${name} = off`),
-    'alter system set wal_init_zero = off',
-    `alter system set shared_preload_libraries = 'pg_stat_statements'`,
-    'alter system set pg_stat_statements.max = 20000',
-    'alter system set pg_stat_statements.track_utility = off',
-  ]);
+export const settingsForTests: readonly string[] = [
+  ...['fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero'].map((name) => `${name} = off`),
+  `shared_preload_libraries = 'pg_stat_statements'`,
+  'pg_stat_statements.max = 20000',
+  'pg_stat_statements.track_utility = off',
+];
+
+/** Adds settings to a data folder on which no server runs. */
+export async function configurePostgres(data: string, settings: readonly string[]): Promise<void> {
+  await appendFile(join(data, 'postgresql.conf'), settings.map((line) => `${line}\n`).join(''));
 }
 
 async function countStatements(postgresUrl: string): Promise<void> {
-  await administer(postgresUrl, ['create extension pg_stat_statements']);
-}
-
-async function administer(postgresUrl: string, statements: readonly string[]): Promise<void> {
   const client = new pg.Client({ connectionString: postgresUrl });
   await client.connect();
-  for (const statement of statements) await client.query(statement);
+  await client.query('create extension pg_stat_statements');
   await client.end();
 }
 

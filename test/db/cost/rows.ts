@@ -263,14 +263,13 @@ export async function prepareTables(db: Executor): Promise<void> {
   await eachTable(db, (table) => sql.raw(`alter table ${table} set (autovacuum_enabled = off)`));
 }
 
-/** Removes the statistics of an earlier `analyze`. */
+/** Removes the statistics of an earlier `analyze`, from the catalogue itself: only Postgres 18 has functions for it. */
 export async function forgetStatistics(db: Executor): Promise<void> {
+  const ours = sql`relnamespace::regnamespace::text in (${schemas})`;
+  await db.execute(sql`delete from pg_statistic using pg_class c where c.oid = starelid and ${ours}`);
   await db.execute(sql`
-    select pg_clear_attribute_stats(schemaname::text, tablename::text, attname::text, inherited)
-    from pg_stats where schemaname in (${schemas})`);
-  await db.execute(sql`
-    select pg_clear_relation_stats(relnamespace::regnamespace::text, relname::text)
-    from pg_class where relnamespace::regnamespace::text in (${schemas}) and relkind in ('r', 'i', 'p', 'I')`);
+    update pg_class set relpages = 0, reltuples = -1, relallvisible = 0
+    where ${ours} and relkind in ('r', 'i', 'p', 'I')`);
 }
 
 const schemas: SQL = sql`'utility', 'history', 'metersync', 'ops'`;

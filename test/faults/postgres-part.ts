@@ -1,0 +1,36 @@
+import { prepareFolder } from '../../embedded/folder.ts';
+import { type EmbeddedPostgres, embeddedPostgres, postgresAnswers } from '../../embedded/postgres.ts';
+import { type PostgresRelease, postgresServer, preparePostgres } from '../../embedded/postgres-server.ts';
+import { until } from '../support/poll.ts';
+import { createPart, type Part } from './part.ts';
+import { launchServer } from './server-process.ts';
+
+/** A Postgres that can be killed and restarted. */
+export interface PostgresPart {
+  readonly part: Part;
+  readonly users: EmbeddedPostgres;
+  readonly port: number;
+  /** Its data folder, and the account that owns it if we are root. */
+  readonly data: string;
+  readonly account: { readonly uid: number; readonly gid: number } | undefined;
+}
+
+/** Makes or finds data in a folder, and the part that runs on it; `release` is Postgres 18 when not given. */
+export async function preparePart(
+  dir: string,
+  port: number,
+  release?: PostgresRelease,
+): Promise<PostgresPart> {
+  prepareFolder(dir);
+  const prepared = await preparePostgres(dir, () => {}, release);
+  const { server, address } = postgresServer(prepared, port);
+  const answers = () =>
+    until('Postgres answers', () => postgresAnswers(address), { timeoutMs: 300_000, everyMs: 50 });
+  return {
+    part: createPart('postgres', () => launchServer(server, answers)),
+    users: embeddedPostgres(address),
+    port,
+    data: prepared.data,
+    account: prepared.account,
+  };
+}

@@ -1,0 +1,95 @@
+import { expect } from 'vitest';
+import { fault, seeds } from '../faults/fault.ts';
+import { startRig } from '../faults/rig.ts';
+import { runCommand } from '../support/command.ts';
+import { until } from '../support/poll.ts';
+import { backfillUnderLoad, may } from './load.ts';
+import { administer, withPostgres } from './warehouse.ts';
+
+/** Ends a hung copy; the state decides otherwise. */
+const within = { timeoutMs: 300_000, everyMs: 200 };
+
+fault('P8', 'a second Postgres follows by logical replication', seeds(), { may }, (seed) =>
+  withPostgres({ settings: ['wal_level = logical'] }, ({ part, users, port }) =>
+    withPostgres({}, async (other) => {
+      await users.ensureDatabase('metersync');
+      await other.users.ensureDatabase('metersync');
+      const [from, to] = [users.superuserUrl('metersync'), other.users.superuserUrl('metersync')];
+      const rig = await startRig({ postgres: { part, databaseUrl: from } });
+      try {
+        const made = await runCommand(['migrate'], { env: { ...rig.env, DATABASE_URL: to } });
+        expect(made).toMatchObject({ status: 0 });
+        await administer(from, [
+          'create publication metersync for tables in schema utility with (publish_via_partition_root = true)',
+        ]);
+        // Workers make the partition of a month when its first reading comes; nobody does here.
+        await administer(to, ['create table utility.intervals_all partition of utility.intervals default']);
+        const { username, password } = new URL(from);
+        // Live changes run, so the first copy and the stream of changes meet.
+        const found = await backfillUnderLoad(rig, seed, 'P8', async () => {
+          await administer(to, [
+            `create subscription metersync
+            connection 'host=127.0.0.1 port=${port} dbname=metersync user=${username} password=${password}'
+            publication metersync`,
+          ]);
+        });
+        await caughtUp(from, to);
+        const tables = await contents(from);
+        expect(await contents(to)).toEqual(tables);
+        const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+        expect(rows).toBeGreaterThan(1_000);
+        await administer(to, ['drop subscription metersync']);
+        return { injected: `${rows.toLocaleString('en')} rows of ${tables.length} tables copied`, ...found };
+      } finally {
+        await rig.stop();
+      }
+    }),
+  ),
+);
+
+/** Waits until every table is copied, and what the source has committed so far has been applied. */
+async function caughtUp(from: string, to: string): Promise<void> {
+  await until(
+    'every table is copied',
+    async () => {
+      const left = await administer(to, [`select from pg_subscription_rel where srsubstate <> 'r'`]);
+      return left.length === 0;
+    },
+    within,
+  );
+  const [now] = await administer<{ lsn: string }>(from, ['select pg_current_wal_lsn() as lsn']);
+  await until(
+    'all changes are applied',
+    async () => {
+      const [slot] = await administer<{ done: boolean }>(from, [
+        `select confirmed_flush_lsn >= '${now?.lsn}' as done from pg_replication_slots
+        where slot_name = 'metersync'`,
+      ]);
+      return slot?.done ?? false;
+    },
+    within,
+  );
+}
+
+interface Content {
+  readonly name: string;
+  readonly rows: number;
+  readonly digest: string;
+}
+
+/** Counts and digests the rows of each table of records. */
+async function contents(url: string): Promise<Content[]> {
+  const tables = await administer<{ name: string }>(url, [
+    `select c.oid::regclass::text as name from pg_class c
+    where c.relnamespace = 'utility'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+    order by 1`,
+  ]);
+  const read: Content[] = [];
+  for (const { name } of tables) {
+    const [found] = await administer<{ rows: number; digest: string }>(url, [
+      `select count(*)::int as rows, md5(string_agg(md5(t::text), '' order by md5(t::text))) as digest from ${name} t`,
+    ]);
+    if (found !== undefined) read.push({ name, ...found });
+  }
+  return read;
+}

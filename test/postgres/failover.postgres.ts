@@ -1,0 +1,122 @@
+import { execFile } from 'node:child_process';
+import { chmod, chown, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { expect } from 'vitest';
+import { createRandom } from '../../bench/load/random.ts';
+import { prepareFolder } from '../../embedded/folder.ts';
+import type { Check } from '../../operations/doctor/check.ts';
+import { fault, say, seeds } from '../faults/fault.ts';
+import type { Part } from '../faults/part.ts';
+import { seedOf } from '../faults/plan.ts';
+import { type PostgresPart, preparePart } from '../faults/postgres-part.ts';
+import { startProxy } from '../faults/proxy.ts';
+import { type Rig, startRig } from '../faults/rig.ts';
+import { runCommand } from '../support/command.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { until } from '../support/poll.ts';
+import { freePort } from '../support/port.ts';
+import { configurePostgres } from '../support/stack.ts';
+import { backfillUnderLoad, may } from './load.ts';
+import { administer, withPostgres } from './warehouse.ts';
+
+fault('P7', 'the primary is killed under load, its standby promoted', seeds(), { may }, (seed) =>
+  withPostgres({}, async (primary) => {
+    const url = new URL(await primary.users.ensureDatabase('metersync', { createRoles: true }));
+    await administer(primary.users.superuserUrl('postgres'), ['grant pg_monitor to metersync_owner']);
+    const folder = await temporaryFolder();
+    const standby = await startStandby(primary, folder.path);
+    // The name that a managed service moves to the new primary.
+    const name = await startProxy(addressOf(primary));
+    url.host = name.address;
+    let promoted = false;
+    const part: Part = {
+      ...primary.part,
+      get pid() {
+        return primary.part.pid;
+      },
+      get kills() {
+        return primary.part.kills;
+      },
+      start: async () => {
+        if (!promoted) await primary.part.start();
+      },
+    };
+    const rig = await startRig({ postgres: { part, databaseUrl: url.href } });
+    try {
+      await saidByDoctor(rig, url, standby);
+      const random = createRandom(seedOf(seed, 'P7'));
+      const found = await backfillUnderLoad(rig, seed, 'P7', async () => {
+        await delay(random.int(2_000, 5_000));
+        rig.harm();
+        promoted = true;
+        await primary.part.kill();
+        // For a while the name leads to a standby, which refuses writes.
+        name.moveTo(addressOf(standby));
+        await delay(random.int(500, 2_000));
+        await administer(standby.users.superuserUrl('postgres'), ['select pg_promote()']);
+        say('P7: the standby is promoted');
+      });
+      expect(rig.parts.worker.endedByItself).toEqual([]);
+      return { injected: 'synchronous standby promoted, name moved before', ...found };
+    } finally {
+      await rig.stop();
+      await name.close();
+      await standby.part.stop('SIGQUIT');
+      await folder.remove();
+    }
+  }),
+);
+
+const addressOf = ({ port }: PostgresPart): string => `127.0.0.1:${port}`;
+
+/** Starts a standby on a copy of the primary's data; afterwards each commit waits until it has it on disk. */
+async function startStandby(primary: PostgresPart, folder: string): Promise<PostgresPart> {
+  const superuser = primary.users.superuserUrl('postgres');
+  const { username, password } = new URL(superuser);
+  await primary.part.stop('SIGINT');
+  prepareFolder(folder);
+  // As for new data, so that the account of Postgres gets there.
+  await chmod(folder, 0o711);
+  const data = join(folder, 'postgres');
+  await promisify(execFile)('cp', ['-a', primary.data, data]);
+  await primary.part.start();
+  const way = `host=127.0.0.1 port=${primary.port} user=${username} password=${password} application_name=standby`;
+  await configurePostgres(data, [`primary_conninfo = '${way}'`]);
+  const signal = join(data, 'standby.signal');
+  await writeFile(signal, '');
+  const { account } = primary;
+  if (account !== undefined) await chown(signal, account.uid, account.gid);
+  const standby = await preparePart(folder, await freePort());
+  await standby.part.start();
+  await administer(superuser, [
+    `alter system set synchronous_standby_names = 'standby'`,
+    'select pg_reload_conf()',
+  ]);
+  await until('commits wait for the standby', async () => {
+    const [replica] = await administer<{ sync_state: string }>(superuser, [
+      'select sync_state from pg_stat_replication',
+    ]);
+    return replica?.sync_state === 'sync';
+  });
+  return standby;
+}
+
+/** The doctor reports the replica at the primary, and on the standby that it is one, each with its lag. */
+async function saidByDoctor(rig: Rig, url: URL, standby: PostgresPart): Promise<void> {
+  const atStandby = new URL(url);
+  atStandby.host = addressOf(standby);
+  const checks = async (databaseUrl: URL): Promise<Check[]> => {
+    const env = { ...rig.env, LOG_LEVEL: 'error', DATABASE_URL: databaseUrl.href };
+    const { stdout } = await runCommand(['doctor', '--json'], { env });
+    return (JSON.parse(stdout) as { checks: Check[] }).checks;
+  };
+  const replicas = (await checks(url)).find(({ name }) => name === 'replicas');
+  expect(replicas).toMatchObject({
+    state: 'ok',
+    saw: expect.stringMatching(/^standby \(streaming\): .* behind, .* bytes$/),
+  });
+  const warehouse = (await checks(atStandby)).find(({ name }) => name === 'warehouse');
+  expect(warehouse).toMatchObject({ state: 'warn', saw: expect.stringMatching(/is a standby, .* behind/) });
+}

@@ -1,0 +1,29 @@
+import { expect } from 'vitest';
+import { startBackfill } from '../../app/backfill.ts';
+import type { AlertName } from '../../contract/alerts.ts';
+import { workflowIds } from '../../contract/names.ts';
+import type { Found } from '../faults/fault.ts';
+import { eventsPerSecond, startLoad } from '../faults/load.ts';
+import { seedOf } from '../faults/plan.ts';
+import type { Rig } from '../faults/rig.ts';
+import { verdict } from '../faults/verdict.ts';
+
+/** A run finds listings that move; work of what was struck is late. */
+export const may: readonly AlertName[] = ['ChangesMissed', 'RunUnwell', 'EventsStalled', 'RunStalled'];
+
+const loadSeconds = 20;
+
+/** Runs a backfill under live changes, strikes meanwhile if asked to, and holds both sides against each other. */
+export async function backfillUnderLoad(
+  rig: Rig,
+  seed: number,
+  name: string,
+  strike: () => Promise<void> = async () => {},
+): Promise<Pick<Found, 'perSecond' | 'figures'>> {
+  const load = startLoad(rig.service, seedOf(seed, name), eventsPerSecond);
+  const run = rig.client.workflow.getHandle(workflowIds.backfillAll(await startBackfill(rig.client)));
+  await strike();
+  const { perSecond } = await load.end(loadSeconds);
+  expect(['complete', 'suspect']).toContain(await run.result());
+  return { perSecond, figures: await verdict(rig) };
+}

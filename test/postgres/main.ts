@@ -1,0 +1,22 @@
+import { resolve } from 'node:path';
+import { describeReports, pageWith } from '../faults/page.ts';
+import { type Passed, runFaults } from '../faults/run.ts';
+import { findRelease, majors } from './releases.ts';
+
+const reportsOf = (passed: Passed) => passed.flatMap(({ fault }) => fault ?? []);
+
+/** `npm run test:postgres`. */
+await runFaults({
+  command: 'test:postgres',
+  about:
+    'Runs everything on Postgres 15 to 18, behind a pooler, on a managed one, through a failover, and copied on.',
+  names: 'P1 to P8',
+  seedsByDefault: 1,
+  config: resolve(import.meta.dirname, 'vitest.config.ts'),
+  prepare: async () => {
+    for (const major of majors) await findRelease(major);
+  },
+  pageWith: (page, passed, commit) =>
+    pageWith(page, reportsOf(passed), commit, { letter: 'P', part: 'postgres' }),
+  describe: (passed) => describeReports(reportsOf(passed)),
+});

@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { beforeAll, expect } from 'vitest';
+import { createRandom } from '../../bench/load/random.ts';
+import { fault, say, seeds } from '../faults/fault.ts';
+import { seedOf } from '../faults/plan.ts';
+import type { PostgresPart } from '../faults/postgres-part.ts';
+import { startRig } from '../faults/rig.ts';
+import { settingsForTests } from '../support/stack.ts';
+import { backfillUnderLoad, may } from './load.ts';
+import { findRelease, majors } from './releases.ts';
+import { administer, migratedSchema, withPostgres } from './warehouse.ts';
+
+let newest: readonly string[] = [];
+
+beforeAll(async () => {
+  newest = await withPostgres({}, migratedSchema);
+});
+
+for (const [index, major] of majors.entries()) {
+  const name = `P${index + 1}`;
+  fault(
+    name,
+    `Postgres ${major}: the schema of 18, tests, a kill under load`,
+    seeds(),
+    { may },
+    async (seed) => {
+      const release = await findRelease(major);
+      const version = await withPostgres({ release, settings: settingsForTests }, async (postgres) => {
+        expect(await migratedSchema(postgres)).toEqual(newest);
+        return await runTests(postgres);
+      });
+      return await withPostgres({ release }, async ({ part, users }) => {
+        await users.ensureDatabase('metersync');
+        const rig = await startRig({ postgres: { part, databaseUrl: users.superuserUrl('metersync') } });
+        try {
+          const found = await backfillUnderLoad(rig, seed, name, async () => {
+            await delay(createRandom(seedOf(seed, name)).int(1_000, 3_000));
+            rig.harm();
+            await part.kill();
+            await part.start();
+          });
+          return { injected: `on ${version}`, ...found };
+        } finally {
+          await rig.stop();
+        }
+      });
+    },
+  );
+}
+
+/** Runs the tests of tables and views on this Postgres; returns its version. */
+async function runTests({ users }: PostgresPart): Promise<string> {
+  const url = users.superuserUrl('postgres');
+  const [server] = await administer<{ version: string }>(url, [
+    `select current_setting('server_version') as version`,
+  ]);
+  const version = server?.version ?? '';
+  say(`Postgres ${version}: test/db, test/analytics`);
+  const vitest = spawn(
+    process.execPath,
+    ['node_modules/vitest/vitest.mjs', 'run', 'test/db/', 'test/analytics/'],
+    {
+      cwd: resolve(import.meta.dirname, '../..'),
+      env: { ...outside(process.env), TEST_POSTGRES_URL: url },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    },
+  );
+  const [status] = await once(vitest, 'exit');
+  expect({ version, status }).toEqual({ version, status: 0 });
+  return version;
+}
+
+/** Leaves out what this run's own Vitest set. */
+function outside(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !/^(VITEST|VITE_|TEST$)/.test(name)));
+}
