@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { RunState } from '../../contract/names.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import { finishListing, notePages, readManifest } from '../../db/backfill/manifest.ts';
+import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { countAbsent, retireAbsent } from '../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../../db/deletes/absent-sites.ts';
@@ -135,9 +135,9 @@ async function readOnePass(
       // A listing of known length is stopped at its first page or not at all: later the counts would be lost.
       if (cursor.page === 0 || total === null) allowance?.check(total);
     },
-    note: async (tx, read, mended) => {
+    noting: (read) => {
       const pages = read.map(({ page, asked, readAt }) => ({ ...manifestOf(asked, page), readAt }));
-      return await notePages(tx, key, pages, mended);
+      return notingPages(key, pages);
     },
     onWritten: (read, written) => {
       const { page, asked } = read.at(-1) as PageRead;
@@ -153,12 +153,10 @@ async function readOnePass(
       page.currentPage !== page.asked ||
       (page.asked === last?.asked && page.hasNext !== last.hasNext),
   );
-  if (late.length > 0)
-    await notePages(
-      db,
-      key,
-      late.map((page) => ({ ...page, readAt: beganAt })),
-    );
+  if (late.length > 0) {
+    const pages = late.map((page) => ({ ...page, readAt: beganAt }));
+    await notePages(db, key, pages);
+  }
   if (from.page > 0) return { cursor };
   return { cursor, pass: { manifest: report.manifest, judgement: judgePass(report.manifest), beganAt } };
 }

@@ -2,7 +2,7 @@ import { batches } from '../../contract/limits.ts';
 import { forgetStranger } from '../../db/backfill/strangers.ts';
 import { dueDocuments, liveUsage, usageListedByRecords, type WantedDocument } from '../../db/catch-up/due.ts';
 import { postponeDocuments, postponeFailed, settleRecords } from '../../db/catch-up/settle.ts';
-import { retireUsage } from '../../db/records/usage-data.ts';
+import { holdDocuments, retireUsage } from '../../db/records/usage-data.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 import { admitAndRefresh } from './connections.ts';
@@ -124,6 +124,9 @@ async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly
     return { manifest: report.manifest, ids, beganAt };
   });
   if (pass === undefined || !proven || (pass.ids.length === 0 && existing.length > 0)) return false;
-  await retireUsage(db, documentIds, pass.ids, pass.beganAt);
+  await db.transaction(async (tx) => {
+    await holdDocuments(tx, documentIds);
+    await retireUsage(tx, documentIds, pass.ids, pass.beganAt);
+  });
   return true;
 }

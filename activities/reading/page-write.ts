@@ -2,16 +2,10 @@ import type { Warehouse } from '../../db/connect.ts';
 import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
 import { upsertConnections } from '../../db/records/connections.ts';
 import { upsertDocuments } from '../../db/records/documents.ts';
-import type { RecordPage, UpsertPage } from '../../db/records/page.ts';
+import type { RecordPage, Step, UpsertPage } from '../../db/records/page.ts';
 import { upsertPlain } from '../../db/records/plain.ts';
 import { upsertUsageData } from '../../db/records/usage-data.ts';
-import {
-  type Closing,
-  nothingWritten,
-  type PageWritten,
-  sum,
-  writePage,
-} from '../../db/records/write-page.ts';
+import { nothingWritten, type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
 import { type ListedResource, resources } from '../../db/resources.ts';
 import { analyseYoung } from '../../db/schema/analyse-young.ts';
 import type { ServiceClient } from '../../service/client.ts';
@@ -52,14 +46,14 @@ export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 
   return { usage: service.has('documentUsage') ? 'all' : 'alone' };
 };
 
-/** Writes an arrival and notes its fields in the catalogue. `closing` runs at the end of its transaction. */
+/** Writes an arrival and notes its fields in the catalogue. `noted`: see `writePage`. */
 export async function write(
   deps: ActivityDependencies,
   arrival: Arrival,
-  closing?: Closing,
-): Promise<PageWritten> {
+  noted?: Step,
+): Promise<PageWrittenAt> {
   const withUsage = { ...arrival, ...usageSource(deps.service) };
-  const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage, closing);
+  const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage, noted);
   noteWritten(deps, arrival.listing, written);
   await noteFields(deps, arrival.listing, arrival.page.items);
   await analyseYoung(deps.warehouse, arrival.listing, written.inserted);
@@ -94,17 +88,18 @@ export async function rewrite(
   }: Omit<Arrival, 'page'> & {
     readonly page: Omit<Arrival['page'], 'items'>;
   },
-  closing?: Closing,
-): Promise<PageWritten> {
+  noted?: Step,
+): Promise<PageWrittenAt> {
   const { body, itemsKey, joined = false } = page;
   const source = { companyId, byId, readAt, usage, apiVersion, existingOnly, confirms };
   const record: RecordPage = { body, itemsKey, joined, ...source };
-  let written = nothingWritten;
+  let written: PageWrittenAt = nothingWritten;
   const writes = upserts[listing] ?? [upsertPlain(resources[listing])];
   const last = writes.at(-1);
   for (const upsert of writes) {
-    const ends = upsert === last ? closing : undefined;
-    written = sum(written, await writePage(warehouse.db, listing, upsert, record, page.ids, ends));
+    const step = upsert === last ? noted : undefined;
+    const part = await writePage(warehouse.db, listing, upsert, record, page.ids, step);
+    written = { ...sum(written, part), now: part.now };
   }
   return written;
 }

@@ -1,7 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import type { Executor } from '../../db/connect.ts';
-import type { Mended } from '../../db/records/rejected-records.ts';
+import type { Step } from '../../db/records/page.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { Page } from '../../service/page.ts';
@@ -26,11 +25,8 @@ export interface ListingWalk {
   readonly existingOnly?: boolean;
   /** Called when a page was read; throws to stop before it is written. */
   readonly onRead?: (page: Page) => void;
-  /**
-   * Notes pages, and their records that were rejected before, in the rows' transaction. Returns the
-   * warehouse's clock.
-   */
-  readonly note?: (tx: Executor, pages: readonly PageRead[], mended?: Mended) => Promise<string>;
+  /** A step that notes pages in the statement of their rows. */
+  readonly noting?: (pages: readonly PageRead[]) => Step;
   /** Called when the rows of pages are in Postgres; returns the cursor for the heartbeat. */
   readonly onWritten?: (pages: readonly PageRead[], written: PageWritten) => unknown;
 }
@@ -62,17 +58,15 @@ export async function walkListing(
   for await (const read of readAhead(pages, ahead)) {
     signal.throwIfAborted();
     for (const { page } of read) walk.onRead?.(page);
+    let now: string | undefined;
     for (const group of groupByItemsKey(read)) {
-      const { note } = walk;
-      const noted = async (tx: Executor, mended?: Mended): Promise<void> => {
-        if (note !== undefined) clock = await note(tx, group, mended);
-      };
-      const arrival = arrivalOf(walk, group);
-      written = sum(written, await write(deps, arrival, note === undefined ? undefined : noted));
+      const part = await write(deps, arrivalOf(walk, group), walk.noting?.(group));
+      written = sum(written, part);
+      now = part.now;
     }
     for (const { page } of read) for (const id of page.ids) if (id !== null) ids.push(id);
     heartbeat(walk.onWritten?.(read, written));
-    if (walk.note === undefined && read.at(-1)?.page.hasNext === true) clock = await warehouseNow(db);
+    if (read.at(-1)?.page.hasNext === true) clock = now ?? (await warehouseNow(db));
   }
   return { report: pages.report(), written, ids, beganAt };
 }

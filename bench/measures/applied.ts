@@ -1,3 +1,4 @@
+import { bytesOnDisk } from '../load/disk.ts';
 import { journaled, proveApplied, untilJournaled } from '../load/journal.ts';
 import { type Generator, perSecond, startGenerator } from '../load/send.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
@@ -29,24 +30,25 @@ async function measureApplied(bench: Bench): Promise<Figures> {
   const single = await rateOf(bench, generator, 'one-per-event', size.eventsUngrouped, warmUp);
   const reference = perSecond([before, after]);
   return {
-    ofBare: grouped / reference,
-    timesOnePerEvent: grouped / single,
-    perSecond: grouped,
-    onePerEventPerSecond: single,
+    ofBare: grouped.rate / reference,
+    timesOnePerEvent: grouped.rate / single.rate,
+    perSecond: grouped.rate,
+    onePerEventPerSecond: single.rate,
     barePerSecond: reference,
+    bytesOnDiskPerEvent: grouped.bytesPerEvent,
   };
 }
 
-/** Events a second from the first byte sent to the last event in the journal. */
+/** Events a second from the first byte sent to the last event in the journal, and what each takes there. */
 async function rateOf(
   bench: Bench,
   generator: Generator,
   grouping: Grouping,
   events: number,
   warmUp: number,
-): Promise<number> {
+): Promise<{ rate: number; bytesPerEvent: number }> {
   const pipeline = await startPipeline(bench, { grouping });
-  const rate = await withClient(pipeline.databaseUrl, async (client) => {
+  const measured = await withClient(pipeline.databaseUrl, async (client) => {
     await generator.send(pipeline, warmUp, inFlight);
     await untilJournaled(client, warmUp);
     const { beganAt } = await generator.send(pipeline, events, inFlight);
@@ -54,8 +56,9 @@ async function rateOf(
     if ((await journaled(client)) !== warmUp + events)
       throw new Error('the journal has more events than were sent');
     await proveApplied(client);
-    return (events * 1000) / (endedAt - beganAt);
+    const bytes = await bytesOnDisk(client, 'metersync.journal');
+    return { rate: (events * 1000) / (endedAt - beganAt), bytesPerEvent: bytes / (warmUp + events) };
   });
   await pipeline.process.stop();
-  return rate;
+  return measured;
 }

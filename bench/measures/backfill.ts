@@ -1,3 +1,4 @@
+import { bytesOnDisk } from '../load/disk.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
 import { type Pipeline, startPipeline } from '../pipeline/start.ts';
 import { runBackfill } from '../service/backfill.ts';
@@ -49,6 +50,7 @@ async function measureDocuments(bench: Bench): Promise<Figures> {
   const seconds = await runBackfill(pipeline);
   const after = await fetchAll();
   await proveRows(pipeline.databaseUrl, recorded.documents);
+  const bytes = await withClient(pipeline.databaseUrl, (client) => bytesOnDisk(client, 'utility.'));
   bench.say('the same again, nothing of it changed');
   const secondsAgain = await runBackfill(pipeline);
   await pipeline.process.stop();
@@ -61,6 +63,7 @@ async function measureDocuments(bench: Bench): Promise<Figures> {
     megabytesPerSecond: recorded.bytes / 1e6 / seconds,
     unchangedTimesFirst: seconds / secondsAgain,
     unchangedPerSecond: recorded.documents / secondsAgain,
+    bytesOnDiskPerDocument: bytes / recorded.documents,
   };
 }
 

@@ -5,6 +5,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
+import { bytesOnDisk } from '../load/disk.ts';
 import { earlier, readings } from '../load/readings.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 import { withClient } from '../stack.ts';
@@ -48,12 +49,14 @@ async function measureIntervals(bench: Bench): Promise<Figures> {
     }
     // The median call of many: a call that was disturbed does not count.
     const [copy, fresh, overlap] = [median(seconds.copy), median(seconds.fresh), median(seconds.overlap)];
+    const rows = await client.query<{ count: string }>('select count(*) from utility.intervals');
     return {
       freshOfCopy: copy / fresh,
       overlapOfCopy: copy / overlap,
       freshPerSecond: perCall / fresh,
       overlapPerSecond: perCall / overlap,
       copyPerSecond: perCall / copy,
+      bytesOnDiskPerReading: (await bytesOnDisk(client, 'utility.intervals')) / Number(rows.rows[0]?.count),
     };
   });
 }

@@ -2,9 +2,10 @@ import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunState } from '../../contract/names.ts';
 import { arrayLiteral, columnNames, setToExcluded, unnested } from '../arrays.ts';
+import { warehouseNow } from '../catch-up/due.ts';
 import type { Executor } from '../connect.ts';
 import { clearingQuarantine, tombstonedBy } from '../deletes/absent.ts';
-import { forgettingRejected, type Mended } from '../records/rejected-records.ts';
+import type { Step } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';
 import { pages, runs } from '../schema/metersync.ts';
 import { missedBy } from './missed.ts';
@@ -37,16 +38,11 @@ const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL
     eq(pages.resource, resource),
   );
 
-/**
- * Notes the contents of pages, in the transaction of their rows or after it. Also forgets refusals
- * of records that were read without error since. Returns the warehouse's clock.
- */
-export async function notePages(
-  db: Executor,
+/** Notes the contents of pages: a step `noted` of the statement that writes their rows. */
+export function notingPages(
   key: PassKey,
   read: readonly (ManifestPage & { readonly readAt: string })[],
-  mended: Mended = { resource: key.resource, ids: [], readAt: '-infinity' },
-): Promise<string> {
+): Step {
   const incoming = unnested('page', read, [
     ['asked', 'int', ({ asked }) => asked],
     ['current_page', 'int', ({ currentPage }) => currentPage],
@@ -55,9 +51,7 @@ export async function notePages(
     ['ids', 'text', ({ ids }) => arrayLiteral(ids)],
     ['read_at', 'timestamptz', ({ readAt }) => readAt],
   ]);
-  const result = await db.execute<{ now: string }>(sql`
-    with forgotten as (${forgettingRejected(mended)}
-    ), noted as (
+  return sql`noted as (
       insert into ${pages} (${columnNames(noted)})
       select
         ${key.runId}::uuid,
@@ -73,9 +67,15 @@ export async function notePages(
       from ${incoming}
       on conflict (run_id, company_id, resource, pass, asked) do update set
         ${setToExcluded([pages.currentPage, pages.total, pages.hasNext, pages.ids])}
-    )
-    select clock_timestamp()::text as now`);
-  return result.rows[0]?.now ?? '';
+    )`;
+}
+
+/** Notes the contents of pages whose rows need no write. */
+export async function notePages(
+  db: Executor,
+  ...pages: Parameters<typeof notingPages>
+): Promise<void> {
+  await warehouseNow(db, notingPages(...pages));
 }
 
 const noted = [

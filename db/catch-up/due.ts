@@ -96,9 +96,14 @@ const firstDueOfEach = (kind: CatchUpKind): SQL => sql`(
       where first_due.kind = ${eventKind[kind]}
     ) each_owner`;
 
-/** Returns the warehouse's clock: reads of all workers are ordered by it. */
-export async function warehouseNow(db: Executor): Promise<string> {
-  const result = await db.execute<{ now: string }>(sql`select clock_timestamp()::text as now`);
+/**
+ * Returns the warehouse's clock: reads of all workers are ordered by it. Runs a step of a statement
+ * before, if one is given.
+ */
+export async function warehouseNow(db: Executor, step?: SQL): Promise<string> {
+  const result = await db.execute<{ now: string }>(sql`
+    ${step === undefined ? sql`` : sql`with ${step}`}
+    select clock_timestamp()::text as now`);
   return result.rows[0]?.now ?? '';
 }
 

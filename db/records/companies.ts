@@ -5,29 +5,22 @@ import { countWritten, items, type UpsertPage } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
 /** Writes companies; with `existingOnly`, only those that have a row. */
-export const upsertCompanies: UpsertPage = (tx, page) =>
-  countWritten(
-    tx,
-    upsertRecords(resources.companies, {
-      items: items(page),
-      page,
-      from: page.existingOnly ? sql`item where ${hasRow(sql`item.r`)}` : sql`item`,
-    }),
-  );
+export const upsertCompanies: UpsertPage = (tx, page, closing) => {
+  const from = page.existingOnly ? sql`item where ${hasRow(sql`item.r`)}` : sql`item`;
+  const companies = upsertRecords(resources.companies, { items: items(page), page, from });
+  return countWritten(tx, sql`${companies}, ${closing}`);
+};
 
 /**
  * Writes the sites that company records embed (service-facts 2). Sites of a record without an id,
  * which is refused, are left out.
  */
-export const upsertCompanySites: UpsertPage = (tx, page) =>
-  countWritten(
-    tx,
-    upsertRecords(resources.sites, {
-      items: sql`${items(page)}, ${sitesOfCompanies}`,
-      page,
-      from: page.existingOnly ? sql`site where ${hasRow(sql`site.company`)}` : sql`site`,
-    }),
-  );
+export const upsertCompanySites: UpsertPage = (tx, page, closing) => {
+  const from = page.existingOnly ? sql`site where ${hasRow(sql`site.company`)}` : sql`site`;
+  const embedded = sql`${items(page)}, ${sitesOfCompanies}`;
+  const sites = upsertRecords(resources.sites, { items: embedded, page, from });
+  return countWritten(tx, sql`${sites}, ${closing}`);
+};
 
 /** The sites embedded in companies `item`, as a step `site (r, place, owner, digest, company)`. */
 export const sitesOfCompanies = sql`site as (

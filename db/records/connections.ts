@@ -10,10 +10,11 @@ import { upsertRecords } from './upsert.ts';
  * Writes connections, and the sites that their records list (seed 2.4). Sites are written only if
  * the row now holds the page's record.
  */
-export const upsertConnections: UpsertPage = async (tx, page) => {
+export const upsertConnections: UpsertPage = async (tx, page, closing) => {
   const { rows } = await tx.execute<WrittenRow & { id: string }>(sql`
-    with ${upsertRecords(resources.connections, { items: items(page), page })}
-    select id, inserted, own from written`);
+    with ${upsertRecords(resources.connections, { items: items(page), page })}, ${closing}
+    select id, inserted, own, clock_timestamp()::text as now
+    from written`);
   await tx.execute(sql`
     with ${items(page)}, listing as (
       select distinct on (c.id) c.id as connection_id, item.r -> 'sitesRelations' as relations

@@ -26,7 +26,7 @@ interface Written extends WrittenRow {
  * Writes documents, and the usage that their records list. A corrected bill corrects its usage in
  * the same transaction; its line items stand in `raw`.
  */
-export const upsertDocuments: UpsertPage = async (tx, page) => {
+export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
   const { usage = 'corrected' } = page;
   // A new document has no usage but what its record lists, so this read covers all of it.
   const ofNew = usage === 'all' || usage === 'alone';
@@ -36,11 +36,12 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
   const begins = new Map([[documents.usageReadAt, readAt]]);
   // The last part sees documents as they were before: all parts of a statement share one snapshot.
   const { rows } = await tx.execute<Written>(sql`
-    with ${upsertRecords(resources.documents, { items: items(page), page, begins })}
+    with ${upsertRecords(resources.documents, { items: items(page), page, begins })}, ${closing}
     select
       written.id,
       written.inserted,
       written.own,
+      clock_timestamp()::text as now,
       earlier.raw is not null as read,
       (
         select array_agg(metersync.canonical_id(row ->> 'id'))

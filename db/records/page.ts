@@ -51,12 +51,23 @@ export interface WrittenRows {
   readonly changed: number;
 }
 
-/** Rows that an upsert wrote, and how many of them the listing's company owns. */
+/** Rows that an upsert wrote. */
 export interface UpsertedRows extends WrittenRows {
+  /** How many of them the listing's company owns. */
   readonly own: number;
+  /** The warehouse's clock meanwhile; absent if no row was written. */
+  readonly now?: string | undefined;
 }
 
-export type UpsertPage = (tx: Transaction, page: RecordPage) => Promise<UpsertedRows>;
+/** A step `name as (…)` of a statement, or several. */
+export type Step = SQL;
+
+/** Writes a page. `closing` is a step of its statement that ends `written`. */
+export type UpsertPage = (
+  tx: Transaction,
+  page: RecordPage,
+  closing: Step,
+) => Promise<UpsertedRows>;
 
 /**
  * The page's records as a step `item (r, place, owner, digest)` of a statement; `owner` is the
@@ -86,22 +97,25 @@ function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
       )`;
 }
 
-/** Runs steps that end with `written (id, inserted, own)`, and counts their rows. */
+/** Runs steps with `written (id, inserted, own)` among them, and counts its rows. */
 export async function countWritten(tx: Executor, steps: SQL): Promise<UpsertedRows> {
   const { rows } = await tx.execute<WrittenRow>(sql`
     with ${steps}
-    select inserted, own from written`);
+    select inserted, own, clock_timestamp()::text as now
+    from written`);
   return countRows(rows);
 }
 
-/** Whether a written row is new, and whether the listing's company owns it. */
 export interface WrittenRow extends Record<string, unknown> {
   readonly inserted: boolean;
+  /** Whether the listing's company owns it. */
   readonly own: boolean;
+  /** The warehouse's clock. */
+  readonly now: string;
 }
 
 export function countRows(rows: readonly WrittenRow[]): UpsertedRows {
   const inserted = rows.filter((row) => row.inserted).length;
   const own = rows.filter((row) => row.own).length;
-  return { inserted, changed: rows.length - inserted, own };
+  return { inserted, changed: rows.length - inserted, own, now: rows[0]?.now };
 }

@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import type { Resource } from '../resources.ts';
 import { countWritten, items, type UpsertPage } from './page.ts';
 import { upsertRecords } from './upsert.ts';
@@ -5,5 +6,5 @@ import { upsertRecords } from './upsert.ts';
 /** Makes the write of a resource whose records have no parts with tables of their own. */
 export const upsertPlain =
   (resource: Resource): UpsertPage =>
-  (tx, page) =>
-    countWritten(tx, upsertRecords(resource, { items: items(page), page }));
+  (tx, page, closing) =>
+    countWritten(tx, sql`${upsertRecords(resource, { items: items(page), page })}, ${closing}`);

@@ -5,14 +5,8 @@ import type { Executor } from '../connect.ts';
 import { companyNamed, documentNamed, resources } from '../resources.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import {
-  countWritten,
-  items,
-  type RecordPage,
-  type UpsertedRows,
-  type UpsertPage,
-} from './page.ts';
-import { forgetRejected, usageOfDocument } from './rejected-records.ts';
+import { countWritten, items, type RecordPage, type UpsertPage } from './page.ts';
+import { forgettingRejected, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
 
 /**
@@ -21,10 +15,10 @@ import { upsertRecords } from './upsert.ts';
  * deleted, and written after, is not revived. Nor is one read before a later read listed all of the
  * document's usage, unless the row is newer.
  */
-export const upsertUsageData: UpsertPage = async (tx, page) => {
+export const upsertUsageData: UpsertPage = async (tx, page, closing) => {
   const reported = fromListing(page);
   await lockDocuments(tx, reported);
-  return await upsertRows(tx, reported, page);
+  return await countWritten(tx, sql`${upsertRows(reported, page)}, ${closing}`);
 };
 
 /**
@@ -49,23 +43,17 @@ function fromListing(page: RecordPage): SQL {
   )`;
 }
 
-function upsertRows(
-  tx: Executor,
-  reported: SQL,
-  page: RecordPage,
-  columnsAlone = false,
-): Promise<UpsertedRows> {
-  return countWritten(
-    tx,
-    upsertRecords(resources.usageData, {
-      items: reported,
-      page,
-      columnsAlone,
-      instead: new Map<PgColumn, SQL>([
-        [usageData.companyId, sql`coalesce(d.company_id, ${companyNamed(sql`r`)}, owner)`],
-        [usageData.documentId, sql`document_id`],
-      ]),
-      from: sql`reported
+/** Steps that write the rows of the step `reported`. */
+function upsertRows(reported: SQL, page: RecordPage, columnsAlone = false): SQL {
+  return upsertRecords(resources.usageData, {
+    items: reported,
+    page,
+    columnsAlone,
+    instead: new Map<PgColumn, SQL>([
+      [usageData.companyId, sql`coalesce(d.company_id, ${companyNamed(sql`r`)}, owner)`],
+      [usageData.documentId, sql`document_id`],
+    ]),
+    from: sql`reported
       left join lateral (
         select company_id, deleted_reason, usage_read_at
         from ${documents}
@@ -82,8 +70,7 @@ function upsertRows(
             and existing.updated < metersync.read_time(r ->> 'updated')
         )
       )`,
-    }),
-  );
+  });
 }
 
 /** Locks the documents in the order of all; inserts those never read. */
@@ -122,7 +109,7 @@ export async function replaceUsageByRecord(
   page: RecordPage,
   documents: readonly ListedUsage[],
 ): Promise<void> {
-  await upsertRows(tx, fromRecords(documents, page), page, true);
+  await countWritten(tx, upsertRows(fromRecords(documents, page), page, true));
   const existing = documents.filter(({ inserted }) => !inserted);
   if (existing.length === 0) return;
   const seen = existing.flatMap(({ listed }) => JSON.parse(listed) as { readonly id: string }[]);
@@ -200,22 +187,21 @@ export async function acceptedUsage<T extends ListedUsage>(
   return listing.filter(({ id, inserted }) => inserted || ids.has(id));
 }
 
-const lockingDocuments = (ids: readonly string[]): SQL => sql`
-    select ${documents.id}
-    from ${documents}
-    where ${documents.id} = any(${array(ids, 'uuid')})
-    order by ${documents.id}
-    for no key update`;
-
 /** Locks documents, in order, against others that write their usage. */
 export async function holdDocuments(tx: Executor, documentIds: readonly string[]): Promise<void> {
-  await tx.execute(lockingDocuments(documentIds));
+  await tx.execute(sql`
+    select ${documents.id}
+    from ${documents}
+    where ${documents.id} = any(${array(documentIds, 'uuid')})
+    order by ${documents.id}
+    for no key update`);
 }
 
 /**
  * Tombstones usage rows that their document's listing no longer contains: a document's usage is one
  * set. `seenIds` is all that the listings of these documents contained, read from `readAt` on. A
- * document whose usage was read later is left alone.
+ * document whose usage was read later is left alone. Run it in a transaction that holds the
+ * documents: the statement must see all rows that others wrote.
  */
 export async function retireUsage(
   tx: Executor,
@@ -223,22 +209,26 @@ export async function retireUsage(
   seenIds: readonly string[],
   readAt: string,
 ): Promise<number> {
-  const held = await tx.execute<RowOf<typeof documents.id>>(sql`
-    update ${documents} set usage_read_at = ${readAt}::timestamptz
-    where id in (${lockingDocuments(documentIds)})
-      and (usage_read_at is null or usage_read_at <= ${readAt}::timestamptz)
-    returning id`);
-  const ids = held.rows.map(({ id }) => id);
-  if (ids.length === 0) return 0;
+  const refused = { resource: 'usageData', ids: documentIds.map(usageOfDocument), readAt };
   // Deleted as of that read: a row that a later read lists lives, whenever this one is written.
-  const result = await tx.execute(sql`
-    update ${usageData} set
-      deleted_at = ${readAt}::timestamptz,
-      deleted_reason = 'absent'
-    where document_id = any(${array(ids, 'uuid')})
-      and deleted_at is null
-      and synced_at < ${readAt}::timestamptz
-      and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
-  await forgetRejected(tx, { resource: 'usageData', ids: ids.map(usageOfDocument), readAt });
-  return result.rowCount ?? 0;
+  const { rows } = await tx.execute<{ retired: number }>(sql`
+    with covered as (
+      update ${documents} set usage_read_at = ${readAt}::timestamptz
+      where id = any(${array([...documentIds].sort(), 'uuid')})
+        and (usage_read_at is null or usage_read_at <= ${readAt}::timestamptz)
+      returning id
+    ), retired as (
+      update ${usageData} set
+        deleted_at = ${readAt}::timestamptz,
+        deleted_reason = 'absent'
+      where document_id = any(array(select id from covered))
+        and deleted_at is null
+        and synced_at < ${readAt}::timestamptz
+        and not (id::text = any(${array(printedUuids(seenIds), 'text')}))
+      returning id
+    ), forgotten as (${forgettingRejected(refused)}
+    )
+    select count(*)::int as retired
+    from retired`);
+  return rows[0]?.retired ?? 0;
 }

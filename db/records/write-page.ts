@@ -1,15 +1,22 @@
-import type { Database, Executor, Transaction } from '../connect.ts';
+import { sql } from 'drizzle-orm';
+import { warehouseNow } from '../catch-up/due.ts';
+import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { isListedByCompany, type RecordResource } from '../resources.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { noteListed } from './owner.ts';
-import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
-import { forgetRejected, type Mended, rejectRecord } from './rejected-records.ts';
+import type { RecordPage, Step, UpsertPage, WrittenRows } from './page.ts';
+import { forgettingRejected, rejectRecord } from './rejected-records.ts';
 import { digestsOf, keepsDigests, unchangedPlaces } from './unchanged.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
+}
+
+/** A page that was written, and the warehouse's clock meanwhile, if a statement said it. */
+export interface PageWrittenAt extends PageWritten {
+  readonly now?: string | undefined;
 }
 
 /** A record of a page: its id or null, its text, and the digest of that if its row keeps one. */
@@ -20,20 +27,11 @@ interface PageRecord {
 }
 
 /**
- * Ends the transaction that writes a page: deletes earlier refusals of its records, and may note
- * more.
- */
-export type Closing = (tx: Executor, mended?: Mended) => Promise<void>;
-
-const deleteRefusals: Closing = async (tx, mended) => {
-  if (mended !== undefined) await forgetRejected(tx, mended);
-};
-
-/**
- * Writes a page in one transaction, which `closing` ends, or as part of the given one. Unchanged
- * records are left out before any parsing. If Postgres refuses a record, the page is split to find
- * it. It goes to `metersync.rejected_records` with its text, until a later read succeeds; the
- * others are written. `ids` are the ids of the page's items, in order, null for those without one.
+ * Writes a page in one transaction, or as part of the given one. `noted` is a step `noted as (…)`
+ * of a statement, run in that transaction. Unchanged records are left out before any parsing. If
+ * Postgres refuses a record, the page is split to find it. It goes to `metersync.rejected_records`
+ * with its text, until a later read succeeds; the others are written, and `noted` runs after them.
+ * `ids` are the ids of the page's items, in order, null for those without one.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
@@ -42,50 +40,49 @@ export async function writePage(
   upsert: UpsertPage,
   page: RecordPage,
   ids: readonly (string | null)[],
-  closing: Closing = deleteRefusals,
-): Promise<PageWritten> {
+  noted?: Step,
+): Promise<PageWrittenAt> {
   const write = async (
     part: RecordPage,
     partIds: readonly (string | null)[],
-    close: Closing,
-  ): Promise<PageWritten> =>
+    more?: Step,
+  ): Promise<PageWrittenAt> =>
     await db.transaction(async (tx) => {
-      const { own, ...written } = await upsert(tx, part);
+      const forgotten = forgettingRejected({ resource, ids: partIds, readAt: page.readAt });
+      const closing = sql`forgotten as (${forgotten}
+    )${more === undefined ? sql`` : sql`, ${more}`}`;
+      const { own, ...written } = await upsert(tx, part, closing);
       const { companyId, byId = false } = page;
       if (isListedByCompany(resource) && companyId !== null && !byId && own < partIds.length)
         await noteListed(tx, resource, companyId, partIds);
-      await close(tx, { resource, ids: partIds, readAt: page.readAt });
       return { ...written, rejected: 0 };
     });
   const writeRecords = async (
     records: readonly PageRecord[],
-    close: Closing,
-  ): Promise<PageWritten> =>
+    more?: Step,
+  ): Promise<PageWrittenAt> =>
     await write(
       pageOf(page, records, ids.length),
       records.map(({ id }) => id),
-      close,
+      more,
     );
-  const writePart = (records: readonly PageRecord[]) => writeRecords(records, deleteRefusals);
-  const writeParts = async (records: readonly PageRecord[]): Promise<PageWritten> => {
+  const writePart = (records: readonly PageRecord[]) => writeRecords(records);
+  const noteAlone = async (): Promise<{ now?: string }> =>
+    noted === undefined ? {} : { now: await warehouseNow(db, noted) };
+  const writeParts = async (records: readonly PageRecord[]): Promise<PageWrittenAt> => {
     const parts = await splitOnRefusal(records, writePart, async ({ id, text }, error) => {
       const { companyId } = page;
       await rejectRecord(db, { resource, companyId, id, text, error: sqlMessage(error) });
       return { ...nothingWritten, rejected: 1 };
     });
-    await closing(db);
-    return parts.reduce(sum, nothingWritten);
+    return { ...parts.reduce(sum, nothingWritten), ...(await noteAlone()) };
   };
   const recordsOf = (): PageRecord[] =>
     itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
   try {
     const changed = await changedRecords(db, resource, page, ids);
-    if (changed?.length === 0) {
-      await closing(db);
-      return nothingWritten;
-    }
-    const written =
-      changed === undefined ? write(page, ids, closing) : writeRecords(changed, closing);
+    if (changed?.length === 0) return { ...nothingWritten, ...(await noteAlone()) };
+    const written = changed === undefined ? write(page, ids, noted) : writeRecords(changed, noted);
     return await written.catch((error: unknown) => {
       if (!isRefusal(error)) throw error;
       return writeParts(changed ?? recordsOf());

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { retireUsage, upsertUsageData } from '../../db/records/usage-data.ts';
+import { writePage } from '../../db/records/write-page.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
 import { until } from '../support/poll.ts';
@@ -84,7 +85,7 @@ describe('a delete event and a page of usage that are written at once', () => {
     const readAt = await warehouseNow(warehouse.db);
     let recorded: Promise<unknown> | undefined;
     await warehouse.db.transaction(async (tx) => {
-      await upsertUsageData(tx, pageOf(usage, readAt));
+      await writePage(tx, 'usageData', upsertUsageData, pageOf(usage, readAt), [usageId]);
       recorded = recordEvents(warehouse.db, [deleted]);
       await someoneWaits();
     });

@@ -48,7 +48,7 @@ fault(
       const load = startLoad(rig.service, seedOf(seed, 'C6'), eventsPerSecond);
       for (const name of parts) {
         const part = rig.parts[name];
-        if (name === 'worker') await rig.secondWorker.start();
+        if (name === 'worker') await rig.another('worker').start();
         rig.harm();
         part.pause();
         const pausedAt = new Date().toISOString();

@@ -34,8 +34,8 @@ export interface Rig {
   readonly env: Readonly<Record<string, string>>;
   /** How receiver and worker start; it may be changed before a start. */
   readonly launch: Readonly<Record<Command, Launch>>;
-  /** A second worker beside the first; it is stopped with the rig. */
-  readonly secondWorker: Part;
+  /** Makes another receiver or worker beside the first, with more variables; the rig stops it. */
+  another(part: Command, env?: Readonly<Record<string, string>>): Part;
   readonly receiverUrl: string;
   /** Runs `metersync` to its end, with the rig's settings. */
   run(args: readonly string[]): ReturnType<typeof runCommand>;
@@ -137,9 +137,11 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   if (between.workerAndPostgres !== undefined)
     launch.worker.env.DATABASE_URL = await between.workerAndPostgres(servers.postgres.databaseUrl);
   const lines = { receiver: [] as string[], worker: [] as string[] };
-  const command = (part: Command) =>
-    createPart(part, () => launchCommand(part, env, launch[part], lines[part]));
-  const secondWorker = command('worker');
+  const command = (part: Command, more: Readonly<Record<string, string>> = {}) =>
+    createPart(part, () =>
+      launchCommand(part, { ...env, ...launch[part].env, ...more }, launch[part], lines[part]),
+    );
+  const others: Part[] = [];
   const parts = {
     postgres: servers.postgres.part,
     temporal: servers.temporal.part,
@@ -169,7 +171,11 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     client,
     env,
     launch,
-    secondWorker,
+    another: (part, more) => {
+      const other = command(part, more);
+      others.push(other);
+      return other;
+    },
     receiverUrl,
     run,
     backfill: async () => {
@@ -184,7 +190,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
       await warehouse.close();
       await connection.close();
       const own = options.temporal === undefined ? [parts.temporal] : [];
-      for (const part of [parts.receiver, parts.worker, secondWorker, ...own]) await part.kill();
+      for (const part of [parts.receiver, parts.worker, ...others, ...own]) await part.kill();
       // Its processes end with this signal, and release their files.
       if (options.postgres === undefined) await parts.postgres.stop('SIGQUIT');
       await service.stop();
@@ -249,11 +255,11 @@ async function developmentServer(dir: string, ports: Ports): Promise<RunningTemp
 function launchCommand(
   part: Command,
   env: Rig['env'],
-  { env: own, checkout }: Launch,
+  { checkout }: Pick<Launch, 'checkout'>,
   lines: string[],
 ): Life {
   const command = startCommand([part], {
-    env: { ...env, ...own, LOG_LEVEL: 'info' },
+    env: { ...env, LOG_LEVEL: 'info' },
     ...(part === 'worker' ? { program: 'test/faults/hurried-worker.ts' } : {}),
     ...(checkout === undefined ? {} : { checkout }),
   });
@@ -268,7 +274,7 @@ function launchCommand(
 }
 
 /** Finds a port below the range of outgoing connections, so that the receiver finds it free again. */
-async function steadyPort(): Promise<number> {
+export async function steadyPort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000);
     if (await isFree(port)) return port;

@@ -24,7 +24,7 @@ export type Passed = readonly TaskMeta[];
 export interface FaultList {
   readonly command: string;
   readonly about: string;
-  /** Its names, for people: "C1 to C19". */
+  /** Its names, for people: "C1 to C20". */
   readonly names: string;
   readonly seedsByDefault: number;
   /** Path of the configuration of Vitest. */

@@ -3,10 +3,10 @@ import type { Warehouse } from '../../db/connect.ts';
 import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
 import { upsertConnections } from '../../db/records/connections.ts';
 import { upsertDocuments } from '../../db/records/documents.ts';
-import type { RecordPage, UpsertPage } from '../../db/records/page.ts';
+import type { RecordPage, Step, UpsertPage } from '../../db/records/page.ts';
 import { upsertPlain } from '../../db/records/plain.ts';
 import { upsertUsageData } from '../../db/records/usage-data.ts';
-import { type PageWritten, writePage } from '../../db/records/write-page.ts';
+import { nothingWritten, type PageWritten, sum, writePage } from '../../db/records/write-page.ts';
 import { resources, tableOf } from '../../db/resources.ts';
 
 export const upserts = {
@@ -49,20 +49,22 @@ export function pageOfRecords(
   };
 }
 
-/** Writes records as one page of their listing; `usage` as in `RecordPage`. */
+/** Writes records as one page of their listing; `usage` as in `RecordPage`, `noted` as in `writePage`. */
 export async function writeRecords(
   warehouse: Warehouse,
   listing: Listing,
   records: readonly SentRecord[],
   read: Read = {},
   usage: RecordPage['usage'] = 'corrected',
+  noted?: Step,
 ): Promise<PageWritten> {
   const ids = records.map((record): string | null => {
     const { id } = (typeof record === 'string' ? JSON.parse(record) : record) as { id?: unknown };
     return typeof id === 'string' ? id : null;
   });
   const page = { ...pageOfRecords(records, read), usage };
-  return await writePage(warehouse.db, listing, upserts[listing], page, ids);
+  const written = await writePage(warehouse.db, listing, upserts[listing], page, ids, noted);
+  return sum(nothingWritten, written);
 }
 
 /** Reads the row of a record, with `version`, which changes whenever Postgres writes the row. */

@@ -1,3 +1,4 @@
+import { notingPages } from '../../../../db/backfill/manifest.ts';
 import type { Warehouse } from '../../../../db/connect.ts';
 import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
 import { forgetListed } from '../../../../db/records/owner.ts';
@@ -89,6 +90,15 @@ function partly(listing: 'connections' | 'documents', usageMode?: RecordPage['us
 
 const listings = Object.keys(make) as Listing[];
 
+/** Notes a page of a run with its last write: sites, after the companies that embed them. */
+const noted = (plot: number, listing: Listing) => {
+  if (listing === 'companies') return undefined;
+  const resource = listing === 'sites' ? 'companies' : listing;
+  const key = { runId: idOf('run', plot), companyId: idOf('company', plot), resource, pass: 1 } as const;
+  const page = { asked: 1, currentPage: 1, total: 5, hasNext: false, ids: ['a'], readAt };
+  return notingPages(key, [page]);
+};
+
 export const pages: readonly Work[] = [
   ...listings
     .filter((listing) => listing !== 'documents')
@@ -97,6 +107,19 @@ export const pages: readonly Work[] = [
     page('documents', true, mode),
     page('documents', false, mode),
   ]),
+  ...listings
+    .filter((listing) => listing !== 'companies')
+    .map(
+      (listing): Work => ({
+        name: `a page of new ${listing} that a run notes`,
+        rows: listing === 'documents' ? 60 : 20,
+        run: (warehouse, plot) => {
+          const records = numbers(1, listing === 'sites' ? 1 : 20).map((n) => make[listing](plot, n + 1_000));
+          const read = { readAt, companyId: idOf('company', plot) };
+          return writeRecords(warehouse, listing, records, read, 'corrected', noted(plot, listing));
+        },
+      }),
+    ),
   page('documents', false, 'none', true),
   partly('documents', 'all'),
   partly('connections'),
@@ -170,7 +193,8 @@ export const pages: readonly Work[] = [
         const records = numbers(1, Math.min(5, existing[listing])).map((n) => make[listing](plot, n));
         const page = { ...pageOfRecords([], { readAt, companyId: idOf('company', plot) }), itemsKey: null };
         const ids = records.map(({ id }) => id);
-        return writePage(db, listing, upserts[listing], { ...page, body: JSON.stringify(records) }, ids);
+        const bare = { ...page, body: JSON.stringify(records) };
+        return writePage(db, listing, upserts[listing], bare, ids, noted(plot, listing));
       },
     }),
   ),

@@ -1,0 +1,13 @@
+import type pg from 'pg';
+
+/** Bytes on disk of the tables whose name with its schema begins so; indexes and compressed values count. */
+export async function bytesOnDisk(client: pg.Client, prefix: string): Promise<number> {
+  const { rows } = await client.query<{ bytes: string }>(
+    `select coalesce(sum(pg_total_relation_size(c.oid)), 0) as bytes
+    from pg_class c
+      join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'r' and starts_with(n.nspname || '.' || c.relname, $1)`,
+    [prefix],
+  );
+  return Number(rows[0]?.bytes ?? 0);
+}

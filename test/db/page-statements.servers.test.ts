@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { notingPages } from '../../db/backfill/manifest.ts';
+import type { RecordPage } from '../../db/records/page.ts';
+import { type Listing, writeRecords } from '../support/pages.ts';
+import { statementsTo } from '../support/statements-sent.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const companyId = randomUUID();
+
+interface Page {
+  readonly ids: readonly string[];
+  readonly updated: string;
+  readonly usage?: RecordPage['usage'];
+}
+
+/** Writes a page that a run notes; returns the number of statements. */
+async function write(listing: Listing, { ids, updated, usage }: Page): Promise<number> {
+  const before = await statementsTo(warehouse.url);
+  const key = { runId: randomUUID(), companyId, resource: 'documents', pass: 1 } as const;
+  const records = ids.map((id) => ({ id, updated, ...more[listing](id) }));
+  const page = { asked: 1, currentPage: 1, total: ids.length, hasNext: false, ids, readAt: updated };
+  const noted = notingPages(key, [page]);
+  await writeRecords(warehouse, listing, records, { companyId, readAt: updated }, usage, noted);
+  return (await statementsTo(warehouse.url)) - before;
+}
+
+const usageOf = (document: string) => ({ id: document.replace(/^.{8}/, '00000000'), usage: 1 });
+const more: Readonly<Record<Listing, (id: string) => object>> = {
+  companies: () => ({ name: 'A' }),
+  sites: () => ({ sites: [{ id: randomUUID() }] }),
+  connections: () => ({ sitesRelations: [{ site: { id: randomUUID() } }] }),
+  documents: (id) => ({ usageData: [usageOf(id)] }),
+  usageData: () => ({ document: { id: randomUUID() }, usage: 2 }),
+  meters: () => ({ serviceType: 'ELECTRIC' }),
+};
+const some = () => Array.from({ length: 50 }, () => randomUUID());
+const first = '2026-06-01T00:00:00Z';
+const later = '2026-06-02T00:00:00Z';
+
+describe('a page of 50 records that a run notes costs at most', () => {
+  test.for([
+    ['companies', 1, 1],
+    ['sites', 1, 1],
+    ['connections', 3, 4],
+    ['usageData', 3, 3],
+    ['meters', 2, 2],
+  ] as const)('of %s %i statements, %i if they changed', async ([listing, fresh, changed]) => {
+    const ids = some();
+    expect(await write(listing, { ids, updated: first })).toBeLessThanOrEqual(fresh);
+    expect(await write(listing, { ids, updated: later })).toBeLessThanOrEqual(changed);
+  });
+
+  // What follows from changed documents needs a snapshot that begins after their locks.
+  test.for([
+    ['none', 2, 4],
+    ['corrected', 2, 7],
+    ['all', 3, 7],
+    ['alone', 3, 6],
+  ] as const)(
+    'of documents with usage %s %i statements, %i if they changed',
+    async ([usage, fresh, changed]) => {
+      const ids = some();
+      expect(await write('documents', { ids, updated: first, usage })).toBeLessThanOrEqual(fresh);
+      expect(await write('documents', { ids, updated: later, usage })).toBeLessThanOrEqual(changed);
+    },
+  );
+
+  test('two statements if nothing changed', async () => {
+    const ids = some();
+    await write('documents', { ids, updated: first });
+    expect(await write('documents', { ids, updated: first })).toBe(2);
+  });
+});

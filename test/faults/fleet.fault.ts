@@ -1,0 +1,101 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { startBackfill } from '../../app/backfill.ts';
+import { createRandom } from '../../bench/load/random.ts';
+import { workflowIds } from '../../contract/names.ts';
+import { fault, say, seeds, times } from './fault.ts';
+import { eventsPerSecond, startLoad } from './load.ts';
+import type { Part } from './part.ts';
+import { seedOf } from './plan.ts';
+import { type CuttingProxy, startBalancer, startProxy } from './proxy.ts';
+import { startRig, steadyPort } from './rig.ts';
+import { verdict } from './verdict.ts';
+
+const receivers = 3;
+const workers = 4;
+/** Requests to the service at once, over all workers. */
+const limit = 6;
+const loadSeconds = 30;
+
+fault(
+  'C20',
+  `${receivers} receivers and ${workers} workers; one of each is killed, three times`,
+  seeds(),
+  { may: ['ChangesMissed', 'EventsStalled', 'RunStalled', 'RunUnwell'] },
+  async (seed) => {
+    const random = createRandom(seedOf(seed, 'C20'));
+    const balancer = await startBalancer();
+    const proxies: CuttingProxy[] = [];
+    let [now, most] = [0, 0];
+    const throughProxy = async (service: string): Promise<string> => {
+      const { host, origin } = new URL(service);
+      const proxy = await startProxy(host, (change) => {
+        now += change;
+        most = Math.max(most, now);
+      });
+      proxies.push(proxy);
+      return service.replace(origin, `http://${proxy.address}`);
+    };
+    const rig = await startRig({
+      size: { companies: 12, documents: 60, intervalDays: 2 },
+      env: { SERVICE_MAX_CONCURRENCY: String(limit) },
+      between: {
+        serviceAndReceiver: (url) => {
+          const { host, origin } = new URL(url);
+          balancer.add(host);
+          return Promise.resolve(url.replace(origin, `http://${balancer.address}`));
+        },
+        workerAndService: throughProxy,
+      },
+    });
+    const fleet: Record<'receiver' | 'worker', Part[]> = {
+      receiver: [rig.parts.receiver],
+      worker: [rig.parts.worker],
+    };
+    try {
+      while (fleet.receiver.length < receivers) {
+        const port = String(await steadyPort());
+        balancer.add(`127.0.0.1:${port}`);
+        fleet.receiver.push(rig.another('receiver', { RECEIVER_PORT: port }));
+      }
+      while (fleet.worker.length < workers) {
+        const SERVICE_URL = await throughProxy(rig.service.apiUrl);
+        fleet.worker.push(rig.another('worker', { SERVICE_URL }));
+      }
+      await Promise.all([...fleet.receiver, ...fleet.worker].map((part) => part.start()));
+      const load = startLoad(rig.service, seedOf(seed, 'C20'), eventsPerSecond);
+      const runId = await startBackfill(rig.client);
+      let kills = 0;
+      for (let round = 0; round < times(3); round++) {
+        await delay(random.int(500, 2_000));
+        rig.harm();
+        await Promise.all(
+          Object.values(fleet).map(async (parts) => {
+            await delay(random.int(0, 1_000));
+            const part = parts[random.int(0, parts.length - 1)];
+            await part?.kill();
+            await delay(random.int(0, 2_000));
+            await part?.start();
+            kills += 1;
+          }),
+        );
+      }
+      const { perSecond } = await load.end(loadSeconds);
+      const run = rig.client.workflow.getHandle(workflowIds.backfillAll(runId));
+      expect(['complete', 'suspect']).toContain(await run.result());
+      const figures = await verdict(rig);
+      const taken = [...balancer.taken.values()];
+      const reads = proxies.map(({ gets }) => gets.count);
+      say(`C20, seed ${seed}: connections ${taken}; reads ${reads}, at most ${most} at once`);
+      // Nobody is idle, and all workers together keep the one limit.
+      expect(Math.min(...taken)).toBeGreaterThan(0);
+      expect(Math.min(...reads)).toBeGreaterThan(0);
+      expect(most).toBeLessThanOrEqual(limit);
+      const injected = `each worker read ${reads.join(', ')} times, at most ${most} at once`;
+      return { injected, perSecond, figures: { ...figures, kills } };
+    } finally {
+      await rig.stop();
+      await Promise.all([balancer, ...proxies].map((proxy) => proxy.close()));
+    }
+  },
+);
