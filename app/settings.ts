@@ -7,6 +7,7 @@ import { type NotifyTarget, parseTarget } from '../contract/notify-target.ts';
 import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
 import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
+import { readSecretFiles, setTwice } from './secret-files.ts';
 
 /** Everything that metersync reads from its environment, decoded once. */
 export interface Settings {
@@ -244,17 +245,19 @@ const environment = z.object({
 });
 
 /**
- * Decodes the environment.
+ * Decodes the environment and the files of secrets that it names.
  * @throws SettingsError naming every wrong variable
  */
 export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
-  const given = Object.fromEntries(
-    Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
-  );
+  const { given, problems: ofFiles } = readSecretFiles(env);
   const decoded = environment.safeParse(given);
-  const problems = decoded.success
-    ? []
-    : [...new Set(decoded.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`))];
+  const problems = [
+    ...ofFiles,
+    ...new Set(decoded.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`)),
+  ];
+  if (given.WEBHOOK_SECRETS !== undefined && given.WEBHOOK_SECRETS_FILE !== undefined) {
+    problems.push(setTwice('WEBHOOK_SECRETS'));
+  }
   if (given.SERVICE_URL !== undefined && given.SERVICE_API_KEY === undefined) {
     problems.push('SERVICE_API_KEY has to be set when SERVICE_URL is: the key that the service gave you');
   }

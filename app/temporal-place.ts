@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { type ClientConnectConfig, loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
+import { readSecretFiles } from './secret-files.ts';
 import { SettingsError } from './settings.ts';
 
 /** Where Temporal is: the embedded one, or the one of Temporal's own environment configuration. */
@@ -35,11 +36,10 @@ export function certificateExpiry(place: TemporalPlace): string | null {
 
 function configuration(): ClientConnectConfig {
   // To Temporal an empty variable is a value: an empty API key asks for TLS.
-  const given = Object.entries(process.env).filter(([, value]) => value !== undefined && value !== '');
+  const { given, problems } = readSecretFiles(process.env, ['TEMPORAL_API_KEY']);
+  if (problems.length > 0) throw new SettingsError(problems);
   try {
-    const profile = loadClientConfigProfile({
-      overrideEnvVars: Object.fromEntries(given) as Record<string, string>,
-    });
+    const profile = loadClientConfigProfile({ overrideEnvVars: given });
     const { clientCert, clientKey } = profile.tls ?? {};
     // Temporal's own reading drops one without the other.
     if ((clientCert === undefined) !== (clientKey === undefined))

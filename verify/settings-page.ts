@@ -1,3 +1,4 @@
+import { secretVariables } from '../app/secret-files.ts';
 import { readSettings, SettingsError } from '../app/settings.ts';
 import { defaultEndpoints } from '../contract/endpoints.ts';
 import { httpLimits } from '../contract/http-limits.ts';
@@ -58,7 +59,7 @@ export const settings: Readonly<Record<string, Setting>> = {
     hasTo: 'be `whsec_` and base64 of at least 24 bytes; at most 16',
   },
   WEBHOOK_SECRETS_FILE: {
-    means: `File with one secret a line, read again within ${formatSeconds(httpLimits.secretsCheckMs / 1000)} of a change; the one word \`none\` revokes all. It wins over \`WEBHOOK_SECRETS\`.`,
+    means: `File with one secret a line, read again within ${formatSeconds(httpLimits.secretsCheckMs / 1000)} of a change; the one word \`none\` revokes all.`,
     hasTo: '',
   },
   WEBHOOK_HEADER_PREFIX: {
@@ -197,6 +198,11 @@ export function settingsPage(): string {
     "Temporal's own variables hold too: `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS`,",
     '`TEMPORAL_TLS_CLIENT_CERT_PATH`, `TEMPORAL_TLS_CLIENT_KEY_PATH` and the rest of its environment',
     'configuration.',
+    '',
+    '## Secrets in files',
+    '',
+    'Instead of these a variable of the same name and `_FILE` may name a file of one line:',
+    `${secretVariables.map((name) => `\`${name}\``).join(', ')}. Restart a process to change them.`,
     '',
     '## The endpoint catalogue',
     '',

@@ -91,7 +91,6 @@ describe('settings that are set', () => {
       WEBHOOK_SECRETS: signingSecrets.join(', '),
       JOURNAL_PAYLOAD_DAYS: '0',
       RUNS_DAYS: '30',
-      WEBHOOK_SECRETS_FILE: '/run/secrets',
       WEBHOOK_HEADER_PREFIX: 'Acme-',
       WEBHOOK_TOLERANCE_SECONDS: '60',
       DATABASE_URL: 'postgresql://u:p@h/w',
@@ -138,7 +137,7 @@ describe('settings that are set', () => {
       runsDays: 30,
       webhooks: {
         secrets: signingSecrets,
-        secretsFile: '/run/secrets',
+        secretsFile: undefined,
         headerPrefix: 'Acme-',
         toleranceSeconds: 60,
         publicUrl: 'https://hooks.example/webhooks',

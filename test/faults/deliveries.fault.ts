@@ -92,7 +92,7 @@ fault(
     const { service } = rig;
     try {
       await writeFile(file, `${rig.env.WEBHOOK_SECRETS}\n`);
-      rig.launch.receiver.env.WEBHOOK_SECRETS_FILE = file;
+      Object.assign(rig.launch.receiver.env, { WEBHOOK_SECRETS_FILE: file, WEBHOOK_SECRETS: '' });
       await rig.parts.receiver.stop('SIGTERM');
       await rig.parts.receiver.start();
       expect(await rig.backfill()).toBe('complete');
