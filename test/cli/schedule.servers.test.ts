@@ -27,8 +27,8 @@ async function json(...args: string[]): Promise<ScheduleState> {
 
 /** Starts a worker, waits until it has made its schedules, and stops it. */
 async function workerStarts(): Promise<void> {
-  const worker = await pipeline.start('worker', { MAKE_SCHEDULES: 'on' });
-  await worker.end('SIGTERM');
+  const worker = await pipeline.run('worker', { MAKE_SCHEDULES: 'on' });
+  await worker.stop();
 }
 
 const now = () => readSchedule(pipeline.client, 'full');
@@ -138,7 +138,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
   });
 
   test('that is triggered starts a run and reports its end', async () => {
-    const worker = await pipeline.start('worker');
+    const worker = await pipeline.run('worker');
     await metersync('trigger');
     const last = await until('the run is over', async () => {
       const [latest] = (await now()).last;
@@ -147,7 +147,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
     expect(last.workflowId).toMatch(/^backfill-run\/scheduled-/);
     expect((await metersync('show')).stdout).toContain(`complete (${last.workflowId})`);
     expect(await pipeline.audit()).toMatchObject({ differences: 0 });
-    await worker.end('SIGTERM');
+    await worker.stop();
   });
 
   test('that was removed is made again only by set and reset, not by a worker', async () => {

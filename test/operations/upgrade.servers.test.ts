@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { replayHistories } from '../../app/replay-histories.ts';
+import type { Running } from '../../app/running.ts';
 import { workflowIds, workflowNames } from '../../contract/names.ts';
 import { changedCheckout } from '../faults/changed-checkout.ts';
 import { runProcess } from '../support/command-process.ts';
@@ -11,10 +12,12 @@ import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
 let pipeline: Pipeline;
+let worker: Running;
 let runId: string;
 let release: () => Promise<void>;
 beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 1, documents: 2 }, parts: ['worker'] });
+  pipeline = await startPipeline({ size: { companies: 1, documents: 2 }, parts: [] });
+  worker = await pipeline.run('worker');
   const { client, warehouse } = pipeline;
   await pipeline.backfill();
   const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
@@ -59,7 +62,7 @@ test('Temporal is not replaced while it holds events that no worker has recorded
   timeout: 60_000,
 }, async () => {
   const { client, env } = pipeline;
-  await pipeline.part('worker').end('SIGTERM');
+  await worker.stop();
   const group = await client.workflow.start(workflowNames.applyEvents, {
     workflowId: 'events/waiting',
     taskQueue: 'nobody-listens',

@@ -46,7 +46,7 @@ describe('a service that lacks endpoints', () => {
       },
     });
     onTestFinished(() => deployment.stop());
-    await deployment.start('worker');
+    await deployment.run('worker');
     expect(await deployment.backfill()).toBe('complete');
     const runs = await deployment.warehouse.db.execute(
       sql`select resource, state, rows_inserted::int as inserted, error from metersync.runs

@@ -8,7 +8,8 @@ import { until } from '../support/poll.ts';
 
 let pipeline: Pipeline;
 beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 2, documents: 250, intervalDays: 1 } });
+  pipeline = await startPipeline({ size: { companies: 2, documents: 250, intervalDays: 1 }, parts: [] });
+  await Promise.all([pipeline.start('worker'), pipeline.start('receiver')]);
 });
 afterAll(() => pipeline?.stop());
 
@@ -68,7 +69,7 @@ test('a receiver killed with -9 under load loses no acknowledged event; the othe
   const recorded = await pipeline.warehouse.db.execute<{ id: string }>(sql`select id from metersync.events`);
   expect(recorded.rows.map(({ id }) => id)).toEqual(expect.arrayContaining(acknowledged));
 
-  await pipeline.start('receiver');
+  await pipeline.run('receiver');
   await until(
     'the service has delivered everything',
     async () => {

@@ -8,6 +8,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import type { CodecKey } from '../../app/payload-codec.ts';
+import type { Running } from '../../app/running.ts';
 import { connectClient, dataConverterOf } from '../../app/temporal.ts';
 import { workflowBundle as bundleOf } from '../../app/workflow-bundle.ts';
 import { failureTypes } from '../../contract/failures.ts';
@@ -26,9 +27,14 @@ const under = (...keys: readonly CodecKey[]) => ({
 
 /** The pipeline's client in tests has no keys: it sees payloads as Temporal has them on disk. */
 let pipeline: Pipeline;
+let worker: Running;
+let receiver: Running;
 beforeAll(async () => {
   pipeline = await startPipeline({ size: { companies: 2, documents: 10 }, parts: [] });
-  await Promise.all([pipeline.start('worker', under(older)), pipeline.start('receiver', under(older))]);
+  [worker, receiver] = await Promise.all([
+    pipeline.run('worker', under(older)),
+    pipeline.run('receiver', under(older)),
+  ]);
 }, 120_000);
 afterAll(() => pipeline?.stop());
 
@@ -111,19 +117,19 @@ test('keys rotate while events come; a worker names the key that it lacks, and i
   timeout: 240_000,
 }, async () => {
   const { service } = pipeline;
-  const restart = async (part: 'worker' | 'receiver', ...keys: readonly CodecKey[]) => {
-    await pipeline.part(part).end('SIGTERM');
-    return await pipeline.start(part, under(...keys));
-  };
-  await restart('worker', newer, older);
-  await restart('receiver', newer, older);
+  await worker.stop();
+  worker = await pipeline.run('worker', under(newer, older));
+  await receiver.stop();
+  receiver = await pipeline.run('receiver', under(newer, older));
   await service.random(20, 9);
   await pipeline.settled();
 
-  const lacking = await restart('worker', older);
+  await worker.stop();
+  const lacking = await pipeline.start('worker', under(older));
   await service.random(5, 10);
   await lacking.printed(/under the key .{0,2}newer.{0,2}: add it to TEMPORAL_CODEC_KEYS/, 60_000);
-  await restart('worker', newer, older);
+  await lacking.end('SIGTERM');
+  await pipeline.start('worker', under(newer, older));
   await pipeline.settled(120_000);
   expect((await pipeline.audit()).differences).toBe(0);
 });
@@ -196,7 +202,7 @@ test('a forged group is never recorded, is reported, and delays no other', {
 
   // A receiver without the keys looks the same: its events are not lost.
   await pipeline.part('worker').end('SIGTERM');
-  await pipeline.start('worker', { ...under(newer, older), TEMPORAL_PLAINTEXT: 'accepted' });
+  await pipeline.run('worker', { ...under(newer, older), TEMPORAL_PLAINTEXT: 'accepted' });
   await until('what is bare is recorded', () => recorded(bare.event.id), { timeoutMs: 120_000 });
   await client.workflow.getHandle('event/moved/1').terminate();
   await until('nothing waits', async () => (await findingOfDoctor())?.state === 'ok');

@@ -15,7 +15,7 @@ beforeAll(async () => {
   pipeline = await startPipeline({ size, parts: ['receiver'] });
   proxy = await startHostileService(pipeline.service.apiUrl);
   // No cap: hostile records may be more than a run tombstones by default.
-  await pipeline.start('worker', {
+  await pipeline.run('worker', {
     SERVICE_URL: proxy.url,
     DELETES_CAP_PERCENT: '100',
     DELETES_CAP_ROWS: '1000000',

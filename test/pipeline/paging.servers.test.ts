@@ -9,7 +9,7 @@ let deployment: Deployment;
 beforeAll(async () => {
   service = await startScriptedService();
   deployment = await createDeployment({ env: { SERVICE_URL: service.url, SERVICE_API_KEY: 'key' } });
-  await deployment.start('worker');
+  await deployment.run('worker');
 });
 afterAll(async () => {
   await deployment?.stop();

@@ -13,7 +13,7 @@ test('a reconcile finds new, changed and deleted documents without events', {
   });
   onTestFinished(() => pipeline.stop());
   // More documents of three companies are deleted than a run tombstones by default.
-  await pipeline.start('worker', { DELETES_CAP_PERCENT: '100' });
+  await pipeline.run('worker', { DELETES_CAP_PERCENT: '100' });
   const { service, client, warehouse } = pipeline;
   expect(await pipeline.backfill()).toBe('complete');
   // Nothing listens at the endpoint: these events are lost.

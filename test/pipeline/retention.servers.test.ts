@@ -27,7 +27,7 @@ test("the worker's schedule drops old payloads from the journal while the settin
   await recordEvents(db, events);
   await db.execute(sql`update metersync.journal set received_at = clock_timestamp() - case
     when id = ${events[0]?.id} then interval '29 days' else interval '31 days' end`);
-  await deployment.start('worker');
+  await deployment.run('worker');
   await deployment.client.schedule.getHandle(scheduleIds.dropPayloads).trigger();
   const left = async () =>
     (await db.execute<{ id: string }>(sql`select id from metersync.events where payload is not null`)).rows;

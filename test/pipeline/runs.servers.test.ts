@@ -35,7 +35,7 @@ beforeAll(async () => {
     env: { SERVICE_URL: service.url, SERVICE_API_KEY: 'key' },
     endpoints: { connections: null, meters: null, usageData: null, documentUsage: null, intervals: null },
   });
-  await deployment.start('worker');
+  await deployment.run('worker');
   // The test looks itself, when it wants to.
   await deployment.client.schedule.getHandle(scheduleIds.watch).pause();
   await until('the look of the start is over', async () => {

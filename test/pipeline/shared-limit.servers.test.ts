@@ -27,7 +27,7 @@ test('two worker processes never have more requests in flight than the one limit
   });
   onTestFinished(() => deployment.stop());
   const { warehouse, env } = deployment;
-  await deployment.start('worker');
+  await deployment.run('worker');
   const other = startCommand(['worker'], { env });
   onTestFinished(async () => void (await other.end('SIGKILL')));
   await other.printed(/worker: running/);

@@ -87,7 +87,7 @@ test('an alarm is reported once when it opens and once when it is over, also whe
   });
   await deployment.part('worker').end('SIGKILL');
   opened.resolve();
-  await deployment.start('worker');
+  await deployment.run('worker');
   await look();
   await until('it is sent again', () => posts() === 2);
   const [one, again] = collector.got.filter(({ path }) => path.startsWith('/api/'));

@@ -4,6 +4,7 @@ import { Client, Connection } from '@temporalio/client';
 import { pino } from 'pino';
 import { inject } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
+import type { Running } from '../../app/running.ts';
 import { openService } from '../../app/service.ts';
 import { readSettings } from '../../app/settings.ts';
 import { retries } from '../../app/temporal-retries.ts';
@@ -13,19 +14,22 @@ import { type AuditReport, audit } from '../../operations/audit/audit.ts';
 import { type RunningCommand, startCommand } from './command-process.ts';
 import { temporaryFolder } from './folder.ts';
 import { createNamespace } from './namespace.ts';
+import { type Part, runPart } from './run-part.ts';
 import { createWarehouse } from './warehouse.ts';
 
-export type Part = 'worker' | 'receiver';
 export type Endpoints = Partial<Record<EndpointName, object | null>>;
 
-/** Receiver and worker as processes of their own, as for a user, and their servers. */
+/** Receiver and worker, in this process or as processes of their own, and their servers. */
 export interface Deployment {
   readonly warehouse: Awaited<ReturnType<typeof createWarehouse>>;
   readonly client: Client;
   /** Environment of the parts. */
   readonly env: Readonly<Record<string, string>>;
+  /** Runs a part in this process. */
+  run(part: Part, more?: Readonly<Record<string, string>>): Promise<Running>;
+  /** Starts a part as a process of its own, for tests that kill it or read what it prints. */
   start(part: Part, more?: Readonly<Record<string, string>>): Promise<RunningCommand>;
-  /** Returns the part that was started last. */
+  /** Returns the process of a part that was started last. */
   part(part: Part): RunningCommand;
   /** Runs a backfill to its end. */
   backfill(companies?: readonly string[]): Promise<RunState>;
@@ -58,19 +62,25 @@ export async function createDeployment(options: {
   };
   const connection = await Connection.connect({ address, interceptors: [...retries] });
   const client = new Client({ connection, namespace });
-  const running = new Map<Part, RunningCommand>();
+  const processes = new Map<Part, RunningCommand>();
+  const running: Running[] = [];
   return {
     warehouse,
     client,
     env,
+    run: async (part, more = {}) => {
+      const begun = await runPart(part, { ...env, ...more });
+      running.push(begun);
+      return begun;
+    },
     start: async (part, more = {}) => {
       const command = startCommand([part], { env: { ...env, ...more } });
-      running.set(part, command);
+      processes.set(part, command);
       await command.printed(ready[part]);
       return command;
     },
     part: (part) => {
-      const command = running.get(part);
+      const command = processes.get(part);
       if (command === undefined) throw new Error(`no ${part} was started`);
       return command;
     },
@@ -80,7 +90,10 @@ export async function createDeployment(options: {
     },
     audit: () => auditOf(warehouse, env),
     stop: async () => {
-      await Promise.all([...running.values()].map((command) => command.end('SIGKILL')));
+      await Promise.all([
+        ...running.map((part) => part.stop()),
+        ...[...processes.values()].map((command) => command.end('SIGKILL')),
+      ]);
       await connection.close();
       await Promise.all([warehouse.drop(), folder.remove()]);
     },

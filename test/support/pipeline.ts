@@ -1,8 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { readStatus } from '../../db/read/status.ts';
-import { createDeployment, type Deployment, type Endpoints, type Part } from './deployment.ts';
+import { createDeployment, type Deployment, type Endpoints } from './deployment.ts';
 import { until } from './poll.ts';
 import { freePort } from './port.ts';
+import type { Part } from './run-part.ts';
 import { type SandboxSize, startSandbox, type TestSandbox } from './sandbox.ts';
 
 export interface PipelineOptions {
@@ -11,7 +12,7 @@ export interface PipelineOptions {
   readonly sandbox?: Parameters<typeof startSandbox>[1];
   /** Entries of SERVICE_ENDPOINTS. */
   readonly endpoints?: Endpoints;
-  /** Parts that run from the start; both when not given. */
+  /** Parts that run from the start, in this process; both when not given. */
   readonly parts?: readonly Part[];
 }
 
@@ -34,7 +35,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
       RECEIVER_PORT: String(port),
     },
   });
-  await Promise.all((options.parts ?? ['worker', 'receiver']).map((part) => deployment.start(part)));
+  await Promise.all((options.parts ?? ['worker', 'receiver']).map((part) => deployment.run(part)));
   return {
     ...deployment,
     service,

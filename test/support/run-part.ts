@@ -1,0 +1,38 @@
+import { pino } from 'pino';
+import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
+import type { Running } from '../../app/running.ts';
+import { readSettings } from '../../app/settings.ts';
+import { installRuntime } from '../../app/temporal-native.ts';
+import { startWorker } from '../../app/worker-part.ts';
+import { healthOf } from '../../operations/health.ts';
+
+export type Part = 'worker' | 'receiver';
+
+const log = pino({ level: 'silent' });
+
+/** Whether Temporal's native library has its options, which it takes once a process. */
+let installed = false;
+
+/**
+ * Runs a part in this process, composed as `metersync worker` and `metersync receiver` do: a process of its own
+ * costs two seconds of processor more. Its servers have to be there, and its warehouse has to be migrated.
+ */
+export async function runPart(part: Part, env: Readonly<Record<string, string>>): Promise<Running> {
+  const settings = readSettings(env);
+  const temporal = {
+    address: env.TEMPORAL_ADDRESS,
+    namespace: env.TEMPORAL_NAMESPACE,
+    codecKeys: settings.temporalCodecKeys,
+    plaintext: settings.temporalPlaintext,
+  };
+  if (part === 'receiver') {
+    const secrets = secretsOf(settings.webhooks, log);
+    return await startReceiver({ settings, secrets, temporal, arrival: { isThere: () => true }, log });
+  }
+  if (!installed) installRuntime(log);
+  installed = true;
+  const { url = '', apiKey = '' } = settings.service;
+  const databaseUrl = settings.databaseUrl ?? '';
+  const readHealth = healthOf({ settings, databaseUrl, temporal });
+  return await startWorker({ settings, service: { url, apiKey }, databaseUrl, temporal, readHealth, log });
+}
