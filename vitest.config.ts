@@ -55,6 +55,9 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // Tests wait for real servers: on two cores three workers leave a fifth of both idle.
     maxWorkers: 4,
+    // Node loads the files, as it does ours in production, and keeps them compiled. Nothing here needs Vite, whose
+    // one process would transform each file for each kind of tests.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
       {
         test: {

@@ -8,7 +8,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import type { TemporalPlace } from '../app/temporal-place.ts';
 import { retries } from '../app/temporal-retries.ts';
-import { bundleWorkflows } from '../app/workflow-bundle.ts';
+import { workflowBundle } from '../app/workflow-bundle.ts';
 import { connectWarehouse } from '../db/connect.ts';
 import { migrateWarehouse } from '../db/migrate.ts';
 import { startEmbedded } from '../embedded/start.ts';
@@ -85,7 +85,9 @@ export async function startBenchStack(temporalAddress?: string): Promise<BenchSt
 }
 
 async function writeBundle(path: string): Promise<string> {
-  await writeFile(path, (await bundleWorkflows({ debug() {}, warn() {}, error: console.error })).code);
+  const bundle = await workflowBundle({ debug() {}, warn() {}, error: console.error });
+  if ('codePath' in bundle) return bundle.codePath;
+  await writeFile(path, bundle.code);
   return path;
 }
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { goals } from '../../bench/goals.ts';
 import { runMeasure } from '../../bench/measure.ts';
 import { measures } from '../../bench/measures/all.ts';
@@ -9,7 +9,7 @@ import { long } from '../support/cases.ts';
 let stack: BenchStack;
 
 beforeAll(async () => {
-  stack = await startBenchStack();
+  stack = await startBenchStack(inject('temporalAddress'));
 });
 
 afterAll(async () => {
