@@ -28,7 +28,7 @@ export function addEvents(program: Command): void {
     add(events, 'list', 'List events, newest first', 'metersync events list --outcome dead --since 7d'),
   )
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
-    .option('--before <event>', 'the page after that which ended with this event')
+    .option('--before <place>', 'the next page, as the one before printed it')
     .action(async (options) => (await import('./commands/events.ts')).eventsList(options));
   add(
     events,

@@ -8,7 +8,7 @@ import { canonicalUuid } from '../contract/ids.ts';
 import { limits } from '../contract/limits.ts';
 import { type OperationAction, type RunKind, runKinds, type taskQueues } from '../contract/names.ts';
 import { headline } from '../contract/verdict.ts';
-import { counted, countInWords } from '../contract/words.ts';
+import { counted } from '../contract/words.ts';
 import { strangerCode } from '../db/backfill/strangers.ts';
 import { acknowledgeIssue } from '../db/checks/check-data.ts';
 import { readDeletes } from '../db/deletes/decide.ts';
@@ -106,10 +106,10 @@ async function askReplay(asking: Asking): Promise<Question> {
   const filter = { ...filterOf(query), ...(id === undefined ? {} : { ids: [id] }) };
   if (!Object.values({ id, ...asQuery(filter) }).some((value) => value !== undefined))
     throw new Refused('say which events: the whole journal is not replayed');
-  const events = await countEvents(deps.db, filter, limits.countMax);
+  const { events, isAll } = await countEvents(deps.db, filter, limits.countMax);
   return {
     title: id === undefined ? 'Replay events' : 'Replay an event',
-    says: `${countInWords(events)} ${events === 1 ? 'event matches' : 'events match'}. What was signed passes through the current code again; ${id === undefined ? 'applied ones are left out' : 'its record is read again, even if it was applied'}.`,
+    says: `${isAll ? '' : 'At least '}${Math.min(events, limits.countMax).toLocaleString('en')} ${events === 1 ? 'event matches' : 'events match'}. What was signed passes through the current code again; ${id === undefined ? 'applied ones are left out' : 'its record is read again, even if it was applied'}.`,
     button: 'Replay',
     act: (_form, progress, operation) =>
       withTemporal(

@@ -113,6 +113,8 @@ export const batches = {
 export const consoleBounds = {
   /** Rows of a list; the next ones are a page of their own. */
   rows: 50,
+  /** Events, or stale records and settlements, that a page of events looks at: each takes ten look-ups. */
+  searchedMax: 4_000,
   /** The newest events of a day whose outcomes the overview adds up: each takes three look-ups. */
   arrivalsMax: 2_000,
   /** Dead events, and missing ones, that the inbox groups by their failure: each takes three look-ups. */

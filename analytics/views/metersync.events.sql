@@ -35,7 +35,8 @@ select
   done.intervals_found,
   e.workflow_id,
   e.workflow_run_id,
-  e.payload_dropped_at
+  e.payload_dropped_at,
+  done.settled_at
 from metersync.journal e
   left join lateral (
     select
@@ -111,3 +112,6 @@ comment on column metersync.events.workflow_id is 'Temporal workflow that record
 comment on column metersync.events.workflow_run_id is 'Its run.';
 comment on column metersync.events.payload_dropped_at is
   'When payload or body was dropped for its age: the id stays.';
+comment on column metersync.events.settled_at is
+  'When a read of its record settled it, or it was given up; NULL while it waits, and where it '
+  'never had to.';

@@ -9,6 +9,7 @@ import { catchUp } from './catch-up.ts';
 import { checks } from './checks.ts';
 import { consolePages, consolePagesLarge } from './console.ts';
 import { growth } from './growth.ts';
+import { growthStatements } from './growth-statements.ts';
 import { history } from './history.ts';
 import { intervals } from './intervals.ts';
 import { live } from './live.ts';
@@ -33,6 +34,7 @@ export const measures: readonly Measure[] = [
   audit,
   sandbox,
   growth,
+  growthStatements,
   consolePages,
   consolePagesLarge,
   metrics,

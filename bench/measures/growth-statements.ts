@@ -11,7 +11,14 @@ import {
 import { everything } from '../../test/db/cost/work/everything.ts';
 import type { Work } from '../../test/db/cost/work/work.ts';
 import { connectExplained, type Ran } from '../../test/support/plans.ts';
-import type { Bench, Figures } from '../measure.ts';
+import type { Bench, Figures, Measure } from '../measure.ts';
+
+export const growthStatements: Measure = {
+  name: 'growth-statements',
+  about: 'whether statements touch as few blocks in a warehouse of 4 M events as in a small one',
+  onlyByName: true,
+  run: measureStatements,
+};
 
 /** Plots are loaded in portions of this many, one statement a table each. */
 const plotsTogether = 1_000;
@@ -32,7 +39,7 @@ const knowledge: readonly (readonly [string, (warehouse: Warehouse) => Promise<u
  * one. The cost test (test/db/cost) judges them, in a warehouse twenty times as large as there. Its
  * exceptions hold here too.
  */
-export async function measureStatements(bench: Bench): Promise<Figures> {
+async function measureStatements(bench: Bench): Promise<Figures> {
   const { growthPlots, growthEveryNthWork } = bench.size;
   const works = everything
     .filter(({ asksForAll }) => asksForAll === undefined)

@@ -9,12 +9,10 @@ import { runBackfill, withTemporal } from '../service/backfill.ts';
 import type { Copied, CopiesCalls } from '../service/copies.ts';
 import { startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
-import { measureStatements } from './growth-statements.ts';
 
 export const growth: Measure = {
   name: 'growth',
-  about:
-    'whether rates hold: documents of the last tenth of a first load, events while many wait; statements by blocks',
+  about: 'whether rates hold: documents of the last tenth of a first load, events while many wait',
   onlyByName: true,
   run: measureGrowth,
 };
@@ -38,7 +36,6 @@ async function measureGrowth(bench: Bench): Promise<Figures> {
     documentsWithListingPerSecond: withListing.perSecond,
     documentsWithoutListingPerSecond: withoutListing.perSecond,
     ...(await measureEvents(bench)),
-    ...(await measureStatements(bench)),
   };
 }
 

@@ -2,6 +2,7 @@ import type { EventOutcome } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
+import { placeText, readPlace } from '../../db/read/event-place.ts';
 import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
 import { recorded } from '../../operations/recorded.ts';
 import { type ReplayReport, replayEvents } from '../../operations/replay.ts';
@@ -34,20 +35,24 @@ const filterOf = (chosen: EventsChosen): EventFilter => ({
 
 /** `metersync events list`: prints a page of the journal, newest first. */
 export async function eventsList(options: EventsChosen & { limit: number; before?: string }): Promise<void> {
+  const { limit, before } = options;
+  const after = before === undefined ? undefined : readPlace(before);
+  if (before !== undefined && after === undefined)
+    throw new UsageError('--before takes what the page before printed');
   await withWarehouse({ temporal: false }, async ({ db }) => {
-    const { limit, before } = options;
-    if (before !== undefined && (await readEvent(db, before)) === undefined) throw unknownEvent(before);
-    const events = await listEvents(db, filterOf(options), { limit, before });
-    const next = events.length === limit ? (events.at(-1)?.id ?? null) : null;
-    if (options.json) printJson({ events, next });
-    else print(...describeList(events, next));
+    const { events, next } = await listEvents(db, filterOf(options), { limit, after });
+    const more = next === null ? null : placeText(next);
+    if (options.json) printJson({ events, next: more });
+    else print(...describeList(events, more));
   });
 }
 
 const unknownEvent = (id: string) => new CommandError(`no event ${id} is in the journal`);
 
 function describeList(events: readonly JournalledEvent[], next: string | null): string[] {
-  if (events.length === 0) return ['No event matches.'];
+  if (events.length === 0) {
+    return [next === null ? 'No event matches.' : `None so far. Earlier ones: --before ${next}`];
+  }
   const wide = events.map(({ receivedAt, outcome, type, id, recordId, error }) => [
     formatTime(receivedAt),
     outcome,

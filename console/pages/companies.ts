@@ -89,11 +89,11 @@ export const companyPage: MakePage = async (asking) => {
   const id = canonicalUuid(params.id ?? '');
   const company = id === undefined ? undefined : await readCompany(db, id);
   if (company === undefined || id === undefined) return undefined;
-  const [resources, ranges, connections, events, issues] = await Promise.all([
+  const [resources, ranges, connections, { events }, issues] = await Promise.all([
     readResources(db, id),
     rangesWaiting(db, id),
     listConnections(db, id),
-    listEvents(db, { companyId: id, outcome: 'pending' }, { limit: 10 }),
+    listEvents(db, { queueOf: id, outcome: 'pending' }, { limit: 10 }),
     listDataIssues(db, { companyId: id, unacknowledged: true }, 10),
   ]);
   const back = `/companies/${id}`;

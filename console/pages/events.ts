@@ -7,6 +7,7 @@ import { consoleBounds } from '../../contract/limits.ts';
 import { eventOutcomes } from '../../contract/names.ts';
 import { label } from '../../contract/words.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
+import { placeText, readPlace } from '../../db/read/event-place.ts';
 import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
 import type { Markup } from '../../web/markup.ts';
 import { payloadText } from '../../web/payload.ts';
@@ -65,14 +66,14 @@ export const eventList: MakePage = async (asking) => {
   const { deps, query, now } = asking;
   const filter = filterOf(query);
   const before = asked(query, 'before');
-  const rows = await listEvents(deps.db, filter, { limit: consoleBounds.rows, before });
+  const after = before === undefined ? undefined : readPlace(before);
+  const { events, next } = await listEvents(deps.db, filter, { limit: consoleBounds.rows, after });
   const values = asQuery(filter);
   const filtered = Object.values(values).some((value) => value !== undefined);
-  const next = rows.length === consoleBounds.rows ? rows.at(-1)?.id : undefined;
   return {
     title: 'Events',
     section: 'Events',
-    live: before === undefined,
+    live: after === undefined,
     head: html`<div class="head"><div><h1>Events</h1><p class="muted">Every event that the service sent, the newest first.</p></div>
 ${filtered && mayAct(asking) && actButton(address('/act/replay', { ...values, back: address('/events', values) }), 'Replay these')}</div>
 ${filters(
@@ -107,15 +108,17 @@ ${filters(
   filtered,
 )}`,
     body: html`${
-      rows.length > 0
-        ? eventTable(rows, now)
-        : nothing(
-            filtered ? 'No event matches' : 'No event yet',
-            filtered
-              ? html`The filter hides the others: <a href="/events">show all events</a>.`
-              : 'They appear here as the service sends them.',
-          )
-    }${pager(next === undefined ? undefined : address('/events', { ...values, before: next }), before && address('/events', values))}`,
+      events.length > 0
+        ? eventTable(events, now)
+        : next !== null
+          ? nothing('None so far', 'The last events do not match; the next page looks at earlier ones.')
+          : nothing(
+              filtered ? 'No event matches' : 'No event yet',
+              filtered
+                ? html`The filter hides the others: <a href="/events">show all events</a>.`
+                : 'They appear here as the service sends them.',
+            )
+    }${pager(next === null ? undefined : address('/events', { ...values, before: placeText(next) }), after && address('/events', values))}`,
   };
 };
 

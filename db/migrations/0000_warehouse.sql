@@ -944,7 +944,11 @@ create index "journal_record" on "metersync"."journal" using btree("record_id", 
 create index "journal_received" on "metersync"."journal" using btree("received_at", "id");
 
 --> statement-breakpoint
-create index "journal_unhappy" on "metersync"."journal" using btree("arrived_as", "recorded_at")
+create index "journal_company" on "metersync"."journal" using btree("company_id", "received_at", "id")
+where company_id is not null;
+
+--> statement-breakpoint
+create index "journal_unhappy" on "metersync"."journal" using btree("arrived_as", "recorded_at", "id")
 where arrived_as in ('dead', 'ignored');
 
 --> statement-breakpoint
@@ -978,7 +982,7 @@ create index "settlements_record" on "metersync"."settlements" using btree("kind
 create index "settlements_settled" on "metersync"."settlements" using btree("settled_at");
 
 --> statement-breakpoint
-create index "settlements_unhappy" on "metersync"."settlements" using btree("outcome", "settled_at")
+create index "settlements_unhappy" on "metersync"."settlements" using btree("outcome", "settled_at", "record_id")
 where outcome <> 'applied';
 
 --> statement-breakpoint
@@ -989,10 +993,10 @@ where intervals_found < intervals_told;
 create index "stale_records_queue" on "metersync"."stale_records" using btree("queue", "due_at", "record_id");
 
 --> statement-breakpoint
-create index "stale_records_due" on "metersync"."stale_records" using btree("kind", "due_at");
+create index "stale_records_due" on "metersync"."stale_records" using btree("kind", "due_at", "record_id");
 
 --> statement-breakpoint
-create index "stale_records_failed" on "metersync"."stale_records" using btree("error_code")
+create index "stale_records_failed" on "metersync"."stale_records" using btree("error_code", "due_at", "record_id")
 where error_code is not null;
 
 --> statement-breakpoint

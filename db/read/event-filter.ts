@@ -3,7 +3,6 @@ import { alias } from 'drizzle-orm/pg-core';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import { events, journal, settlements, staleRecords } from '../schema/metersync.ts';
-import type { Most } from './counted.ts';
 
 /**
  * Selects events of the journal; an absent bound does not restrict. Times are ISO 8601, of the
@@ -14,7 +13,10 @@ export interface EventFilter {
   readonly type?: string | undefined;
   readonly outcome?: EventOutcome | undefined;
   readonly recordId?: string | undefined;
+  /** Company that the event names. */
   readonly companyId?: string | undefined;
+  /** Company whose connections and documents wait to be read, for pending events alone. */
+  readonly queueOf?: string | undefined;
   readonly code?: string | undefined;
   readonly since?: string | undefined;
   readonly until?: string | undefined;
@@ -67,44 +69,34 @@ export const eventsOf = (records: SQL): SQL => sql`
  * Records with events settled with this outcome. It is no parameter, so that a partial index serves
  * it.
  */
-const settledAs = (outcome: 'missing' | 'dead', most: Most): SQL => sql`(
+const settledAs = (outcome: 'missing' | 'dead'): SQL => sql`(
         select distinct
-          kind,
-          record_id
-        from (
-          select
-            ${settlements.kind},
-            ${settlements.recordId}
-          from ${settlements}
-          where ${settlements.outcome} = ${sql.raw(`'${outcome}'`)}
-          ${most === null ? sql`` : sql`order by ${settlements.settledAt} desc limit ${most}`}
-        ) settled
+          ${settlements.kind},
+          ${settlements.recordId}
+        from ${settlements}
+        where ${settlements.outcome} = ${sql.raw(`'${outcome}'`)}
       )`;
 
 /** Events that arrived with this outcome. */
-const arrivedAs = (outcome: 'dead' | 'ignored', most: Most): SQL => sql`
-      select id
-      from (
-        select ${journal.id}
-        from ${journal}
-        where ${journal.arrivedAs} = ${sql.raw(`'${outcome}'`)}
-        ${most === null ? sql`` : sql`limit ${most}`}
-      ) arrived`;
+const arrivedAs = (outcome: 'dead' | 'ignored'): SQL => sql`
+      select ${journal.id}
+      from ${journal}
+      where ${journal.arrivedAs} = ${sql.raw(`'${outcome}'`)}`;
 
 /** Ids of the events that may have a rare outcome, to avoid a search among all events. */
-const fewOf: Readonly<Partial<Record<EventOutcome, (most: Most) => SQL>>> = {
-  pending: () => eventsOf(sql`${staleRecords}`),
-  missing: (most) => eventsOf(settledAs('missing', most)),
-  dead: (most) => sql`${eventsOf(settledAs('dead', most))}
-      union all${arrivedAs('dead', most)}`,
-  ignored: (most) => arrivedAs('ignored', most),
+const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
+  pending: eventsOf(sql`${staleRecords}`),
+  missing: eventsOf(settledAs('missing')),
+  dead: sql`${eventsOf(settledAs('dead'))}
+      union all${arrivedAs('dead')}`,
+  ignored: arrivedAs('ignored'),
 };
 
 /**
  * The source of events: the few of a record or of a rare outcome are selected before the newest
- * are. Of dead, missing and ignored ones it reads at most so many, or their records.
+ * are. Its cost grows with them all: a page looks at candidates instead.
  */
-export function amongThem({ recordId, outcome }: EventFilter, most: Most = null): SQL {
+export function amongThem({ recordId, outcome }: EventFilter): SQL {
   if (recordId !== undefined)
     return sql`(
       select *
@@ -112,7 +104,7 @@ export function amongThem({ recordId, outcome }: EventFilter, most: Most = null)
       where ${events.recordId} = ${recordId}
       offset 0
     ) ${event}`;
-  const few = outcome === undefined ? undefined : fewOf[outcome]?.(most);
+  const few = outcome === undefined ? undefined : fewOf[outcome];
   if (few === undefined) return sql`${events} ${event}`;
   return sql`(
       select distinct id

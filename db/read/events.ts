@@ -1,10 +1,13 @@
 import { ne, type SQL, sql } from 'drizzle-orm';
 import { type EventKind, probeEventType } from '../../contract/event.ts';
+import { consoleBounds } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { events, journal } from '../schema/metersync.ts';
-import { amongThem, type EventFilter, event, matching } from './event-filter.ts';
+import { type EventFilter, event } from './event-filter.ts';
+import type { Place } from './event-place.ts';
+import { foundEvents } from './found-events.ts';
 
 /** An event of the journal without its payload. Times are text with microseconds. */
 export interface JournalledEvent {
@@ -62,31 +65,77 @@ const columns: SQL = sql`
       ${event.workflowRunId} as "workflowRunId",
       ${event.payloadDroppedAt} as "payloadDroppedAt"`;
 
-/** Lists events, newest first; `before` is the id of the last event of the previous page. */
+/** A page of events, and where the next one begins; null after the last. */
+export interface EventPage {
+  readonly events: readonly JournalledEvent[];
+  readonly next: Place | null;
+}
+
+/**
+ * Lists a page of events. Those received last come first; among pending ones those due last, among
+ * dead, missing, superseded and ignored ones those that became so last. It looks at
+ * `consoleBounds.searchedMax` candidates: a page may have fewer events, or none, and a next one.
+ */
 export async function listEvents(
   db: Executor,
   filter: EventFilter,
-  page: { limit: number; before?: string | undefined },
-): Promise<JournalledEvent[]> {
-  const { limit, before } = page;
-  const earlier =
-    before === undefined
-      ? sql`true`
-      : sql`(${event.receivedAt}, ${event.id}) < (
-        select
-          ${journal.receivedAt},
-          ${journal.id}
-        from ${journal}
-        where ${journal.id} = ${before}
-      )`;
-  const result = await db.execute<JournalledEvent & Record<string, unknown>>(sql`
-    select ${columns}
-    from ${amongThem(filter)}
-    where ${matching(filter)}
-      and ${earlier}
-    order by ${event.receivedAt} desc, ${event.id} desc
-    limit ${limit}`);
-  return result.rows;
+  { limit, after }: { limit: number; after?: Place | undefined },
+): Promise<EventPage> {
+  const events: JournalledEvent[] = [];
+  let place = after;
+  // Most pages are full after a few candidates. Others take more, in larger portions.
+  for (const candidates of [2 * limit, ...portions]) {
+    const part = await readPart(db, filter, {
+      candidates,
+      limit: limit - events.length,
+      after: place,
+    });
+    events.push(...part.events);
+    if (events.length === limit || part.end === null) return { events, next: part.end };
+    place = part.end;
+  }
+  return { events, next: place ?? null };
+}
+
+/** Candidates of the second and later portions. */
+const portions = [consoleBounds.searchedMax / 10, consoleBounds.searchedMax];
+
+interface Part {
+  readonly events: readonly JournalledEvent[];
+  /** Where it ended; null if nothing is left. */
+  readonly end: Place | null;
+}
+
+async function readPart(
+  db: Executor,
+  filter: EventFilter,
+  page: { candidates: number; limit: number; after: Place | undefined },
+): Promise<Part> {
+  type Row = JournalledEvent & { last: Place; looked: number; at: string; key: string };
+  const { rows } = await db.execute<Row & Record<string, unknown>>(sql`
+    with ${foundEvents(filter, columns, page)}, looked as (
+      select
+        count(*) over ()::int as looked,
+        json_build_object('at', candidate.at::text, 'key', candidate.key, 'id', '') as last
+      from candidate
+      order by candidate.at, candidate.key
+      limit 1
+    )
+    select
+      looked.*,
+      found.*
+    from looked
+      left join found on true
+    order by found.at desc, found.key desc, found.id desc`);
+  const found = rows.filter(({ id }) => id !== null);
+  const last = found.at(-1);
+  const events = found.map(
+    ({ looked: _looked, last: _last, at: _at, key: _key, ...event }) => event,
+  );
+  if (last !== undefined && found.length === page.limit)
+    return { events, end: { at: last.at, key: last.key, id: last.id } };
+  const [first] = rows;
+  return { events, end: first === undefined || first.looked < page.candidates ? null : first.last };
 }
 
 /**
@@ -115,21 +164,25 @@ export async function readEvent(db: Executor, id: string): Promise<EventDetails 
   return result.rows[0];
 }
 
-/** Counts matching events, up to `most` + 1. */
+/** How many events match, and whether these are all. */
+export interface CountedEvents {
+  readonly events: number;
+  readonly isAll: boolean;
+}
+
+/** Counts matching events, up to `most` + 1, among those that as many candidates lead to. */
 export async function countEvents(
   db: Executor,
   filter: EventFilter,
   most: number,
-): Promise<number> {
-  const { rows } = await db.execute<{ events: number }>(sql`
-    select count(*)::int as events
-    from (
-      select
-      from ${amongThem(filter)}
-      where ${matching(filter)}
-      limit ${most + 1}
-    ) counted`);
-  return rows[0]?.events ?? 0;
+): Promise<CountedEvents> {
+  const { rows } = await db.execute<{ events: number; looked: number }>(sql`
+    with ${foundEvents(filter, sql`${event.id}`, { candidates: most + 1, limit: most + 1 })}
+    select
+      (select count(*)::int from found) as events,
+      (select count(*)::int from candidate) as looked`);
+  const { events = 0, looked = 0 } = rows[0] ?? {};
+  return { events, isAll: events <= most && looked <= most };
 }
 
 /** Reads all events of a record, oldest first. */

@@ -24,6 +24,7 @@ import {
 import { intervals } from '../schema/utility.ts';
 import { aboutCount, countOf, cut, type Most, mostCounted } from './counted.ts';
 import { eventsOf } from './event-filter.ts';
+import { countEvents } from './events.ts';
 import { withinTime } from './health.ts';
 import { countIssues, type IssueCounts } from './issues.ts';
 import { readKindOfRuns } from './kinds-of-runs.ts';
@@ -220,6 +221,7 @@ export async function readWaiting(db: Executor, most: Most): Promise<WaitingEven
           ${staleRecords.dueAt}
         from ${staleRecords}
         where ${staleRecords.errorCode} = codes.code
+        order by ${staleRecords.dueAt}
         limit ${most}
       ) waiting
     group by codes.code
@@ -307,31 +309,11 @@ async function aboutOutcomes(
 ): Promise<WarehouseStatus['events']> {
   const all = await aboutCount(db, sql`from ${journal}`);
   if (all <= limits.countMax) return await countOutcomes(db);
-  const result = await db.execute<Record<EventOutcome, number>>(sql`
-    with given_up as materialized (
-      select distinct
-        kind,
-        record_id
-      from (
-        select
-          ${settlements.kind},
-          ${settlements.recordId}
-        from ${settlements}
-        where ${settlements.outcome} in ('dead', 'missing')
-        limit ${mostCounted}
-      ) few
-    ), of_given_up as (${eventsOf(sql`given_up`)}
-    ), settled as materialized (
-      select e.outcome
-      from of_given_up o
-        cross join lateral (
-          select ${events.outcome}
-          from ${events}
-          where ${events.id} = o.id
-          offset 0
-        ) e
-      limit ${mostCounted}
-    )
+  const [dead, missing] = [
+    (await countEvents(db, { outcome: 'dead' }, limits.countMax)).events,
+    (await countEvents(db, { outcome: 'missing' }, limits.countMax)).events,
+  ];
+  const { rows } = await db.execute<Record<'superseded' | 'ignored', number>>(sql`
     select
       ${countOf(
         sql`from ${settlements}
@@ -342,24 +324,8 @@ async function aboutOutcomes(
         sql`from ${journal}
           where ${journal.arrivedAs} = 'ignored'`,
         mostCounted,
-      )} as ignored,
-      (
-        select count(*)::int
-        from settled
-        where outcome = 'dead'
-      ) + ${countOf(
-        sql`from ${journal}
-          where ${journal.arrivedAs} = 'dead'`,
-        mostCounted,
-      )} as dead,
-      (
-        select count(*)::int
-        from settled
-        where outcome = 'missing'
-      ) as missing`);
-  const [counts] = result.rows;
-  if (counts === undefined) throw new Error('a count without a row');
-  const { superseded, ignored, dead, missing } = counts;
+      )} as ignored`);
+  const { superseded = 0, ignored = 0 } = rows[0] ?? {};
   const waits = Object.values(pending).reduce(
     (sum, { due, waiting, parked }) => sum + due + waiting + parked,
     0,

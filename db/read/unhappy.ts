@@ -1,8 +1,9 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { consoleBounds } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import type { Executor } from '../connect.ts';
-import { amongThem, event, matching } from './event-filter.ts';
+import { event } from './event-filter.ts';
+import { foundEvents } from './found-events.ts';
 
 /** Events that were given up for the same failure. */
 export interface GivenUpGroup {
@@ -18,26 +19,24 @@ export interface GivenUpGroup {
   readonly error: string | null;
 }
 
+const most = consoleBounds.groupedMax + 1;
+
+const columns: SQL = sql`${event.id},
+        ${event.errorCode},
+        ${event.error},
+        ${event.companyId},
+        ${event.receivedAt}`;
+
 /**
- * Groups dead or missing events by failure, most first. It looks at `consoleBounds.groupedMax` of
- * them and one more.
+ * Groups dead or missing events by failure, most first. It looks at the last
+ * `consoleBounds.groupedMax` of them and one more.
  */
 export async function readGivenUp(
   db: Executor,
   outcome: Extract<EventOutcome, 'dead' | 'missing'>,
 ): Promise<GivenUpGroup[]> {
   const result = await db.execute<GivenUpGroup & Record<string, unknown>>(sql`
-    with given_up as (
-      select
-        ${event.id},
-        ${event.errorCode},
-        ${event.error},
-        ${event.companyId},
-        ${event.receivedAt}
-      from ${amongThem({ outcome }, consoleBounds.groupedMax + 1)}
-      where ${matching({ outcome })}
-      limit ${consoleBounds.groupedMax + 1}
-    )
+    with ${foundEvents({ outcome }, columns, { candidates: most, limit: most })}
     select
       error_code as code,
       count(*)::int as events,
@@ -46,7 +45,7 @@ export async function readGivenUp(
       max(received_at)::text as until,
       min(id) as example,
       min(error) as error
-    from given_up
+    from found
     group by error_code
     order by count(*) desc, error_code`);
   return result.rows;

@@ -69,8 +69,9 @@ export const journal = metersync.table(
   (t) => [
     index('journal_record').on(t.recordId, t.recordedAt),
     index('journal_received').on(t.receivedAt, t.id),
+    index('journal_company').on(t.companyId, t.receivedAt, t.id).where(sql`company_id is not null`),
     index('journal_unhappy')
-      .on(t.arrivedAs, t.recordedAt)
+      .on(t.arrivedAs, t.recordedAt, t.id)
       .where(sql`arrived_as in ('dead', 'ignored')`),
     index('journal_with_payload').on(t.receivedAt).where(sql`payload_dropped_at is null`),
     check('journal_arrived_as', sql`arrived_as in ('pending', 'applied', 'ignored', 'dead')`),
@@ -111,8 +112,10 @@ export const staleRecords = metersync.table(
   (t) => [
     // As what is due is read, so that nothing is sorted, whatever the planner guesses.
     index('stale_records_queue').on(t.queue, t.dueAt, t.recordId),
-    index('stale_records_due').on(t.kind, t.dueAt),
-    index('stale_records_failed').on(t.errorCode).where(sql`error_code is not null`),
+    index('stale_records_due').on(t.kind, t.dueAt, t.recordId),
+    index('stale_records_failed')
+      .on(t.errorCode, t.dueAt, t.recordId)
+      .where(sql`error_code is not null`),
   ],
 );
 
@@ -142,7 +145,9 @@ export const settlements = metersync.table(
   (t) => [
     index('settlements_record').on(t.kind, t.recordId, t.readAt),
     index('settlements_settled').on(t.settledAt),
-    index('settlements_unhappy').on(t.outcome, t.settledAt).where(sql`outcome <> 'applied'`),
+    index('settlements_unhappy')
+      .on(t.outcome, t.settledAt, t.recordId)
+      .where(sql`outcome <> 'applied'`),
     index('settlements_short').on(t.owner).where(sql`intervals_found < intervals_told`),
     check('settlements_outcome', sql`outcome in ('applied', 'superseded', 'dead', 'missing')`),
   ],
@@ -174,6 +179,7 @@ export const events = metersync
     workflowId: text('workflow_id'),
     workflowRunId: text('workflow_run_id'),
     payloadDroppedAt: time('payload_dropped_at'),
+    settledAt: time('settled_at'),
   })
   .existing();
 

@@ -106,16 +106,16 @@ test('events show prints everything about one event, its payload to the digit', 
   expect(forPeople.stdout).toMatch(/^received: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \(\d+ s ago\)$/m);
   expect(forPeople.stdout).toMatch(/^workflow run: \S+$/m);
   expect(forPeople.stdout).toContain('"eventType": "document.updated.v2"');
-  for (const asked of [
-    ['show', 'msg_nobody'],
-    ['list', '--before', 'msg_nobody'],
-  ]) {
-    expect(await metersync('events', ...asked)).toMatchObject({
-      status: 1,
-      stdout: '',
-      stderr: 'metersync: no event msg_nobody is in the journal',
-    });
-  }
+  expect(await metersync('events', 'show', 'msg_nobody')).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr: 'metersync: no event msg_nobody is in the journal',
+  });
+  expect(await metersync('events', 'list', '--before', 'msg_nobody')).toMatchObject({
+    status: 2,
+    stdout: '',
+    stderr: expect.stringContaining('--before takes what the page before printed'),
+  });
 });
 
 describe('events replay', () => {

@@ -9,7 +9,9 @@ import { warehouseNow } from '../../db/catch-up/due.ts';
 import { reviveParked } from '../../db/catch-up/parking.ts';
 import { postponeDocuments, settleRecords } from '../../db/catch-up/settle.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { listEvents } from '../../db/read/events.ts';
+import type { EventFilter } from '../../db/read/event-filter.ts';
+import { type Place, placeText, readPlace } from '../../db/read/event-place.ts';
+import { countEvents, listEvents } from '../../db/read/events.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { cases } from '../support/cases.ts';
@@ -89,6 +91,18 @@ class Story {
     } else await reviveParked(db, ['RECORD_NOT_SHOWN', 'LISTING_UNSTABLE'], { over: false });
   }
 
+  /** Lists events page by page, as a person does. */
+  async #idsOf(filter: EventFilter, limit: number): Promise<string[]> {
+    const ids: string[] = [];
+    let after: Place | undefined;
+    do {
+      const { events, next } = await listEvents(warehouse.db, filter, { limit, after });
+      ids.push(...events.map(({ id }) => id));
+      after = next === null ? undefined : readPlace(placeText(next));
+    } while (after !== undefined);
+    return ids;
+  }
+
   /** Checks that stale records equal the journal's pending events, and that all counts and lists agree. */
   async check(): Promise<void> {
     const { db } = warehouse;
@@ -104,10 +118,24 @@ class Story {
     expect(await readHealth(db)).toMatchObject({ dead: events.dead, missingLately: events.missing });
     for (const outcome of eventOutcomes) {
       const { rows } = await db.execute<{ id: string }>(sql`
-        select id from metersync.events where outcome = ${outcome} order by received_at desc, id desc`);
+        select e.id
+        from metersync.events e
+          left join metersync.stale_records s on s.key = e.kind || '/' || e.record_id
+        where e.outcome = ${outcome}
+        order by
+          case e.outcome
+            when 'applied' then e.received_at
+            when 'pending' then s.due_at
+            else e.settled_at
+          end desc,
+          case e.outcome when 'applied' then e.id else e.record_id end desc,
+          e.id desc`);
+      const expected = rows.map(({ id }) => id);
       expect(events[outcome], outcome).toBe(rows.length);
-      const listed = await listEvents(db, { outcome }, { limit: 1_000 });
-      expect(listed.map(({ id }) => id)).toEqual(rows.map(({ id }) => id));
+      expect(await countEvents(db, { outcome }, 1_000)).toEqual({ events: rows.length, isAll: true });
+      expect(await this.#idsOf({ outcome }, 2), `${outcome}, page by page`).toEqual(expected);
+      const ofCompany = { outcome, companyId: this.#company.id };
+      expect((await this.#idsOf(ofCompany, 2)).sort(), `${outcome} of a company`).toEqual(expected.sort());
     }
   }
 }

@@ -1,3 +1,5 @@
+import { consoleBounds } from '../../../../contract/limits.ts';
+import type { Executor } from '../../../../db/connect.ts';
 import { readDeletes } from '../../../../db/deletes/decide.ts';
 import {
   beginOperation,
@@ -16,7 +18,8 @@ import {
   readResources,
 } from '../../../../db/read/companies.ts';
 import { mostCounted } from '../../../../db/read/counted.ts';
-import { countEvents } from '../../../../db/read/events.ts';
+import type { EventFilter } from '../../../../db/read/event-filter.ts';
+import { countEvents, listEvents } from '../../../../db/read/events.ts';
 import { findById } from '../../../../db/read/find.ts';
 import { listDataIssues } from '../../../../db/read/issues.ts';
 import { listEnded, listRunning, readRun } from '../../../../db/read/runs.ts';
@@ -24,6 +27,11 @@ import { readWaiting } from '../../../../db/read/status.ts';
 import { readGivenUp } from '../../../../db/read/unhappy.ts';
 import { idOf, meterOf } from '../rows.ts';
 import type { Work } from './work.ts';
+
+async function listTwoPages(db: Executor, filter: EventFilter): Promise<void> {
+  const { next } = await listEvents(db, filter, { limit: 10 });
+  await listEvents(db, filter, { limit: 10, after: next ?? undefined });
+}
 
 /** What the pages of the console read, beside what commands read. */
 export const consolePages: readonly Work[] = [
@@ -88,13 +96,44 @@ export const consolePages: readonly Work[] = [
   },
   {
     name: 'what is broken is grouped by its cause',
+    rows: 1_000,
+    run: async ({ db }) => {
+      await readGivenUp(db, 'dead');
+      await readGivenUp(db, 'missing');
+    },
+  },
+  {
+    name: 'what waits and came is counted up to a bound',
     rows: 20_000,
     run: async ({ db }) => {
       await readWaiting(db, mostCounted);
-      await readGivenUp(db, 'dead');
-      await readGivenUp(db, 'missing');
       await countEvents(db, { outcome: 'dead' }, 10_000);
-      await readArrivals(db);
+      await countEvents(db, { outcome: 'pending' }, 10_000);
+    },
+  },
+  {
+    name: 'the arrivals of a day are added up, when none came',
+    rows: 20,
+    run: async ({ db }) => await readArrivals(db),
+  },
+  {
+    name: 'a page of events is listed by outcome, failure and company',
+    rows: 100,
+    run: async ({ db }, plot) => {
+      for (const outcome of ['pending', 'dead', 'missing', 'superseded', 'ignored'] as const)
+        await listTwoPages(db, { outcome });
+      await listTwoPages(db, { outcome: 'pending', code: 'SERVICE_ACCESS_DENIED' });
+      await listTwoPages(db, { outcome: 'pending', queueOf: idOf('company', plot) });
+      await listTwoPages(db, { companyId: idOf('company', plot) });
+    },
+  },
+  {
+    name: 'events that few match are searched up to a bound',
+    rows: 2 * consoleBounds.searchedMax,
+    run: async ({ db }) => {
+      await listTwoPages(db, { type: 'none' });
+      await listTwoPages(db, { code: 'RECORD_NOT_SHOWN' });
+      await listTwoPages(db, { outcome: 'missing', code: 'none' });
     },
   },
   {

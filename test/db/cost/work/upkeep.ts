@@ -172,7 +172,12 @@ export const upkeep: readonly Work[] = [
     rows: 250,
     run: async ({ db }, plot) => {
       await listEvents(db, {}, { limit: 20 });
-      await listEvents(db, { recordId: idOf('document', plot) }, { limit: 20, before: eventOf(plot, 20) });
+      const first = await listEvents(db, { recordId: idOf('document', plot) }, { limit: 2 });
+      await listEvents(
+        db,
+        { recordId: idOf('document', plot) },
+        { limit: 20, after: first.next ?? undefined },
+      );
       await readEvent(db, eventOf(plot, 1));
       await eventsOfRecord(db, 'document', idOf('document', plot));
       await keptEvents(db, { ids: [eventOf(plot, 1)] }, 'all', { limit: 20, after: undefined });

@@ -1,0 +1,184 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { EventOutcome } from '../../contract/names.ts';
+import { array } from '../arrays.ts';
+import { journal, settlements, staleRecords } from '../schema/metersync.ts';
+import type { EventFilter } from './event-filter.ts';
+import type { Place } from './event-place.ts';
+
+/**
+ * What leads to the events that a filter may select: events, or stale records and settlements with
+ * the events recorded in their time. The last ones by `at` and `key` come first. An index has this
+ * order, so that a statement reads as many as it asks for, whatever the planner guesses.
+ * Columns: at, key, is_event, kind, since, until, outcome, settled_at; the last two restrict nothing
+ * where they are null.
+ */
+export type Candidates = (most: number, from: Place | undefined) => SQL;
+
+/**
+ * Chooses what leads to the selected events, in the order in which they are listed: pending ones by
+ * when their record is due, those settled or dead by when they became so, others by when they were
+ * received. Of a filter's bounds it uses one alone.
+ */
+export function candidatesOf(filter: EventFilter): Candidates {
+  const { ids, recordId, queueOf, companyId, outcome, code } = filter;
+  if (ids !== undefined) return chosen(sql`${journal.id} = any(${array(ids, 'text')})`);
+  if (recordId !== undefined) return chosen(sql`${journal.recordId} = ${recordId}`);
+  if (queueOf !== undefined)
+    return lastOf(
+      (['connection', 'document'] as const).map((kind) =>
+        waiting(sql`${staleRecords.queue} = ${`${kind}/${queueOf}`}`),
+      ),
+    );
+  if (companyId !== undefined)
+    return received(sql`${journal.companyId} = ${companyId}::uuid`, filter);
+  const outcomes = outcome === undefined ? withFailure(code) : [outcome];
+  const parts = outcomes.flatMap((one) => partsOf[one]?.(code) ?? []);
+  return parts.length === 0 ? received(sql`true`, filter) : lastOf(parts);
+}
+
+/** The outcomes of events that have an error. */
+const withFailure = (code: string | undefined): readonly EventOutcome[] =>
+  code === undefined ? [] : ['pending', 'dead', 'missing'];
+
+/** An outcome is no parameter, so that a partial index serves it. */
+const literal = (outcome: EventOutcome): SQL => sql.raw(`'${outcome}'`);
+
+type Parts = readonly Candidates[];
+
+/** The candidates of each outcome but `applied`, which most events have. */
+const partsOf: Readonly<Partial<Record<EventOutcome, (code: string | undefined) => Parts>>> = {
+  pending: (code) =>
+    code === undefined
+      ? (['connection', 'document', 'interval'] as const).map((kind) =>
+          waiting(sql`${staleRecords.kind} = ${kind}`),
+        )
+      : [waiting(sql`${staleRecords.errorCode} = ${code}`)],
+  missing: () => [settled('missing')],
+  superseded: () => [settled('superseded')],
+  dead: () => [settled('dead'), arrived('dead')],
+  ignored: () => [arrived('ignored')],
+};
+
+/** Continues at a place; the candidate there may have further events. */
+const upTo = (at: SQL, key: SQL, from: Place | undefined): SQL =>
+  from === undefined
+    ? sql``
+    : sql`
+          and (${at}, ${key}) <= (${from.at}::timestamptz, ${from.key})`;
+
+const inOrder = (at: SQL, key: SQL, most: number): SQL => sql`
+        order by ${at} desc, ${key} desc
+        limit ${most}`;
+
+/** Stale records, the last due ones first. */
+const waiting =
+  (which: SQL): Candidates =>
+  (most, from) => {
+    const [at, key] = [sql`${staleRecords.dueAt}`, sql`${staleRecords.recordId}`];
+    return sql`
+        select
+          ${at} as at,
+          ${key} as key,
+          ${staleRecords.kind} = 'interval' as is_event,
+          ${staleRecords.kind},
+          ${staleRecords.since},
+          ${staleRecords.toldAt} as until,
+          'pending' as outcome,
+          null::timestamptz as settled_at
+        from ${staleRecords}
+        where ${which}${upTo(at, key, from)}${inOrder(at, key, most)}`;
+  };
+
+/** Settlements, the last ones first. */
+const settled =
+  (outcome: EventOutcome): Candidates =>
+  (most, from) => {
+    const [at, key] = [sql`${settlements.settledAt}`, sql`${settlements.recordId}`];
+    return sql`
+        select
+          ${at} as at,
+          ${key} as key,
+          ${settlements.kind} = 'interval' as is_event,
+          ${settlements.kind},
+          ${settlements.since},
+          ${settlements.readAt} as until,
+          ${settlements.outcome},
+          ${at} as settled_at
+        from ${settlements}
+        where ${settlements.outcome} = ${literal(outcome)}${upTo(at, key, from)}${inOrder(at, key, most)}`;
+  };
+
+const anyTime = sql`null::timestamptz as since,
+          null::timestamptz as until,
+          null as outcome,
+          null::timestamptz as settled_at`;
+
+/** An event as a candidate. */
+const eventAt = (at: SQL): SQL => sql`
+        select
+          ${at} as at,
+          id as key,
+          true as is_event,
+          kind,
+          ${anyTime}`;
+
+/** Events that arrived with an outcome, the last ones first. */
+const arrived =
+  (outcome: EventOutcome): Candidates =>
+  (most, from) => {
+    const [at, key] = [sql`${journal.recordedAt}`, sql`${journal.id}`];
+    return sql`${eventAt(at)}
+        from ${journal}
+        where ${journal.arrivedAs} = ${literal(outcome)}${upTo(at, key, from)}${inOrder(at, key, most)}`;
+  };
+
+/** Events in the order in which they were received, the last ones first. */
+const received =
+  (which: SQL, { since, until }: EventFilter): Candidates =>
+  (most, from) => {
+    const [at, key] = [sql`${journal.receivedAt}`, sql`${journal.id}`];
+    const bounds = [
+      since === undefined ? sql`` : sql` and ${at} >= ${since}::timestamptz`,
+      until === undefined ? sql`` : sql` and ${at} < ${until}::timestamptz`,
+    ];
+    return sql`${eventAt(at)}
+        from ${journal}
+        where ${which}${sql.join(bounds)}${upTo(at, key, from)}${inOrder(at, key, most)}`;
+  };
+
+/** Few events that are looked up, and then sorted. */
+const chosen =
+  (which: SQL): Candidates =>
+  (most, from) => {
+    const [at, key] = [sql`chosen.received_at`, sql`chosen.id`];
+    return sql`${eventAt(at)}
+        from (
+          select ${journal.id}, ${journal.kind}, ${journal.receivedAt}
+          from ${journal}
+          where ${which}
+          offset 0
+        ) chosen
+        where true${upTo(at, key, from)}${inOrder(at, key, most)}`;
+  };
+
+/** The last ones of several. */
+const lastOf =
+  (parts: readonly Candidates[]): Candidates =>
+  (most, from) => {
+    const each = parts.map(
+      (part) => sql`(${part(most, from)}
+      )`,
+    );
+    return sql`
+      select *
+      from (
+      ${sql.join(
+        each,
+        sql`
+      union all
+      `,
+      )}
+      ) parts
+      order by at desc, key desc
+      limit ${most}`;
+  };

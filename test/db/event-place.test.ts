@@ -1,0 +1,31 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { placeText, readPlace } from '../../db/read/event-place.ts';
+
+test('a place is read as it was spelled, and fits into an address', () => {
+  const at = fc.constantFrom('2026-05-01 00:00:00.000001+00', '12026-05-01 10:20:30+05:30', 'infinity');
+  const text = fc.string({ unit: 'grapheme' }).filter((value) => !value.includes('\0'));
+  fc.assert(
+    fc.property(at, text, text, (at, key, id) => {
+      const spelled = placeText({ at, key, id });
+      expect(encodeURIComponent(spelled)).toBe(spelled);
+      expect(readPlace(spelled)).toEqual({ at, key, id });
+    }),
+  );
+});
+
+test('what is no place is refused', () => {
+  const spelled = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const time = '2026-05-01 00:00:00+00';
+  for (const value of [
+    null,
+    {},
+    [time, 'key'],
+    [time, 'key', 'id', 'more'],
+    ['yesterday', 'key', 'id'],
+    [time, 1, 'id'],
+    [time, 'key', 'nul\0'],
+  ])
+    expect(readPlace(spelled(value)), JSON.stringify(value)).toBeUndefined();
+  for (const text of ['', 'msg_1', '!', '%00']) expect(readPlace(text), text).toBeUndefined();
+});
