@@ -3,6 +3,7 @@ import { catchUpActivities } from './catch-up/catch-up.ts';
 import { checkActivities } from './checks.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { recordActivities } from './events.ts';
+import { monthActivities } from './months.ts';
 import { reconcileActivities } from './reconcile.ts';
 import { retentionActivities } from './retention.ts';
 import { runActivities } from './runs.ts';
@@ -18,6 +19,7 @@ export function createActivities(deps: ActivityDependencies) {
     ...retentionActivities(deps),
     ...reconcileActivities(deps),
     ...checkActivities(deps),
+    ...monthActivities(deps),
     ...watchActivities(deps),
   };
 }

@@ -19,6 +19,13 @@ export function percent(text: string): number {
   throw new InvalidArgumentError('It must be a whole number from 1 to 99.');
 }
 
+/** Parses a percentage as a share from 0 to 1. */
+export function percentSign(text: string): number {
+  const percentage = Number(/^(\d{1,3}(?:\.\d+)?)%$/.exec(text)?.[1] ?? 0);
+  if (percentage > 0 && percentage <= 100) return percentage / 100;
+  throw new InvalidArgumentError('It must be a percentage up to 100%, for example 1%.');
+}
+
 export function uuid(text: string): string {
   if (uuidPattern.test(text)) return text.toLowerCase();
   throw new InvalidArgumentError('It must be a UUID.');

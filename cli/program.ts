@@ -3,7 +3,7 @@ import { readVersion } from '../app/version.ts';
 import { auditResources } from '../contract/endpoints.ts';
 import { parkingCodes } from '../contract/failures.ts';
 import { exportFormats, tracedKinds } from '../contract/names.ts';
-import { atLeastOne, count, share, timeOrAgo, uuid } from './arguments.ts';
+import { atLeastOne, count, percentSign, share, timeOrAgo, uuid } from './arguments.ts';
 import { add, pointToHelp } from './help.ts';
 import {
   addAlerts,
@@ -127,6 +127,12 @@ export function buildProgram(): Command {
     .option('--company <id>', 'one company, by its id', uuid)
     .addOption(new Option('--resource <names...>', 'these resources alone').choices(auditResources))
     .option('--since <time>', 'what changed since this time, or since so long ago: 90m, 24h, 7d', timeOrAgo)
+    .addOption(
+      new Option('--sample <percent>', 'a random part of the companies, for example 1%, and what it proves')
+        .argParser(percentSign)
+        .conflicts(['company', 'repair']),
+    )
+    .option('--seed <text>', 'with --sample: take the companies that this text took before')
     .option('--repair', 'write the state of the service where it differs, and compare again')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));

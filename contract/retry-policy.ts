@@ -260,6 +260,14 @@ export const consolePolicy = {
   passwordsCheckMs: 1 * seconds,
 } as const;
 
+/** Keeping the months of companies, each minute. */
+export const monthsPolicy = {
+  /** How long one turn goes on: far less than a look may take. */
+  keepMs: 20 * seconds,
+  /** Age of a company's first change from which its months are kept: those of a backfill come together. */
+  quietSeconds: 60,
+} as const;
+
 /** The look of each minute, and the notifications of what it finds. */
 export const notifyPolicy = {
   /** Age of the last look from which nobody looks any more. */

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
 import { migrations } from './migrations-table.ts';
-import { alerts, catchUps, serviceWorkers, typedViews } from './schema/metersync.ts';
+import { alerts, catchUps, companyMonths, serviceWorkers, typedViews } from './schema/metersync.ts';
 
 /**
  * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock; a
@@ -12,6 +12,8 @@ const tables = {
   alerts: sql`${alerts}`,
   /** Recording events, against a catch-up that wants to sleep. */
   catchUps: sql`${catchUps}`,
+  /** Keeping the months of companies. */
+  companyMonths: sql`${companyMonths}`,
   /** Migrations. */
   migrations,
   /** Claiming a part of the limit of requests. */

@@ -1,210 +1,91 @@
--- Usage by calendar month, as bills have it; what has no dates stands in month NULL. Months between
--- two bills have a row with NULL, up to the month of now. They have none where the bills are ten
--- years apart, as one of the dates is wrong then.
+-- Kept months of companies that did not change since; those of the others are worked out now.
 create or replace view analytics.monthly_usage as
-with
-  usage_months as (
-    select
-      u.*,
-      m.month,
-      m.next_month
-    from analytics.usage u
-      left join lateral (
-        select
-          first::date as month,
-          (first + interval '1 month')::date as next_month
-        from generate_series(
-          date_trunc('month', lower(u.period)::timestamp),
-          greatest(
-            upper(u.period) - 1,
-            case
-              when u.next_start - upper(u.period) <= 3660 then least(
-                (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date,
-                current_date
-              )
-            end
-          ),
-          interval '1 month'
-        ) as first
-        offset 0
-      ) m on true
-  ),
-  spread as (
-    select
-      u.*,
-      d.*
-    from usage_months u
-      -- Worked out once a row, not wherever it is used.
-      cross join lateral (
-        select
-          next_month - month as days_in_month,
-          month - lower(period) as before,
-          least(next_month, upper(period)) - lower(period) as through,
-          greatest(0, least(next_month, upper(period)) - greatest(month, lower(period))) as days,
-          daterange(month, next_month) as dates,
-          greatest(scale(standard_usage), 6) as places,
-          metersync.is_power(dimension) as is_power
-        offset 0
-      ) d
-  ),
-  shares as (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      datasource_type,
-      bill_id,
-      usage_units,
-      standard_units,
-      factor,
-      is_estimated,
-      unmetered_source,
-      month,
-      days_in_month,
-      days,
-      is_power,
-      case
-        when days = 0
-          and month is not null then null
-        when is_power then greatest(standard_usage, billed_demand * factor)
-        else billed_demand
-      end as billed_demand,
-      -- After the rank of its unit: kW before kVA before kVAR, as they are not compared.
-      case
-        when days = 0
-          and month is not null then null
-        when demand_kw is not null then array[3, demand_kw]
-        when demand_kva is not null then array[2, demand_kva]
-        when demand_kvar is not null then array[1, demand_kvar]
-      end as metered_demand,
-      case
-        when is_power then null
-        when month is null then signed_usage
-        when days > 0 then metersync.share(signed_usage, before, through, period_days, places)
-      end as share,
-      case
-        when sign <> 0
-          or is_power then null
-        when month is null then standard_usage
-        when days > 0 then metersync.share(
-          standard_usage,
-          before,
-          through,
-          period_days,
-          greatest(scale(standard_usage), 6)
-        )
-      end as generated,
-      case
-        when may_overlap then datemultirange(period * dates)
-      end as days_here,
-      case
-        when may_overlap then datemultirange(period * dates) - counted_days
-      end as overlapped_days,
-      case
-        when may_overlap
-          and days > 0
-          and not is_power then round(
-            signed_usage * metersync.days_in(counted_days * datemultirange(dates)) / period_days,
-            places
-          )
-      end as counted_share
-    from spread
-  ),
-  monthly as (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      datasource_type,
-      month,
-      standard_units,
-      days_in_month,
-      unmetered_source,
-      sum(share) as billed_usage,
-      sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
-      min(factor) as factor,
-      min(usage_units) as first_units,
-      max(usage_units) as last_units,
-      sum(generated) as generated_usage,
-      bool_or(is_power) as is_power,
-      max(billed_demand) as billed_demand,
-      max(metered_demand) as metered_demand,
-      (
-        coalesce(sum(days) filter (where overlapped_days is null), 0) + coalesce(
-          metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)),
-          0
-        )
-      )::integer as days_covered,
-      coalesce(
-        metersync.days_in(range_agg(overlapped_days) filter (where overlapped_days is not null)),
-        0
-      ) as days_overlapped,
-      (
-        coalesce(sum(days) filter (where overlapped_days is null and is_estimated), 0) + coalesce(
-          metersync.days_in(
-            range_agg(days_here) filter (where overlapped_days is not null and is_estimated)
-          ),
-          0
-        )
-      )::integer as estimated_days,
-      array_agg(distinct bill_id) filter (
-        where (days > 0 or month is null)
-          and bill_id is not null
-      ) as bill_ids
-    from shares
-    group by
-      company_id,
-      meter_id,
-      month,
-      standard_units,
-      site_id,
-      datasource_type,
-      days_in_month,
-      unmetered_source
-  ),
-  final as (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      datasource_type,
-      month,
-      standard_units as units,
-      billed_usage,
-      billed_usage - coalesce(uncounted_usage, 0) as usage,
-      round(
-        (billed_usage - coalesce(uncounted_usage, 0)) * days_in_month / nullif(days_covered, 0),
-        6
-      ) as extrapolated_usage,
-      case
-        when first_units = last_units then round(billed_usage / factor, 6)
-      end as original_usage,
-      case when first_units = last_units then first_units end as original_units,
-      generated_usage,
-      -- A demand with its unit goes before one without.
-      case
-        when is_power
-          or metered_demand is null then billed_demand
-        else metered_demand[2]
-      end as peak_demand,
-      days_in_month,
-      days_covered,
-      round(days_covered::numeric / days_in_month, 4) as coverage,
-      days_overlapped,
-      estimated_days,
-      days_covered = days_in_month
-      and days_overlapped = 0 as is_complete,
-      coalesce(cardinality(bill_ids), 0) as bills,
-      bill_ids,
-      case
-        when is_power then standard_units
-        else (array['kVAR', 'kVA', 'kW']) [metered_demand[1]::integer]
-      end as peak_demand_units,
-      unmetered_source,
-      datasource_type as commodity
-    from monthly
-  )
-select * from final;
+select
+  k.company_id,
+  k.site_id,
+  k.meter_id,
+  k.datasource_type,
+  k.month,
+  k.units,
+  k.billed_usage,
+  k.usage,
+  k.extrapolated_usage,
+  k.original_usage,
+  k.original_units,
+  k.generated_usage,
+  k.peak_demand,
+  k.days_in_month,
+  k.days_covered,
+  k.coverage,
+  k.days_overlapped,
+  k.estimated_days,
+  k.is_complete,
+  k.bills,
+  k.bill_ids,
+  k.peak_demand_units,
+  k.unmetered_source,
+  k.datasource_type as commodity
+from metersync.monthly_usage k
+where exists (
+  select
+  from metersync.kept_companies c
+  where c.company_id = k.company_id
+)
+union all
+select
+  c.company_id,
+  n.site_id,
+  n.meter_id,
+  n.datasource_type,
+  n.month,
+  n.units,
+  n.billed_usage,
+  n.usage,
+  n.extrapolated_usage,
+  n.original_usage,
+  n.original_units,
+  n.generated_usage,
+  n.peak_demand,
+  n.days_in_month,
+  n.days_covered,
+  n.coverage,
+  n.days_overlapped,
+  n.estimated_days,
+  n.is_complete,
+  n.bills,
+  n.bill_ids,
+  n.peak_demand_units,
+  n.unmetered_source,
+  n.datasource_type as commodity
+from metersync.changed_companies c
+  cross join lateral metersync.monthly_usage_of(c.company_id) n
+union all
+select
+  null,
+  n.site_id,
+  n.meter_id,
+  n.datasource_type,
+  n.month,
+  n.units,
+  n.billed_usage,
+  n.usage,
+  n.extrapolated_usage,
+  n.original_usage,
+  n.original_units,
+  n.generated_usage,
+  n.peak_demand,
+  n.days_in_month,
+  n.days_covered,
+  n.coverage,
+  n.days_overlapped,
+  n.estimated_days,
+  n.is_complete,
+  n.bills,
+  n.bill_ids,
+  n.peak_demand_units,
+  n.unmetered_source,
+  n.datasource_type as commodity
+from metersync.monthly_usage_of(null) n;
 
 comment on view analytics.monthly_usage is
   'Usage of each meter by month, from bills spread evenly over their days. Months without a '

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { requireSchema } from '../../app/prepare.ts';
 import type { Settings } from '../../app/settings.ts';
 import { joinLimit } from '../../app/shared-limit.ts';
@@ -12,9 +13,11 @@ import {
   type Example,
   repair,
 } from '../../operations/audit/audit.ts';
+import type { Sample } from '../../operations/audit/sample.ts';
 import { recorded, recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
 import { openContext } from '../context.ts';
+import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
 
@@ -22,6 +25,9 @@ export interface AuditCommandOptions {
   readonly company?: string;
   readonly resource?: readonly AuditResource[];
   readonly since?: string;
+  /** From 0 to 1. */
+  readonly sample?: number;
+  readonly seed?: string;
   readonly repair?: boolean;
   readonly json?: boolean;
 }
@@ -33,6 +39,8 @@ const listingsAtOnceMax = 16;
  * `metersync audit`: reads the service again and prints each difference; changes nothing without `--repair`.
  */
 export async function auditCommand(options: AuditCommandOptions): Promise<void> {
+  if (options.seed !== undefined && options.sample === undefined)
+    throw new UsageError('--seed repeats a sample: name its size with --sample, for example --sample 1%');
   const context = await openContext({ temporal: false, service: true, quiet: true, existing: true });
   const { settings, stack, log } = context;
   const { databaseUrl } = stack;
@@ -68,11 +76,16 @@ async function compare(
   options: AuditCommandOptions,
 ): Promise<void> {
   const progress = await createProgress();
+  const sample =
+    options.sample === undefined
+      ? undefined
+      : { share: options.sample, seed: options.seed ?? randomBytes(4).toString('hex') };
   const input: AuditOptions = {
     ...sides,
     companyId: options.company,
     resources: options.resource,
     since: options.since,
+    sample,
     onProgress: ({ companies, compared }) =>
       progress.show([
         `audit: ${counted(companies, 'company', 'companies')}, ${counted(compared, 'record')} compared`,
@@ -82,6 +95,7 @@ async function compare(
     company: options.company,
     resources: options.resource?.join(' '),
     since: options.since,
+    sample: sample && `${sample.share} ${sample.seed}`,
   };
   const found = options.repair
     ? await recorded(
@@ -131,7 +145,13 @@ export function describeAudit(report: AuditReport, only?: readonly AuditResource
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
   lines.push(`${counted(report.differences, 'difference')} in ${counted(report.compared, 'record')}`);
+  if (report.sample !== undefined) lines.push(describeSample(report.sample));
   return lines;
+}
+
+function describeSample({ seed, companies, of, different, confidence, differentMax }: Sample): string {
+  const share = ((100 * differentMax) / Math.max(1, of)).toPrecision(2);
+  return `${different} of ${counted(companies, 'company', 'companies')} in the sample of ${counted(of, 'company', 'companies')} differ: with ${100 * confidence} % confidence at most ${differentMax} of all do (${Number(share)} %). --seed ${seed} repeats it.`;
 }
 
 const shorten = (text: string | null) =>

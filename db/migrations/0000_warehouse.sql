@@ -385,6 +385,64 @@ create table "metersync"."notifications" (
 create table "metersync"."catch_ups" ("kind" text primary key not null, "awake" boolean default false not null);
 
 --> statement-breakpoint
+create table "metersync"."company_changes" (
+  "company_id" uuid,
+  "changed_at" timestamp(6) with time zone default clock_timestamp() not null
+);
+
+--> statement-breakpoint
+create table "metersync"."company_months" (
+  "company_id" uuid primary key not null,
+  "made_at" timestamp(6) with time zone not null,
+  "valid_from" date not null,
+  "valid_until" date not null
+);
+
+--> statement-breakpoint
+create table "metersync"."monthly_cost" (
+  "company_id" uuid not null,
+  "site_id" uuid,
+  "meter_id" text,
+  "datasource_type" text,
+  "currency" text,
+  "month" date,
+  "cost" numeric,
+  "days_in_month" integer,
+  "days_covered" integer,
+  "coverage" numeric,
+  "days_overlapped" integer,
+  "bills" integer,
+  "bill_ids" uuid[]
+);
+
+--> statement-breakpoint
+create table "metersync"."monthly_usage" (
+  "company_id" uuid not null,
+  "site_id" uuid,
+  "meter_id" text,
+  "datasource_type" text,
+  "month" date,
+  "units" text,
+  "billed_usage" numeric,
+  "usage" numeric,
+  "extrapolated_usage" numeric,
+  "original_usage" numeric,
+  "original_units" text,
+  "generated_usage" numeric,
+  "peak_demand" numeric,
+  "days_in_month" integer,
+  "days_covered" integer,
+  "coverage" numeric,
+  "days_overlapped" integer,
+  "estimated_days" integer,
+  "is_complete" boolean,
+  "bills" integer,
+  "bill_ids" uuid[],
+  "peak_demand_units" text,
+  "unmetered_source" text
+);
+
+--> statement-breakpoint
 create table "metersync"."data_checks" (
   "company_id" uuid not null,
   "run_with" text not null,
@@ -931,6 +989,21 @@ create index "notifications_made" on "metersync"."notifications" using btree("ma
 create index "also_listed_company" on "metersync"."also_listed" using btree("company_id", "resource");
 
 --> statement-breakpoint
+create index "company_changes_company" on "metersync"."company_changes" using btree("company_id");
+
+--> statement-breakpoint
+create index "company_changes_at" on "metersync"."company_changes" using btree("changed_at");
+
+--> statement-breakpoint
+create index "company_months_expired" on "metersync"."company_months" using btree("valid_until");
+
+--> statement-breakpoint
+create index "monthly_cost_company" on "metersync"."monthly_cost" using btree("company_id");
+
+--> statement-breakpoint
+create index "monthly_usage_company" on "metersync"."monthly_usage" using btree("company_id");
+
+--> statement-breakpoint
 create index "deletes_undecided" on "metersync"."deletes" using btree("company_id", "resource")
 where state = 'quarantined';
 
@@ -1155,6 +1228,50 @@ end
 $$;
 
 --> statement-breakpoint
+-- Notes the companies whose records changed, in the transaction of the change. What is no record of
+-- a company concerns all. Argument: the columns that months are worked out from, separated by
+-- commas. The first meters of all concern every company: till then no record needs its meter.
+create function metersync.note_changes()
+returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  is_first boolean := false;
+begin
+  if TG_NARGS = 0 or TG_OP = 'TRUNCATE' then
+    insert into metersync.company_changes (company_id) values (null);
+  elsif TG_OP = 'INSERT' then
+    if TG_TABLE_NAME = 'meters' then
+      select count(*) > 0 and count(*) = (
+        select count(*) from (
+          select from utility.meters limit (select count(*) + 1 from new_rows)
+        ) there)
+      into is_first from new_rows;
+    end if;
+    insert into metersync.company_changes (company_id)
+    select distinct company_id from new_rows where company_id is not null
+    union all
+    select null where is_first;
+  elsif TG_OP = 'DELETE' then
+    insert into metersync.company_changes (company_id)
+    select distinct company_id from old_rows where company_id is not null;
+  elsif exists (select from old_rows) then
+    execute format($sql$
+      insert into metersync.company_changes (company_id)
+      select distinct c.company_id
+      from old_rows o
+        join new_rows n using (id)
+        cross join lateral (values (o.company_id), (n.company_id)) c (company_id)
+      where (%1$s) is distinct from (%2$s)
+        and c.company_id is not null$sql$,
+      'o.' || replace(TG_ARGV[0], ',', ', o.'), 'n.' || replace(TG_ARGV[0], ',', ', n.'));
+  end if;
+  return null;
+end
+$$;
+
+--> statement-breakpoint
 create trigger keep_history
 after update on utility.companies REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
 execute function metersync.keep_history(
@@ -1223,6 +1340,77 @@ execute function metersync.check_all_again();
 create trigger check_again
 after insert or update or delete or truncate on ops.unit_factors for EACH STATEMENT
 execute function metersync.check_all_again();
+
+--> statement-breakpoint
+create trigger note_inserts
+after insert on utility.documents REFERENCING NEW table as new_rows for EACH STATEMENT
+execute function metersync.note_changes('company_id,site_id,created,raw,api_version,deleted_at');
+
+--> statement-breakpoint
+create trigger note_updates
+after update on utility.documents REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
+execute function metersync.note_changes('company_id,site_id,created,raw,api_version,deleted_at');
+
+--> statement-breakpoint
+create trigger note_deletes
+after delete on utility.documents REFERENCING OLD table as old_rows for EACH STATEMENT
+execute function metersync.note_changes('company_id,site_id,created,raw,api_version,deleted_at');
+
+--> statement-breakpoint
+create trigger note_truncate
+after truncate on utility.documents for EACH STATEMENT
+execute function metersync.note_changes();
+
+--> statement-breakpoint
+create trigger note_inserts
+after insert on utility.usage_data REFERENCING NEW table as new_rows for EACH STATEMENT
+execute function metersync.note_changes(
+  'company_id,document_id,meter_id,start_date,end_date,usage,usage_units,created,raw,deleted_at'
+);
+
+--> statement-breakpoint
+create trigger note_updates
+after update on utility.usage_data REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
+execute function metersync.note_changes(
+  'company_id,document_id,meter_id,start_date,end_date,usage,usage_units,created,raw,deleted_at'
+);
+
+--> statement-breakpoint
+create trigger note_deletes
+after delete on utility.usage_data REFERENCING OLD table as old_rows for EACH STATEMENT
+execute function metersync.note_changes(
+  'company_id,document_id,meter_id,start_date,end_date,usage,usage_units,created,raw,deleted_at'
+);
+
+--> statement-breakpoint
+create trigger note_truncate
+after truncate on utility.usage_data for EACH STATEMENT
+execute function metersync.note_changes();
+
+--> statement-breakpoint
+create trigger note_inserts
+after insert on utility.meters REFERENCING NEW table as new_rows for EACH STATEMENT
+execute function metersync.note_changes('company_id,site_id,datasource_type,raw,deleted_at');
+
+--> statement-breakpoint
+create trigger note_updates
+after update on utility.meters REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
+execute function metersync.note_changes('company_id,site_id,datasource_type,raw,deleted_at');
+
+--> statement-breakpoint
+create trigger note_deletes
+after delete on utility.meters REFERENCING OLD table as old_rows for EACH STATEMENT
+execute function metersync.note_changes('company_id,site_id,datasource_type,raw,deleted_at');
+
+--> statement-breakpoint
+create trigger note_truncate
+after truncate on utility.meters for EACH STATEMENT
+execute function metersync.note_changes();
+
+--> statement-breakpoint
+create trigger note_changes
+after insert or update or delete or truncate on ops.unit_factors for EACH STATEMENT
+execute function metersync.note_changes();
 
 --> statement-breakpoint
 insert into
@@ -1595,6 +1783,18 @@ comment on table metersync.catch_ups is 'Whether the catch-up workflow of each k
 comment on column metersync.catch_ups.kind is 'connections, documents or intervals.';
 comment on column metersync.catch_ups.awake is
   'True while the workflow runs; who records an event wakes it when false.';
+comment on table metersync.company_changes is
+  'Companies whose records changed since their months were kept; NULL for all.';
+comment on column metersync.company_changes.company_id is 'The company; NULL for all.';
+comment on column metersync.company_changes.changed_at is 'When it was written.';
+comment on table metersync.company_months is 'Companies whose months were worked out.';
+comment on column metersync.company_months.company_id is 'The company.';
+comment on column metersync.company_months.made_at is 'When they were worked out.';
+comment on column metersync.company_months.valid_from is
+  'First date on which they hold; infinity where they rest on records of other companies.';
+comment on column metersync.company_months.valid_until is 'First date on which they do not.';
+comment on table metersync.monthly_usage is 'Kept rows of analytics.monthly_usage.';
+comment on table metersync.monthly_cost is 'Kept rows of analytics.monthly_cost.';
 comment on table metersync.data_checks is
   'Companies that no change touched since their checks, by kind of checks.';
 comment on column metersync.data_checks.company_id is 'The company.';

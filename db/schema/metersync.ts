@@ -8,6 +8,7 @@ import {
   index,
   integer,
   jsonb,
+  numeric,
   pgSchema,
   primaryKey,
   text,
@@ -212,6 +213,88 @@ export const dataChecks = metersync.table(
     checksOff: text('checks_off').array().notNull(),
   },
   (t) => [primaryKey({ columns: [t.companyId, t.runWith] })],
+);
+
+/**
+ * Companies whose months were worked out, and the dates on which they hold: usage has months up to
+ * that of today. Months that rest on records of other companies hold on no date.
+ */
+export const companyMonths = metersync.table(
+  'company_months',
+  {
+    companyId: uuid('company_id').primaryKey(),
+    madeAt: time('made_at').notNull(),
+    validFrom: date('valid_from').notNull(),
+    validUntil: date('valid_until').notNull(),
+  },
+  (t) => [index('company_months_expired').on(t.validUntil)],
+);
+
+/**
+ * Companies whose records changed since their months were worked out; NULL for all. A log, so that
+ * no writer waits for another.
+ */
+export const companyChanges = metersync.table(
+  'company_changes',
+  {
+    companyId: uuid('company_id'),
+    changedAt: time('changed_at').notNull().default(sql`clock_timestamp()`),
+  },
+  (t) => [
+    index('company_changes_company').on(t.companyId),
+    index('company_changes_at').on(t.changedAt),
+  ],
+);
+
+/** The months of companies, as `metersync.monthly_usage_now` and `monthly_cost_now` have them. */
+export const monthlyUsage = metersync.table(
+  'monthly_usage',
+  {
+    companyId: uuid('company_id').notNull(),
+    siteId: uuid('site_id'),
+    meterId: text('meter_id'),
+    datasourceType: text('datasource_type'),
+    month: date('month'),
+    units: text('units'),
+    billedUsage: numeric('billed_usage'),
+    usage: numeric('usage'),
+    extrapolatedUsage: numeric('extrapolated_usage'),
+    originalUsage: numeric('original_usage'),
+    originalUnits: text('original_units'),
+    generatedUsage: numeric('generated_usage'),
+    peakDemand: numeric('peak_demand'),
+    daysInMonth: integer('days_in_month'),
+    daysCovered: integer('days_covered'),
+    coverage: numeric('coverage'),
+    daysOverlapped: integer('days_overlapped'),
+    estimatedDays: integer('estimated_days'),
+    isComplete: boolean('is_complete'),
+    bills: integer('bills'),
+    billIds: uuid('bill_ids').array(),
+    peakDemandUnits: text('peak_demand_units'),
+    unmeteredSource: text('unmetered_source'),
+  },
+  (t) => [index('monthly_usage_company').on(t.companyId)],
+);
+
+export const monthlyCost = metersync.table(
+  'monthly_cost',
+  {
+    companyId: uuid('company_id').notNull(),
+    siteId: uuid('site_id'),
+    meterId: text('meter_id'),
+    datasourceType: text('datasource_type'),
+    currency: text('currency'),
+    month: date('month'),
+    cost: numeric('cost'),
+    daysInMonth: integer('days_in_month'),
+    daysCovered: integer('days_covered'),
+    coverage: numeric('coverage'),
+    daysOverlapped: integer('days_overlapped'),
+    bills: integer('bills'),
+    billIds: uuid('bill_ids').array(),
+  },
+  (t) => [index('monthly_cost_company').on(t.companyId)],
 );
 
 /** One row per run (company and resource null), and one for each company and resource in it. */

@@ -31,6 +31,7 @@ import { type IntervalColumns, readIntervals } from '../../service/intervals.ts'
 import type { Page } from '../../service/page.ts';
 import { walkPages } from '../../service/walk.ts';
 import { type AuditReport, addTo, type Example, emptyReport } from './report.ts';
+import { describeSample, type SampleWanted, sampleOf } from './sample.ts';
 
 export type { AuditReport, Example } from './report.ts';
 
@@ -43,6 +44,11 @@ export interface AuditOptions {
    */
   readonly concurrency: number;
   readonly companyId?: string | undefined;
+  /**
+   * Compares the records of a random sample of companies. Companies and sites are in one listing, which is
+   * compared completely. A record that several companies list is extra if the sample has all of them.
+   */
+  readonly sample?: SampleWanted | undefined;
   /** Companies of the settings: they live whether the service lists them or not. */
   readonly configured?: readonly string[] | undefined;
   /** Only these are compared; all when absent. */
@@ -82,10 +88,14 @@ export async function repair(
 
 async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport> {
   try {
-    const companies = await auditor.companies(options.companyId);
-    await pMap(companies, (companyId) => auditor.company(companyId), { concurrency: options.concurrency });
+    const all = await auditor.companies(options.companyId);
+    const { sample, concurrency } = options;
+    const companies = sample === undefined ? all : sampleOf(all, sample);
+    await pMap(companies, (companyId) => auditor.company(companyId), { concurrency });
     await auditor.explain();
-    return auditor.report;
+    if (sample === undefined) return auditor.report;
+    const taken = { companies: companies.length, of: all.length, different: auditor.different.size };
+    return { ...auditor.report, sample: describeSample(sample.seed, taken) };
   } catch (error) {
     await auditor.stop(error);
     throw error;
@@ -99,6 +109,8 @@ interface Repair {
 
 class Auditor {
   readonly report = emptyReport();
+  /** Companies whose records differ. */
+  readonly different = new Set<string>();
   readonly #warehouse: Warehouse;
   readonly #service: ServiceClient;
   readonly #concurrency: number;
@@ -181,7 +193,7 @@ class Auditor {
     if (this.#service.has('intervals') && this.#resources.includes('intervals')) {
       const meters = await this.#inTurn(() => this.#meters(companyId));
       const concurrency = this.#concurrency;
-      await pMap(meters, (meterId) => this.#inTurn(() => this.#meter(meterId)), { concurrency });
+      await pMap(meters, (meterId) => this.#inTurn(() => this.#meter(companyId, meterId)), { concurrency });
     }
     this.#companiesDone += 1;
     this.#progress();
@@ -210,7 +222,7 @@ class Auditor {
       seen.push(...present(page.ids));
     }
     const extra = this.#extra(resource, await unlistedRows(db, resource, companyId, seen, this.#since));
-    this.#count(resource, extra, 0);
+    this.#count(resource, extra, 0, companyId);
     if (this.#repair !== null && extra.length > 0)
       await this.#retire(resource, companyId, params, seen, beganAt);
   }
@@ -239,19 +251,19 @@ class Auditor {
     }
     const held = await metersWithReadings(this.#warehouse.db, companyId);
     for (const id of held) {
-      if (!meters.has(id)) this.#count('intervals', [{ id, state: 'extra' }], 0);
+      if (!meters.has(id)) this.#count('intervals', [{ id, state: 'extra' }], 0, companyId);
     }
     return meters;
   }
 
-  async #meter(meterId: string): Promise<void> {
+  async #meter(companyId: string, meterId: string): Promise<void> {
     const { db } = this.#warehouse;
     const beganAt = await warehouseNow(db);
     let keys = 0;
     let missing = 0;
     for await (const columns of this.#readingPages(meterId)) {
       const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
-      this.#count('intervals', compared.differences, compared.keys);
+      this.#count('intervals', compared.differences, compared.keys, companyId);
       keys += compared.keys;
       missing += compared.differences.filter((difference) => difference.state === 'missing').length;
       if (this.#repair !== null && compared.differences.length > 0) {
@@ -261,7 +273,7 @@ class Auditor {
     }
     if ((await countIntervals(db, meterId, this.#since)) === keys - missing) return;
     const extra = await extraReadings(db, meterId, this.#readingPages(meterId), this.#since);
-    this.#count('intervals', extra, 0);
+    this.#count('intervals', extra, 0, companyId);
     if (this.#repair !== null) {
       const ids = extra.map(({ id }) => id);
       await removeReadings(db, meterId, ids, beganAt);
@@ -317,7 +329,7 @@ class Auditor {
     const { readAt } = page;
     const record = { body: page.body, itemsKey: page.itemsKey, companyId, apiVersion: '', readAt };
     const differences = await comparePage(db, resource, record, this.#since);
-    this.#count(resource, differences, ids.length);
+    this.#count(resource, differences, ids.length, companyId);
     if (this.#repair === null || differences.length === 0) return;
     const different = differences.map(({ id }) => id);
     await forgetVersions(db, resource, different, readAt);
@@ -363,7 +375,14 @@ class Auditor {
     await retireAbsent(this.#warehouse.db, runId, listing, { ids, beganAt }, noCap);
   }
 
-  #count(resource: AuditResource, differences: readonly Difference[], compared: number): void {
+  /** Adds to the report. @param companyId the company that was compared; null for the listing of all */
+  #count(
+    resource: AuditResource,
+    differences: readonly Difference[],
+    compared: number,
+    companyId: string | null = null,
+  ): void {
+    if (companyId !== null && differences.length > 0) this.different.add(companyId);
     addTo(this.report, resource, differences, compared);
   }
 

@@ -1,6 +1,7 @@
 import { type AuditResource, auditResources } from '../../contract/endpoints.ts';
 import type { EventBehind } from '../../db/read/behind-differences.ts';
 import type { Difference } from '../../db/read/compare-records.ts';
+import type { Sample } from './sample.ts';
 
 export interface ResourceAudit {
   compared: number;
@@ -23,6 +24,8 @@ export interface AuditReport {
   resources: Record<AuditResource, ResourceAudit>;
   /** Some of the differences, for people: the first ones by resource and id, in any order of finding. */
   examples: Example[];
+  /** Where a sample of companies was audited: what it says about all. */
+  readonly sample?: Sample;
 }
 
 const examplesMax = 50;

@@ -506,6 +506,15 @@ describe('while metersync start runs', () => {
       sql`select id from utility.companies where id <> ${companyId}::uuid limit 1`,
     );
     expect(await json('audit', '--company', other)).toMatchObject({ status: 0, said: { differences: 0 } });
+
+    const sample = await metersync('audit', '--sample', '100%', '--seed', 'x');
+    expect(sample.status).toBe(1);
+    expect(sample.stdout).toMatch(
+      /^1 of (\d+ companies) in the sample of \1 differ: with 95 % confidence at most 1 of all do \([\d.]+ %\)\. --seed x repeats it\.$/m,
+    );
+    expect(await json('audit', '--sample', '1%')).toMatchObject({
+      said: { sample: { companies: 1, confidence: 0.95, seed: expect.stringMatching(/^\w{8}$/) } },
+    });
   });
 });
 

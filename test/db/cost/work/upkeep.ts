@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
 import { dropOldParts } from '../../../../db/backfill/retention.ts';
 import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
 import { failedParts } from '../../../../db/catch-up/parking.ts';
@@ -11,6 +12,7 @@ import {
 } from '../../../../db/checks/companies-to-check.ts';
 import { dropPayloads } from '../../../../db/events/retention.ts';
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
+import { keepMonths } from '../../../../db/months.ts';
 import { eventsOfRecord, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
 import { readHealth } from '../../../../db/read/health.ts';
 import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
@@ -19,6 +21,7 @@ import { readStatus, readStatusAbout } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
 import { recordsWaiting } from '../../../../db/read/waiting.ts';
 import { deliveriesOf, lastDeliveries, listAlerts, readWatch } from '../../../../db/read/watch.ts';
+import { companyChanges } from '../../../../db/schema/metersync.ts';
 import { beat, claim, closeGate, leave } from '../../../../db/service-limit.ts';
 import { deliverNext } from '../../../../db/watch/deliver.ts';
 import { giveUp, noteLook } from '../../../../db/watch/look.ts';
@@ -71,6 +74,21 @@ export const upkeep: readonly Work[] = [
       await refreshDataIssues(db, [], { off: ['late_bill'] });
       await refreshDataIssues(db, [idOf('company', plot)], { today: '2025-06-01' });
       await acknowledgeIssue(db, 1, { note: 'known' });
+    },
+  },
+  {
+    name: 'the months of a company are read and kept',
+    rows: 300,
+    prepare: ({ db }, plot) =>
+      db
+        .insert(companyChanges)
+        .values({ companyId: idOf('company', plot), changedAt: '2020-01-01T00:00:00Z' }),
+    run: async ({ db }, plot) => {
+      for (const view of ['monthly_usage', 'monthly_cost'])
+        await db.execute(
+          sql`select from ${sql.raw(`analytics.${view}`)} where company_id = ${idOf('company', plot)}`,
+        );
+      await keepMonths(db, { companiesMax: 1, quietSeconds: 60 });
     },
   },
   {
