@@ -230,7 +230,7 @@ comment on column ops.data_issue_checks.run_with is
   'bills, connections: after each run; intervals: after each backfill.';
 comment on column ops.data_issue_checks.entity_type is 'document, usage, meter or connection.';
 comment on column ops.data_issue_checks.severity is
-  'error: numbers are wrong; warning: look at it; info: good to know.';
+  'error: numbers are wrong; warning: look at it; info.';
 comment on column ops.data_issue_checks.what is 'What it finds.';
 comment on column ops.data_issue_checks.sentence is
-  'A finding as a sentence: {days} is a figure of its evidence, {units|no unit} says what stands for none.';
+  'A finding as a sentence: {days} is a figure of its evidence, {units|no unit} has a word for none.';

@@ -9,24 +9,24 @@ begin
       ('site_id', 'Site.'),
       ('meter_id', 'Meter.'),
       ('connection_id', 'Connection.'),
-      ('bill_id', 'Bill: the document.'),
+      ('bill_id', 'Bill.'),
       ('document_id', 'The same as bill_id.'),
-      ('datasource_type', 'Commodity, for example ELECTRICITY.'),
+      ('datasource_type', 'Commodity: ELECTRICITY, …'),
       ('commodity', 'The same as datasource_type.'),
       ('units', 'The same as usage_units.'),
-      ('currency', 'Currency of the amounts: never add those of several.'),
+      ('currency', 'Currency of the amounts.'),
       ('period', 'Days, half-open.'),
       ('is_estimated', 'Is estimated.'),
       ('created', 'When the service created the record.'),
       ('updated', 'When the service last changed the record.'),
-      ('api_version', 'Version of the API that it was read from, for example v2.2.'),
-      ('deleted_at', 'When metersync found it gone; NULL while it lives. Values are kept.'),
-      ('deleted_reason', 'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; '
-        'not_found: 404 of its own endpoint; document: its document is gone.'),
+      ('api_version', 'Version of the API that it was read from.'),
+      ('deleted_at', 'When metersync found it gone; NULL while it lives.'),
+      ('deleted_reason', 'event: a delete event; absent: listings lack it; listed: as deleted; '
+        'not_found: 404; document: its document is gone.'),
       ('sites', 'Sites.'),
       ('meters', 'Meters.'),
       ('granularity_seconds', 'Length in seconds.'),
-      ('time_zone', 'IANA name of the zone of days and hours.'),
+      ('time_zone', 'IANA zone of days and hours.'),
       ('time_zone_source', 'site (ops.site_overrides), company (ops.company_overrides) or default (UTC).')
     )
     select c.oid::regclass as relation, a.attname, common.comment

@@ -246,25 +246,19 @@ with
 select * from final;
 
 comment on view analytics.bill_changes is
-  'One row each time that a bill''s part of sums may have changed, one a currency. Rows '
-  'between two times sum to the difference of bills_as_of.';
+  'One row for each change of a bill''s part of sums, by currency: those between two times sum to the difference.';
 comment on column analytics.bill_changes.change is
-  'new, corrected, superseded, deleted, restored, not_read; read_otherwise: in another '
-  'version of the API.';
+  'new, corrected, superseded, deleted, restored, not_read; read_otherwise: in another API version.';
 comment on column analytics.bill_changes.account_number is 'Account number.';
-comment on column analytics.bill_changes.provider is 'Utility that sent the bill.';
+comment on column analytics.bill_changes.provider is 'Utility that bills.';
 comment on column analytics.bill_changes.invoice_id is 'The utility''s number of the bill.';
 comment on column analytics.bill_changes.changed_at is 'When the warehouse got the change.';
-comment on column analytics.bill_changes.changed_by_kind is
-  'event or run; NULL where neither is known.';
+comment on column analytics.bill_changes.changed_by_kind is 'event or run; NULL where unknown.';
 comment on column analytics.bill_changes.changed_by is 'Id of the event or run.';
 comment on column analytics.bill_changes.fields is
-  'Fields of the bill that changed; empty where another document did.';
-comment on column analytics.bill_changes.currency is
-  'Currency of the amounts: never add those of several.';
-comment on column analytics.bill_changes.cost_before is
-  'Its part of sums before; NULL without an amount.';
-comment on column analytics.bill_changes.cost_after is 'Its part since.';
-comment on column analytics.bill_changes.cost_change is 'What sums changed by.';
-comment on column analytics.bill_changes.reason is
-  'How it was deleted, superseded or restored; NULL for a correction.';
+  'Fields that changed; empty where another document did.';
+comment on column analytics.bill_changes.currency is 'Currency of the amounts.';
+comment on column analytics.bill_changes.cost_before is 'Cost before.';
+comment on column analytics.bill_changes.cost_after is 'Cost after.';
+comment on column analytics.bill_changes.cost_change is 'Cost change.';
+comment on column analytics.bill_changes.reason is 'How it was deleted, superseded or restored.';

@@ -8,9 +8,8 @@ with
 select * from final;
 
 comment on view analytics.bill_corrections is
-  'One row for each correction, supersession, deletion or restoration of a bill. '
-  'sum(cost_change) by currency is exact.';
+  'One row for each correction, supersession, deletion or restoration of a bill.';
 comment on column analytics.bill_corrections.change is
-  'corrected (in place), superseded, deleted, restored (it counts again, or first), not_read.';
+  'corrected (in place), superseded, deleted, restored, not_read.';
 
 select metersync.copy_comments('analytics.bill_changes', 'analytics.bill_corrections');

@@ -161,14 +161,13 @@ with
 select * from final;
 
 comment on view analytics.bill_costs is
-  'One row for each bill and meter on it. Parts add up to the bill exactly.';
+  'One row for each bill and meter on it: parts add up exactly.';
 comment on column analytics.bill_costs.site_id is 'Site of the meter, else of the document.';
 comment on column analytics.bill_costs.meter_id is 'Meter; NULL for bills without usage.';
 comment on column analytics.bill_costs.period is
-  'Days of the meter''s usage on the bill, else of the bill, else its date; half-open.';
+  'Days of the meter''s usage, else of the bill, else its date.';
 comment on column analytics.bill_costs.cost is 'The meter''s part of the bill''s cost.';
 comment on column analytics.bill_costs.allocation_method is
-  'direct: one meter; line_items: lines by usage or demand, fees and taxes equally; equal: '
-  'lines without usable amounts; none: no meter.';
+  'direct: one meter; line_items: by its lines, fees equally; equal: no usable lines; none: no meter.';
 comment on column analytics.bill_costs.bill_cost is 'Cost of the bill.';
-comment on column analytics.bill_costs.cost_source is 'Which charges cost is: see bills.';
+comment on column analytics.bill_costs.cost_source is 'As in bills.';

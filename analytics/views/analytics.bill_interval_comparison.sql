@@ -81,14 +81,14 @@ with
 select * from final;
 
 comment on view analytics.bill_interval_comparison is
-  'Each billed usage record beside its meter''s readings of the same local days.';
+  'Each usage record beside its meter''s readings of the same local days.';
 comment on column analytics.bill_interval_comparison.usage_id is 'Id of the usage record.';
 comment on column analytics.bill_interval_comparison.period is 'Days, half-open.';
 comment on column analytics.bill_interval_comparison.units is 'Standard unit of the amounts.';
 comment on column analytics.bill_interval_comparison.billed_usage is 'Billed usage.';
-comment on column analytics.bill_interval_comparison.interval_usage is 'Sum of the readings.';
+comment on column analytics.bill_interval_comparison.interval_usage is 'Interval usage.';
 comment on column analytics.bill_interval_comparison.interval_coverage is
-  'Part of the period that readings cover.';
+  'Part of it that readings cover.';
 comment on column analytics.bill_interval_comparison.difference is
   'interval_usage - billed_usage.';
 comment on column analytics.bill_interval_comparison.relative_difference is

@@ -58,10 +58,9 @@ comment on view analytics.bill_line_items is 'One row for each line of a bill th
 comment on column analytics.bill_line_items.period is 'Days, half-open.';
 comment on column analytics.bill_line_items.seq is 'Place on the bill, from 1.';
 comment on column analytics.bill_line_items.description is 'Description.';
-comment on column analytics.bill_line_items.charge_type is 'An open list: USAGE, FIXED, TAX, …';
+comment on column analytics.bill_line_items.charge_type is 'USAGE, FIXED, TAX, …';
 comment on column analytics.bill_line_items.supply_or_delivery is 'SUPPLY, DELIVERY, …';
-comment on column analytics.bill_line_items.datasource_type is
-  'Commodity, for example ELECTRICITY.';
+comment on column analytics.bill_line_items.datasource_type is 'Commodity: ELECTRICITY, …';
 comment on column analytics.bill_line_items.is_demand is 'Is demand.';
 comment on column analytics.bill_line_items.time_of_use is 'PEAK, OFF_PEAK, …';
 comment on column analytics.bill_line_items.quantity is 'Quantity.';
@@ -71,5 +70,5 @@ comment on column analytics.bill_line_items.amount is 'Amount.';
 comment on column analytics.bill_line_items.billing_period is
   'CURRENT, or the period of the line.';
 comment on column analytics.bill_line_items.is_current is
-  'Whether it is part of the bill''s cost: lines of other periods are not.';
+  'Whether it is part of the bill''s cost.';
 comment on column analytics.bill_line_items.account_ids is 'Its accounts.';

@@ -101,18 +101,15 @@ with
   )
 select * from final;
 
-comment on view analytics.bill_restatements is
-  'One row for each field of a bill that changed after its first read.';
+comment on view analytics.bill_restatements is 'One row for each field of a bill that changed.';
 comment on column analytics.bill_restatements.changed_at is 'When the warehouse got the change.';
 comment on column analytics.bill_restatements.changed_by_kind is
-  'event or run; NULL where neither is known.';
+  'event or run; NULL where unknown.';
 comment on column analytics.bill_restatements.changed_by is 'Id of the event or run.';
 comment on column analytics.bill_restatements.field is 'Field.';
 comment on column analytics.bill_restatements.old_value is 'Old value.';
 comment on column analytics.bill_restatements.new_value is 'New value.';
-comment on column analytics.bill_restatements.currency is
-  'Currency of the amounts: never add those of several.';
-comment on column analytics.bill_restatements.cost_change is
-  'In the row of cost: its change. For sums see bill_corrections.';
+comment on column analytics.bill_restatements.currency is 'Currency of the amounts.';
+comment on column analytics.bill_restatements.cost_change is 'In the row of cost: its change.';
 comment on column analytics.bill_restatements.usage_change is 'In the row of usage: its change.';
 comment on column analytics.bill_restatements.usage_units is 'Unit of usage_change.';

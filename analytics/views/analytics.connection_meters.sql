@@ -15,7 +15,6 @@ from utility.connections k
   left join utility.meters t on t.id = m.meter_id
 where k.deleted_at is null;
 
-comment on view analytics.connection_meters is
-  'One row for each meter of each account of a connection.';
-comment on column analytics.connection_meters.account_id is 'Account at the provider.';
+comment on view analytics.connection_meters is 'One row for each meter of a connection.';
+comment on column analytics.connection_meters.account_id is 'Account.';
 comment on column analytics.connection_meters.account_number is 'Account number.';

@@ -36,26 +36,23 @@ where f.status_class not in ('healthy')
   and f.status <> 'PENDING';
 
 comment on view analytics.connections_needing_attention is
-  'Connections that collect nothing: what is wrong, since when, what to do.';
+  'Connections that collect nothing, and what to do.';
 comment on column analytics.connections_needing_attention.company is 'Name of the company.';
-comment on column analytics.connections_needing_attention.provider is
-  'Utility that sent the bill.';
+comment on column analytics.connections_needing_attention.provider is 'Utility that bills.';
 comment on column analytics.connections_needing_attention.status is
-  'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
+  'PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
 comment on column analytics.connections_needing_attention.status_class is
-  'healthy, waiting, needs_customer, provider_problem, inactive; unknown where it is not '
-  'documented.';
+  'healthy, waiting, needs_customer, provider_problem, inactive or unknown.';
 comment on column analytics.connections_needing_attention.since is
   'When the status began, by events or the record.';
 comment on column analytics.connections_needing_attention.what_to_do is 'What to do.';
 comment on column analytics.connections_needing_attention.customer_must_act is
   'Customer must act.';
 comment on column analytics.connections_needing_attention.detail is 'The service''s own words.';
-comment on column analytics.connections_needing_attention.url is
-  'Address of the provider''s portal.';
+comment on column analytics.connections_needing_attention.url is 'Provider''s portal.';
 comment on column analytics.connections_needing_attention.owner is 'Who set it up.';
 comment on column analytics.connections_needing_attention.data_until is
   'Last day that is billed.';
 comment on column analytics.connections_needing_attention.is_late is
-  'Whether the next bill is overdue; NULL without any bill.';
+  'Whether the next bill is overdue.';
 comment on column analytics.connections_needing_attention.site_ids is 'Its sites.';

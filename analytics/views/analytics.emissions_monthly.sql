@@ -41,22 +41,15 @@ from analytics.monthly_usage u
     );
 
 comment on view analytics.emissions_monthly is
-  'monthly_usage by your emission factors: one row for each that applies, else one with NULL '
-  'emissions.';
-comment on column analytics.emissions_monthly.month is
-  'First day of the month; NULL for what has no dates.';
-comment on column analytics.emissions_monthly.usage is 'Usage, each day counted once.';
+  'monthly_usage by your emission factors: one row for each that applies.';
+comment on column analytics.emissions_monthly.month is 'First day; NULL for what has no dates.';
+comment on column analytics.emissions_monthly.usage is 'Usage.';
 comment on column analytics.emissions_monthly.units is 'Standard unit of the amounts.';
 comment on column analytics.emissions_monthly.coverage is 'Part of the month that bills are for.';
-comment on column analytics.emissions_monthly.scope is
-  'Scope of the greenhouse gas protocol, 1 to 3.';
-comment on column analytics.emissions_monthly.method is
-  'For scope 2: location or market; else empty.';
-comment on column analytics.emissions_monthly.version is
-  'Set of factors: never add emissions of several.';
-comment on column analytics.emissions_monthly.factor_id is 'Factor; NULL where none applies.';
+comment on column analytics.emissions_monthly.scope is 'Scope of the greenhouse gas protocol.';
+comment on column analytics.emissions_monthly.method is 'Of scope 2: location or market.';
+comment on column analytics.emissions_monthly.version is 'Set of factors: never add several.';
+comment on column analytics.emissions_monthly.factor_id is 'Factor.';
 comment on column analytics.emissions_monthly.kg_co2e_per_unit is 'Kg CO2e per unit.';
-comment on column analytics.emissions_monthly.kg_co2e is
-  'Kilograms of CO2 equivalent; NULL without a factor.';
-comment on column analytics.emissions_monthly.emission_region is
-  'Region that selects emission factors.';
+comment on column analytics.emissions_monthly.kg_co2e is 'Kilograms of CO2 equivalent.';
+comment on column analytics.emissions_monthly.emission_region is 'Emission region.';

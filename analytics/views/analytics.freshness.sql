@@ -80,26 +80,20 @@ with
   )
 select * from final;
 
-comment on view analytics.freshness is
-  'One row for each connection: how far its bills reach, and who is late.';
-comment on column analytics.freshness.provider is 'Utility that sent the bill.';
-comment on column analytics.freshness.status is
-  'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
+comment on view analytics.freshness is 'How far each connection''s bills reach, and who is late.';
+comment on column analytics.freshness.provider is 'Utility that bills.';
+comment on column analytics.freshness.status is 'PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
 comment on column analytics.freshness.status_class is
-  'healthy, waiting, needs_customer, provider_problem, inactive; unknown where it is not '
-  'documented.';
+  'healthy, waiting, needs_customer, provider_problem, inactive or unknown.';
 comment on column analytics.freshness.utility_published_until is 'Last day that is billed.';
 comment on column analytics.freshness.service_collected_at is
-  'When the service made the newest of its records.';
-comment on column analytics.freshness.applied_at is 'When the newest read of it began.';
-comment on column analytics.freshness.pending_events is 'Events whose record waits for a read.';
-comment on column analytics.freshness.oldest_pending_at is 'Since when the first of them waits.';
-comment on column analytics.freshness.usual_days_between_bills is
-  'Median days between bills of a meter.';
+  'When the service made its newest record.';
+comment on column analytics.freshness.applied_at is 'When it was last read.';
+comment on column analytics.freshness.pending_events is 'Pending events.';
+comment on column analytics.freshness.oldest_pending_at is 'Oldest pending at.';
+comment on column analytics.freshness.usual_days_between_bills is 'Median days between bills.';
 comment on column analytics.freshness.next_bill_expected_on is
-  '1.5 times that after the last bill; 31 days after an only bill.';
-comment on column analytics.freshness.is_late is
-  'Whether the next bill is overdue; NULL without any bill.';
+  '1.5 times that after the last bill.';
+comment on column analytics.freshness.is_late is 'Whether the next bill is overdue.';
 comment on column analytics.freshness.cause_of_lateness is
-  'metersync (events wait for over an hour), customer, provider, service, inactive, else '
-  'utility; NULL when not late.';
+  'metersync (events wait), customer, provider, service, inactive, else utility.';

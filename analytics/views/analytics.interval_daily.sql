@@ -68,27 +68,21 @@ with
 select * from final;
 
 comment on view analytics.interval_daily is
-  'One row for each meter, local day and unit with readings, of the resolution that covers it '
-  'best.';
+  'One row for each meter, local day and unit, of the resolution that covers it best.';
 comment on column analytics.interval_daily.local_date is 'Local date.';
-comment on column analytics.interval_daily.usage_units is 'Unit, as the service names it.';
+comment on column analytics.interval_daily.usage_units is 'Unit, as sent.';
 comment on column analytics.interval_daily.granularity_seconds is
-  'Length of the readings that count: the shortest that covers the day, else the one that '
-  'covers most.';
-comment on column analytics.interval_daily.usage is
-  'Sum of the readings; for units of power of their means: see max_kw.';
-comment on column analytics.interval_daily.standard_usage is 'Usage in standard_units.';
-comment on column analytics.interval_daily.standard_units is
-  'Standard unit of the dimension (ops.unit_factors).';
+  'Length of the readings that count: the shortest that covers the day, else most of it.';
+comment on column analytics.interval_daily.usage is 'Sum of the readings.';
+comment on column analytics.interval_daily.standard_usage is 'Standard usage.';
+comment on column analytics.interval_daily.standard_units is 'Standard unit (ops.unit_factors).';
 comment on column analytics.interval_daily.dimension is
   'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.interval_daily.max_kw is 'Highest mean power of a reading.';
-comment on column analytics.interval_daily.max_kw_at is 'Start of the first reading that has it.';
-comment on column analytics.interval_daily.readings is 'Readings that start on the day.';
-comment on column analytics.interval_daily.expected_readings is
-  'Readings that fill the day: 92, 96 or 100 of 15 minutes.';
-comment on column analytics.interval_daily.covered_seconds is
-  'Seconds that readings cover, overlapping ones once.';
+comment on column analytics.interval_daily.max_kw_at is 'When that reading began.';
+comment on column analytics.interval_daily.readings is 'Readings.';
+comment on column analytics.interval_daily.expected_readings is 'Expected readings.';
+comment on column analytics.interval_daily.covered_seconds is 'Covered seconds.';
 comment on column analytics.interval_daily.day_seconds is 'Seconds of the day.';
 comment on column analytics.interval_daily.coverage is 'covered_seconds / day_seconds.';
 comment on column analytics.interval_daily.estimated_readings is 'Estimated readings.';

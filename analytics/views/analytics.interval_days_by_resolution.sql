@@ -198,21 +198,17 @@ with
 select * from final;
 
 comment on view analytics.interval_days_by_resolution is
-  'What interval_daily chooses from: one row for each length of readings. Readings across '
-  'midnight are split by time.';
+  'What interval_daily chooses from: one row for each length of readings.';
 comment on column analytics.interval_days_by_resolution.local_date is 'Local date.';
-comment on column analytics.interval_days_by_resolution.usage_units is
-  'Unit, as the service names it.';
+comment on column analytics.interval_days_by_resolution.usage_units is 'Unit, as sent.';
 comment on column analytics.interval_days_by_resolution.granularity_seconds is
   'Length in seconds.';
-comment on column analytics.interval_days_by_resolution.readings is
-  'Readings that start on the day.';
+comment on column analytics.interval_days_by_resolution.readings is 'Readings.';
 comment on column analytics.interval_days_by_resolution.usage is 'Sum of what falls on the day.';
-comment on column analytics.interval_days_by_resolution.covered_seconds is
-  'Seconds that readings cover, overlapping ones once.';
+comment on column analytics.interval_days_by_resolution.covered_seconds is 'Covered seconds.';
 comment on column analytics.interval_days_by_resolution.estimated_readings is
   'Estimated readings.';
 comment on column analytics.interval_days_by_resolution.doubtful_readings is
   'Questionable, forecast or of unknown quality.';
 comment on column analytics.interval_days_by_resolution.highest is
-  'Highest kW; minus its start in seconds since 1970.';
+  'Highest kW; minus its start in seconds.';

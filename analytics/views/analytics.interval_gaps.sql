@@ -41,13 +41,11 @@ with
 select * from final;
 
 comment on view analytics.interval_gaps is
-  'One row for each span between a meter''s first and last reading of a unit that none '
-  'covers.';
-comment on column analytics.interval_gaps.usage_units is 'Unit, as the service names it.';
+  'Spans between a meter''s first and last reading that none covers.';
+comment on column analytics.interval_gaps.usage_units is 'Unit, as sent.';
 comment on column analytics.interval_gaps.gap_start is 'Start.';
-comment on column analytics.interval_gaps.gap_end is 'Where readings go on.';
+comment on column analytics.interval_gaps.gap_end is 'Gap end.';
 comment on column analytics.interval_gaps.seconds is 'Seconds.';
-comment on column analytics.interval_gaps.missing_readings is
-  'Readings of the length before that would fill it.';
+comment on column analytics.interval_gaps.missing_readings is 'Missing readings.';
 comment on column analytics.interval_gaps.granularity_seconds is 'Length of the reading before.';
 comment on column analytics.interval_gaps.local_start is 'Local start.';

@@ -67,15 +67,12 @@ with
   )
 select * from final;
 
-comment on view analytics.interval_overlaps is
-  'One row for each span that several readings of a meter and unit cover. interval_daily '
-  'counts one of them.';
-comment on column analytics.interval_overlaps.usage_units is 'Unit, as the service names it.';
+comment on view analytics.interval_overlaps is 'Spans that several readings of a meter cover.';
+comment on column analytics.interval_overlaps.usage_units is 'Unit, as sent.';
 comment on column analytics.interval_overlaps.overlap_start is 'Start.';
-comment on column analytics.interval_overlaps.overlap_end is 'End, not included.';
+comment on column analytics.interval_overlaps.overlap_end is 'Overlap end.';
 comment on column analytics.interval_overlaps.seconds is 'Seconds.';
-comment on column analytics.interval_overlaps.readings is
-  'Readings that begin where another covers.';
+comment on column analytics.interval_overlaps.readings is 'Readings.';
 comment on column analytics.interval_overlaps.granularities is 'Lengths of the readings.';
 comment on column analytics.interval_overlaps.mixes_resolutions is
   'Whether it mixes resolutions.';

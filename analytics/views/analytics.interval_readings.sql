@@ -41,22 +41,21 @@ from utility.intervals i
     and common.datasource_type = '';
 
 comment on view analytics.interval_readings is
-  'One row for each reading. A condition on start_at limits which months are read.';
+  'One row for each reading. A condition on start_at limits what is read.';
 comment on column analytics.interval_readings.start_at is 'Start.';
-comment on column analytics.interval_readings.end_at is 'End, not included.';
+comment on column analytics.interval_readings.end_at is 'End at.';
 comment on column analytics.interval_readings.granularity_seconds is 'Length in seconds.';
 comment on column analytics.interval_readings.usage is
   'Amount in usage_units; NULL above a hundred digits.';
-comment on column analytics.interval_readings.usage_units is 'Unit, as the service names it.';
-comment on column analytics.interval_readings.standard_usage is 'Usage in standard_units.';
+comment on column analytics.interval_readings.usage_units is 'Unit, as sent.';
+comment on column analytics.interval_readings.standard_usage is 'Standard usage.';
 comment on column analytics.interval_readings.standard_units is
-  'Standard unit of the dimension (ops.unit_factors).';
+  'Standard unit (ops.unit_factors).';
 comment on column analytics.interval_readings.dimension is
   'energy, power, volume, mass, …; unknown without a factor.';
-comment on column analytics.interval_readings.kw is 'Mean power, of energy and power alone.';
-comment on column analytics.interval_readings.quality is 'An open list.';
-comment on column analytics.interval_readings.standard_quality is 'Quality in standard terms.';
+comment on column analytics.interval_readings.kw is 'Mean power.';
+comment on column analytics.interval_readings.quality is 'ACTUAL, ESTIMATED, …';
+comment on column analytics.interval_readings.standard_quality is 'Standard quality.';
 comment on column analytics.interval_readings.local_start is 'Local start.';
-comment on column analytics.interval_readings.synced_at is 'When the read began that brought it.';
-comment on column analytics.interval_readings.updated is
-  'When the service last changed it, where it says.';
+comment on column analytics.interval_readings.synced_at is 'When the read of it began.';
+comment on column analytics.interval_readings.updated is 'When the service last changed it.';

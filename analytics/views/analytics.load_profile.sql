@@ -96,10 +96,9 @@ with
 select * from final;
 
 comment on view analytics.load_profile is
-  'Mean and highest power of each meter by hour and weekday, from its shortest readings of '
-  'energy, else of power.';
+  'Power of each meter by hour and weekday, from its shortest readings.';
 comment on column analytics.load_profile.weekday is '1 Monday to 7 Sunday.';
-comment on column analytics.load_profile.hour is '0 to 23.';
+comment on column analytics.load_profile.hour is 'Hour.';
 comment on column analytics.load_profile.readings is 'Readings.';
 comment on column analytics.load_profile.average_kw is 'Average kW.';
 comment on column analytics.load_profile.max_kw is 'Highest mean power of a reading.';

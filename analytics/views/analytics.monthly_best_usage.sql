@@ -42,20 +42,18 @@ with
 select * from final;
 
 comment on view analytics.monthly_best_usage is
-  'Usage of each meter in each month, by readings where they cover 95 % of it, else by bills.';
-comment on column analytics.monthly_best_usage.month is
-  'First day of the month; NULL for what has no dates.';
+  'monthly_usage, by readings where they cover 95 % of the month.';
+comment on column analytics.monthly_best_usage.month is 'First day; NULL for what has no dates.';
 comment on column analytics.monthly_best_usage.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_best_usage.usage is
   'interval_usage or billed_usage, as method says.';
-comment on column analytics.monthly_best_usage.method is
-  'interval; bill_proration: bills spread over their days; NULL where neither is known.';
-comment on column analytics.monthly_best_usage.billed_usage is 'Usage, each day counted once.';
+comment on column analytics.monthly_best_usage.method is 'interval or bill_proration.';
+comment on column analytics.monthly_best_usage.billed_usage is 'Billed usage.';
 comment on column analytics.monthly_best_usage.billed_coverage is
   'Part of the month that bills are for.';
 comment on column analytics.monthly_best_usage.is_complete is 'Whether each day is billed once.';
-comment on column analytics.monthly_best_usage.bills is 'Bills with days in the month.';
-comment on column analytics.monthly_best_usage.bill_ids is 'Their documents.';
-comment on column analytics.monthly_best_usage.interval_usage is 'Sum of the readings.';
+comment on column analytics.monthly_best_usage.bills is 'Bills.';
+comment on column analytics.monthly_best_usage.bill_ids is 'Bills.';
+comment on column analytics.monthly_best_usage.interval_usage is 'Interval usage.';
 comment on column analytics.monthly_best_usage.interval_coverage is
   'Part of the month that readings cover.';

@@ -30,20 +30,17 @@ group by company_id, site_id, datasource_type, month, units;
 
 comment on view analytics.monthly_usage_by_site is 'monthly_usage of each site, net of exports.';
 comment on column analytics.monthly_usage_by_site.month is
-  'First day of the month; NULL for what has no dates.';
+  'First day; NULL for what has no dates.';
 comment on column analytics.monthly_usage_by_site.units is 'Standard unit of the amounts.';
-comment on column analytics.monthly_usage_by_site.billed_usage is
-  'Sum over meters: bills add up exactly.';
-comment on column analytics.monthly_usage_by_site.usage is
-  'Sum over meters, each day once; NULL without a billed day.';
+comment on column analytics.monthly_usage_by_site.billed_usage is 'Sum over meters.';
+comment on column analytics.monthly_usage_by_site.usage is 'Sum over meters, each day once.';
 comment on column analytics.monthly_usage_by_site.generated_usage is
   'Net-metered generation, which usage leaves out.';
 comment on column analytics.monthly_usage_by_site.peak_demand is
-  'Highest of any one meter in peak_demand_units: never a sum.';
+  'Highest of any meter: never a sum.';
 comment on column analytics.monthly_usage_by_site.meters is
-  'Meters billed in the month, or before and after it; of unmetered ones accounts.';
-comment on column analytics.monthly_usage_by_site.meters_complete is
-  'Those with each day billed once.';
+  'Meters billed in the month, or before and after it.';
+comment on column analytics.monthly_usage_by_site.meters_complete is 'Complete meters.';
 comment on column analytics.monthly_usage_by_site.coverage is
   'Billed part of the days of all its meters.';
 comment on column analytics.monthly_usage_by_site.days_overlapped is
@@ -53,4 +50,4 @@ comment on column analytics.monthly_usage_by_site.estimated_days is
 comment on column analytics.monthly_usage_by_site.is_complete is
   'Whether each day is billed once.';
 comment on column analytics.monthly_usage_by_site.peak_demand_units is
-  'Standard unit of peak_demand: first of kW, kVA, kVAR; NULL where unknown.';
+  'Unit of peak_demand: first of kW, kVA, kVAR.';

@@ -192,21 +192,20 @@ with
 select * from final;
 
 comment on view analytics.statement_availability is
-  'Bills of each site and month, why some do not count, and meters that should be billed by '
-  'now.';
+  'Bills of each site and month, and meters that should be billed by now.';
 comment on column analytics.statement_availability.month is
-  'First day of the month in which the periods end.';
+  'First day of the month in which periods end.';
 comment on column analytics.statement_availability.bills is 'Bills.';
-comment on column analytics.statement_availability.included is 'Those that count.';
+comment on column analytics.statement_availability.included is 'Included.';
 comment on column analytics.statement_availability.excluded_deleted is 'Deleted ones.';
 comment on column analytics.statement_availability.excluded_superseded is 'Superseded ones.';
-comment on column analytics.statement_availability.not_read is 'Named by an event, not read yet.';
+comment on column analytics.statement_availability.not_read is 'Not read.';
 comment on column analytics.statement_availability.included_flagged is
-  'Those that count though the service doubts them.';
+  'Those of them that the service doubts.';
 comment on column analytics.statement_availability.site_id is
-  'Site that the document names, else of its meters; of several sites one.';
+  'Site that the document names, else of its meters.';
 comment on column analytics.statement_availability.meters_expected is
-  'Meters billed in the month, before and after it, or late by now.';
-comment on column analytics.statement_availability.meters_billed is 'Those with a billed day.';
+  'Meters billed in the month, before and after it, or late.';
+comment on column analytics.statement_availability.meters_billed is 'Meters billed.';
 comment on column analytics.statement_availability.availability is
   'meters_billed / meters_expected.';

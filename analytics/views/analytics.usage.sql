@@ -201,32 +201,28 @@ with
 select * from final;
 
 comment on view analytics.usage is
-  'One row for each usage record that counts: it and its bill live, and nothing superseded '
-  'them.';
+  'One row for each usage record that counts: live, of a bill that counts.';
 comment on column analytics.usage.usage_id is 'Id of the usage record.';
-comment on column analytics.usage.bill_id is 'Bill: the document.';
+comment on column analytics.usage.bill_id is 'Bill.';
 comment on column analytics.usage.site_id is 'Site of the meter, else of the document.';
 comment on column analytics.usage.datasource_type is
   'Commodity of the meter, else of the record.';
-comment on column analytics.usage.start_date is 'First day, as the service sent it.';
-comment on column analytics.usage.end_date is 'Last day, as the service sent it.';
+comment on column analytics.usage.start_date is 'Start date.';
+comment on column analytics.usage.end_date is 'End date.';
 comment on column analytics.usage.period is 'Days, half-open.';
-comment on column analytics.usage.period_days is 'Days in period.';
+comment on column analytics.usage.period_days is 'Period days.';
 comment on column analytics.usage.boundary_rule is
-  'As in bills, by the meter''s next record; one_day also for periods above ten years, which '
-  'count on their last day.';
+  'As in bills; one_day also for periods above ten years, which count on their last day.';
 comment on column analytics.usage.date_quality is
-  'ok, end_missing (start is end), inverted, too_long (over 65 days), future or missing.';
-comment on column analytics.usage.counted_days is
-  'Days of period that no newer bill of the meter is for.';
-comment on column analytics.usage.may_overlap is
-  'Whether another record of the meter touches its days.';
+  'ok, end_missing, inverted, too_long (over 65 days), future or missing.';
+comment on column analytics.usage.counted_days is 'Days that no newer bill of the meter is for.';
+comment on column analytics.usage.may_overlap is 'Whether another record touches its days.';
 comment on column analytics.usage.next_start is 'Start of the meter''s next record.';
 comment on column analytics.usage.usage is 'Amount in usage_units; NULL above a hundred digits.';
-comment on column analytics.usage.usage_units is 'Unit, as the service names it.';
-comment on column analytics.usage.standard_usage is 'Usage in standard_units.';
+comment on column analytics.usage.usage_units is 'Unit, as sent.';
+comment on column analytics.usage.standard_usage is 'Standard usage.';
 comment on column analytics.usage.standard_units is
-  'Standard unit of the dimension (ops.unit_factors), else usage_units.';
+  'Standard unit (ops.unit_factors), else usage_units.';
 comment on column analytics.usage.dimension is
   'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.usage.factor is 'Standard units in one unit.';
@@ -234,21 +230,17 @@ comment on column analytics.usage.sign is
   '1; -1 for excluded or exported usage; 0 for generation.';
 comment on column analytics.usage.signed_usage is 'standard_usage × sign: what sums are made of.';
 comment on column analytics.usage.is_excluded is 'Whether sums subtract it.';
-comment on column analytics.usage.net_metering_type is
-  'IMPORT, EXPORT or GENERATION; NULL without net metering.';
+comment on column analytics.usage.net_metering_type is 'IMPORT, EXPORT or GENERATION.';
 comment on column analytics.usage.billed_demand is 'Billed demand.';
 comment on column analytics.usage.is_implied is 'Whether it was derived from another meter.';
-comment on column analytics.usage.electricity_type is
-  'USAGE or DEMAND, where the API distinguishes them.';
+comment on column analytics.usage.electricity_type is 'USAGE or DEMAND.';
 comment on column analytics.usage.time_of_use is 'PEAK, OFF_PEAK, …';
 comment on column analytics.usage.tariff is 'Tariff.';
-comment on column analytics.usage.supplier is 'Supplier, if not the utility.';
-comment on column analytics.usage.utility is 'Utility that sent the bill.';
-comment on column analytics.usage.provider is 'Utility that sent the bill.';
+comment on column analytics.usage.supplier is 'Supplier.';
+comment on column analytics.usage.utility is 'Utility.';
+comment on column analytics.usage.provider is 'Utility that bills.';
 comment on column analytics.usage.unmetered_source is
-  'Stands for the meter of a record without one: commodity and account, else bill, else '
-  'record.';
-comment on column analytics.usage.demand_kw is
-  'Highest demand of the bill''s demand meters (v2.2), without contracted capacity.';
+  'In place of a meter: commodity and account, else bill, else record.';
+comment on column analytics.usage.demand_kw is 'Highest demand of demand meters (v2.2).';
 comment on column analytics.usage.demand_kva is 'Demand in kVA.';
 comment on column analytics.usage.demand_kvar is 'Demand in kVAR.';

@@ -25,8 +25,7 @@ from metersync.field_catalogue f
         'api[-_ ]?key|security[-_ ]?(question|answer)|mfa' as hidden
   ) hidden;
 
-comment on view ops.field_catalogue is
-  'Every field that a record ever had, by resource and version of the API.';
-comment on column ops.field_catalogue.share is 'Share of the resource''s records that have it.';
+comment on view ops.field_catalogue is 'Every field that a record ever had.';
+comment on column ops.field_catalogue.share is 'Share of records.';
 
 select metersync.copy_comments('metersync.field_catalogue', 'ops.field_catalogue');

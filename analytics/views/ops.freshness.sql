@@ -123,17 +123,16 @@ with
 select * from final;
 
 comment on view ops.freshness is
-  'One row for each company and resource: the last run, the last event, what waits.';
+  'The last run and event of each company and resource, and what waits.';
 comment on column ops.freshness.company is 'Name of the company.';
 comment on column ops.freshness.resource is
   'connections, meters, documents, usageData or intervals.';
-comment on column ops.freshness.last_complete_at is 'End of the last complete backfill of it.';
-comment on column ops.freshness.last_run_at is 'Start of the last run.';
-comment on column ops.freshness.last_run_kind is 'full or reconcile.';
-comment on column ops.freshness.last_run_state is
-  'running, complete, partial, suspect or failed.';
+comment on column ops.freshness.last_complete_at is 'Last complete at.';
+comment on column ops.freshness.last_run_at is 'Last run at.';
+comment on column ops.freshness.last_run_kind is 'Last run kind.';
+comment on column ops.freshness.last_run_state is 'Last run state.';
 comment on column ops.freshness.last_event_received_at is 'Last event received at.';
 comment on column ops.freshness.last_event_applied_at is 'Last event applied at.';
-comment on column ops.freshness.pending_events is 'Events whose record waits for a read.';
-comment on column ops.freshness.oldest_pending_at is 'Since when the first of them waits.';
-comment on column ops.freshness.behind_by is 'How long it waits; NULL when nothing does.';
+comment on column ops.freshness.pending_events is 'Pending events.';
+comment on column ops.freshness.oldest_pending_at is 'Oldest pending at.';
+comment on column ops.freshness.behind_by is 'How long it waits.';

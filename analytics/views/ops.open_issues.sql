@@ -100,22 +100,20 @@ with
   )
 select * from final;
 
-comment on view ops.open_issues is 'One row for each open issue, with a sentence and names.';
-comment on column ops.open_issues.issue_id is
-  'Id in data_issues, for metersync checks acknowledge.';
+comment on view ops.open_issues is 'Open issues, with a sentence and names.';
+comment on column ops.open_issues.issue_id is 'Issue.';
 comment on column ops.open_issues.company is 'Name of the company.';
 comment on column ops.open_issues.site_id is 'Site of the meter, else of the document.';
 comment on column ops.open_issues.site is 'Name of the site.';
 comment on column ops.open_issues.meter_id is 'Meter; NULL for bills and connections.';
 comment on column ops.open_issues.meter is 'Its first identifier at the utility, else its id.';
 comment on column ops.open_issues.account is 'Account number of the bill, else of the meter.';
-comment on column ops.open_issues.provider is 'Utility that sent the bill.';
+comment on column ops.open_issues.provider is 'Utility that bills.';
 comment on column ops.open_issues.invoice_id is 'The utility''s number of the bill.';
 comment on column ops.open_issues.severity is
-  'error: numbers are wrong; warning: look at it; info: good to know.';
-comment on column ops.open_issues.check_name is 'Check, as in data_issue_checks.';
+  'error: numbers are wrong; warning: look at it; info.';
+comment on column ops.open_issues.check_name is 'Check name.';
 comment on column ops.open_issues.sentence is 'Sentence.';
-comment on column ops.open_issues.since is 'When it was first found.';
-comment on column ops.open_issues.acknowledged_at is
-  'When somebody acknowledged it: it stays open.';
+comment on column ops.open_issues.since is 'Since.';
+comment on column ops.open_issues.acknowledged_at is 'Acknowledged at.';
 comment on column ops.open_issues.acknowledged_note is 'Acknowledged note.';

@@ -1439,12 +1439,12 @@ begin
   for described in
     select t.relname, c.comment_text, c.column_name
     from (values
-      ('raw', 'The record as the API returned it, less secret fields; NULL until it is read.'),
-      ('api_version', 'Version of the API that it was read from, for example v2.2.'),
-      ('first_synced_at', 'When metersync first wrote it.'),
-      ('synced_at', 'When the read began that brought it.'),
-      ('deleted_at', 'When metersync found it gone; NULL while it lives. Values are kept.'),
-      ('deleted_reason', 'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404 of its own endpoint; document: its document is gone.')
+      ('raw', 'The record as the API returned it, less secrets; NULL until it is read.'),
+      ('api_version', 'Version of the API that it was read from.'),
+      ('first_synced_at', 'First synced at.'),
+      ('synced_at', 'When the read of it began.'),
+      ('deleted_at', 'When metersync found it gone; NULL while it lives.'),
+      ('deleted_reason', 'event: a delete event; absent: listings lack it; listed: as deleted; not_found: 404; document: its document is gone.')
     ) as c (column_name, comment_text)
     cross join (values ('companies'), ('sites'), ('connections'), ('documents'), ('usage_data'), ('meters')) as t (relname)
   loop
@@ -1456,103 +1456,89 @@ $$;
 --> statement-breakpoint
 comment on SCHEMA utility is 'Each record as the service sent it last.';
 comment on table utility.companies is 'Companies of the organization.';
-comment on column utility.companies.id is 'Id at the service.';
-comment on column utility.companies.external_id is 'Id chosen by the customer.';
-comment on column utility.companies.public_id is 'The service''s public id, from events.';
+comment on column utility.companies.id is 'Id.';
+comment on column utility.companies.external_id is 'Id that the customer chose.';
+comment on column utility.companies.public_id is 'Public id.';
 comment on column utility.companies.name is 'Name.';
-comment on table utility.connection_sites is
-  'Sites that a connection serves, and through which accounts.';
+comment on table utility.connection_sites is 'Sites that a connection serves.';
 comment on column utility.connection_sites.connection_id is 'Connection.';
 comment on column utility.connection_sites.site_id is 'Site.';
 comment on column utility.connection_sites.account_ids is 'Its accounts.';
-comment on column utility.connection_sites.datasource_types is
-  'Commodities that the connection has there.';
+comment on column utility.connection_sites.datasource_types is 'Its commodities there.';
 comment on table utility.connection_status_changes is 'Status changes that events reported.';
 comment on column utility.connection_status_changes.connection_id is 'Connection.';
-comment on column utility.connection_status_changes.old_status is 'The status before.';
+comment on column utility.connection_status_changes.old_status is 'Old status.';
 comment on column utility.connection_status_changes.status is 'Status.';
-comment on column utility.connection_status_changes.at is
-  'The connection''s updated in the event.';
-comment on column utility.connection_status_changes.event_id is
-  'The event; of several the smallest id.';
+comment on column utility.connection_status_changes.at is 'updated in the event.';
+comment on column utility.connection_status_changes.event_id is 'Event.';
 comment on table utility.connections is 'Connections to utilities.';
-comment on column utility.connections.id is 'Id at the service.';
+comment on column utility.connections.id is 'Id.';
 comment on column utility.connections.company_id is 'Company.';
-comment on column utility.connections.external_id is 'Id chosen by the customer.';
+comment on column utility.connections.external_id is 'Id that the customer chose.';
 comment on column utility.connections.datasource is 'Name of the utility.';
-comment on column utility.connections.status is
-  'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
-comment on column utility.connections.url is 'Address of the provider''s portal.';
+comment on column utility.connections.status is 'PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
+comment on column utility.connections.url is 'Provider''s portal.';
 comment on column utility.connections.created is 'When the service created the record.';
 comment on column utility.connections.updated is 'When the service last changed the record.';
 comment on column utility.connections.raw_updated is
-  'updated of the state in raw: older than updated while an event waits for a read.';
-comment on column utility.connections.digest is
-  'SHA-256 of what the row was made of: an equal record is not written again.';
+  'updated of the state in raw: older while an event waits for a read.';
+comment on column utility.connections.digest is 'SHA-256 of what the row was made of.';
 comment on table utility.documents is 'Utility bills.';
-comment on column utility.documents.id is 'Id at the service.';
+comment on column utility.documents.id is 'Id.';
 comment on column utility.documents.company_id is 'Company.';
-comment on column utility.documents.site_id is 'Site that the record or an event names.';
+comment on column utility.documents.site_id is 'Site.';
 comment on column utility.documents.created is 'When the service created the record.';
 comment on column utility.documents.updated is 'When the service last changed the record.';
 comment on column utility.documents.raw_updated is
-  'updated of the state in raw: older than updated while an event waits for a read.';
+  'updated of the state in raw: older while an event waits for a read.';
 comment on column utility.documents.usage_read_at is 'When the last read of all its usage began.';
 comment on column utility.documents.revised_document_id is
-  'The service''s link to the document that superseded it.';
-comment on column utility.documents.digest is
-  'SHA-256 of what the row was made of: an equal record is not written again.';
+  'The document that superseded it, by the service.';
+comment on column utility.documents.digest is 'SHA-256 of what the row was made of.';
 comment on table utility.intervals is
-  'Interval readings, partitioned by month of start_at (UTC) from 2000 to 2049.';
+  'Interval readings, partitioned by month of start_at (UTC).';
 comment on column utility.intervals.meter_id is 'Meter.';
-comment on column utility.intervals.start_at is 'When the reading begins.';
+comment on column utility.intervals.start_at is 'Start at.';
 comment on column utility.intervals.granularity_seconds is 'Length in seconds.';
-comment on column utility.intervals.usage_units is 'Unit, as the service names it.';
-comment on column utility.intervals.usage is 'Exact amount in usage_units.';
-comment on column utility.intervals.quality is
-  'As the service sent it, for example ACTUAL or ESTIMATED.';
-comment on column utility.intervals.updated is 'When the service last changed it, where it says.';
-comment on column utility.intervals.synced_at is 'When the read began that brought it.';
+comment on column utility.intervals.usage_units is 'Unit, as sent.';
+comment on column utility.intervals.usage is 'Usage.';
+comment on column utility.intervals.quality is 'ACTUAL, ESTIMATED, …';
+comment on column utility.intervals.updated is 'When the service last changed it.';
+comment on column utility.intervals.synced_at is 'When the read of it began.';
 comment on table utility.meters is 'Meters.';
-comment on column utility.meters.id is 'Id at the service.';
+comment on column utility.meters.id is 'Id.';
 comment on column utility.meters.company_id is 'Company.';
 comment on column utility.meters.site_id is 'Site.';
-comment on column utility.meters.account_id is 'Account at the provider.';
-comment on column utility.meters.datasource_type is 'Commodity, for example ELECTRICITY.';
-comment on column utility.meters.digest is
-  'SHA-256 of what the row was made of: an equal record is not written again.';
+comment on column utility.meters.account_id is 'Account.';
+comment on column utility.meters.datasource_type is 'Commodity: ELECTRICITY, …';
+comment on column utility.meters.digest is 'SHA-256 of what the row was made of.';
 comment on table utility.sites is 'Sites of companies.';
-comment on column utility.sites.id is 'Id at the service.';
+comment on column utility.sites.id is 'Id.';
 comment on column utility.sites.company_id is 'Company.';
 comment on column utility.sites.name is 'Name.';
 comment on table utility.usage_data is 'Usage of one meter over one period, from one bill.';
-comment on column utility.usage_data.id is 'Id at the service.';
+comment on column utility.usage_data.id is 'Id.';
 comment on column utility.usage_data.company_id is 'Company.';
-comment on column utility.usage_data.document_id is 'Bill: the document.';
+comment on column utility.usage_data.document_id is 'Document.';
 comment on column utility.usage_data.meter_id is 'Meter.';
-comment on column utility.usage_data.start_date is 'First day, as the service sent it.';
-comment on column utility.usage_data.end_date is 'Last day, as the service sent it.';
-comment on column utility.usage_data.usage is 'Exact amount in usage_units.';
-comment on column utility.usage_data.usage_units is 'Unit, as the service names it.';
+comment on column utility.usage_data.start_date is 'Start date.';
+comment on column utility.usage_data.end_date is 'End date.';
+comment on column utility.usage_data.usage is 'Usage.';
+comment on column utility.usage_data.usage_units is 'Unit, as sent.';
 comment on column utility.usage_data.created is 'When the service created the record.';
 comment on column utility.usage_data.updated is 'When the service last changed the record.';
-comment on column utility.usage_data.is_estimated is 'Whether the utility estimated it.';
+comment on column utility.usage_data.is_estimated is 'Is estimated.';
 comment on column utility.usage_data.exclusion is 'Whether sums subtract it.';
-comment on column utility.usage_data.net_metering_type is
-  'IMPORT, EXPORT or GENERATION; NULL without net metering.';
-comment on column utility.usage_data.billed_demand is
-  'Demand that the bill charges, as the service sent it.';
-comment on column utility.usage_data.digest is
-  'SHA-256 of what the row was made of: an equal record is not written again.';
+comment on column utility.usage_data.net_metering_type is 'IMPORT, EXPORT or GENERATION.';
+comment on column utility.usage_data.billed_demand is 'Billed demand.';
+comment on column utility.usage_data.digest is 'SHA-256 of what the row was made of.';
 
 --> statement-breakpoint
 comment on SCHEMA history is
-  'Earlier states of each record: a row is what utility said from valid_from until valid_to. '
-  'The present state is in utility alone.';
+  'Earlier states of each record: what utility said from valid_from until valid_to.';
 
 --> statement-breakpoint
-comment on SCHEMA metersync is
-  'The pipeline''s own state: the journal of events, runs, what was refused.';
+comment on SCHEMA metersync is 'The pipeline''s own state.';
 comment on table metersync.also_listed is
   'Records that a company''s listing shows though another company owns them.';
 comment on column metersync.also_listed.resource is 'Kind of the record.';
@@ -1573,7 +1559,7 @@ comment on column metersync.alerts.notified_at is 'When a target last took word 
 comment on column metersync.alerts.error is
   'Why targets have not taken the last word of it; null once all have.';
 comment on column metersync.alerts.closed_at is 'When its condition was over.';
-comment on table metersync.heartbeat is 'When the look of each minute last ran.';
+comment on table metersync.heartbeat is 'When the watch last ran.';
 comment on column metersync.heartbeat.one is 'Always true: there is one row.';
 comment on column metersync.heartbeat.at is 'When it last ran.';
 comment on table metersync.notifications is
@@ -1621,25 +1607,21 @@ comment on column metersync.deletes.noted_at is 'When the run noted it.';
 comment on column metersync.deletes.decided_at is 'When somebody decided.';
 comment on table metersync.field_catalogue is 'What ops.field_catalogue shows.';
 comment on column metersync.field_catalogue.resource is
-  'documents, usageData, …; events/TYPE for payloads of events.';
+  'documents, usageData, …; events/TYPE of payloads.';
 comment on column metersync.field_catalogue.api_version is
   'Version of the API; webhooks for events.';
 comment on column metersync.field_catalogue.path is
-  'A JSON Pointer; * is any element of an array or field of a map, ~2 an asterisk in a name, '
-  'empty the record itself.';
+  'A JSON Pointer; * is any element of an array or field of a map, ~2 an asterisk in a name.';
 comment on column metersync.field_catalogue.types is
-  'Types of its values: boolean, number, decimal (a number as text), timestamp, date, uuid, '
-  'text, object, array.';
-comment on column metersync.field_catalogue.records is
-  'Records that had it, counted at each read; about.';
-comment on column metersync.field_catalogue.first_seen_at is 'When a record first had it.';
-comment on column metersync.field_catalogue.last_seen_at is 'When a record last had it.';
-comment on column metersync.field_catalogue.example is
-  'The first value, cut short; NULL for objects, arrays and possible secrets.';
+  'boolean, number, decimal (a number as text), timestamp, date, uuid, text, object, array.';
+comment on column metersync.field_catalogue.records is 'Records that had it, about.';
+comment on column metersync.field_catalogue.first_seen_at is 'First seen at.';
+comment on column metersync.field_catalogue.last_seen_at is 'Last seen at.';
+comment on column metersync.field_catalogue.example is 'The first value, cut short.';
 comment on column metersync.field_catalogue.enum_values is
   'Its texts, while they are few and short.';
 comment on column metersync.field_catalogue.collapsed is
-  'Whether it is a map: its fields are too many, too deep, or named by data.';
+  'Whether it is a map: too many fields, or named by data.';
 comment on table metersync.interval_fetches is 'Ranges of readings that were fetched, by meter.';
 comment on column metersync.interval_fetches.meter_id is 'The meter.';
 comment on column metersync.interval_fetches.fetched is 'All ranges that were fetched, merged.';
@@ -1739,20 +1721,19 @@ comment on column metersync.runs.workflow_id is
   'Temporal workflow of the run, as temporal workflow show -w takes it; NULL for parts.';
 comment on column metersync.runs.state is
   'running, complete, partial (a part failed), suspect (not proved complete) or failed.';
-comment on column metersync.runs.started_at is 'When it began.';
+comment on column metersync.runs.started_at is 'Started at.';
 comment on column metersync.runs.progress_at is
   'When a part that reads intervals last stored a page.';
-comment on column metersync.runs.finished_at is 'When it ended; NULL while it runs.';
-comment on column metersync.runs.pages is 'Pages that were read.';
-comment on column metersync.runs.passes is 'Passes over the listing until one was stable.';
+comment on column metersync.runs.finished_at is 'Finished at.';
+comment on column metersync.runs.pages is 'Pages.';
+comment on column metersync.runs.passes is 'Passes.';
 comment on column metersync.runs.total_said is 'The service''s total in the last pass.';
-comment on column metersync.runs.distinct_ids is 'Distinct ids in the last pass.';
-comment on column metersync.runs.rows_inserted is 'Rows that were new.';
-comment on column metersync.runs.rows_changed is 'Rows whose record had changed.';
-comment on column metersync.runs.rows_unchanged is 'Records that their rows had already.';
-comment on column metersync.runs.rows_tombstoned is 'Rows that stable passes lacked.';
-comment on column metersync.runs.rows_rejected is
-  'Records that Postgres refused: see rejected_records.';
+comment on column metersync.runs.distinct_ids is 'Distinct ids.';
+comment on column metersync.runs.rows_inserted is 'Rows inserted.';
+comment on column metersync.runs.rows_changed is 'Rows changed.';
+comment on column metersync.runs.rows_unchanged is 'Rows unchanged.';
+comment on column metersync.runs.rows_tombstoned is 'Rows tombstoned.';
+comment on column metersync.runs.rows_rejected is 'Rows rejected.';
 comment on column metersync.runs.rows_missed is 'Changes that no event had reported.';
 comment on column metersync.runs.drift is
   'Pages that moved while they were read, over all passes.';
@@ -1835,82 +1816,70 @@ comment on column metersync.typed_views.definition is 'Digest of what it was mad
 comment on column metersync.typed_views.made_at is 'When it was last made.';
 
 --> statement-breakpoint
-comment on SCHEMA ops is
-  'What analysts may see of the pipeline, and what you set: overrides, factors.';
-comment on table ops.company_overrides is
-  'The same for sites without one of their own; yours to fill.';
+comment on SCHEMA ops is 'What analysts may see of the pipeline, and what you set.';
+comment on table ops.company_overrides is 'The same for sites without one of their own.';
 comment on column ops.company_overrides.company_id is 'Company.';
 comment on column ops.company_overrides.time_zone is 'IANA name; NULL: UTC.';
-comment on column ops.company_overrides.emission_region is
-  'Region that selects emission factors.';
+comment on column ops.company_overrides.emission_region is 'Emission region.';
 comment on table ops.contract_changes is
-  'Resources, fields, types and enumerated values, when the service first sent them.';
+  'Resources, fields, types and values, when the service first sent them.';
 comment on column ops.contract_changes.id is 'Id.';
-comment on column ops.contract_changes.seen_at is 'When a record first showed it.';
+comment on column ops.contract_changes.seen_at is 'Seen at.';
 comment on column ops.contract_changes.resource is
-  'documents, usageData, …; events/TYPE for payloads of events.';
+  'documents, usageData, …; events/TYPE of payloads.';
 comment on column ops.contract_changes.api_version is 'Version of the API; webhooks for events.';
 comment on column ops.contract_changes.path is 'As in field_catalogue.';
 comment on column ops.contract_changes.change is 'resource, path, type or value.';
 comment on column ops.contract_changes.value is 'The type or value; of a path its types.';
 comment on column ops.contract_changes.is_baseline is
-  'Whether it came before a first backfill had read the resource.';
+  'Whether it came before the first backfill.';
 comment on table ops.data_issues is 'Findings of the checks, open while closed_at is NULL.';
 comment on column ops.data_issues.id is 'Id.';
-comment on column ops.data_issues.check_name is 'Check, as in data_issue_checks.';
+comment on column ops.data_issues.check_name is 'Check name.';
 comment on column ops.data_issues.severity is
-  'error: numbers are wrong; warning: look at it; info: good to know.';
+  'error: numbers are wrong; warning: look at it; info.';
 comment on column ops.data_issues.company_id is 'Company.';
 comment on column ops.data_issues.entity_type is 'document, usage, meter or connection.';
 comment on column ops.data_issues.entity_id is 'Id of the entity.';
 comment on column ops.data_issues.subject is
   'Tells issues of one entity apart: a period or another id.';
 comment on column ops.data_issues.evidence is 'Figures that show it.';
-comment on column ops.data_issues.opened_at is 'When a check first found it.';
-comment on column ops.data_issues.last_seen_at is 'When a check last found it.';
-comment on column ops.data_issues.closed_at is
-  'When no check found it any more; NULL while it is open.';
+comment on column ops.data_issues.opened_at is 'Opened at.';
+comment on column ops.data_issues.last_seen_at is 'Last seen at.';
+comment on column ops.data_issues.closed_at is 'Closed at.';
 comment on column ops.data_issues.closed_reason is
-  'evidence_gone: it is no longer found; check_off: it is in CHECKS_OFF; check_removed: it is no '
-  'more. NULL while it is open.';
-comment on column ops.data_issues.acknowledged_at is
-  'When somebody acknowledged it: it stays open.';
-comment on column ops.data_issues.acknowledged_note is 'What they noted.';
-comment on table ops.emission_factors is
-  'Emission factors that you supply: there are none at first.';
+  'evidence_gone, check_off (CHECKS_OFF) or check_removed.';
+comment on column ops.data_issues.acknowledged_at is 'Acknowledged at.';
+comment on column ops.data_issues.acknowledged_note is 'Acknowledged note.';
+comment on table ops.emission_factors is 'Emission factors, yours to fill.';
 comment on column ops.emission_factors.id is 'Id.';
-comment on column ops.emission_factors.region is
-  'Emission region (see site_overrides); empty: every site.';
-comment on column ops.emission_factors.datasource_type is 'Commodity, for example ELECTRICITY.';
-comment on column ops.emission_factors.scope is 'Scope of the greenhouse gas protocol, 1 to 3.';
-comment on column ops.emission_factors.method is 'For scope 2: location or market; else empty.';
+comment on column ops.emission_factors.region is 'Emission region; empty: every site.';
+comment on column ops.emission_factors.datasource_type is 'Commodity: ELECTRICITY, …';
+comment on column ops.emission_factors.scope is 'Scope of the greenhouse gas protocol.';
+comment on column ops.emission_factors.method is 'Of scope 2: location or market.';
 comment on column ops.emission_factors.valid_from is 'First day.';
 comment on column ops.emission_factors.valid_to is 'Day after the last.';
 comment on column ops.emission_factors.units is 'Standard unit of the usage.';
 comment on column ops.emission_factors.kg_co2e_per_unit is
   'Kilograms of CO2 equivalent for each unit.';
-comment on column ops.emission_factors.source is 'Where the factor is from.';
-comment on column ops.emission_factors.version is
-  'Set of factors: never add emissions of several.';
-comment on column ops.emission_factors.created_at is 'When the row was added.';
-comment on table ops.site_overrides is
-  'Facts of a site that the service does not send; yours to fill.';
+comment on column ops.emission_factors.source is 'Source.';
+comment on column ops.emission_factors.version is 'Set of factors: never add several.';
+comment on column ops.emission_factors.created_at is 'Created at.';
+comment on table ops.site_overrides is 'Facts of a site, yours to fill.';
 comment on column ops.site_overrides.site_id is 'Site.';
 comment on column ops.site_overrides.time_zone is 'IANA name; NULL: that of the company.';
-comment on column ops.site_overrides.emission_region is 'Region that selects emission factors.';
+comment on column ops.site_overrides.emission_region is 'Emission region.';
 comment on column ops.site_overrides.floor_area is 'Floor area of the site.';
 comment on column ops.site_overrides.floor_area_units is 'For example sq ft.';
 comment on table ops.unit_factors is
-  'How units become the standard unit of their kind. Yours to add: what depends on the '
-  'commodity, such as the heat content of gas.';
-comment on column ops.unit_factors.units is 'Unit, as the service names it.';
-comment on column ops.unit_factors.datasource_type is
-  'Commodity; empty: every one without a row of its own.';
+  'How units become standard units. Add what depends on the commodity.';
+comment on column ops.unit_factors.units is 'Unit, as sent.';
+comment on column ops.unit_factors.datasource_type is 'Commodity; empty: any other.';
 comment on column ops.unit_factors.dimension is
   'energy, power, apparent power, reactive power, volume, mass or length.';
 comment on column ops.unit_factors.standard_units is 'Unit that views convert it to.';
 comment on column ops.unit_factors.factor is 'Standard units in one unit.';
-comment on column ops.unit_factors.source is 'Where the factor is from.';
+comment on column ops.unit_factors.source is 'Source.';
 
 --> statement-breakpoint
 do $$
@@ -1928,9 +1897,9 @@ begin
       execute format('comment on table history.%I is %L', kept.relname, format('Earlier states of utility.%s.', kept.relname));
     end if;
     execute format('comment on column history.%I.%I is %L', kept.relname, kept.attname, case kept.attname
-      when 'valid_from' then 'When the warehouse began to say this.'
-      when 'valid_to' then 'When it stopped to, not included.'
-      when 'ended_by_kind' then 'event or run; NULL where neither is known.'
+      when 'valid_from' then 'Valid from.'
+      when 'valid_to' then 'Valid to.'
+      when 'ended_by_kind' then 'event or run; NULL where unknown.'
       when 'ended_by' then 'Id of the event or run.'
       else coalesce((select col_description(kept.origin, o.attnum) from pg_attribute o
         where o.attrelid = kept.origin and o.attname = kept.attname), 'As in utility.') end);
