@@ -5,12 +5,9 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import proto from '@temporalio/proto';
 import { type RunState, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
 import { chooseCompanies } from '../db/backfill/chosen-companies.ts';
 import type { Database } from '../db/connect.ts';
-
-const { WorkerVersioningMode } = proto.temporal.api.enums.v1;
 
 /** Starts a backfill of all companies, or of one or more chosen ones; returns its run id. */
 export async function startBackfill(
@@ -68,47 +65,3 @@ export async function runEnd(client: Client, workflowId: string): Promise<RunSta
     return error instanceof WorkflowFailedError ? 'failed' : undefined;
   }
 }
-
-/** Temporal's TASK_QUEUE_TYPE_ACTIVITY. */
-const typeActivity = 2;
-
-/** Who polls a queue, as Temporal tells it. */
-export interface QueuePollers {
-  readonly polled: boolean;
-  /** Build ids of the workers that poll it. */
-  readonly builds: readonly string[];
-  /** The workers that Temporal gives its tasks to, if none of them polls; else null. */
-  readonly absent: string | null;
-}
-
-/** Reads who polls a queue for activities, as every worker does. */
-export async function readPollers(client: Client, queue: keyof typeof taskQueues): Promise<QueuePollers> {
-  const answer = await client.workflowService.describeTaskQueue({
-    namespace: client.options.namespace,
-    taskQueue: { name: taskQueues[queue] },
-    taskQueueType: typeActivity,
-  });
-  const pollers = answer.pollers ?? [];
-  const builds = pollers.flatMap(({ deploymentOptions, workerVersionCapabilities }) => {
-    const build = deploymentOptions?.buildId || workerVersionCapabilities?.buildId;
-    return build ? [build] : [];
-  });
-  const current = answer.versioningInfo?.currentDeploymentVersion?.buildId || null;
-  const versioned = pollers.filter(
-    ({ deploymentOptions }) =>
-      deploymentOptions?.workerVersioningMode === WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED,
-  );
-  const isServed =
-    current === null
-      ? versioned.length < pollers.length
-      : versioned.some(({ deploymentOptions }) => deploymentOptions?.buildId === current);
-  return {
-    polled: pollers.length > 0,
-    builds: [...new Set(builds)].toSorted(),
-    absent: isServed || pollers.length === 0 ? null : current === null ? 'no build' : `build ${current}`,
-  };
-}
-
-/** Whether a worker polls a queue: without one, work would wait for ever. */
-export const workerIsPolling = async (client: Client, queue: keyof typeof taskQueues): Promise<boolean> =>
-  (await readPollers(client, queue)).polled;

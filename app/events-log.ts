@@ -15,9 +15,7 @@ export interface EventsLog {
   stop(): Promise<void>;
 }
 
-/**
- * Logs every `everyMs` how many events were taken, if any were, and how many records wait to be read again.
- */
+/** Logs every `everyMs` how many events were taken, if any, and how many records wait for a read. */
 export function logEvents(options: { db: Database; log: Logger; everyMs: number }): EventsLog {
   const { db, log, everyMs } = options;
   let since = { fresh: 0, dead: 0 };

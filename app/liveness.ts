@@ -14,9 +14,8 @@ export interface Liveness {
 }
 
 /**
- * Watches the poll loops of workers through the counts that Temporal's native library keeps of its long polls.
- * A queue whose count stands still counts as dead; one without any count, as one that the library does not
- * report, does not.
+ * Watches the poll loops of workers through the counts that Temporal's native library keeps of its long
+ * polls. A queue whose count stands still counts as dead; one that the library does not report does not.
  * @param now milliseconds of a clock that only grows
  */
 export function watchPolls(options: {

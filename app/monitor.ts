@@ -26,7 +26,7 @@ export interface Monitor {
 
 /**
  * Observes the parts of a process.
- * @param options.parts of a process that serves the console alone, `console`
+ * @param options.parts `console` where it is the only one
  * @param options.readHealth reads the deployment's health for a worker; never rejects
  */
 export async function createMonitor(options: {
@@ -48,7 +48,7 @@ export async function createMonitor(options: {
       name: 'receiver',
       alive: async () => undefined,
       ready: async () => {
-        if (isReady === undefined) return 'it has not begun';
+        if (isReady === undefined) return 'it has not started';
         return (await isReady().catch(() => false)) ? undefined : 'Temporal does not answer';
       },
     },
@@ -89,7 +89,7 @@ export async function createMonitor(options: {
         if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
         // Work goes on: nobody gains from a worker that stands still because it cannot be watched.
         log.error(
-          `port ${settings.port} of ${settings.host} is taken, so nothing can be measured: set METRICS_PORT`,
+          `no metrics: port ${settings.port} of ${settings.host} is taken, set METRICS_PORT to a free one`,
         );
         return undefined;
       }

@@ -23,11 +23,11 @@ const boundTo = 'metersync-bound-to';
 
 /**
  * Encrypts payloads for Temporal with AES-256-GCM under the first key, and decrypts those of any of the keys.
- * It refuses payloads that none of the keys encrypted, or that were encrypted for another workflow or
- * activity: others who reach Temporal can neither make a payload nor move one. `accepted` lets plaintext
- * pass, for histories from before the keys. Without keys nothing is encrypted, and plaintext passes. The form
- * is that of Temporal's own samples, so that their codec servers can read it: nonce, ciphertext and tag of
- * the whole payload, and the key's id beside them.
+ * It refuses payloads that none of the keys encrypted, or that belong to another workflow or activity. So
+ * others who reach Temporal can neither make a payload nor move one. `accepted` lets plaintext pass, for
+ * histories from before the keys. Without keys nothing is encrypted, and plaintext passes. The form is that
+ * of Temporal's own samples, so that their codec servers read it. It has nonce, ciphertext and tag of the
+ * whole payload, and the key's id beside them.
  */
 export function payloadCodec(keys: readonly CodecKey[], plaintext: Plaintext = 'refused'): PayloadCodec {
   const [first] = keys;

@@ -18,8 +18,8 @@ import { dirname } from 'node:path';
 import { finished } from 'node:stream/promises';
 
 /**
- * Everything that we write is for its user alone. An existing name, above all a link, is never opened: a file
- * is written under a name that nobody can guess, and renamed once it is complete.
+ * Everything that we write is for its user alone. An existing name, above all a link, is never opened. A file
+ * is written under a random name, and renamed once it is complete.
  */
 const fileMode = 0o600;
 const folderMode = 0o700;
@@ -40,7 +40,7 @@ export interface PrivateFile {
 export function createPrivateFile(path: string): PrivateFile {
   const there = lstatSync(path, { throwIfNoEntry: false });
   if (there !== undefined && !there.isFile() && !there.isSymbolicLink()) {
-    throw new Error(`${path} is there and no file: name a file`);
+    throw new Error(`${path} is not a file: name a file`);
   }
   const unfinished = nameBeside(path);
   const fd = openSync(unfinished, 'wx', fileMode);

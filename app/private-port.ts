@@ -15,8 +15,8 @@ export interface WatchedPart {
 const never = new Promise<void>(() => {});
 
 /**
- * Serves `/metrics`, `/healthz` and `/readyz` on an address for monitors alone: it says why, which the
- * receiver's public port does not.
+ * Serves `/metrics`, `/healthz` and `/readyz` for monitors alone. It says why, which the receiver's public
+ * port does not.
  * @throws Error when the port is taken
  */
 export async function servePrivately(options: {

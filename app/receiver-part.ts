@@ -30,8 +30,8 @@ export function secretsOf(settings: Settings['webhooks'], log: Logger): Configur
 }
 
 /**
- * Starts the HTTP edge. It needs Temporal alone: events are taken while Postgres is down. Until Temporal is
- * reachable for the first time, deliveries are answered 503 at once, and the service delivers them again.
+ * Starts the HTTP edge. It needs Temporal alone: events are taken while Postgres is down. Until Temporal
+ * answers for the first time, deliveries get 503 at once, and come again.
  */
 export async function startReceiver(options: {
   settings: Pick<Settings, 'receiver' | 'webhooks'>;
@@ -98,7 +98,9 @@ async function listen(receiver: Receiver, at: Settings['receiver']): Promise<str
   }
 }
 
-/** Whether Temporal answers and lets us into our namespace: a key or certificate may end while we run. */
+/**
+ * Whether Temporal answers and allows the namespace: a key or certificate may expire while the process runs.
+ */
 async function isReachable(client: Client): Promise<boolean> {
   const { namespace } = client.options;
   await client.withDeadline(Date.now() + httpLimits.readyWithinMs, () =>

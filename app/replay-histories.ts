@@ -19,8 +19,8 @@ export interface Replayed {
 }
 
 /**
- * Replays workflows of a namespace on a bundle of workflows, at most `most` of each type: those that
- * run, or any that are kept.
+ * Replays workflows of a namespace on a bundle, at most `most` of each type: those that run, or any that are
+ * kept.
  */
 export async function replayHistories(
   client: Client,

@@ -28,9 +28,7 @@ export interface ScheduleTimes {
   readonly everyMs?: number | undefined;
   /** Time zone of the cron expression; UTC when not given. */
   readonly timeZone?: string | undefined;
-  /**
-   * Each start is delayed by a random part of this, so that not everybody asks the service at the full hour.
-   */
+  /** Each start is delayed by a random part of this, so that deployments do not ask the service together. */
   readonly jitterMs?: number | undefined;
   /** How late a start may be that was missed while Temporal was away; older ones are skipped. */
   readonly catchUpMs?: number | undefined;

@@ -262,7 +262,9 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     problems.push('SERVICE_API_KEY has to be set when SERVICE_URL is: the key that the service gave you');
   }
   if (given.TEMPORAL_CONFIG_FILE !== undefined && !existsSync(given.TEMPORAL_CONFIG_FILE)) {
-    problems.push(`TEMPORAL_CONFIG_FILE has to name a TOML file: ${given.TEMPORAL_CONFIG_FILE} is not there`);
+    problems.push(
+      `TEMPORAL_CONFIG_FILE has to name a TOML file: ${given.TEMPORAL_CONFIG_FILE} does not exist`,
+    );
   }
   if ((given.TEMPORAL_DEPLOYMENT_NAME === undefined) !== (given.TEMPORAL_WORKER_BUILD_ID === undefined)) {
     problems.push(
@@ -358,7 +360,7 @@ function problemsOfNotifySecret(secret: string | undefined, urls = ''): readonly
 function readEndpoints(path: string | undefined, problems: string[]): EndpointCatalogue {
   if (path === undefined) return defaultEndpoints;
   if (!existsSync(path)) {
-    problems.push(`SERVICE_ENDPOINTS has to be the path of a JSON file: ${path} is not there`);
+    problems.push(`SERVICE_ENDPOINTS has to be the path of a JSON file: ${path} does not exist`);
     return defaultEndpoints;
   }
   const file = readJson(path);

@@ -33,7 +33,7 @@ export function shareOf(
 }
 
 /**
- * Joins the workers of a warehouse: checks once a second which of them live, and whether one was asked to
+ * Joins the workers of a warehouse. It checks once a second which of them live, and whether one was asked to
  * slow down. A share is taken only once the others have given it up, requests in flight included. It needs a
  * connection of its own, so that no work delays the checks. After some seconds without the warehouse no
  * requests are sent: what the others do is then unknown.

@@ -33,7 +33,7 @@ class NothingHere extends Error {
     const demo = join(dir, demoFolder);
     const beside = existsSync(demo) ? `; the demo's data is in METERSYNC_DIR=${demo}` : '';
     super(
-      `nothing is here yet (${dir}): run npm start (or metersync start) first; or set ${unset.join(' and ')}${beside}`,
+      `${dir} has no data yet: run npm start (or metersync start) first; or set ${unset.join(' and ')}${beside}`,
     );
     this.name = 'NothingHere';
   }

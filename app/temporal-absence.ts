@@ -24,11 +24,11 @@ export function absenceOf(error: unknown, where: string, namespace: string): Abs
   }
   if (code === permissionDenied || code === unauthenticated) {
     return refusal(
-      `${where} refuses us: correct TEMPORAL_API_KEY or the client certificate, and TEMPORAL_NAMESPACE`,
+      `${where} refuses the credentials: correct TEMPORAL_API_KEY or the client certificate, and TEMPORAL_NAMESPACE`,
     );
   }
   if (/\b(SSL|TLS)\b|certificate|CERT_/i.test(reason)) {
-    return refusal(`no secure connection to ${where} comes about: correct TEMPORAL_TLS and its certificates`);
+    return refusal(`TLS to ${where} fails: correct TEMPORAL_TLS and its certificates`);
   }
   return {
     refused: false,

@@ -55,7 +55,7 @@ export async function awaitTemporal(
       await wait(waits.everyMs, undefined, { signal: stopping.signal });
     }
     there = true;
-    log.info(`${whereIs(place)} is there now`);
+    log.info(`${whereIs(place)} answers now`);
   };
   return arrivalOf(there ? Promise.resolve() : search(), stopping, () => there);
 }

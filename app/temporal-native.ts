@@ -42,8 +42,8 @@ function explainRefused(log: Logger): (message: string, meta?: object) => void {
 const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
 
 /**
- * Sends Temporal's own logs to ours, has it serve its metrics under the names of its documentation, and keeps
- * it off signals. Call it once a process, before any worker.
+ * Sends Temporal's own logs to ours, and keeps it off signals. Its metrics get the names of its
+ * documentation. Call it once a process, before any worker.
  */
 export function installRuntime(log: Logger, core?: Pick<CoreMetrics, 'address'>): void {
   const explain = explainRefused(log);

@@ -11,8 +11,8 @@ type Call = ReturnType<Parameters<Interceptor>[1]>;
 const cancelled = 1;
 
 /**
- * Ends a retry whose connection was closed before its time came. The SDK makes the call of a retry in a timer,
- * where a closed connection throws, and nobody could catch that: the process would end.
+ * Ends a retry whose connection was closed before its time came. The SDK retries in a timer, where a closed
+ * connection throws an error that nobody catches: the process would end.
  */
 const endWhenClosed = ((options, nextCall) => {
   try {

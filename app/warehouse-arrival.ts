@@ -41,7 +41,7 @@ export async function awaitWarehouse(options: {
     do await wait(everyMs, undefined, { signal: stopping.signal });
     while ((await absence()) !== undefined);
     there = true;
-    log.info('the warehouse is there now');
+    log.info('the warehouse answers now');
   };
   return arrivalOf(search(), stopping, () => there);
 }

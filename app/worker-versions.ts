@@ -68,9 +68,9 @@ export async function readBuilds(client: Client, deploymentName: string): Promis
 const secondsOf = (time: { seconds?: unknown } | null | undefined): number => Number(time?.seconds ?? 0);
 
 /**
- * Gives work to a build: all of it, or a percentage of the workflows. First the look of each minute runs
- * on this build alone.
- * @throws Error when the look does not end on it: then nothing has changed
+ * Gives work to a build: all of it, or a percentage of the workflows. First the watch runs on this build
+ * alone.
+ * @throws Error when the watch does not end on it: then nothing has changed
  */
 export async function promote(
   client: Client,

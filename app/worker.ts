@@ -20,9 +20,9 @@ export interface Workers {
 }
 
 /**
- * Runs one worker for events and catch-up, one for backfills, one for checks of the data and one for the look of
- * each minute, each on its own queue: none delays another. The number of slots is fixed, which is predictable
- * beside a receiver and Postgres on a small machine.
+ * Runs a worker each for events and catch-up, backfills, checks of the data and the watch. Each has a queue
+ * of its own, so that none delays another. The number of slots is fixed, which is predictable beside a
+ * receiver and Postgres on a small machine.
  */
 export async function runWorkers(options: {
   connection: NativeConnection;
@@ -30,7 +30,7 @@ export async function runWorkers(options: {
   dataConverter: DataConverter;
   workflowBundle: WorkflowBundleOption;
   activities: Activities;
-  /** Undefined where Temporal does not tell versions of the workers apart. */
+  /** Undefined where Temporal does not distinguish versions of the workers. */
   version: WorkerDeploymentVersion | undefined;
 }): Promise<Workers> {
   const { connection, namespace, dataConverter, workflowBundle, activities, version } = options;

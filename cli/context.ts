@@ -29,8 +29,8 @@ export interface Context {
 
 export interface Need {
   /**
-   * Whether it needs a warehouse: only the receiver alone does not. `if there`: that of the settings or of the data
-   * folder; none is made, and without one its address is empty.
+   * Whether it needs a warehouse: only the receiver alone does not. `if there`: that of the settings or of
+   * the data folder. None is made: without one its address is empty.
    */
   readonly postgres?: boolean | 'if there';
   /** `if running`: the one of the settings or a running embedded one; none is started. */

@@ -49,8 +49,8 @@ function describeCompany(company: CompanyProgress): string {
 }
 
 /**
- * Share of a run that is done; a company in progress counts by its finished resources and the part of the
- * current one.
+ * Share of a run that is done. A company in progress counts by its finished resources and part of the current
+ * one.
  */
 function shareDone(run: RunProgress): number {
   if (run.companies === 0 || run.companiesDone === null) return 0;

@@ -6,8 +6,7 @@ export const interruptedStatus = 130;
 
 /**
  * Makes a signal that aborts at Ctrl-C, until `forget`; a second Ctrl-C ends the program. The listener stays
- * after the first: without any listener, the display that restores the cursor would kill the process by the
- * same signal.
+ * after the first: without one the display, which restores the cursor, would kill the process.
  */
 export function untilInterrupted(
   process: Pick<EventEmitter, 'on' | 'off'> & { exit(status: number): void },

@@ -10,7 +10,7 @@ import { CommandError } from './errors.ts';
  */
 export function requireFolder(path: string): void {
   const folder = dirname(path);
-  if (!existsSync(folder)) throw new CommandError(`${path}: the folder ${folder} is not there`);
+  if (!existsSync(folder)) throw new CommandError(`${path}: the folder ${folder} does not exist`);
 }
 
 /** Codes of a full disk, a quota, a limited file size, or a failing device. */

@@ -80,7 +80,7 @@ export function buildProgram(): Command {
   add(
     program,
     'healthcheck',
-    'For containers: ask the private port whether the process lives; status 0 or 1',
+    'Ask the private port whether the process lives, for containers: status 0 or 1',
     'metersync healthcheck --ready',
   )
     .option('--ready', 'ask whether it can do its work, too')
@@ -195,6 +195,10 @@ export function buildProgram(): Command {
     .option('--interval-days <n>', 'days of interval readings', count, 7)
     .option('--events <n>', 'live changes', count, 2_000)
     .option('--keep', 'keep everything running at the end', false)
+    .addHelpText(
+      'after',
+      '\nIt starts its own service, Postgres and Temporal, whatever SERVICE_URL, DATABASE_URL and TEMPORAL_ADDRESS say.',
+    )
     .action(async (options) => (await import('./commands/demo.ts')).demo(options));
   add(
     program,

@@ -8,9 +8,8 @@ import { join } from 'node:path';
 module.enableCompileCache(join(import.meta.dirname, '../.metersync/compiled'));
 
 /**
- * Node parses a package's exports again for each import of one of its files, to find out whether that is a
- * module. Drizzle exports some hundred paths and has as many files: resolving them here saves 0.6 s of CPU at
- * each start.
+ * Node parses a package's exports again for each import of one of its files. Drizzle has some hundred of
+ * both: resolving them here saves 0.6 s of CPU at each start.
  */
 const drizzle = '/node_modules/drizzle-orm/';
 

@@ -1,12 +1,11 @@
 /**
- * One Ctrl-C may come twice: the terminal signals the whole group, and npm passes its own signal on to its
- * child. A signal within this time of the first counts as the same; nobody means to force so soon.
+ * One Ctrl-C may come twice: from the terminal, and from npm, which passes its own signal on. A signal within
+ * this time of the first counts as the same.
  */
 const sameSignalMs = 1_000;
 
 /**
- * Makes the function to call at each signal: it returns whether the signal is the first, a repetition, or a
- * second.
+ * Makes the function to call at each signal: it returns whether that is the first, a repetition, or a second.
  */
 export function signalsCounted(
   now: () => number = () => performance.now(),

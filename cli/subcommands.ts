@@ -55,7 +55,7 @@ export function addConsole(program: Command): void {
   const console = add(
     program,
     'console',
-    'Run the console alone: pages that show how all stands, and act',
+    'Run the console alone: pages that show the state and act on it',
     'metersync console',
   ).action(async () => (await import('./commands/console.ts')).consoleCommand());
   add(
@@ -115,7 +115,7 @@ export function addChecks(program: Command): void {
   add(
     checks,
     'describe',
-    'Describe what each check looks for, and count its open issues',
+    'Describe what each check finds, and count its open issues',
     'metersync checks describe',
   )
     .option('--json', 'as JSON')
@@ -147,7 +147,7 @@ export function addAlerts(program: Command): void {
   add(
     alerts,
     'list',
-    'List open alarms, since when, and when their targets were told',
+    'List open alarms, since when, and when their targets were notified',
     'metersync alerts list --closed',
   )
     .option('--closed', 'those that are closed, the last first')
@@ -190,8 +190,8 @@ export function addSchedule(program: Command): void {
     .addOption(new Option('--cron <expression>', 'for example "0 3 * * *"').conflicts('every'))
     .option('--every <duration>', 'for example 15m, 6h, 1d', duration)
     .option('--time-zone <zone>', 'zone of the cron expression; UTC at first')
-    .option('--jitter <duration>', 'random part by which each start is put off', duration)
-    .option('--catch-up <duration>', 'how late a start may be that Temporal missed', duration);
+    .option('--jitter <duration>', 'random delay of each start', duration)
+    .option('--catch-up <duration>', 'how late a missed start may be made up for', duration);
   addAction(
     'reset',
     'Go back to the default; make a schedule again that was removed',
@@ -260,10 +260,10 @@ export function addUpgrade(program: Command): void {
   add(
     upgrade,
     'check',
-    'Whether this version may take over: what migrate would run, and whether what runs now goes on; 0 or 1',
+    'Check whether this version may take over: its migrations, and replays of what runs; status 0 or 1',
     'metersync upgrade check',
   )
-    .option('--temporal', 'Temporal is replaced too, with what it holds: no group of events may be open')
+    .option('--temporal', 'Temporal is replaced too: no group of events may be open')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/upgrade.ts')).upgradeCheck(options));
 }

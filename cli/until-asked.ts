@@ -6,8 +6,8 @@ const drainWithinMs = 9_500;
 
 /**
  * Runs until SIGTERM or SIGINT, or until a part fails by itself, then drains. It listens for signals before
- * anything begins, so that whatever runs can be stopped. A second signal, but not a repetition of the first,
- * ends the process at once; so does draining that takes too long.
+ * anything begins, so that whatever runs can be stopped. A second signal ends the process at once; so does
+ * draining that takes too long.
  */
 export async function untilAsked(
   process: Pick<EventEmitter, 'on'> & { exit(status: number): void },

@@ -144,6 +144,6 @@ const refusal = (asking: Asking, words: string): Page => ({
 
 const notForViewers: Page = {
   title: 'Only to look',
-  notice: { tone: 'bad', words: 'You may look, and not act: an operator may.' },
+  notice: { tone: 'bad', words: 'A viewer cannot act: ask an operator.' },
   body: html`<p><a class="button outline" href="/">Overview</a></p>`,
 };

@@ -181,7 +181,7 @@ async function askNotifyTest(asking: Asking): Promise<Question> {
         asking,
         async (client) => {
           const targets = await testNotifications({ client, db: asking.deps.writer });
-          if (targets.length === 0) throw new Refused('the workers have no target: set their NOTIFY_URLS');
+          if (targets.length === 0) throw new Refused('the workers have no target: set NOTIFY_URLS for them');
           const failed = targets.filter(({ sentAt }) => sentAt === null);
           if (failed.length > 0)
             throw new Error(

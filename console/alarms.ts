@@ -18,8 +18,8 @@ function alarmCard({ name, key, detail, severity, openedAt, notifiedAt, error }:
 <p>${type?.means} ${text(detail)}</p>
 ${facts([
   ['Since', ago(openedAt, now)],
-  ['Told', notifiedAt === null ? 'nobody' : ago(notifiedAt, now)],
-  ['Not told', error && text(error)],
+  ['Notified', notifiedAt === null ? 'not yet' : ago(notifiedAt, now)],
+  ['Not sent', error && text(error)],
 ])}
 ${type && html`<p><b>What to do:</b> ${type.act.join(' ')}</p>`}</li>`;
 }
@@ -28,7 +28,7 @@ ${type && html`<p><b>What to do:</b> ${type.act.join(' ')}</p>`}</li>`;
 export const targetsOf = ({ targets, lookedAt }: Alarms, now: number): Content =>
   html`${
     targets.length === 0
-      ? html`<p class="muted">No target was told anything yet: NOTIFY_URLS of the workers names them.</p>`
+      ? html`<p class="muted">No target got a message yet: set NOTIFY_URLS for the workers.</p>`
       : table(
           'Targets of notifications',
           [
@@ -42,4 +42,4 @@ export const targetsOf = ({ targets, lookedAt }: Alarms, now: number): Content =
           targets,
           ({ target }) => target,
         )
-  }<p class="muted small">A worker last looked ${ago(lookedAt, now)}.</p>`;
+  }<p class="muted small">The watch last ran ${ago(lookedAt, now)}.</p>`;

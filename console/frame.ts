@@ -111,5 +111,5 @@ export const plainPage = (assets: AssetAddresses, title: string, words: string):
 /** For an address that leads nowhere. */
 export const missing: Page = {
   title: 'Not found',
-  body: html`<div class="empty slim"><h1>Nothing is here</h1><p>Look for its id in the box above.</p></div>`,
+  body: html`<div class="empty slim"><h1>Page not found</h1><p>Search for an id above.</p></div>`,
 };

@@ -26,7 +26,7 @@ export const identifyLocal =
     if (!isLocalHost(headers.host))
       return {
         status: 403,
-        words: 'Ask by the address of this machine, as http://127.0.0.1, not by another name.',
+        words: 'Open the console by the address of this machine, for example http://127.0.0.1.',
       };
     return { name, role: 'operator' };
   };
@@ -42,10 +42,10 @@ export const identifyByPassword =
   (passwords: Passwords): Identify =>
   async ({ headers }) => {
     const given = credentialsOf(headers.authorization);
-    if (given === undefined) return { status: 401, words: 'Say who you are: a name and a password.' };
+    if (given === undefined) return { status: 401, words: 'Sign in with a name and a password.' };
     const found = await passwords.check(given.name, given.password);
     if (found === 'busy') return { status: 503, words: 'Too many passwords are being checked: try again.' };
-    return found ?? { status: 401, words: 'No such name and password.' };
+    return found ?? { status: 401, words: 'Wrong name or password.' };
   };
 
 function credentialsOf(header: string | undefined): { name: string; password: string } | undefined {

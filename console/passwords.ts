@@ -65,7 +65,7 @@ export async function openPasswords(
   let people = await readPeople(path);
   let readAs = await versionOf(path);
   let lookedAt = now();
-  /** Who proved to be whom with this file, so that not each request costs a check. */
+  /** Users who proved their password with this file, so that not each request costs a check. */
   const proved = new Map<string, Identity>();
   const secret = randomBytes(32);
   const queue = new PQueue({ concurrency: consoleBounds.passwordChecksAtOnce });
@@ -81,7 +81,7 @@ export async function openPasswords(
       log.info('CONSOLE_PASSWORDS_FILE was read again');
     } catch (error) {
       people = new Map();
-      log.error(`${(error as Error).message}: nobody gets into the console`);
+      log.error(`${(error as Error).message}: nobody can sign in to the console`);
     }
   };
   return {

@@ -125,12 +125,7 @@ function admitKnown(app: FastifyInstance, deps: ConsoleDependencies, assets: Ass
     }
     request.identity = known;
     if (request.method !== 'GET' && request.method !== 'HEAD' && !fromOwnPages(headers))
-      return await turnAway(
-        reply,
-        assets,
-        403,
-        'This was asked by another site, not by a page of this console. Nothing was done.',
-      );
+      return await turnAway(reply, assets, 403, 'Another site sent this request. Nothing was done.');
     return undefined;
   });
 }

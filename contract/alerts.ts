@@ -27,17 +27,17 @@ export interface AlertType {
   /** When it has, as PromQL over the metrics of contract/metrics.ts and Temporal's own. */
   readonly promql: string;
   /**
-   * The same over a deployment's health, for the look of each minute; undefined while what it asks about is
+   * The same over a deployment's health, for the watch of each minute; undefined while what it asks about is
    * away. Without it Prometheus alone can raise the alarm: it is about rates, or about single processes.
    */
   readonly judge?: (health: Health) => readonly Raised[] | undefined;
   /** How many minutes it has to last. */
   readonly forMinutes: number;
-  /** The causes, and how to tell them apart. */
-  readonly apart: readonly string[];
+  /** The causes, each with what shows it. */
+  readonly causes: readonly string[];
   readonly act: readonly string[];
-  /** How to see that it is over. */
-  readonly verify: string;
+  /** How to see that it is over; undefined where the alarm's own condition says it. */
+  readonly verify?: string;
 }
 
 /** Share of a counter's increase that has some labels; nothing while there is none at all. */
@@ -80,42 +80,41 @@ export const alertTypes = {
     means: 'No receiver can take deliveries.',
     promql: 'max(metersync_ready{part="receiver"}) < 1 or absent(metersync_ready{part="receiver"})',
     forMinutes: 5,
-    apart: [
-      'Nothing answers on its port: the process is gone; its log says why.',
+    causes: [
+      'Nothing answers on its port: its log says why.',
       '`/readyz` of the private port names Temporal: bring it up.',
       'The port answers here alone: the proxy or its certificate.',
     ],
     act: [
-      'Start the receiver, Temporal or the proxy.',
+      'Start what is missing.',
       'The service delivers again for 27 hours, and disables the endpoint after five days.',
     ],
-    verify: '`metersync doctor` sends a signed probe; `metersync events list` shows new events.',
+    verify: '`metersync doctor` sends a signed probe.',
   },
   ReceiverRefusing: {
     severity: 'page',
     means: 'More than 5 % of answers are 503.',
     promql: `${share(answers, 'code="503"', 5)} > 0.05`,
     forMinutes: 5,
-    apart: [
+    causes: [
       '`metersync_receiver_group_start_duration_seconds` has grown: Temporal is slow.',
       '`metersync_receiver_answers_total{reason="busy"}` grows: more come than Temporal takes.',
       '`reason="failed"` grows: a defect; see the log.',
     ],
     act: ['Give Temporal a faster disk, or run another receiver. Refused deliveries come again.'],
-    verify: 'The share of 503 falls to 0, and `metersync_receiver_waiting_events` with it.',
   },
   SignaturesRefused: {
     severity: 'page',
     means: 'Deliveries come, and no signature is right.',
     promql: `${increase(`${answers}{code="401"}`, 15)} > 20 unless ${increase(`${answers}{reason="durable"}`, 15)} > 0`,
     forMinutes: 5,
-    apart: [
+    causes: [
       '`reason="signature-wrong"`: another secret, or a proxy that rewrites bodies.',
       '`reason="headers-missing"`: a stranger, or a proxy that drops headers.',
       '`reason="timestamp-old"` or `timestamp-new`: the clock; see ClockOff.',
     ],
     act: [
-      "Compare the secret with that of the endpoint in the service's portal; have the proxy pass bodies on unchanged.",
+      "Compare the secret with the endpoint's in the service's portal; have the proxy pass bodies on unchanged.",
     ],
     verify: '`metersync doctor` finds the receiver well.',
   },
@@ -124,17 +123,16 @@ export const alertTypes = {
     means: 'Deliveries are refused because of their time.',
     promql: `${increase(`${answers}{reason=~"timestamp-old|timestamp-new"}`, 15)} > 10`,
     forMinutes: 5,
-    apart: ['`metersync doctor` compares the clocks of this machine, of Postgres and of the service.'],
+    causes: ['`metersync doctor` compares the clocks.'],
     act: ['Let NTP set the clock. `WEBHOOK_TOLERANCE_SECONDS` allows a larger difference meanwhile.'],
-    verify: 'The two reasons stop growing.',
   },
   SecretsFileBad: {
     severity: 'ticket',
-    means: 'The changed file of signing secrets cannot be read; the former secrets hold.',
+    means: 'The file of signing secrets cannot be read; the former secrets hold.',
     promql: 'min(metersync_receiver_secrets_valid) < 1',
     forMinutes: 5,
-    apart: ['The log of the receiver says why: `webhook secrets not read`.'],
-    act: ['Correct `WEBHOOK_SECRETS_FILE` before the service stops signing with the old secret.'],
+    causes: ['The log says why: `webhook secrets not read`.'],
+    act: ['Correct `WEBHOOK_SECRETS_FILE` before the service drops the old secret.'],
     verify: 'The log says `webhook secrets read again`.',
   },
   Silent: {
@@ -148,13 +146,13 @@ export const alertTypes = {
       }),
     ),
     forMinutes: 15,
-    apart: [
+    causes: [
       'The portal disabled the endpoint after five days of failures.',
       'Webhooks are off: `metersync webhooks status`.',
       'The service is quiet: `metersync audit --since 7d` finds no difference.',
     ],
-    act: ['Enable the endpoint in the portal (`metersync webhooks portal`) and recover there what failed.'],
-    verify: '`metersync events list` shows new events; `metersync audit` finds no difference.',
+    act: ['Enable the endpoint (`metersync webhooks portal`) and recover there what failed.'],
+    verify: '`metersync events list` shows new events.',
   },
   ChangesMissed: {
     severity: 'ticket',
@@ -167,17 +165,17 @@ export const alertTypes = {
       }),
     ),
     forMinutes: 0,
-    apart: [
+    causes: [
       'No event came at all: see Silent.',
-      'Some were refused: see `metersync_receiver_answers_total`.',
-      'The service never sent them: its portal lists no delivery of that time.',
+      'Some were refused: `metersync_receiver_answers_total`.',
+      'The service never sent them: its portal lists no delivery.',
     ],
     act: ['The run repaired the data. Find out why no event came.'],
     verify: 'It ends a day after the last such change.',
   },
   EventsStalled: {
     severity: 'page',
-    means: 'Records are due for 15 minutes and nobody reads them again.',
+    means: 'Records have been due for 15 minutes and nobody reads them.',
     promql: `max(metersync_events_oldest_due_seconds) > ${recordPolicy.waitMaxSeconds}`,
     judge: inWarehouse(({ oldestDueSeconds }) =>
       raisedIf(oldestDueSeconds !== null && oldestDueSeconds > recordPolicy.waitMaxSeconds, {
@@ -185,13 +183,12 @@ export const alertTypes = {
       }),
     ),
     forMinutes: 5,
-    apart: [
-      'WorkersGone or WorkerDeaf is open: the workers.',
-      'ServiceFailing is open: the service.',
+    causes: [
+      'WorkersGone or WorkerDeaf is open.',
+      'ServiceFailing is open.',
       '`metersync_warehouse_pool_connections{state="waiting"}` is above 0: Postgres is slow or locked.',
     ],
-    act: ['Mend what holds it up.'],
-    verify: '`metersync status` says `In sync` or `Catching up`.',
+    act: ['Mend the cause.'],
   },
   KeyRefused: {
     severity: 'page',
@@ -199,9 +196,8 @@ export const alertTypes = {
     promql: 'count(metersync_parked_events{code="SERVICE_KEY_REFUSED"}) > 0',
     judge: judgeParked('SERVICE_KEY_REFUSED'),
     forMinutes: 5,
-    apart: ['`metersync doctor` says whether the key or its environment is wrong.'],
-    act: ['Set `SERVICE_API_KEY` to a valid key, restart the workers, run `metersync resume`.'],
-    verify: '`metersync status` shows nothing parked.',
+    causes: ['`metersync doctor` says whether the key or its environment is wrong.'],
+    act: ['Set `SERVICE_API_KEY`, restart the workers, run `metersync resume`.'],
   },
   ServiceDown: {
     severity: 'page',
@@ -209,12 +205,11 @@ export const alertTypes = {
     promql: 'count(metersync_parked_events{code="SERVICE_OUTAGE"}) > 0',
     judge: judgeParked('SERVICE_OUTAGE'),
     forMinutes: 5,
-    apart: [
-      '`metersync doctor` asks the service and says what it answers.',
+    causes: [
+      '`metersync doctor` says what it answers.',
       'Others reach it: the network, the proxy or the name server of the workers.',
     ],
     act: ['Ask the service. Nothing is given up meanwhile.'],
-    verify: '`metersync status` shows nothing parked.',
   },
   Parked: {
     severity: 'ticket',
@@ -231,9 +226,8 @@ export const alertTypes = {
         })),
     ),
     forMinutes: 10,
-    apart: ['`metersync status` says which failure, since when, and what to do.'],
+    causes: ['`metersync status` says which failure, and what to do.'],
     act: ['Do what it says, then run `metersync resume --code CODE`.'],
-    verify: '`metersync status` shows nothing parked.',
   },
   EventsDead: {
     severity: 'ticket',
@@ -243,9 +237,8 @@ export const alertTypes = {
       raisedIf(dead > 0, { detail: countedToMax(dead, 'event'), counts: { events: dead } }),
     ),
     forMinutes: 0,
-    apart: ['`metersync events list --outcome dead` shows each with its reason.'],
+    causes: ['`metersync events list --outcome dead` shows each with its reason.'],
     act: ['Mend the cause, then run `metersync events replay --outcome dead`.'],
-    verify: '`metersync events list --outcome dead` is empty.',
   },
   EventsMissing: {
     severity: 'ticket',
@@ -255,23 +248,22 @@ export const alertTypes = {
       raisedIf(missing > 0, { detail: countedToMax(missing, 'event'), counts: { events: missing } }),
     ),
     forMinutes: 0,
-    apart: ['`metersync events list --outcome missing` names the records; `metersync trace` shows one.'],
-    act: ['Ask the service about them. A backfill that finds the records settles their events.'],
-    verify: 'No event became missing for a day.',
+    causes: ['`metersync events list --outcome missing` names the records.'],
+    act: ['Ask the service about them. A backfill that finds them settles their events.'],
   },
   HeartbeatStopped: {
     severity: 'page',
-    means: 'The look of each minute has stopped: nobody wakes lost work or sends alarms.',
+    means: 'The watch has stopped: nobody wakes lost work or sends alarms.',
     promql: `time() - max(metersync_heartbeat_timestamp_seconds) > ${notifyPolicy.heartbeatMaxSeconds} or absent(metersync_heartbeat_timestamp_seconds)`,
-    // The look cannot see its own end. HEARTBEAT_URL reports it without Prometheus.
+    // The watch cannot see its own end. HEARTBEAT_URL reports it without Prometheus.
     forMinutes: 2,
-    apart: [
-      'WorkersGone or WarehouseDown is open: that is why.',
-      "The schedule `metersync-watch` is paused or gone: see Temporal's web page. A worker that starts makes it anew.",
-      'Its workflow `watch` fails each minute: its failure is shown there.',
+    causes: [
+      'WorkersGone or WarehouseDown is open.',
+      "The schedule `metersync-watch` is paused or gone on Temporal's web page. A worker that starts makes it anew.",
+      'The workflow `watch` fails: its failure is shown there.',
     ],
-    act: ['Mend what holds it up, or restart a worker.'],
-    verify: '`metersync alerts list` says when the last look was.',
+    act: ['Mend the cause, or restart a worker.'],
+    verify: '`metersync alerts list` says when the watch last ran.',
   },
   NotificationsFailing: {
     severity: 'ticket',
@@ -283,9 +275,9 @@ export const alertTypes = {
         .map(({ target, error }) => ({ labels: { target }, detail: error ?? 'never tried' })),
     ),
     forMinutes: 0,
-    apart: [
+    causes: [
       '`metersync alerts list` has the last error of each target.',
-      'It answers 4xx: its address, key or `NOTIFY_SECRET`. No answer: the network of the workers.',
+      '4xx: its address, key or `NOTIFY_SECRET`. No answer: the network.',
     ],
     act: ['Correct `NOTIFY_URLS` and restart the workers. What waits is sent for a day.'],
     verify: '`metersync notify test` reaches every target.',
@@ -304,10 +296,10 @@ export const alertTypes = {
       }),
     ),
     forMinutes: 5,
-    apart: [
-      'No worker process runs: start one.',
-      'Processes run and do not poll: see WorkerDeaf, and whether they reach Temporal.',
-      '`metersync_worker_version_current` is 0: Temporal gives the work to another build.',
+    causes: [
+      'No worker process runs.',
+      'They run and do not poll: see WorkerDeaf, and whether they reach Temporal.',
+      '`metersync_worker_version_current` is 0: Temporal gives events to another build.',
     ],
     act: [
       'Start workers. Acknowledged events wait in Temporal.',
@@ -320,8 +312,8 @@ export const alertTypes = {
     means: 'A worker stopped polling; its liveness check has it restarted.',
     promql: 'min by (task_queue) (metersync_worker_polling) < 1',
     forMinutes: 5,
-    apart: [
-      'It lasts: nothing restarts it; is `metersync healthcheck` its liveness check?',
+    causes: [
+      'It lasts: is `metersync healthcheck` its liveness check?',
       'It returns: the network to Temporal, or a defect of the SDK.',
     ],
     act: ['Restart it, and keep its log of the ten minutes before.'],
@@ -332,9 +324,8 @@ export const alertTypes = {
     means: 'A workflow does not replay on the code that runs.',
     promql: `${increase(`${taskFailures}{failure_reason="NonDeterminismError"}`, 5)} > 0`,
     forMinutes: 1,
-    apart: ['It began with an upgrade: the new version changed a workflow without a patch.'],
+    causes: ['The new version changed a workflow without a patch.'],
     act: ['Run the workers of the version before, and report it.'],
-    verify: 'The count stops growing, and no workflow retries its task.',
   },
   WorkflowsStuck: {
     severity: 'page',
@@ -345,21 +336,19 @@ export const alertTypes = {
       return raisedIf(stuck > 0, { detail: countedToMax(stuck, 'workflow'), counts: { workflows: stuck } });
     }),
     forMinutes: 10,
-    apart: [
-      'NonDeterminism or TooLarge is open: that is why.',
-      'Temporal’s web page lists them by `TemporalReportedProblems`, each with its failure.',
+    causes: [
+      'NonDeterminism or TooLarge is open.',
+      'Temporal’s web page lists them by `TemporalReportedProblems`, with their failures.',
     ],
-    act: ['Mend what the failure names; the work goes on from there.'],
-    verify: '`metersync_temporal_stuck_workflows` is 0.',
+    act: ['Mend what the failure names.'],
   },
   TooLarge: {
     severity: 'page',
     means: 'A workflow sent Temporal more than it takes.',
     promql: `${increase(`${taskFailures}{failure_reason="GrpcMessageTooLarge"}`, 5)} > 0`,
     forMinutes: 1,
-    apart: ['It is a defect of metersync: groups and results are bounded.'],
+    causes: ['It is a defect of metersync: groups and results are bounded.'],
     act: ['Report it with the workflow’s id from the log. Events stay in Temporal.'],
-    verify: 'The count stops growing.',
   },
   SlowPickUp: {
     severity: 'ticket',
@@ -367,30 +356,27 @@ export const alertTypes = {
     promql:
       'histogram_quantile(0.99, sum by (le) (rate(temporal_workflow_task_schedule_to_start_latency_seconds_bucket{task_queue="metersync-events"}[5m]))) > 5',
     forMinutes: 5,
-    apart: ['All slots are taken (`temporal_worker_task_slots_available`), or Temporal itself is slow.'],
+    causes: ['All slots are taken (`temporal_worker_task_slots_available`), or Temporal is slow.'],
     act: ['Run another worker.'],
-    verify: 'The p99 falls below 5 s.',
   },
   SlotsFull: {
     severity: 'ticket',
     means: 'All slots of the workers for events are taken.',
     promql: 'max by (worker_type) (temporal_worker_task_slots_available{task_queue="metersync-events"}) < 1',
     forMinutes: 10,
-    apart: [
+    causes: [
       'Activities are slow: `metersync_warehouse_pool_connections{state="waiting"}`, or ServiceFailing.',
       'They are not: more comes than the workers take.',
     ],
     act: ['Mend what is slow, or run another worker.'],
-    verify: '`temporal_worker_task_slots_available` is above 0.',
   },
   StartsThrottled: {
     severity: 'page',
     means: 'Temporal refuses starts of workflows: a limit of its namespace.',
     promql: `${increase('temporal_request_failure_total{status_code="RESOURCE_EXHAUSTED",operation=~"StartWorkflowExecution|SignalWithStartWorkflowExecution"}', 5)} > 0`,
     forMinutes: 5,
-    apart: ["The namespace's requests a second, or its size of history, in the service that runs Temporal."],
+    causes: ["The namespace's requests a second, or its size of history."],
     act: ['Have the limit raised.'],
-    verify: 'The count stops growing.',
   },
   WarehouseDown: {
     severity: 'page',
@@ -402,9 +388,8 @@ export const alertTypes = {
         ? [{ labels: {}, detail: warehouse.away, todo: warehouse.todo }]
         : [],
     forMinutes: 5,
-    apart: ['A full disk first; then its log, its connections, the network, the password of the workers.'],
-    act: ['Bring it up. Events are taken and wait in Temporal meanwhile.'],
-    verify: '`metersync status` says `In sync` or `Catching up`.',
+    causes: ['A full disk, the network, the password of the workers, too many connections; see its log.'],
+    act: ['Bring it up. Events wait in Temporal meanwhile.'],
   },
   SchemaMismatch: {
     severity: 'ticket',
@@ -418,12 +403,11 @@ export const alertTypes = {
             detail: `${countedToMax(schema.known, 'migration')} known, ${schema.applied} applied: ${describeFit(schema).saw}`,
           }),
     forMinutes: 15,
-    apart: [
+    causes: [
       'More are known than applied: `metersync migrate` was not run.',
-      'More are applied than known: an older process runs. The detail says whether it may.',
+      'More are applied than known: an older process runs.',
     ],
     act: ['Run `metersync migrate`, or finish the rollout.'],
-    verify: '`metersync_schema_migrations` is the same on both sides.',
   },
   RunUnwell: {
     severity: 'ticket',
@@ -442,11 +426,10 @@ export const alertTypes = {
       ),
     ),
     forMinutes: 0,
-    apart: ['`metersync status` names the run; `metersync backfill --run ID` shows which parts failed.'],
+    causes: ['`metersync backfill --run ID` shows which parts failed.'],
     act: [
       'partial, failed: mend the cause and run `metersync backfill all`. suspect: `metersync deletes list`.',
     ],
-    verify: 'The next run of the kind ends complete.',
   },
   RunOverdue: {
     severity: 'ticket',
@@ -462,13 +445,12 @@ export const alertTypes = {
             return [{ labels: { kind: name }, detail: `the last was ${formatSeconds(ago)} ago` }];
           }),
     forMinutes: 10,
-    apart: [
-      'RunUnwell is open: runs end, and not complete.',
-      'RunStalled is open, or one runs for long: `metersync status`.',
-      'None begins: `metersync schedule show`; is a worker there for backfills?',
+    causes: [
+      'RunUnwell is open: runs end incomplete.',
+      'One runs for long: `metersync status`.',
+      'None begins: `metersync schedule show`.',
     ],
     act: ['Mend the cause; `metersync schedule trigger` starts a run now.'],
-    verify: 'A run of the kind ends complete.',
   },
   RunStalled: {
     severity: 'ticket',
@@ -487,13 +469,12 @@ export const alertTypes = {
       ),
     ),
     forMinutes: 0,
-    apart: [
+    causes: [
       '`metersync backfill --run ID` shows the company that it reads.',
       '`metersync_service_requests_total{result="busy"}` grows: the service asks to wait.',
-      'No worker polls the queue of backfills: `metersync status`.',
+      'No worker takes backfills: `metersync status`.',
     ],
-    act: ['Mend the cause: the run goes on from its cursor.'],
-    verify: '`metersync backfill --run ID` shows rows that grow.',
+    act: ['Mend the cause; the run goes on from its cursor.'],
   },
   SchedulePaused: {
     severity: 'ticket',
@@ -505,9 +486,8 @@ export const alertTypes = {
         .map(({ name, reason }) => ({ labels: { schedule: name }, detail: reason ?? 'without a reason' })),
     ),
     forMinutes: 1_440,
-    apart: ['`metersync schedule show` has the reason that was given.'],
-    act: ['`metersync schedule resume`, or `remove` if it is not to run any more.'],
-    verify: '`metersync schedule show` says when the next run starts.',
+    causes: ['`metersync schedule show` has the reason.'],
+    act: ['`metersync schedule resume`, or `remove`.'],
   },
   ScheduleMissed: {
     severity: 'ticket',
@@ -515,9 +495,8 @@ export const alertTypes = {
     promql: 'max by (schedule) (increase(metersync_schedule_missed_total[1d])) > 0',
     // Temporal says how many it ever skipped, and not when. RunOverdue reports what follows.
     forMinutes: 0,
-    apart: ['`metersync schedule show` has the number; the log of Temporal says when it was away.'],
+    causes: ['`metersync schedule show` has the number.'],
     act: ['Run `metersync schedule trigger` if the next start is far.'],
-    verify: 'A run of the kind ends complete.',
   },
   Decide: {
     severity: 'ticket',
@@ -530,25 +509,23 @@ export const alertTypes = {
       }),
     ),
     forMinutes: 60,
-    apart: [
+    causes: [
       '`metersync deletes list`: rows gone from the service at once.',
       '`metersync.rejected_records`: what could not be stored, and why.',
     ],
     act: ['`metersync deletes approve` or `reject`; ask the service to correct the records.'],
-    verify: '`metersync status` shows neither.',
   },
   ServiceFailing: {
     severity: 'ticket',
     means: 'More than a fifth of the requests to the service fail.',
     promql: `${share('metersync_service_requests_total', 'result=~"busy|error|unreachable|unreadable"', 15)} > 0.2`,
     forMinutes: 15,
-    apart: [
+    causes: [
       '`result="busy"`: 429; lower `SERVICE_MAX_CONCURRENCY` or set `SERVICE_MAX_PER_SECOND`.',
       '`error`, `unreachable`: the service or the network to it.',
       '`unreadable`: an answer is not what the catalogue says.',
     ],
     act: ['Ask the service. Nothing is given up meanwhile.'],
-    verify: 'The share falls, and `metersync status` shows nothing parked.',
   },
   CertificateExpires: {
     severity: 'ticket',
@@ -558,33 +535,27 @@ export const alertTypes = {
       expires(certificate) ? [{ labels: {}, detail: `it expires ${formatTime(certificate.expiresAt)}` }] : [],
     ),
     forMinutes: 0,
-    apart: ['`metersync_temporal_certificate_expiry_timestamp_seconds` says when.'],
-    act: ["Renew it where Temporal's own configuration names it, and restart receivers and workers."],
-    verify: 'The metric shows the new end.',
+    causes: ['`metersync_temporal_certificate_expiry_timestamp_seconds` says when.'],
+    act: ['Renew it, and restart receivers and workers.'],
   },
   PoolWaiting: {
     severity: 'ticket',
     means: 'Work waits for a connection to Postgres.',
     promql: 'max(metersync_warehouse_pool_connections{state="waiting"}) > 0',
     forMinutes: 10,
-    apart: [
+    causes: [
       '`pg_stat_activity` shows a lock: end the session that holds it.',
       'No lock: Postgres is slow; see its disk and processor.',
     ],
-    act: ['Mend what is slow; more workers would wait, too.'],
-    verify: 'The count is 0.',
+    act: ['Mend what is slow: more workers would wait, too.'],
   },
   EventLoopSlow: {
     severity: 'ticket',
-    means: 'A process answers late: it computes for over half a second at once.',
+    means: 'A process computes for over half a second at once.',
     promql: 'max(nodejs_eventloop_lag_p99_seconds) > 0.5',
     forMinutes: 10,
-    apart: [
-      'The machine is busy: its processor.',
-      '`nodejs_heap_size_used_bytes` is near the limit: memory.',
-    ],
+    causes: ['The processor is busy.', '`nodejs_heap_size_used_bytes` is near the limit: memory.'],
     act: ['Give it more processor or memory, or run another.'],
-    verify: 'The lag falls below 0.1 s.',
   },
 } as const satisfies Readonly<Record<string, AlertType>>;
 

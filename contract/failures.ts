@@ -21,8 +21,7 @@ export const failureTypes = {
   SERVICE_BUSY: {
     action: 'retry',
     means: 'The service answered 429: too many requests.',
-    operator:
-      'Nothing: all workers wait. If it lasts, lower SERVICE_MAX_CONCURRENCY or set SERVICE_MAX_PER_SECOND.',
+    operator: 'If it lasts, lower SERVICE_MAX_CONCURRENCY or set SERVICE_MAX_PER_SECOND: all workers wait.',
   },
   SERVICE_ERROR: {
     action: 'retry',
@@ -32,14 +31,12 @@ export const failureTypes = {
   SERVICE_ANSWER_UNREADABLE: {
     action: 'retry',
     means: 'The answer was not the JSON that the endpoint catalogue expects, or was cut short.',
-    operator:
-      'If it lasts, ask the endpoint yourself and compare its answer with the entry in SERVICE_ENDPOINTS.',
+    operator: 'If it lasts, compare its answer with the entry in SERVICE_ENDPOINTS.',
   },
   SERVICE_KEY_REFUSED: {
     action: 'park',
     means: 'The service answered 401: the API key is missing, wrong or inactive.',
-    operator:
-      'Set SERVICE_API_KEY to a valid key of the right environment, restart the workers, run metersync resume.',
+    operator: 'Set SERVICE_API_KEY to a valid key, restart the workers, run metersync resume.',
   },
   SERVICE_ACCESS_DENIED: {
     action: 'park',
@@ -54,30 +51,30 @@ export const failureTypes = {
   },
   SERVICE_REQUEST_REFUSED: {
     action: 'park',
-    means: 'The service answered another 4xx or a redirect: it refuses the request.',
+    means: 'The service answered another 4xx or a redirect.',
     operator:
       'Compare the quoted answer with the entry in SERVICE_ENDPOINTS, correct it, restart the workers, run metersync resume.',
   },
   SERVICE_RECORD_REFUSED: {
     action: 'park',
     means: 'The service answered 4xx for one document or its usage, and shows its company.',
-    operator: `If the document is yours, have the service grant the key access and run metersync resume. It is read again for ${triedFor.olderState}; then its events are \`missing\`.`,
+    operator: `If the document is yours, grant the key access and run metersync resume. After ${triedFor.olderState} its events are \`missing\`.`,
   },
   SERVICE_OUTAGE: {
     action: 'retry',
     means: 'The service fails every request; answers of /ping do not count.',
     operator:
-      'Nothing, unless it lasts: check SERVICE_URL and the network, and ask the service. No work is given up; the first answer ends the outage.',
+      'Nothing, unless it lasts: check SERVICE_URL and the network, ask the service. No work is given up.',
   },
   RECORD_NOT_SHOWN: {
     action: 'retry',
     means: 'The service does not show the record of an event, or only an older state.',
-    operator: `Nothing: it is read again until its events are \`missing\`: after ${triedFor.notFound} if it is never shown, after ${triedFor.olderState} if only an older state is. A later read settles them.`,
+    operator: `Nothing. Its events are \`missing\` after ${triedFor.notFound} if it is never shown, after ${triedFor.olderState} if only an older state is. A later read settles them.`,
   },
   UNKNOWN_TO_SERVICE: {
     action: 'retry',
     means: 'Events name a company or a meter that no record, setting or answer of the service contains.',
-    operator: `If the company is yours, see that the key may read it and the paths are right, then run metersync resume. If many are not yours, somebody else signs events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only they wrote are tombstoned.`,
+    operator: `If it is yours, see that the key may read it, then run metersync resume. If many are not yours, somebody else signs events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only they wrote are tombstoned.`,
   },
   READINGS_NOT_SHOWN: {
     action: 'retry',
@@ -87,23 +84,22 @@ export const failureTypes = {
   LISTING_UNSTABLE: {
     action: 'retry',
     means: 'A listing changed while it was read, or shows fewer records than its total.',
-    operator: `Nothing: it is read again. Events of documents whose usage is never complete are \`missing\` after ${triedFor.olderState}; nothing of it is deleted.`,
+    operator: `Nothing: it is read again. Events of documents whose usage is never complete are \`missing\` after ${triedFor.olderState}.`,
   },
   SERVICE_FILTER_IGNORED: {
     action: 'park',
     means: 'The service ignores the filter for lately updated records.',
-    operator:
-      'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out. The backfill finds changes without an event.',
+    operator: 'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out.',
   },
   COMPANY_BUSY: {
     action: 'retry',
     means: 'Another run is reading the company.',
-    operator: `Nothing: it is read afterwards. After ${triedFor.turn} it counts as failed in the run that waited.`,
+    operator: `Nothing: it is read afterwards, or counts as failed after ${triedFor.turn}.`,
   },
   WAREHOUSE_UNAVAILABLE: {
     action: 'retry',
     means: 'Postgres refused the connection, restarted, was out of space, or broke a deadlock.',
-    operator: 'Bring Postgres back; waiting work goes on by itself.',
+    operator: 'Bring Postgres back.',
   },
   WAREHOUSE_VALUE_REFUSED: {
     action: 'dead',
@@ -114,18 +110,18 @@ export const failureTypes = {
   UNEXPECTED_ERROR: {
     action: 'retry',
     means: 'An error outside of this list: a bug of metersync.',
-    operator: 'Report it with its line of the log. Its work is tried again; other work goes on.',
+    operator: 'Report it with its line of the log.',
   },
   PAYLOAD_REFUSED: {
     action: 'retry',
     means:
       'A payload in Temporal is not encrypted under a key of TEMPORAL_CODEC_KEYS, or is of another workflow.',
     operator:
-      'If a process of yours has other keys, give it these; an embedded Temporal has its key in temporal-codec-key of METERSYNC_DIR. If it is older than the keys, set TEMPORAL_PLAINTEXT=accepted until it is done. Else somebody else reaches Temporal: terminate the workflow. Nothing of it was applied.',
+      'If a process of yours has other keys, give it these (of an embedded Temporal: temporal-codec-key of METERSYNC_DIR). If it is older than the keys, set TEMPORAL_PLAINTEXT=accepted until it is done. Else somebody else reaches Temporal: terminate the workflow.',
   },
   EVENT_UNREADABLE: {
     action: 'dead',
-    means: 'A verified event is not JSON, or lacks what its type must carry (an id, a timestamp).',
+    means: 'A verified event is not JSON, or lacks an id or a timestamp.',
     operator: 'Look at the event in metersync.events; its bytes are kept.',
   },
 } as const satisfies Record<string, FailureType>;

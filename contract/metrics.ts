@@ -23,14 +23,14 @@ export const metricTypes = {
     labels: {
       part: 'receiver, worker or console',
       version: 'of metersync',
-      schema: 'migrations that it knows; empty but for a worker',
-      build_id: "of a worker's workflows, as Temporal shows it; else empty",
+      schema: 'migrations that a worker knows; else empty',
+      build_id: "of a worker's workflows; else empty",
     },
   },
   metersync_ready: {
     of: 'process',
     type: 'gauge',
-    help: 'Whether a part can do its work, as /readyz says.',
+    help: 'Whether a part can do its work (/readyz).',
     labels: { part: 'receiver, worker or console' },
   },
   metersync_receiver_answers_total: {
@@ -42,7 +42,7 @@ export const metricTypes = {
   metersync_receiver_answer_duration_seconds: {
     of: 'receiver',
     type: 'histogram',
-    help: 'From the headers of a delivery to its answer; the service gives up after 15 s.',
+    help: 'From the headers of a delivery to its answer.',
     labels: { result: 'durable, refused or unavailable' },
     buckets: seconds,
   },
@@ -93,19 +93,19 @@ export const metricTypes = {
   metersync_receiver_secrets_valid: {
     of: 'receiver',
     type: 'gauge',
-    help: 'Whether the last reading of WEBHOOK_SECRETS_FILE succeeded.',
+    help: 'Whether WEBHOOK_SECRETS_FILE could be read last.',
     labels: {},
   },
   metersync_worker_polling: {
     of: 'worker',
     type: 'gauge',
-    help: 'Whether the worker of a queue runs and keeps polling, as /healthz judges.',
+    help: 'Whether the worker of a queue keeps polling (/healthz).',
     labels: { task_queue: 'metersync-events, metersync-backfill, metersync-checks or metersync-watch' },
   },
   metersync_worker_temporal_metrics_up: {
     of: 'worker',
     type: 'gauge',
-    help: "Whether Temporal's own metrics (temporal_*) are in this answer.",
+    help: "Whether Temporal's own metrics are in this answer.",
     labels: {},
   },
   metersync_service_requests_total: {
@@ -133,13 +133,13 @@ export const metricTypes = {
   metersync_service_concurrency: {
     of: 'worker',
     type: 'gauge',
-    help: 'Requests that may be in flight: by its share of SERVICE_MAX_CONCURRENCY, and now.',
+    help: 'Requests that may be in flight: by its share of the limit, and now.',
     labels: { bound: 'share or now' },
   },
   metersync_service_gate_closed_seconds_total: {
     of: 'worker',
     type: 'counter',
-    help: 'Time in which the service had asked all requests to wait.',
+    help: 'Time in which the service had all requests wait.',
     labels: {},
   },
   metersync_events_recorded_total: {
@@ -151,7 +151,7 @@ export const metricTypes = {
   metersync_rows_written_total: {
     of: 'worker',
     type: 'counter',
-    help: 'Rows that events and reads wrote, and records that Postgres refused.',
+    help: 'Rows written, and records that Postgres refused.',
     labels: {
       resource: 'of the catalogue',
       by: 'event, catch_up, backfill or reconcile',
@@ -167,19 +167,19 @@ export const metricTypes = {
   metersync_warehouse_up: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Whether Postgres answered. The metrics below are absent while it does not.',
+    help: 'Whether Postgres answered.',
     labels: {},
   },
   metersync_schema_migrations: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Migrations of the schema; the sides differ until metersync migrate or an upgrade.',
+    help: 'Migrations of the schema.',
     labels: { side: 'known to the worker, or applied' },
   },
   metersync_warehouse_size_bytes: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Tables and indexes, as Postgres last counted their pages.',
+    help: 'Tables and indexes, as Postgres last counted.',
     labels: { schema: 'utility, history, ops or metersync' },
   },
   metersync_events_pending: {
@@ -191,7 +191,7 @@ export const metricTypes = {
   metersync_events_oldest_pending_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'How long the oldest pending event waits; 0 without one.',
+    help: 'How long the oldest pending event waits.',
     labels: { kind: 'connection, document or interval' },
   },
   metersync_event_delay_seconds: {
@@ -203,7 +203,7 @@ export const metricTypes = {
   metersync_events_oldest_due_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'How long the oldest due record has been due; 0 without one.',
+    help: 'How long the oldest due record has been due.',
     labels: {},
   },
   metersync_events_unsettled: {
@@ -221,7 +221,7 @@ export const metricTypes = {
   metersync_parked_parts: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Parts of backfills that failed and that no later run read.',
+    help: 'Parts of backfills that failed, until a later run reads them.',
     labels: { code: 'the failure' },
   },
   metersync_parked_since_timestamp_seconds: {
@@ -245,7 +245,7 @@ export const metricTypes = {
   metersync_missed_rows: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Changes that runs found without an event, in the last day or since the last event.',
+    help: 'Changes that runs found without an event, within a day or since the last event.',
     labels: {},
   },
   metersync_runs_running: {
@@ -275,7 +275,7 @@ export const metricTypes = {
   metersync_run_last_parts: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Parts of the last run of a kind: resources of companies.',
+    help: 'Parts of the last run of a kind.',
     labels: { kind: 'full or reconcile', state: 'complete, partial, suspect or failed' },
   },
   metersync_run_last_missed_rows: {
@@ -287,19 +287,19 @@ export const metricTypes = {
   metersync_run_running_since_timestamp_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'When the run under way began; absent without one.',
+    help: 'When the run under way began.',
     labels: { kind: 'full or reconcile' },
   },
   metersync_run_progress_age_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Seconds since the run under way last made progress; absent without one.',
+    help: 'Seconds since the run under way last made progress.',
     labels: { kind: 'full or reconcile' },
   },
   metersync_deletes_waiting: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Rows gone from the service that wait for a decision.',
+    help: 'Deletions that wait for a decision.',
     labels: {},
   },
   metersync_rejected_records: {
@@ -329,37 +329,37 @@ export const metricTypes = {
   metersync_temporal_up: {
     of: 'temporal',
     type: 'gauge',
-    help: 'Whether Temporal answered. The metrics below are absent while it does not.',
+    help: 'Whether Temporal answered.',
     labels: {},
   },
   metersync_temporal_queue_polled: {
     of: 'temporal',
     type: 'gauge',
-    help: 'Whether any worker polls a queue: 1 or 0.',
+    help: 'Whether any worker polls a queue.',
     labels: { task_queue: 'metersync-events, metersync-backfill, metersync-checks or metersync-watch' },
   },
   metersync_worker_version_current: {
     of: 'temporal',
     type: 'gauge',
-    help: 'Whether the workers to which Temporal gives events poll: 1 or 0.',
+    help: 'Whether the workers to which Temporal gives events poll.',
     labels: {},
   },
   metersync_schedule_paused: {
     of: 'temporal',
     type: 'gauge',
-    help: 'Whether a schedule is paused; absent without a schedule.',
+    help: 'Whether a schedule is paused.',
     labels: { schedule: 'full or reconcile' },
   },
   metersync_schedule_missed_total: {
     of: 'temporal',
     type: 'counter',
-    help: 'Starts skipped, as Temporal was away for longer than the catch-up window.',
+    help: 'Starts skipped, as Temporal was away for too long.',
     labels: { schedule: 'full or reconcile' },
   },
   metersync_run_interval_seconds: {
     of: 'temporal',
     type: 'gauge',
-    help: 'Longest time between the next starts of a schedule; absent while it is paused.',
+    help: 'Longest time between starts of a schedule; absent while it is paused.',
     labels: { kind: 'full or reconcile' },
   },
   metersync_temporal_open_groups: {
@@ -371,25 +371,25 @@ export const metricTypes = {
   metersync_temporal_stuck_workflows: {
     of: 'temporal',
     type: 'gauge',
-    help: 'Running workflows whose task failed several times in a row.',
+    help: 'Workflows whose task failed several times in a row.',
     labels: {},
   },
   metersync_temporal_certificate_expiry_timestamp_seconds: {
     of: 'temporal',
     type: 'gauge',
-    help: 'When the client certificate for Temporal expires; absent without one.',
+    help: 'When the client certificate for Temporal expires.',
     labels: {},
   },
   metersync_heartbeat_timestamp_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'When the look of each minute last ran.',
+    help: 'When the watch last ran.',
     labels: {},
   },
   metersync_alerts: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Alarms that the look of each minute holds open.',
+    help: 'Alarms that the watch holds open.',
     labels: { alert: 'of docs/runbooks.md', severity: 'page or ticket' },
   },
   metersync_notifications_waiting_seconds: {

@@ -57,7 +57,7 @@ export const activityPolicy = {
   },
   /** The same work when the warehouse fails: retried until it succeeds, as no event may be lost. */
   quickUnlimited: { startToCloseTimeout: 1 * minutes, retry: doubling(500, 30 * seconds) },
-  /** The look of each minute: it ends before the next begins, which does again what failed. */
+  /** The watch: it ends before the next begins, which does again what failed. */
   eachMinute: {
     startToCloseTimeout: 40 * seconds,
     scheduleToCloseTimeout: 50 * seconds,
@@ -268,9 +268,9 @@ export const monthsPolicy = {
   quietSeconds: 60,
 } as const;
 
-/** The look of each minute, and the notifications of what it finds. */
+/** The watch, and the notifications of what it finds. */
 export const notifyPolicy = {
-  /** Age of the last look from which nobody looks any more. */
+  /** Age of its last run from which it counts as stopped. */
   heartbeatMaxSeconds: 300,
   /** Of one request to a target or to HEARTBEAT_URL. */
   requestMs: 10 * seconds,

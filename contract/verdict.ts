@@ -155,9 +155,9 @@ export interface WarehouseHealth {
   readonly watch: WatchHealth;
 }
 
-/** The look of each minute, and the alarms that it opened. */
+/** The watch, and the alarms that it opened. */
 export interface WatchHealth {
-  /** When the last look was; null before the first. */
+  /** When it last ran; null before the first. */
   readonly lookedAt: string | null;
   readonly lookedSecondsAgo: number | null;
   readonly open: readonly { readonly name: string; readonly key: string }[];
@@ -419,7 +419,7 @@ function judgeWatch({ lookedSecondsAgo, undelivered }: WatchHealth): Finding[] {
           {
             name: 'watch',
             word: 'Broken' as const,
-            saw: `the last look of the workers was ${formatSeconds(lookedSecondsAgo)} ago: nobody sends alarms`,
+            saw: `the watch last ran ${formatSeconds(lookedSecondsAgo)} ago: nobody sends alarms`,
             todo: 'Run metersync start, or metersync worker; see the workflow watch on Temporal’s web page.',
           },
         ]

@@ -81,7 +81,7 @@ const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42710', '42P06
  */
 async function ensureMigrationsTable(db: Database): Promise<void> {
   try {
-    if (await hasMigrationsTable(db)) return;
+    if ((await existingTables(db)).migrations) return;
     await db.execute(sql`create schema if not exists ${sql.identifier(migrationsSchema)}`);
     await db.execute(sql`
       create table if not exists ${migrations} (
@@ -147,21 +147,18 @@ export async function readSchemaVersions(
   return { known: knownMigrations(folder).length, ...(await readApplied(db)) };
 }
 
-/** Whether the migrator's table exists. */
-async function hasMigrationsTable(db: Executor): Promise<boolean> {
-  const { rows } = await db.execute<{ there: boolean }>(
-    sql`select to_regclass(${`${migrationsSchema}.${migrationsTable}`}) is not null as there`,
-  );
-  return rows[0]?.there ?? false;
-}
-
-async function readApplied(db: Executor): Promise<Omit<SchemaVersions, 'known'>> {
+/** Tells which of the migrator's tables exist. */
+async function existingTables(db: Executor): Promise<{ migrations: boolean; floors: boolean }> {
   const { rows } = await db.execute<{ migrations: boolean; floors: boolean }>(sql`
     select
       to_regclass(${`${migrationsSchema}.${migrationsTable}`}) is not null as migrations,
       to_regclass(${`${migrationsSchema}.${floorsTable}`}) is not null as floors`);
-  const [there] = rows;
-  if (!there?.migrations) return { applied: 0, floor: 0 };
+  return rows[0] ?? { migrations: false, floors: false };
+}
+
+async function readApplied(db: Executor): Promise<Omit<SchemaVersions, 'known'>> {
+  const there = await existingTables(db);
+  if (!there.migrations) return { applied: 0, floor: 0 };
   const counted = await db.execute<{ applied: number }>(
     sql`select count(*)::int as applied from ${migrations}`,
   );

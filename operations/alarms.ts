@@ -13,7 +13,7 @@ export interface Alarm extends ListedAlert {
   readonly severity: AlertType['severity'] | null;
 }
 
-/** The alarms that workers raised, how word of them got out, and when a worker last looked. */
+/** The alarms that workers raised, who was notified, and when the watch last ran. */
 export interface Alarms {
   readonly alerts: readonly Alarm[];
   readonly targets: readonly DeliveryResult[];

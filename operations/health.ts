@@ -1,6 +1,6 @@
 import { type Client, isGrpcServiceError } from '@temporalio/client';
-import { readPollers } from '../app/backfill.ts';
 import { requireZone } from '../app/prepare.ts';
+import { readPollers } from '../app/queue-pollers.ts';
 import { readScheduleHealth } from '../app/schedules.ts';
 import type { Settings } from '../app/settings.ts';
 import { connectClient } from '../app/temporal.ts';

@@ -5,7 +5,7 @@ import type { ServiceClient } from '../service/client.ts';
 
 /**
  * Returns why a company that a person named cannot be read: the service does not have it. Undefined if the
- * warehouse has it, the service lists it, or the service's answers leave it open; then the run finds out.
+ * warehouse or the service has it, or the service's answers leave it open.
  */
 export async function whyRefused(
   db: Database,

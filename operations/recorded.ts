@@ -35,8 +35,8 @@ export async function recorded<T>(...args: Parameters<typeof record<T>>): Promis
 }
 
 /**
- * The same for an action that may have no log yet, as it makes it or needs no warehouse: it is done all the same.
- * If it could not be noted before, it is once it is done.
+ * The same for an action that may have no log yet, as it makes the log or needs no warehouse. It is done all
+ * the same, and noted afterwards if it could not be before.
  * @param onUnnoted is called with the reason if what was done is not in the log
  */
 export async function recordedWherePossible<T>(

@@ -23,8 +23,8 @@ export interface UpgradeCheck {
 }
 
 /**
- * Checks an upgrade while the old version runs: what a migration would do, and whether this code replays
- * the workflows that run now. Replacing Temporal itself loses what it holds: then no group may be open.
+ * Checks an upgrade while the old version runs: what a migration would do, and whether this code replays the
+ * workflows that run now. Replacing Temporal loses what it holds: then no group may be open.
  */
 export async function checkUpgrade(options: {
   readonly plan: MigrationPlan;

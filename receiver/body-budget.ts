@@ -40,9 +40,9 @@ export const readAheadBytes = 64 * 1024;
  * Bounds the memory that unverified bodies share, and the pace at which they may fill it.
  *
  * First come, first read: past the pace bodies wait, and the one whose first byte is oldest goes on first.
- * Past the bound that same oldest body is ended: it had its turn before all others and is still not done. No
- * other measure of slowness is as hard to cheat. A body sent in a burst, all but its last bytes, has the best
- * rate; a byte now and then is progress; each of many bodies of a few bytes holds less than one delivery.
+ * Past the bound the oldest body is ended: it had its turn before all others and is still not done. Other
+ * measures of slowness can be cheated: by a burst without its last bytes, a byte now and then, or many small
+ * bodies.
  *
  * So a body is safe for `bytesMax / bytesPerSecond` from its turn on, no matter what others send. Its turn
  * comes when those before it are read.

@@ -10,9 +10,9 @@ export type BodyProblem = 'too-large' | 'too-many-pieces' | 'busy' | 'cut-short'
 export type ReadBody = (request: IncomingMessage, done: (body: Buffer | BodyProblem) => void) => void;
 
 /**
- * Reads bodies as the bytes that were sent, within one bound for each and one for all that are being read.
- * Anyone may open sockets and send slowly, and must not take all memory that way. Small bodies, as most
- * deliveries are, have a budget of their own, which no large one can use up. Nothing is decompressed.
+ * Reads bodies as the bytes that were sent, within a bound for each and one for all. Anyone may open sockets
+ * and send slowly, and must not take all memory that way. Small bodies, as most deliveries are, have a budget
+ * of their own, which no large one can use up. Nothing is decompressed.
  */
 export function createBodyReader(limits: HttpLimits, clock: Clock): ReadBody {
   const { bodyBytesMax, bodyPiecesMax, pieceBytes, smallBodyBytesMax } = limits;

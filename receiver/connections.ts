@@ -11,10 +11,10 @@ export interface Connections {
 }
 
 /**
- * Bounds the sockets of a server. Node alone would refuse new sockets at the bound: open ones, idle or busy
- * with a request that never ends, could then keep the service's deliveries out. So sockets between two
- * requests make room first. Then, for each new socket, the oldest one that never brought a verified delivery
- * makes room. A delivery needs its socket for moments, and a stranger who wants to stay cannot hide its age.
+ * Bounds the sockets of a server. Node alone would refuse new sockets at the bound: idle or endless ones
+ * could then keep deliveries out. So sockets between two requests make room first. Then, for each new socket,
+ * the oldest one that never brought a verified delivery makes room. A delivery needs its socket for moments,
+ * and a stranger who wants to stay cannot hide its age.
  * @param crowded ends a socket that has to make room
  */
 export function boundConnections(
@@ -62,7 +62,7 @@ export function boundConnections(
 
 /**
  * Ends the sockets that are left at close, once every accepted event has its answer. Otherwise a socket that
- * sends its request a byte a second would hold the close, for which Node then has no timeout.
+ * sends a byte a second would hold the close, for which Node has no timeout.
  * @returns `add` for an event that is taken and `remove` for its answer; `closing` from the moment of the
  * close
  */

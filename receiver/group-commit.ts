@@ -7,8 +7,8 @@ import { sizeOfNextGroup, workflowIdOfGroup } from './group.ts';
 import { type Start, startGroup } from './start-group.ts';
 
 /**
- * What became of an event: `durable` when Temporal has it on disk, `unavailable` when that was not known in
- * time, `busy` when too much is waiting, `closing` when the receiver is being stopped.
+ * What became of an event. `durable`: Temporal has it on disk; `unavailable`: that was not known in time;
+ * `busy`: too much is waiting; `closing`: the receiver stops.
  */
 export type Answer = 'durable' | 'unavailable' | 'busy' | 'closing';
 
@@ -147,7 +147,7 @@ class Commit implements GroupCommit {
     return this.#drained.promise;
   }
 
-  /** Leaves at the end of the turn, so that events which came in one read of the network share a start. */
+  /** Leaves at the end of the turn: events of one read of the network share a start. */
   #leaveSoon(): void {
     if (this.#lingering !== undefined) {
       this.#linger(this.#lingering.enough, this.#lingering.until);

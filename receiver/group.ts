@@ -10,8 +10,8 @@ const envelopeBytes = 13;
 export type GroupLimits = Pick<typeof limits, 'groupEventsMax' | 'groupBytesMax'>;
 
 /**
- * Counts the waiting events that make the next group: as many as fit both bounds, in the order in which they
- * came. It is at least one, since an event larger than a group's bound travels alone.
+ * Counts the waiting events that make the next group: the first ones, as many as fit both bounds. It is at
+ * least one, since an event larger than a group's bound travels alone.
  */
 export function sizeOfNextGroup(
   waiting: readonly { readonly bytes: number }[],
@@ -30,9 +30,8 @@ export function sizeOfNextGroup(
 
 /**
  * The workflow id of a group, the same for every attempt to start it. The id of a group of several ends in a
- * digest of its members. The first event, redelivered within its second to this receiver or another, may come
- * first in a group of the same size with other members: "already started" must never stand for events that
- * were not.
+ * digest of its members. Its first event, redelivered, may begin a group of the same size with other members:
+ * "already started" must never stand for these.
  */
 export function workflowIdOfGroup(events: readonly [DeliveredEvent, ...DeliveredEvent[]]): string {
   const id = workflowIds.events(events[0].id, events.length, events[0].timestamp);

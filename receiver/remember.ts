@@ -1,6 +1,6 @@
 /**
- * Makes a function that reads at most once in `forMs`: callers in between get the last result, and callers
- * at the same time share one reading.
+ * Makes a function that reads at most once in `forMs`. Callers in between get the last result; callers at the
+ * same time share one reading.
  * @param now milliseconds of a clock that only grows
  */
 export function remember<T>(read: () => Promise<T>, forMs: number, now: () => number): () => Promise<T> {

@@ -88,8 +88,8 @@ function secretsOfText(text: string): string[] {
 
 /**
  * Secrets in a file that is read again when it changes, so that a rotation needs no restart. The file is
- * checked when the secrets are used, at most once a second. If a new version is wrong or the file is gone,
- * that is logged once and the previous secrets stay in force. A file that says `none` revokes them all.
+ * checked when the secrets are used, at most once a second. If a new version is wrong or missing, that is
+ * logged once and the previous secrets stay in force. A file that says `none` revokes them all.
  * @param now milliseconds of any monotonic clock
  * @throws SecretsError when the first version is wrong or cannot be read
  */
@@ -146,9 +146,8 @@ function readSecretsFile(path: string, log: Log): readonly SigningKey[] {
 }
 
 /**
- * Refuses a file that other users can write: they could sign events of their own. Those who can read it could
- * too, but that only logs a warning: orchestrators mount secrets readable by all where there are no other
- * users.
+ * Refuses a file that other users can write: they could sign events of their own. A file that they can read
+ * only logs a warning, as orchestrators mount secrets readable by all.
  */
 function judgeMode(path: string, { mode }: BigIntStats, log: Log): void {
   // Windows has other permissions, and reports none of them here.

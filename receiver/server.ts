@@ -47,10 +47,10 @@ const noBody = Buffer.alloc(0);
 /**
  * Builds the HTTP edge; the caller calls `listen` with one address, and `close`.
  *
- * `POST /webhooks` answers 204 when the event is durable (seed 4.1.2), 401 when it is not verified (seed 7),
- * 413, 415 or 405 to what is no delivery, and 503 with Retry-After when it cannot be taken now. After `close`
- * new requests are answered 503 with `Connection: close`, and events that were accepted before get their
- * answer.
+ * `POST /webhooks` answers 204 when the event is durable (seed 4.1.2) and 401 when it is not verified (seed
+ * 7). It answers 413, 415 or 405 to what is no delivery, and 503 with Retry-After when it cannot take it now.
+ * After `close` new requests are answered 503 with `Connection: close`, and events that were accepted before
+ * get their answer.
  */
 export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const { verify, clock, log, limits = httpLimits, onAnswer } = dependencies;

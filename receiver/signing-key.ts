@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks';
 
 /**
  * From this many bytes on, Node's own HMAC checks a body before the delivery provider's library does. The
- * library is JavaScript and takes ten or more milliseconds for 1 MiB: strangers could stop the receiver with
+ * library is JavaScript and takes over ten milliseconds for 1 MiB: strangers could stop the receiver with
  * that.
  */
 const triedFirstBytesMin = 16 * 1024;

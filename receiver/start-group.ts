@@ -13,8 +13,8 @@ export interface StartRequest {
 }
 
 /**
- * Starts the workflow of a group. Resolves when Temporal has the group on disk, or had already started a
- * workflow of that id; rejects when neither is known.
+ * Starts the workflow of a group. Resolves when Temporal has the group on disk, or had started a workflow of
+ * that id. Rejects when neither is known.
  */
 export type Start = (request: StartRequest) => Promise<void>;
 

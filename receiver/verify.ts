@@ -53,9 +53,8 @@ const signaturesMax = 16;
 
 /**
  * Makes the check that every request passes before anything else (seed 5.2.5). The rules come before the
- * delivery provider's library, which parses timestamps loosely, joins what is not UTF-8 into one character,
- * and knows only its own clock; it still makes the signature. A forged request costs at most one HMAC a
- * secret.
+ * delivery provider's library, which makes the signature. It parses timestamps loosely, replaces what is not
+ * UTF-8, and knows only its own clock. A forged request costs at most one HMAC a secret.
  * @param now Unix time in milliseconds
  * @param toleranceSeconds how far a timestamp may be from now, past or future
  */

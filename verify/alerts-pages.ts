@@ -40,22 +40,21 @@ const generated = (value: unknown): string =>
 export function runbooksPage(): string {
   const items = (lines: readonly string[]) => lines.map((line) => `- ${line}`).join('\n');
   const sections = entries.map(
-    ([name, { severity, means, judge, apart, act, verify }]) => `## ${name}
+    ([name, { severity, means, judge, causes, act, verify }]) => `## ${name}
 
-${means} (${severity}${judge === undefined ? '; Prometheus alone' : ''})
+${means} (${severity}${judge === undefined ? '; Prometheus' : ''})
 
-${items(apart)}
+${items(causes)}
 
-Act: ${act.join(' ')}
-
-Over: ${verify}`,
+Act: ${act.join(' ')}${verify === undefined ? '' : `\n\nOver: ${verify}`}`,
   );
   return `${generatedFrom(source)}
 # Runbooks
 
-One for each alarm: how to tell its causes apart, how to act, how to see that it is over. \`page\`: act now.
-\`ticket\`: act within days. A worker raises them itself each minute ([how to be
-told](guides/running.md#being-told)); some need Prometheus and \`deploy/prometheus/rules.yml\`.
+One for each alarm: its causes with what shows them, how to act, and what shows that it is over, if its
+condition does not say so. \`page\`: act now. \`ticket\`: act within days. Workers
+[raise them](guides/running.md#being-told) each minute; those marked Prometheus need it and
+\`deploy/prometheus/rules.yml\`.
 
 ${sections.join('\n\n')}
 `;

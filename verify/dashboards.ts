@@ -325,7 +325,7 @@ export const dashboards = {
         ],
       },
       {
-        asks: 'Does the look of each minute run?',
+        asks: 'Does the watch run?',
         means: 'The time since it last ran, and for how long a target has not taken a notification.',
         unit: 's',
         limit: 300,

@@ -53,7 +53,7 @@ type Meanings = ReadonlyMap<string, Meaning>;
 /**
  * Makes docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. Columns
  * that mean the same in several relations are described in a list of their own. A column whose comment
- * has the words of its name alone stands by name.
+ * has the words of its name alone stands by name. A second name of a column is left out.
  * Tables of metersync alone stand without their columns.
  * @throws Error that names every schema, table and column without a comment
  */
@@ -62,17 +62,20 @@ export async function dictionaryPage(db: Database): Promise<string> {
   const silent = withoutComment(relations);
   if (silent.length > 0) throw new Error(`without a comment: ${silent.join(', ')}`);
   const meanings = meaningsIn(relations.filter(({ schema }) => schema !== internal));
+  const aliases = aliasesIn(relations);
   const shared = sharedAmong(meanings);
   return [
     generatedFrom('the comments in db/migrations and analytics'),
     '# Data dictionary',
     '',
     'Every table, view and column, by the comments that `\\d+ analytics.bills` shows in psql.',
-    '[warehouse.md](../guides/warehouse.md) says how records are kept,',
-    '[analytics.md](../guides/analytics.md) how the views count.',
+    '[Warehouse](../guides/warehouse.md) and [analytics](../guides/analytics.md) say more.',
     '',
     '- A column listed by name is described under [shared columns](#shared-columns), or its name says all.',
+    '- The key of a table is `id`, unless it names another.',
     '- Amounts are `numeric`, times `timestamptz`, days `date`. Types of ranges, arrays and JSON are named.',
+    '- What is unknown or does not apply is NULL. Ends are not included.',
+    `- Left out, where they say the same: ${[...aliases].map(([alias, name]) => `\`${alias}\` (as \`${name}\`)`).join(', ')}.`,
     '',
     '## How records join',
     '',
@@ -152,11 +155,9 @@ function sharedAmong(meanings: Meanings): ReadonlySet<string> {
     const detailed = own.filter(({ schema }) => !alike.includes(schema));
     return (detailed.length === 0 ? own : detailed).length;
   };
-  const counted = [...meanings].map(([key, meaning]) => ({
-    key,
-    column: meaning.column,
-    uses: describing(meaning),
-  }));
+  const counted = [...meanings]
+    .filter(([, { column }]) => aliasOf(column) === undefined)
+    .map(([key, meaning]) => ({ key, column: meaning.column, uses: describing(meaning) }));
   const most = [...Map.groupBy(counted, ({ column }) => column.name).values()]
     .filter((those) => !those.some(({ column }) => isNameInWords(column)))
     .flatMap((those) => those.sort((a, b) => b.uses - a.uses).slice(0, 1));
@@ -187,11 +188,12 @@ function describeRelation(relation: Relation, meanings: Meanings, shared: Readon
     if (whole !== undefined && meanings.get(keyOf(column))?.relations.includes(whole)) return 'whole';
     return shared.has(keyOf(column)) || isNameInWords(column) ? 'named' : 'here';
   };
-  const { here = [], named = [], whole: ofWhole = [] } = Object.groupBy(columns, where);
+  const own = columns.filter((column) => aliasOf(column) === undefined);
+  const { here = [], named = [], whole: ofWhole = [] } = Object.groupBy(own, where);
   return [
     `### ${fullName(relation)}`,
     '',
-    `${comment}${key.length === 0 ? '' : ` Key: ${listed(key)}.`}`,
+    `${comment}${key.length === 0 || key.join() === 'id' ? '' : ` Key: ${listed(key)}.`}`,
     '',
     ...(whole === undefined ? [] : [everyColumnOf(whole, ofWhole)]),
     ...(named.length === 0 ? [] : [`- ${listed(named.map(({ name }) => name))}`]),
@@ -212,9 +214,24 @@ const wordsOf = (text: string): string[] =>
 const isNameInWords = ({ name, comment }: Column): boolean =>
   wordsOf(comment ?? '').every((word) => wordsOf(name).includes(word));
 
+/** Returns the column that a column has under another name, as its comment says. */
+const aliasOf = ({ comment }: Column): string | undefined => /^The same as (\w+)\.$/.exec(comment ?? '')?.[1];
+
+/** Lists the columns that have another's values, in the order of their names. */
+function aliasesIn(relations: readonly Relation[]): ReadonlyMap<string, string> {
+  const pairs = relations
+    .flatMap(({ columns }) => columns)
+    .flatMap((column) => {
+      const name = aliasOf(column);
+      return name === undefined ? [] : [[column.name, name] as const];
+    });
+  return new Map(pairs.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
 function everyColumnOf(relation: Relation, found: readonly Column[]): string {
   const names = found.map(({ name }) => name);
-  const missing = relation.columns.map(({ name }) => name).filter((name) => !names.includes(name));
+  const own = relation.columns.filter((column) => aliasOf(column) === undefined);
+  const missing = own.map(({ name }) => name).filter((name) => !names.includes(name));
   return `- every column of ${linkTo(relation)}${missing.length === 0 ? '' : ` but ${listed(missing)}`}`;
 }
 

@@ -5,9 +5,9 @@ import { formatSeconds } from '../contract/times.ts';
 import { generatedFrom } from './markdown.ts';
 
 const actions: Readonly<Record<FailureAction, string>> = {
-  retry: `tried again by itself after growing pauses. One company or meter that fails alone waits ${triedFor.parked}. A backfill tries a listing for ${triedFor.backfill}, a meter ${attemptPolicy.meterTries} times; then it counts as failed`,
+  retry: `tried again by itself. One company or meter that fails alone waits ${triedFor.parked}. A backfill tries a listing for ${triedFor.backfill}, a meter ${attemptPolicy.meterTries} times; then it counts as failed`,
   park: `somebody has to act. Events are tried again after ${triedFor.parked}, and at once by \`metersync resume\`, which also reads what a backfill could not`,
-  dead: 'kept with its error and exact bytes, in `metersync.events` or `metersync.rejected_records`, while others go on. `metersync events replay` tries events again',
+  dead: 'kept with its error and bytes, in `metersync.events` or `metersync.rejected_records`. `metersync events replay` tries events again',
 };
 
 /** Makes docs/reference/failures.md: the catalogue of failures, for the operator. */

@@ -18,15 +18,16 @@ export function metricsPage(): string {
 Each process serves \`/metrics\`, \`/healthz\` and \`/readyz\` on a private port (127.0.0.1:9464;
 \`METRICS_HOST\`, \`METRICS_PORT\`). \`/metrics\` also holds Node's own metrics (\`process_*\`,
 \`nodejs_*\`), a worker's those of Temporal (\`temporal_*\`). Gauges that answer whether are 1 or 0;
-times are Unix times, and absent before the first.
+times are Unix times, and absent where there is none.
 
 - Scrape each process, never a balanced address.
 - Every worker reports the warehouse and Temporal: ask for \`max by\`.
-- A worker reads the warehouse at most every 10 s. While Postgres is away those metrics are absent.
+- A worker reads the warehouse at most every 10 s. While Postgres or Temporal is away, its metrics are
+  absent.
 - \`/healthz\` answers 503 when a worker stopped polling for three minutes, never for an outage of others.
-  \`/readyz\` answers 503 during such an outage, and says of which.
+  \`/readyz\` answers 503 during such an outage, and names it.
 - \`metersync healthcheck\` asks \`/healthz\` for a container; \`--ready\` asks \`/readyz\`.
-- A metric without a type is a gauge. Labels of several: ${[...commonLabels]
+- A metric without a type is a gauge. Labels, unless their metric says otherwise: ${[...commonLabels]
     .map(([label, values]) => `\`${label}\` (${values})`)
     .join(', ')}.
 
@@ -34,7 +35,7 @@ ${sections.join('\n\n')}
 `;
 }
 
-/** Labels that have the same values on all metrics, with these; others are described with each metric. */
+/** The values that a label has on most metrics, if on several; others are described with their metric. */
 const commonLabels: ReadonlyMap<string, string> = new Map(
   [
     ...Map.groupBy(
@@ -42,8 +43,8 @@ const commonLabels: ReadonlyMap<string, string> = new Map(
       ([label]) => label,
     ),
   ].flatMap(([label, uses]) => {
-    const values = new Set(uses.map(([, value]) => value));
-    return uses.length > 1 && values.size === 1 ? [[label, [...values].join()] as const] : [];
+    const [most] = [...Map.groupBy(uses, ([, values]) => values)].sort(([, a], [, b]) => b.length - a.length);
+    return most !== undefined && most[1].length > 1 ? [[label, most[0]] as const] : [];
   }),
 );
 
@@ -53,7 +54,7 @@ function listOf(of: MetricType['of']): string {
     .map(([name, { type, labels, help }]) => {
       const names = Object.keys(labels).join(',');
       const own = Object.entries(labels)
-        .filter(([label]) => !commonLabels.has(label))
+        .filter(([label, values]) => commonLabels.get(label) !== values)
         .map(([label, values]) => ` \`${label}\`: ${values}.`);
       const kind = type === 'gauge' ? '' : ` (${type})`;
       return `- \`${name}${names === '' ? '' : `{${names}}`}\`${kind}: ${help}${own.join('')}`;

@@ -19,7 +19,7 @@ export async function alertsList({ closed = false, limit, json }: AlertsOptions)
     const none = closed ? 'No alarm was closed.' : 'No alarm is open.';
     print(
       ...(alerts.length === 0 ? [none] : alerts.flatMap(describe)),
-      lookedAt === null ? 'no worker looked yet' : `last look: ${timeAgo(lookedAt)}`,
+      lookedAt === null ? 'the watch has not run yet' : `last watch: ${timeAgo(lookedAt)}`,
       ...targets.map(describeTarget),
     );
   });
@@ -28,16 +28,16 @@ export async function alertsList({ closed = false, limit, json }: AlertsOptions)
 function describe(alert: Alarm): string[] {
   const { name, key, detail, severity, pendingSince, openedAt, notifiedAt, error, closedAt } = alert;
   const since =
-    openedAt === null ? `begun ${timeAgo(pendingSince)}, not open yet` : `open ${timeAgo(openedAt)}`;
+    openedAt === null ? `began ${timeAgo(pendingSince)}, not open yet` : `open ${timeAgo(openedAt)}`;
   const times = [since, ...(closedAt === null ? [] : [`closed ${timeAgo(closedAt)}`])];
-  const told = notifiedAt === null ? 'nobody was told' : `told ${timeAgo(notifiedAt)}`;
+  const notified = notifiedAt === null ? 'not notified yet' : `notified ${timeAgo(notifiedAt)}`;
   return [
     ...paragraph(
       '',
       `${name}${key === '' ? '' : ` ${key}`} (${severity ?? 'of another version'}): ${detail}`,
     ),
-    ...paragraph('  ', [...times, told].join('; ')),
-    ...(error === null ? [] : paragraph('  ', `not told: ${error}`)),
+    ...paragraph('  ', [...times, notified].join('; ')),
+    ...(error === null ? [] : paragraph('  ', `not sent: ${error}`)),
   ];
 }
 

@@ -25,7 +25,7 @@ import { CommandError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { howCalled } from '../how-called.ts';
 import { interruptedStatus } from '../interruption.ts';
-import { print } from '../print.ts';
+import { print, say } from '../print.ts';
 import { signalsCounted } from '../repeated-signal.ts';
 import { type SandboxControl, sandboxControl } from '../sandbox-control.ts';
 import { createProgress, milliseconds, type Progress, table } from '../terminal.ts';
@@ -49,6 +49,9 @@ const connections = 8;
  * audit.
  */
 export async function demo(options: DemoOptions): Promise<void> {
+  const unused = ['SERVICE_URL', 'DATABASE_URL', 'TEMPORAL_ADDRESS'].filter((name) => process.env[name]);
+  if (unused.length > 0)
+    say(`the demo starts its own service, Postgres and Temporal: it does not use ${unused.join(', ')}`);
   const base = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR }).dataDir;
   const held = holdFolder(base, 'demo.lock');
   if ('heldBy' in held)

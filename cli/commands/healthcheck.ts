@@ -3,8 +3,8 @@ import { monitorPolicy } from '../../contract/retry-policy.ts';
 import { print } from '../print.ts';
 
 /**
- * `metersync healthcheck`: asks the private port of the process on this machine, for containers, and ends with
- * 0 or 1.
+ * `metersync healthcheck`: asks the private port of the process on this machine. It ends with 0 or 1, for
+ * containers.
  */
 export async function healthcheck(options: { ready?: boolean }): Promise<void> {
   const { metrics } = readSettings(process.env);

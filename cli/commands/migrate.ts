@@ -35,8 +35,8 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
     for (const warning of warnings) print(warning);
     if (rolesMissing.length > 0) {
       print(
-        `This user may not make roles, so ${rolesMissing.join(' and ')} are not there. To have them, let a user that may`,
-        `run "${rolesMissing.map((role) => `create role ${role};`).join(' ')}", then migrate again. Nothing else needs them.`,
+        `This user cannot create the roles ${rolesMissing.join(' and ')}. As one that can, run`,
+        `"${rolesMissing.map((role) => `create role ${role};`).join(' ')}", then migrate again. Nothing else needs them.`,
       );
     }
   } finally {

@@ -7,7 +7,7 @@ import { asOperation } from '../as-operation.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
-const noTarget = 'The workers have no target: set their NOTIFY_URLS.';
+const noTarget = 'The workers have no target: set NOTIFY_URLS for them.';
 
 /** `metersync notify test`: sends a test to each target as the workers send alarms; status 1 unless all took it. */
 export async function notifyTest(options: { json?: boolean }): Promise<void> {
@@ -35,6 +35,7 @@ export async function notifyTest(options: { json?: boolean }): Promise<void> {
 
 function describe({ target, sentAt, attempts, error }: DeliveryResult): string {
   if (sentAt !== null) return `${target}: taken`;
-  if (attempts === 0) return `${target}: waits behind what the target has not taken (metersync alerts list)`;
+  if (attempts === 0)
+    return `${target}: waits: the target has not taken earlier messages (metersync alerts list)`;
   return `${target}: not taken: ${error}`;
 }

@@ -21,7 +21,7 @@ export async function operationsList(options: {
 }
 
 function describe(operations: readonly LoggedOperation[], next: number | null): string[] {
-  if (operations.length === 0) return ['Nobody did anything.'];
+  if (operations.length === 0) return ['No operation yet.'];
   const targetOf = ({ target }: LoggedOperation) =>
     Object.entries(target)
       .map(([name, value]) => `${name} ${value}`)

@@ -18,7 +18,7 @@ type ReadHealth = ReturnType<typeof import('../../operations/health.ts').healthO
 
 /**
  * `metersync start`, `receiver`, `worker`: runs the parts until it is asked to stop. While Temporal is away,
- * the receiver answers 503 and the worker waits; while Postgres is away, the receiver takes deliveries.
+ * the receiver answers 503 and the worker waits. While Postgres is away, the receiver takes deliveries.
  */
 export async function start(
   parts: readonly Part[],
@@ -88,7 +88,7 @@ async function openConsole(context: Context, running: Running[]): Promise<void> 
     running.push(await startConsole(context));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    log.error(`port ${port} of ${host} is taken, so there is no console: set CONSOLE_PORT`);
+    log.error(`no console: port ${port} of ${host} is taken, set CONSOLE_PORT to a free one`);
   }
 }
 

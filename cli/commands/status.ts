@@ -16,7 +16,7 @@ import { print, printJson } from '../print.ts';
 import { paragraph, table } from '../terminal.ts';
 
 /**
- * `metersync status`: prints a verdict, what is wrong and what to do about it, then what was applied and what
+ * `metersync status`: prints a verdict and each problem with its remedy. Then what was applied and what
  * waits.
  */
 export async function status(options: {
@@ -62,7 +62,7 @@ export async function status(options: {
 }
 
 /**
- * Describes a verdict on one line; then each finding that is wrong, with what to do, and each that is well.
+ * Describes a verdict on one line. Then each finding that is wrong, with what to do, and each that is well.
  */
 function describeVerdict(verdict: Verdict): string[] {
   const ill = verdict.findings.filter(({ word }) => word !== 'In sync');

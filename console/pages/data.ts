@@ -66,7 +66,7 @@ async function needingAttention({ deps, now }: Asking): Promise<Content> {
 async function lateBills({ deps, now }: Asking): Promise<Content> {
   const late = await listDataIssues(deps.db, { checkName: 'late_bill', unacknowledged: true }, 20);
   if (late.length === 0)
-    return nothing('No bill is late', 'Every meter has the bills that its rhythm leads one to expect.');
+    return nothing('No bill is late', 'Every meter has the bills that its usual days between bills predict.');
   return html`${issueTable(late, now)}<p><a href="/issues?check=late_bill">All late bills</a></p>`;
 }
 
@@ -76,6 +76,6 @@ async function openIssues({ deps, now }: Asking): Promise<Content> {
     listDataIssues(deps.db, { unacknowledged: true }, 20),
   ]);
   if (issues.length === 0)
-    return nothing('No issue is open', 'The checks found nothing that nobody knows of.');
+    return nothing('No issue is open', 'The checks found nothing that is not acknowledged.');
   return html`<p>${counted(error, 'error')}, ${counted(warning, 'warning')}, ${info.toLocaleString('en')} for information${acknowledged > 0 && `; acknowledged: ${acknowledged.toLocaleString('en')} more`}.</p>${issueTable(issues, now)}`;
 }

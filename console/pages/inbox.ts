@@ -21,7 +21,7 @@ export const inbox: MakePage = async (asking) => {
       title: 'Inbox',
       section: 'Inbox',
       live: true,
-      body: html`<h1>Inbox</h1>${nothing('Nobody can say', html`${text(warehouse.away)}. ${text(warehouse.todo)}`)}`,
+      body: html`<h1>Inbox</h1>${nothing('The inbox cannot be shown now', html`${text(warehouse.away)}. ${text(warehouse.todo)}`)}`,
     };
   const [waiting, dead, missing, deletes, issues] = await Promise.all([
     readWaiting(db, mostCounted),

@@ -32,8 +32,10 @@ ${filters('/log', [textField('actor', 'Actor', actor)], actor !== undefined)}`,
     body: html`${
       rows.length === 0
         ? nothing(
-            'Nobody did anything',
-            actor === undefined ? 'Each change that somebody makes appears here.' : 'Not under this name.',
+            'No operation yet',
+            actor === undefined
+              ? 'Each change by the console or the command appears here.'
+              : 'Not under this name.',
           )
         : table(
             'Operations, the latest first',

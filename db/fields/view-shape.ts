@@ -101,11 +101,11 @@ function valueShape(column: TypedColumn, view: TypedView): ShapeValue {
 }
 
 const fixedComments: Readonly<Record<string, string>> = {
-  id: 'Id at the service.',
+  id: 'Id.',
   company_id: 'Company.',
-  api_version: 'Version of the API that it was read from, for example v2.2.',
-  first_synced_at: 'When metersync first wrote it.',
-  synced_at: 'When the read began that brought it.',
+  api_version: 'Version of the API that it was read from.',
+  first_synced_at: 'First synced at.',
+  synced_at: 'When the read of it began.',
   position: 'Place in the array, from 1.',
 };
 

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { uuid } from '../../contract/ids.ts';
+import { canonicalUuid } from '../../contract/ids.ts';
 import type { Executor } from '../connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import { companies, connections, documents, meters } from '../schema/utility.ts';
@@ -17,7 +17,7 @@ export interface Found {
 
 /** Finds what has an id, or the id that a customer gave it. */
 export async function findById(db: Executor, given: string): Promise<Found[]> {
-  const id = uuid.test(given) ? given.toLowerCase() : null;
+  const id = canonicalUuid(given) ?? null;
   const result = await db.execute<Found & Record<string, unknown>>(sql`
     select
       'event' as kind,

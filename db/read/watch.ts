@@ -3,7 +3,7 @@ import type { WatchHealth } from '../../contract/verdict.ts';
 import type { Executor } from '../connect.ts';
 import { alerts, heartbeat, notifications } from '../schema/metersync.ts';
 
-/** Reads when the look of each minute last ran, the open alarms, and what targets have not taken. */
+/** Reads when the watch last ran, the open alarms, and what targets have not taken. */
 export async function readWatch(db: Executor): Promise<WatchHealth> {
   const look = await readLastLook(db);
   const open = await db
@@ -22,7 +22,7 @@ export async function readWatch(db: Executor): Promise<WatchHealth> {
   return { ...look, open, undelivered };
 }
 
-/** Reads when the look of each minute last ran. */
+/** Reads when the watch last ran. */
 export async function readLastLook(
   db: Executor,
 ): Promise<Pick<WatchHealth, 'lookedAt' | 'lookedSecondsAgo'>> {

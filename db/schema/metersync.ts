@@ -525,7 +525,7 @@ export const notifications = metersync.table(
   ],
 );
 
-/** When the look of each minute last ran, one row. */
+/** When the watch last ran, one row. */
 export const heartbeat = metersync.table(
   'heartbeat',
   { one: boolean('one').primaryKey().default(true), at: time('at').notNull() },

@@ -39,8 +39,8 @@ export interface AuditOptions {
   readonly warehouse: Warehouse;
   readonly service: ServiceClient;
   /**
-   * Listings that are read at once. Each requests one page at a time, which may wait for its turn at the
-   * service's client, and needs a connection of the warehouse's pool.
+   * Listings that are read at once. Each requests one page at a time, and needs a connection of the
+   * warehouse's pool.
    */
   readonly concurrency: number;
   readonly companyId?: string | undefined;
@@ -64,8 +64,8 @@ export interface AuditOptions {
 
 /**
  * Reads the service again and compares it with the warehouse, changing nothing. A change at the service
- * meanwhile appears as a difference: audit a quiet one. Memory does not grow with the number of records: it
- * holds the ids of one listing for each company that is read at once, and one page of each listing.
+ * meanwhile appears as a difference: audit a quiet one. Memory does not grow with the warehouse: it holds the
+ * ids and a page of each listing that is read at once.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
   return await run(new Auditor(options, null), options);
@@ -181,7 +181,7 @@ class Auditor {
   }
 
   /**
-   * Compares listings one after the other, as a repair of one writes rows of another; then several meters at
+   * Compares listings one after the other, as a repair of one writes rows of another. Then several meters at
    * once.
    */
   async company(companyId: string): Promise<void> {

@@ -21,8 +21,8 @@ export interface ProbeOptions {
 }
 
 /**
- * Sends a signed probe through the public address and waits for it in the journal, where it is kept as
- * `ignored`. It changes no record.
+ * Sends a signed probe through the public address and waits for it in the journal. It is `ignored` there and
+ * changes no record.
  */
 export async function checkReceiver(options: ProbeOptions): Promise<Check> {
   const { url } = options;

@@ -10,8 +10,8 @@ const runningMax = 200;
 const lookAtOnce = 20;
 
 /**
- * Checks that Temporal answers, that no workflow holds refused payloads and, where it knows builds of the
- * workers, that those that poll get work.
+ * Checks that Temporal answers, and that no workflow holds refused payloads. Where it knows builds of the
+ * workers, those that poll have to get work.
  */
 export async function checkTemporal(
   place: TemporalPlace | undefined,

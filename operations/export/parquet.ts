@@ -46,7 +46,7 @@ const noGroups = Buffer.from([0x16, 0x00, 0x19, 0x00]);
 const structs = 0x0c;
 
 /**
- * Sets the element type of the empty list of groups to struct: the writer omits it, and strict readers refuse
+ * Sets the element type of the empty list of groups to struct. The writer omits it, and strict readers refuse
  * that.
  */
 function withStructs(emptyFile: Uint8Array): Uint8Array {

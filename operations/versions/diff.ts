@@ -3,8 +3,7 @@ import { type FieldKind, fieldKinds, kindOfText } from '../../db/fields/kinds.ts
 import { anyStep, stepOf } from '../../db/fields/paths.ts';
 
 /**
- * How a field changed between two versions: it is in one version only, has another type or another value, or
- * is in both but missing from some records of one (`sometimes`).
+ * How a field changed between two versions. `sometimes`: it is in both, but missing from some records of one.
  */
 const fieldChanges = ['appears', 'disappears', 'type', 'value', 'sometimes'] as const;
 export type FieldChange = (typeof fieldChanges)[number];

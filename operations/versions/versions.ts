@@ -43,8 +43,8 @@ const metersOfCompanyMax = 20;
 type Params = Readonly<Record<string, string>>;
 
 /**
- * Reads the same records in two versions of the API and compares them field by field: at most `records` of
- * each resource, of one company or of as many as needed, and readings of a few meters.
+ * Reads the same records in two versions of the API and compares them field by field. It reads at most
+ * `records` of each resource, of one company or as many as needed, and readings of a few meters.
  * @throws Error when the service has no such version
  */
 export async function diffVersions(options: {

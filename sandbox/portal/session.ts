@@ -65,10 +65,7 @@ export function requireLink(app: FastifyInstance, { pool, clock, assets }: Sessi
     const frame = { base: baseOf(link), organization, expiresAt, now: clock.now(), assets };
     request.portal = { organizationId, frame };
     if (request.method !== 'GET' && !fromOwnPages(request.headers)) {
-      throw new Problem(
-        403,
-        'This was asked by another site, not by a page of this portal. Nothing was done.',
-      );
+      throw new Problem(403, 'Another site sent this request. Nothing was done.');
     }
   });
 }

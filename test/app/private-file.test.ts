@@ -66,8 +66,8 @@ test('a discarded file leaves nothing but the earlier file of its name', () => {
 });
 
 test('a device, pipe or folder is not replaced', () => {
-  expect(() => createPrivateFile('/dev/null')).toThrow('/dev/null is there and no file');
-  expect(() => createPrivateFile(dir)).toThrow('is there and no file');
+  expect(() => createPrivateFile('/dev/null')).toThrow('/dev/null is not a file');
+  expect(() => createPrivateFile(dir)).toThrow('is not a file');
 });
 
 test('a small file replaces a link, and a file that others could read', () => {

@@ -247,7 +247,7 @@ describe('wrong settings', () => {
       'TEMPORAL_ADDRESS has to be a host and a port, for example temporal.example:7233',
       'RECEIVER_PORT has to be a whole number from 0 to 65535',
       'LOG_LEVEL has to be trace, debug, info, warn, error or silent',
-      'SERVICE_ENDPOINTS has to be the path of a JSON file: /nowhere/endpoints.json is not there',
+      'SERVICE_ENDPOINTS has to be the path of a JSON file: /nowhere/endpoints.json does not exist',
     ];
     expect(problemsOf(wrong)).toEqual(problems);
     expect(() => readSettings(wrong)).toThrow(`Wrong settings:\n  ${problems.join('\n  ')}`);

@@ -41,7 +41,7 @@ test('a connection that cannot be secured ends the wait too', async () => {
     waits,
   );
   await expect(arrival.arrived).rejects.toThrow(
-    /^no secure connection to Temporal at .* comes about: correct TEMPORAL_TLS and its certificates \(.*SSL/,
+    /^TLS to Temporal at .* fails: correct TEMPORAL_TLS and its certificates \(.*SSL/,
   );
 });
 

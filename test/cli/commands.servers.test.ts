@@ -393,7 +393,7 @@ describe('while metersync start runs', () => {
       expect(await metersync(...command)).toMatchObject({
         status: 1,
         stdout: '',
-        stderr: expect.stringMatching(/: the folder nowhere is not there$/),
+        stderr: expect.stringMatching(/: the folder nowhere does not exist$/),
       });
   });
 

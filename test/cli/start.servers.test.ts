@@ -111,7 +111,7 @@ describe('metersync start on servers of the user', () => {
         .stdout()
         .split('\n')
         .filter((line) => line.includes(what)).length;
-    expect([said(' is away: waiting for it'), said(' is there now')]).toEqual([1, 1]);
+    expect([said(' is away: waiting for it'), said(' answers now')]).toEqual([1, 1]);
     expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
   });
 
@@ -128,7 +128,7 @@ describe('metersync start on servers of the user', () => {
     const { id, status } = await deliver(pipeline, { eventType: 'weather.changed' });
     expect(status).toBe(204);
     await outage.end();
-    await start.printed(/the warehouse is there now/);
+    await start.printed(/the warehouse answers now/);
     await until('the event is in the journal', async () => {
       const kept = await pipeline.warehouse.db.execute(sql`select from metersync.events where id = ${id}`);
       return kept.rowCount === 1;

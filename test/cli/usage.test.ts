@@ -259,7 +259,7 @@ describe('where nothing ever ran, a reading command makes nothing and says how t
     const { status, stdout, stderr } = await runCommand(args, { env: { METERSYNC_DIR: dir } });
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toBe(
-      `metersync: nothing is here yet (${dir}): run npm start (or metersync start) first; or set ${unset}`,
+      `metersync: ${dir} has no data yet: run npm start (or metersync start) first; or set ${unset}`,
     );
     expect(existsSync(dir)).toBe(false);
   });

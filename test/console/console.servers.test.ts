@@ -188,7 +188,7 @@ describe('the pages', () => {
     ]) {
       const answer = await ask(path);
       expect(answer.status, path).toBe(404);
-      expect(await answer.text(), path).toContain('Nothing is here');
+      expect(await answer.text(), path).toContain('Page not found');
     }
   });
 

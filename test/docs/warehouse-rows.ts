@@ -28,20 +28,6 @@ export const warehouseRows = `
     ('meter-1', '2026-01-05 00:00Z', 900, 'kWh', 1.25, 'ACTUAL', now()),
     ('meter-1', '2026-01-05 00:15Z', 900, 'kWh', 2.5, 'ACTUAL', now()),
     ('meter-1', '2026-01-05 01:00Z', 900, 'kWh', 0.5, 'ESTIMATED', now());
-  insert into metersync.journal (id, type, kind, record_id, company_id, received_at, recorded_at, payload, arrived_as)
-  values
-    ('msg_1', 'document.updated.v2', 'document', 'd0000000-0000-4000-8000-000000000001',
-      'c0000000-0000-4000-8000-000000000001', '2026-02-01 10:00Z', '2026-02-01 10:00:00.04Z', '{}', 'pending'),
-    ('msg_2', 'document.created.v2', 'document', 'd0000000-0000-4000-8000-000000000003',
-      'c0000000-0000-4000-8000-000000000001', '2026-02-01 10:01Z', '2026-02-01 10:01:00.04Z', '{}', 'pending');
-  insert into metersync.settlements (kind, record_id, owner, since, read_at, shown, outcome, settled_at)
-  values
-    ('document', 'd0000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001',
-      '2026-02-01 10:00:00.04Z', '2026-02-01 10:00:00.1Z', 'infinity', 'applied', '2026-02-01 10:00:00.2Z');
-  insert into metersync.stale_records (kind, record_id, owner, events, since, told_at, due_at, attempts, error)
-  values
-    ('document', 'd0000000-0000-4000-8000-000000000003', 'c0000000-0000-4000-8000-000000000001', 1,
-      '2026-02-01 10:01:00.04Z', '2026-02-01 10:01:00.04Z', '2026-02-01 10:01:01Z', 1, 'SERVICE_ERROR: answered 503');
   insert into metersync.runs (run_id, company_id, resource, state, finished_at, pages, total_said, distinct_ids, rows_inserted)
   values
     ('70000000-0000-4000-8000-000000000001', null, null, 'complete', now(), 1, null, null, 1),

@@ -66,7 +66,7 @@ test('a worker looks as soon as it starts, and calls the dead man’s switch', {
 }, async () => {
   await until('it has looked', () => collector.got.some(({ path }) => path === '/beat'));
   const { stdout } = await runCommand(['alerts', 'list'], { env: deployment.env });
-  expect(stdout).toMatch(/^No alarm is open\.\nlast look: \S+ \S+ \(\d+ s ago\)$/);
+  expect(stdout).toMatch(/^No alarm is open\.\nlast watch: \S+ \S+ \(\d+ s ago\)$/);
 });
 
 test('an alarm is reported once when it opens and once when it is over, also when its worker is killed between sending and marking', {

@@ -406,7 +406,7 @@ const judgedAs = (name: AlertName, state: Health): object[] => {
   }));
 };
 
-test('the look of each minute and Prometheus judge every state alike', async () => {
+test('the watch and Prometheus judge every state alike', async () => {
   const tests = await Promise.all(
     states.map(async ([name, state]) => ({
       name,
