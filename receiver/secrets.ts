@@ -146,16 +146,16 @@ function readSecretsFile(path: string, log: Log): readonly SigningKey[] {
 }
 
 /**
- * Refuses a file that other users can write: they could sign events of their own. A file that they can read
- * only logs a warning, as orchestrators mount secrets readable by all.
+ * Refuses a file that other users can write: they could sign events of their own. Those who can read it could
+ * too, but that only logs a warning. An orchestrator mounts files of another owner, which have to be readable.
  */
-function judgeMode(path: string, { mode }: BigIntStats, log: Log): void {
+function judgeMode(path: string, { mode, uid }: BigIntStats, log: Log): void {
   // Windows has other permissions, and reports none of them here.
   if (process.platform === 'win32') return;
   if ((mode & 0o022n) !== 0n) {
     throw new SecretsError([`their file can be written by other users than its owner: chmod 600 ${path}`]);
   }
-  if ((mode & 0o004n) !== 0n) {
+  if ((mode & 0o004n) !== 0n && Number(uid) === process.getuid?.()) {
     log.warn({ path }, 'the file of webhook secrets can be read by every user of this machine: chmod 600');
   }
 }

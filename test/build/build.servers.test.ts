@@ -1,17 +1,13 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
-import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type SandboxProcess, startSandboxProcess } from '../../cli/sandbox-process.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { until } from '../support/poll.ts';
-import { checkout, type Program, startProgram, type UnpackedPackage, unpackPackage } from './package.ts';
-
-const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
+import { checkout, startProgram, type UnpackedPackage, unpackPackage } from './package.ts';
+import { changedDocument, deliver, outcomeOf, receiving, secret } from './signed-event.ts';
 
 let built: UnpackedPackage;
 let warehouse: TestDatabase;
@@ -97,9 +93,12 @@ describe('the package', () => {
       expect((await fetch(`${url}/healthz`)).status).toBe(200);
       expect((await fetch(`${url}/readyz`)).status).toBe(200);
 
-      const event = await changedDocument();
+      const event = await changedDocument(service);
       expect((await deliver(`${url}/webhooks`, event)).status).toBe(204);
-      await until('the event is applied', async () => (await outcomeOf(event.id)) === 'applied');
+      await until(
+        'the event is applied',
+        async () => (await outcomeOf(warehouse.url, event.id)) === 'applied',
+      );
 
       // Draining for more than 9.5 s ends with status 1.
       program.child.kill('SIGTERM');
@@ -119,58 +118,3 @@ const environment = () => ({
   WEBHOOK_SECRETS: secret,
   RECEIVER_PORT: '0',
 });
-
-/** Waits until the receiver of a program listens; returns its address. */
-async function receiving({ child, said }: Program): Promise<string> {
-  return await until('the receiver says where it listens', () => {
-    if (child.exitCode !== null) throw new Error(said());
-    return /receiver: POST (http:\S+)\/webhooks/.exec(said())?.[1];
-  });
-}
-
-interface SignedEvent {
-  readonly id: string;
-  readonly body: string;
-}
-
-/** Makes an event of an existing document of the service, with its present state. */
-async function changedDocument(): Promise<SignedEvent> {
-  const read = async (path: string) =>
-    await (await fetch(`${service.apiUrl}${path}`, { headers: { 'x-api-key': service.apiKey } })).json();
-  const [{ sites, ...company }] = (await read('/company')) as [{ id: string; sites: unknown[] }];
-  const { documents } = (await read(`/document/company/${company.id}`)) as {
-    documents: { id: string; created: string; updated: string }[];
-  };
-  const { id, created, updated } = documents[0] ?? { id: '', created: '', updated: '' };
-  const payload = {
-    eventType: 'document.updated.v2',
-    id,
-    company,
-    site: sites[0],
-    created,
-    updated,
-    old: {},
-  };
-  return { id: `msg_${randomUUID()}`, body: JSON.stringify(payload) };
-}
-
-async function deliver(url: string, { id, body }: SignedEvent): Promise<Response> {
-  const now = new Date();
-  const headers = {
-    'webhook-id': id,
-    'webhook-timestamp': String(Math.floor(now.getTime() / 1_000)),
-    'webhook-signature': new Webhook(secret).sign(id, now, body),
-  };
-  return await fetch(url, { method: 'POST', headers, body });
-}
-
-async function outcomeOf(eventId: string): Promise<string | undefined> {
-  const client = new pg.Client({ connectionString: warehouse.url });
-  await client.connect();
-  try {
-    const { rows } = await client.query('select outcome from metersync.events where id = $1', [eventId]);
-    return rows[0]?.outcome;
-  } finally {
-    await client.end();
-  }
-}

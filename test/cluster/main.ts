@@ -13,7 +13,7 @@ await runFaults({
   command: 'test:cluster',
   about:
     "Builds Temporal's server with Go, and runs everything on its services as processes of their own, on Postgres.",
-  names: 'T1 to T7',
+  names: 'T1 to T8',
   seedsByDefault: 1,
   config: resolve(import.meta.dirname, 'vitest.config.ts'),
   prepare: () => temporalPrograms(console.error),

@@ -1,13 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { secretVariables } from '../../app/secret-files.ts';
+import { readSettings } from '../../app/settings.ts';
 import { buildProgram } from '../../cli/program.ts';
 import { postgresMajor } from '../../embedded/postgres-data.ts';
-import { temporalVersion } from '../../embedded/temporal-release.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { settings } from '../../verify/settings-page.ts';
+import { serverVersion } from '../cluster/programs.ts';
+import { temporaryFolder } from '../support/folder.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
@@ -15,6 +18,7 @@ const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
 interface Service {
   readonly image?: string;
   readonly build?: string;
+  readonly entrypoint?: string[];
   readonly command?: string[];
   readonly environment?: Record<string, string | number>;
   readonly volumes?: string[];
@@ -29,22 +33,36 @@ interface Service {
   readonly cap_drop?: string[];
   readonly security_opt?: string[];
   readonly profiles?: string[];
+  readonly secrets?: string[];
+  readonly deploy?: { readonly resources: { readonly limits: Record<string, string | number> } };
 }
 
 const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   services: Record<string, Service>;
   volumes: Record<string, null>;
+  secrets: Record<string, { file: string }>;
   networks: Record<string, { internal?: boolean } | null>;
 };
 const services = Object.entries(compose.services);
+const secretFiles = [...secretVariables.map((name) => `${name}_FILE`), 'WEBHOOK_SECRETS_FILE'];
 const asksItself = ['CMD', 'node', '/app/dist/cli/main.js', 'healthcheck'];
 
 describe('docker-compose.yml', () => {
   const ours = services.filter(([, service]) => service.build !== undefined);
 
-  test('has Postgres with its roles, Temporal, the migration, a receiver and a worker', () => {
+  test('has Postgres and Temporal with what makes them ready, the migration, a receiver and a worker', () => {
     const always = services.filter(([, { profiles }]) => profiles === undefined).map(([name]) => name);
-    expect(always).toEqual(['postgres', 'temporal', 'roles', 'migrate', 'receiver', 'worker']);
+    expect(always).toEqual([
+      'postgres',
+      'temporal-postgres',
+      'roles',
+      'temporal-schema',
+      'temporal',
+      'temporal-namespace',
+      'migrate',
+      'receiver',
+      'worker',
+    ]);
     expect(ours.map(([name]) => name)).toEqual(['migrate', 'receiver', 'worker']);
   });
 
@@ -62,7 +80,8 @@ describe('docker-compose.yml', () => {
   test('gives ours only variables that are settings', () => {
     for (const [name, { environment = {} }] of ours) {
       const unknown = Object.keys(environment).filter(
-        (variable) => !(variable in settings) && !variable.startsWith('TEMPORAL_'),
+        (variable) =>
+          !(variable in settings) && !secretFiles.includes(variable) && variable !== 'TEMPORAL_NAMESPACE',
       );
       expect({ name, unknown }).toEqual({ name, unknown: [] });
     }
@@ -70,22 +89,24 @@ describe('docker-compose.yml', () => {
 
   test('gives each only its settings: the worker all, the receiver no warehouse, the migration only the warehouse', () => {
     const given = (name: string) => Object.keys(compose.services[name]?.environment ?? {});
-    expect(given('migrate')).toEqual(['STRICT_TLS', 'PLAINTEXT_HOSTS', 'DATABASE_URL']);
-    expect(given('receiver')).not.toContain('DATABASE_URL');
-    expect(given('receiver')).toEqual(expect.arrayContaining(['TEMPORAL_ADDRESS', 'WEBHOOK_SECRETS']));
+    expect(given('migrate')).toEqual(['STRICT_TLS', 'PLAINTEXT_HOSTS', 'DATABASE_URL_FILE']);
+    expect(given('receiver').join()).not.toContain('DATABASE_URL');
+    expect(given('receiver')).toEqual(expect.arrayContaining(['TEMPORAL_ADDRESS', 'WEBHOOK_SECRETS_FILE']));
     expect(given('worker')).toEqual(
-      expect.arrayContaining(['TEMPORAL_ADDRESS', 'DATABASE_URL', 'SERVICE_URL', 'SERVICE_API_KEY']),
+      expect.arrayContaining([
+        'TEMPORAL_ADDRESS',
+        'DATABASE_URL_FILE',
+        'SERVICE_URL',
+        'SERVICE_API_KEY_FILE',
+      ]),
     );
   });
 
-  test('requires the settings that would start the sandbox if absent', () => {
-    const { receiver, worker } = compose.services;
-    for (const value of [
-      receiver?.environment?.WEBHOOK_SECRETS,
-      worker?.environment?.SERVICE_URL,
-      worker?.environment?.SERVICE_API_KEY,
-    ])
-      expect(value).toMatch(/^\$\{[A-Z_]+:\?/);
+  test('requires the setting that would start the sandbox if absent', () => {
+    expect(compose.services.worker?.environment?.SERVICE_URL).toMatch(/^\$\{[A-Z_]+:\?/);
+    const asked = [...read('docker-compose.yml').matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
+    const example = [...read('.env.example').matchAll(/^(\w+)=$/gm)].map(([, name]) => name);
+    expect(example).toEqual(asked);
   });
 
   test('starts services after those that they need are healthy or done', () => {
@@ -95,18 +116,23 @@ describe('docker-compose.yml', () => {
         expect(awaited).toBeDefined();
         if (condition === 'service_healthy') expect(awaited?.healthcheck).toBeDefined();
         else {
-          expect(['roles', 'migrate']).toContain(name);
+          expect(['roles', 'temporal-schema', 'temporal-namespace', 'migrate']).toContain(name);
+          expect(awaited?.restart).toBe('on-failure:5');
           expect(condition).toBe('service_completed_successfully');
         }
       }
     }
   });
 
-  test('pins images of others to the versions of the embedded stack', () => {
-    const { postgres, temporal, roles } = compose.services;
-    expect(roles?.image).toBe(postgres?.image);
-    expect(postgres?.image).toMatch(new RegExp(`^postgres:${postgresMajor}\\.\\d+-`));
-    expect(temporal?.image).toBe(`temporalio/temporal:${temporalVersion}`);
+  test('pins images of others to the versions that tests run', () => {
+    const image = (name: string) => compose.services[name]?.image;
+    for (const name of ['postgres', 'temporal-postgres', 'roles'])
+      expect(image(name)).toMatch(new RegExp(`^postgres:${postgresMajor}\\.\\d+-`));
+    const [, tag] = /^temporalio\/server:(.+)$/.exec(image('temporal') ?? '') ?? [];
+    const minorOf = (version = '') => version.split('.').slice(0, 2);
+    expect(minorOf(tag)).toEqual(minorOf(serverVersion));
+    for (const name of ['temporal-schema', 'temporal-namespace'])
+      expect(image(name)).toBe(`temporalio/admin-tools:${tag}`);
   });
 
   test('declares volumes for persistent data', () => {
@@ -114,8 +140,6 @@ describe('docker-compose.yml', () => {
       .flatMap(([, { volumes = [] }]) => volumes)
       .filter((volume) => !volume.startsWith('./'));
     expect(mounted.map((volume) => volume.split(':')[0])).toEqual(Object.keys(compose.volumes));
-    const file = compose.services.temporal?.command?.find((part) => part.startsWith('--db-filename='));
-    expect(file).toContain(`=${mounted[1]?.split(':')[1]}/`);
   });
 });
 
@@ -130,15 +154,18 @@ describe('docker-compose.yml gives the least rights', () => {
     if (service.image?.startsWith('postgres:')) expect(service.user).toBe('postgres');
   });
 
-  test.each(services)('%s has its command and health check without a shell', (_, service) => {
-    for (const word of [...(service.command ?? []), ...(service.healthcheck?.test ?? [])]) {
+  test.each(services)('%s has its command and health check as words, which no shell splits', (_, service) => {
+    const words = [service.entrypoint, service.command, service.healthcheck?.test].flatMap(
+      (list) => list ?? [],
+    );
+    for (const word of words) {
       expect(word).toBeTypeOf('string');
     }
   });
 
   test('whatever of ours keeps running is asked by metersync healthcheck whether it lives', () => {
     const running = services
-      .filter(([, { build, restart }]) => build !== undefined && restart !== 'no')
+      .filter(([, { build, restart }]) => build !== undefined && restart === 'unless-stopped')
       .map(([name]) => name);
     expect(running.toSorted()).toEqual(['receiver', 'worker']);
     for (const name of running) expect(compose.services[name]?.healthcheck?.test).toEqual(asksItself);
@@ -148,12 +175,14 @@ describe('docker-compose.yml gives the least rights', () => {
   test('only the services that need Postgres reach it, and the receiver does not', () => {
     const on = (network: string) =>
       services.filter(([, { networks = [] }]) => networks.includes(network)).map(([name]) => name);
-    expect(Object.keys(compose.networks)).toEqual(['events', 'data', 'metrics', 'out']);
-    expect(on('events')).toEqual(['temporal', 'receiver', 'worker']);
+    expect(Object.keys(compose.networks)).toEqual(['events', 'data', 'temporal', 'metrics', 'out']);
+    expect(on('events')).toEqual(['temporal', 'temporal-namespace', 'receiver', 'worker']);
+    expect(on('temporal')).toEqual(['temporal-postgres', 'roles', 'temporal-schema', 'temporal']);
     expect(on('data')).toEqual(['postgres', 'roles', 'migrate', 'worker']);
     expect(on('metrics')).toEqual(['receiver', 'worker', 'prometheus', 'alertmanager', 'grafana']);
     expect(on('out')).toEqual(['alertmanager', 'grafana']);
-    for (const network of ['data', 'metrics']) expect(compose.networks[network]).toEqual({ internal: true });
+    for (const network of ['data', 'temporal', 'metrics'])
+      expect(compose.networks[network]).toEqual({ internal: true });
   });
 
   test('only the receiver and Grafana have a port on the machine, on loopback', () => {
@@ -164,33 +193,39 @@ describe('docker-compose.yml gives the least rights', () => {
     ]);
   });
 
-  test('every password and key has to be set; none has a default', () => {
-    const text = read('docker-compose.yml');
-    const secret = /\$\{(\w*(?:PASSWORD|KEYS?|SECRETS?))(:[^}]*)?\}/g;
-    // An empty one signs nothing: workers refuse a target that needs it.
-    const optional = /\$\{NOTIFY_SECRET:-\}/;
-    const used = [...text.replace(optional, '').matchAll(secret)].map(([, name = '', rest = '']) => ({
-      name,
-      rest,
-    }));
-    const demanded = used.filter(({ rest }) => rest.startsWith(':?')).map(({ name }) => name);
-    expect(used.filter(({ rest }) => rest !== '' && !rest.startsWith(':?'))).toEqual([]);
-    expect(new Set(used.map(({ name }) => name))).toEqual(new Set(demanded));
-    const asked = [...text.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
-    const example = [...read('.env.example').matchAll(/^(\w+)=$/gm)].map(([, name]) => name);
-    expect(new Set(example)).toEqual(new Set(asked));
+  test('passwords and keys are files, of which each service has those that it reads', () => {
+    const readBy = (name: string) => compose.services[name]?.secrets ?? [];
+    expect(services.flatMap(([name]) => (readBy(name).length > 0 ? [name] : []))).toEqual([
+      'postgres',
+      'temporal-postgres',
+      'roles',
+      'temporal-schema',
+      'temporal',
+      'migrate',
+      'receiver',
+      'worker',
+    ]);
+    expect(new Set(services.flatMap(([name]) => readBy(name)))).toEqual(
+      new Set(Object.keys(compose.secrets)),
+    );
+    expect(readBy('receiver')).toEqual(['codec_keys', 'webhook_secrets']);
+    for (const [name, { environment = {}, secrets = [] }] of services) {
+      const files = Object.entries(environment).filter(([variable]) => variable.endsWith('_FILE'));
+      for (const [, path] of files) expect(secrets.map((one) => `/run/secrets/${one}`)).toContain(path);
+      // Targets of alarms are optional, so that no file has to be there.
+      const values = Object.keys(environment).filter((variable) =>
+        /PASSWORD$|SECRETS?$|KEYS?$|DATABASE_URL$/.test(variable),
+      );
+      expect({ name, values }).toEqual({ name, values: name === 'worker' ? ['NOTIFY_SECRET'] : [] });
+    }
   });
 
-  test('worker and migration have different logins, and neither is the superuser', () => {
-    const userOf = (name: string) =>
-      /^postgres:\/\/(\w+):/.exec(String(compose.services[name]?.environment?.DATABASE_URL))?.[1];
-    expect([userOf('migrate'), userOf('worker')]).toEqual(['metersync_migrator', 'metersync_worker']);
-    const given = String(compose.services.roles?.environment?.PGOPTIONS);
-    const wanted = [...read('docker/roles.sql').matchAll(/current_setting\('(.+?)'\)/g)].map(
-      ([, name]) => name,
-    );
-    expect(wanted).toHaveLength(2);
-    for (const name of wanted) expect(given).toContain(`-c ${name}=\${`);
+  test('every service is bounded in processors, memory, processes and logs, and starts again', () => {
+    for (const [name, { deploy, restart }] of services) {
+      expect(Object.keys(deploy?.resources.limits ?? {}), name).toEqual(['cpus', 'memory', 'pids']);
+      expect(['unless-stopped', 'on-failure:5']).toContain(restart);
+    }
+    expect(read('docker-compose.yml')).toContain('logging: { driver: local }');
   });
 
   test('traffic out of its networks uses TLS, and payloads in Temporal are encrypted', () => {
@@ -200,8 +235,16 @@ describe('docker-compose.yml gives the least rights', () => {
       expect(PLAINTEXT_HOSTS).toBe('postgres,temporal');
     }
     for (const name of ['receiver', 'worker']) {
-      expect(compose.services[name]?.environment?.TEMPORAL_CODEC_KEYS).toMatch(/^\$\{TEMPORAL_CODEC_KEYS:\?/);
+      expect(compose.services[name]?.environment?.TEMPORAL_CODEC_KEYS_FILE).toBe('/run/secrets/codec_keys');
     }
+  });
+
+  test('traffic of Temporal that asks nobody who they are has no port but 7233 in its networks', () => {
+    const { services: ofTemporal } = parse(read('docker/temporal.yaml'), { merge: true }) as {
+      services: Record<string, { rpc: Record<string, unknown> }>;
+    };
+    const open = Object.values(ofTemporal).flatMap(({ rpc }) => (rpc.bindOnLocalHost === true ? [] : [rpc]));
+    expect(open).toEqual([{ grpcPort: 7233, membershipPort: 6933, bindOnIP: '0.0.0.0' }]);
   });
 
   test('git and the image build ignore files of secrets', () => {
@@ -215,9 +258,54 @@ describe('docker-compose.yml gives the least rights', () => {
         return undefined;
       }
     };
-    for (const path of ['.env', '.env.production', 'dbt/.env']) expect(ignored(path)).toBe(path);
+    for (const path of ['.env', '.env.production', 'dbt/.env', 'secrets/codec_keys'])
+      expect(ignored(path)).toBe(path);
     expect(ignored('.env.example')).toBeUndefined();
-    expect(read('.dockerignore').split('\n')).toContain('**/.env*');
+    expect(read('.dockerignore').split('\n')).toEqual(expect.arrayContaining(['**/.env*', 'secrets']));
+  });
+});
+
+describe('docker/secrets.sh', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  const run = () => execFileSync('sh', [join(folder.path, 'docker/secrets.sh')], { encoding: 'utf8' });
+  const secret = (name: string) => readFileSync(join(folder.path, 'secrets', name), 'utf8');
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+    cpSync(join(checkout, 'docker'), join(folder.path, 'docker'), { recursive: true });
+  });
+  afterAll(() => folder.remove());
+
+  test('makes all but what the service gives, for its user alone, and changes nothing that is there', () => {
+    expect(run()).toBe(
+      'write secrets/service_api_key, then run this again\nwrite secrets/webhook_secrets, then run this again\n',
+    );
+    const names = readdirSync(join(folder.path, 'secrets'));
+    expect(statSync(join(folder.path, 'secrets')).mode & 0o777).toBe(0o700);
+    for (const name of names)
+      expect(statSync(join(folder.path, 'secrets', name)).mode & 0o777, name).toBe(0o644);
+    const yours = ['service_api_key', 'webhook_secrets'];
+    expect([...names, ...yours].sort()).toEqual(Object.keys(compose.secrets).sort());
+    const before = names.map(secret);
+    expect(new Set(before).size).toBe(names.length);
+    run();
+    expect(names.map(secret)).toEqual(before);
+  });
+
+  test('makes valid settings', () => {
+    const path = (name: string) => join(folder.path, 'secrets', name);
+    const { databaseUrl, temporalCodecKeys } = readSettings({
+      DATABASE_URL_FILE: path('worker_url'),
+      TEMPORAL_CODEC_KEYS_FILE: path('codec_keys'),
+    });
+    const { username, password, host, pathname } = new URL(databaseUrl ?? '');
+    expect({ username, host, pathname }).toEqual({
+      username: 'metersync_worker',
+      host: 'postgres:5432',
+      pathname: '/warehouse',
+    });
+    expect(password).toMatch(/^[0-9a-f]{48}$/);
+    expect(new URL(secret('migrator_url')).username).toBe('metersync_migrator');
+    expect(temporalCodecKeys).toMatchObject([{ id: 'first' }]);
   });
 });
 

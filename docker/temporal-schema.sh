@@ -1,0 +1,12 @@
+#!/bin/sh
+# Brings the schemas of Temporal's databases up to date, before its server starts.
+set -eu
+SQL_PASSWORD=$(cat "${SECRETS:-/run/secrets}/temporal_password")
+export SQL_PASSWORD SQL_PLUGIN=postgres12 SQL_HOST="${SQL_HOST:-temporal-postgres}" SQL_USER=temporal
+for schema in temporal visibility; do
+  database=temporal
+  [ "$schema" = temporal ] || database=temporal_$schema
+  # Does nothing to a schema that is there.
+  temporal-sql-tool --database "$database" setup-schema --version 0.0
+  temporal-sql-tool --database "$database" update-schema --schema-name "postgresql/v12/$schema"
+done

@@ -1,0 +1,131 @@
+import { execFile } from 'node:child_process';
+import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'vitest';
+import { parse } from 'yaml';
+import { childEnvironment } from '../../embedded/environment.ts';
+import { accepts } from '../../embedded/temporal.ts';
+import { findTemporalBinary } from '../../embedded/temporal-binary.ts';
+import { temporalFetchers } from '../../embedded/temporal-fetchers.ts';
+import { temporalDigest } from '../../embedded/temporal-release.ts';
+import { fault, say, seeds } from '../faults/fault.ts';
+import { eventsPerSecond, startLoad } from '../faults/load.ts';
+import { createPart } from '../faults/part.ts';
+import { seedOf } from '../faults/plan.ts';
+import { type RunningTemporal, startRig } from '../faults/rig.ts';
+import { launchServer } from '../faults/server-process.ts';
+import { verdict } from '../faults/verdict.ts';
+import { administer, withPostgres } from '../postgres/warehouse.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { until } from '../support/poll.ts';
+import { freePort } from '../support/port.ts';
+import { projectBinDir } from '../support/stack.ts';
+import { temporalPrograms } from './programs.ts';
+
+const checkout = resolve(import.meta.dirname, '../..');
+const loadSeconds = 20;
+
+fault(
+  'T8',
+  'the server as docker-compose.yml starts it',
+  seeds(),
+  { may: ['ChangesMissed', 'RunUnwell'] },
+  (seed) =>
+    withPostgres({}, async ({ users, port }) => {
+      const folder = await temporaryFolder();
+      const superuser = users.superuserUrl('postgres');
+      await administer(superuser, ['create database warehouse']);
+      const run = await prepareScripts(folder.path, superuser, port);
+      try {
+        // Each start runs all of them: the second time nothing changes.
+        for (let start = 0; start < 2; start++) {
+          await run('roles.sh');
+          await run('temporal-schema.sh');
+        }
+        const temporal = await startServer(folder.path, port);
+        try {
+          for (let start = 0; start < 2; start++)
+            await run('temporal-namespace.sh', { TEMPORAL_ADDRESS: temporal.address });
+          const rig = await startRig({ temporal });
+          try {
+            expect(await rig.backfill()).toBe('complete');
+            const load = startLoad(rig.service, seedOf(seed, 'T8'), eventsPerSecond);
+            rig.harm();
+            await temporal.part.kill();
+            await temporal.part.start();
+            const { perSecond } = await load.end(loadSeconds);
+            return { injected: 'scripts run twice', perSecond, figures: await verdict(rig) };
+          } finally {
+            await rig.stop();
+          }
+        } finally {
+          await temporal.part.kill();
+        }
+      } finally {
+        await folder.remove();
+      }
+    }),
+);
+
+/** Copies docker/ with secrets and programs of its own; returns how to run one of its scripts. */
+async function prepareScripts(folder: string, superuser: string, port: number) {
+  await cp(join(checkout, 'docker'), join(folder, 'docker'), { recursive: true });
+  const sh = (script: string, env: Readonly<Record<string, string>>) =>
+    promisify(execFile)('sh', [join(folder, 'docker', script)], { env: childEnvironment(env) });
+  await sh('secrets.sh', {});
+  const secrets = join(folder, 'secrets');
+  await writeFile(join(secrets, 'postgres_password'), `${decodeURIComponent(new URL(superuser).password)}\n`);
+  const cli = await findTemporalBinary({
+    explicit: undefined,
+    searchPath: process.env.PATH ?? '',
+    cacheDir: projectBinDir(),
+    digest: temporalDigest,
+    fetchers: temporalFetchers(),
+    log: say,
+  });
+  await symlink(cli, join(folder, 'temporal'));
+  await symlink((await temporalPrograms(say)).sqlTool, join(folder, 'temporal-sql-tool'));
+  return (script: string, env: Readonly<Record<string, string>> = {}) =>
+    sh(script, {
+      PATH: `${folder}:${process.env.PATH}`,
+      SECRETS: secrets,
+      WAREHOUSE_HOST: '127.0.0.1',
+      TEMPORAL_HOST: '127.0.0.1',
+      PGPORT: String(port),
+      SQL_HOST: '127.0.0.1',
+      SQL_PORT: String(port),
+      ...env,
+    });
+}
+
+/** Starts the server with the arguments and the configuration of the compose file, on ports of its own. */
+async function startServer(folder: string, postgresPort: number): Promise<RunningTemporal> {
+  const compose = parse(await readFile(join(checkout, 'docker-compose.yml'), 'utf8'), { merge: true });
+  const [, ...args] = compose.services.temporal.entrypoint as string[];
+  const file = join(folder, 'temporal.yaml');
+  let configuration = (await readFile(join(checkout, 'docker/temporal.yaml'), 'utf8'))
+    .replaceAll('temporal-postgres:5432', `127.0.0.1:${postgresPort}`)
+    .replaceAll('/run/secrets/', `${folder}/secrets/`);
+  const ports = new Map<string, number>();
+  for (const [port] of configuration.matchAll(/\b[67]\d{3}\b/g))
+    if (!ports.has(port)) ports.set(port, await freePort());
+  configuration = configuration.replace(/\b[67]\d{3}\b/g, (port) => String(ports.get(port)));
+  await writeFile(file, configuration);
+  const address = `127.0.0.1:${ports.get('7233')}`;
+  const { server } = await temporalPrograms(say);
+  const part = createPart('temporal', () =>
+    launchServer(
+      {
+        command: server,
+        args: args.map((arg) => arg.replace(/\/\S+$/, (path) => join(folder, basename(path)))),
+        cwd: folder,
+        env: childEnvironment(),
+        logFile: join(folder, 'temporal.log'),
+      },
+      () => until('Temporal listens', () => accepts(address), { timeoutMs: 300_000, everyMs: 50 }),
+    ),
+  );
+  await part.start();
+  return { part, address, namespace: 'default' };
+}
