@@ -14,12 +14,16 @@ const prebuilt = join(root, 'workflow-bundle.js');
 const compiled = join(root, '.metersync/compiled');
 
 /** Returns the script of a built package; in a checkout, the one kept for the same sources, or a new one. */
-export async function workflowBundle(log: BundleLog, folder = compiled): Promise<WorkflowBundleOption> {
+export async function workflowBundle(
+  log: BundleLog,
+  folder = compiled,
+  bundle = bundleWorkflows,
+): Promise<WorkflowBundleOption> {
   if (existsSync(prebuilt)) return { codePath: prebuilt };
   const name = `workflows-${await digestOfSources(root)}.js`;
   const kept = await readFile(join(folder, name), 'utf8').catch(() => undefined);
   if (kept !== undefined) return { code: kept };
-  const made = await bundleWorkflows(log);
+  const made = await bundle(log);
   await keep(folder, name, made.code).catch((error) => log.debug({ err: error }, 'the bundle is not kept'));
   return made;
 }
