@@ -3,7 +3,7 @@ import { alarmPolicy, notifyPolicy, recordPolicy } from './retry-policy.ts';
 import { describeFit } from './schema-versions.ts';
 import { formatSeconds, formatTime } from './times.ts';
 import { expires, type Health, isQuiet, type TemporalHealth, type WarehouseHealth } from './verdict.ts';
-import { countedToMax } from './words.ts';
+import { countedToMax, eventsGivenUp } from './words.ts';
 
 /** An alarm that is raised. */
 export interface Raised {
@@ -234,7 +234,7 @@ export const alertTypes = {
     means: 'Events cannot be applied.',
     promql: 'max(metersync_events_unsettled{outcome="dead"}) > 0',
     judge: inWarehouse(({ dead }) =>
-      raisedIf(dead > 0, { detail: countedToMax(dead, 'event'), counts: { events: dead } }),
+      raisedIf(dead > 0, { detail: eventsGivenUp(dead), counts: { events: dead } }),
     ),
     forMinutes: 0,
     causes: ['`metersync events list --outcome dead` shows each with its reason.'],
@@ -245,7 +245,7 @@ export const alertTypes = {
     means: 'The service does not list what events of the last day named.',
     promql: 'max(metersync_events_unsettled{outcome="missing"}) > 0',
     judge: inWarehouse(({ missingLately: missing }) =>
-      raisedIf(missing > 0, { detail: countedToMax(missing, 'event'), counts: { events: missing } }),
+      raisedIf(missing > 0, { detail: eventsGivenUp(missing), counts: { events: missing } }),
     ),
     forMinutes: 0,
     causes: ['`metersync events list --outcome missing` names the records.'],

@@ -36,6 +36,8 @@ export const limits = {
   answerBytesMax: 64 * 1024 * 1024,
   /** Rows that a report counts: from here on a count costs more than it says. */
   countMax: 10_000,
+  /** Dead events, and missing ones, that health counts and the inbox groups: each takes ten look-ups. */
+  givenUpMax: 1_000,
   /** Workflows of each type that a check of an upgrade replays. */
   historiesReplayed: 50,
 } as const;
@@ -119,8 +121,6 @@ export const consoleBounds = {
   searchedMax: 4_000,
   /** The newest events of a day whose outcomes the overview adds up: each takes three look-ups. */
   arrivalsMax: 2_000,
-  /** Dead events, and missing ones, that the inbox groups by their failure: each takes three look-ups. */
-  groupedMax: 1_000,
   /** Password checks under way; each takes 32 MiB and a tenth of a second of processor. */
   passwordChecksAtOnce: 2,
   passwordChecksWaiting: 20,

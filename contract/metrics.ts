@@ -209,7 +209,7 @@ export const metricTypes = {
   metersync_events_unsettled: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Dead events, and events that became missing within a day.',
+    help: 'Dead events, and events that became missing within a day, up to 1,001.',
     labels: { outcome: 'dead or missing' },
   },
   metersync_parked_events: {

@@ -3,7 +3,7 @@ import type { RunKind, RunState, Severity } from './names.ts';
 import { alarmPolicy, notifyPolicy, recordPolicy } from './retry-policy.ts';
 import type { SchemaVersions } from './schema-versions.ts';
 import { formatSeconds, formatTime } from './times.ts';
-import { counted, countedToMax } from './words.ts';
+import { counted, countedToMax, eventsGivenUp } from './words.ts';
 
 /**
  * The one word for the health of a deployment, and its reasons. `status`, `doctor` and every other report of
@@ -122,7 +122,8 @@ export interface Delay {
 
 /**
  * Health by the warehouse's own tables. Ages are seconds. Counts are exact up to `limits.countMax`, and one
- * more than that where there are more: `countInWords` prints `10,000+`.
+ * more than that where there are more: `countInWords` prints `10,000+`. Those of dead and missing events end at
+ * `limits.givenUpMax`.
  */
 export interface WarehouseHealth {
   readonly pending: Readonly<Record<PendingKind, PendingEvents>>;
@@ -370,12 +371,12 @@ function judgeCounts(health: WarehouseHealth): Finding[] {
   return [
     ...ifAny(dead, {
       name: 'dead events',
-      saw: `${countedToMax(dead, 'event')} cannot be applied`,
+      saw: `${eventsGivenUp(dead)} cannot be applied`,
       todo: 'See why with metersync events list --outcome dead; mend the cause, then metersync events replay --outcome dead.',
     }),
     ...ifAny(missingLately, {
       name: 'missing events',
-      saw: `${countedToMax(missingLately, 'event')} of the last day: the service never showed their state`,
+      saw: `${eventsGivenUp(missingLately)} of the last day: the service never showed their state`,
       todo: 'See metersync events list --outcome missing, and ask the service; a backfill that finds the records settles them.',
     }),
     ...ifAny(undecidedDeletes, {

@@ -5,13 +5,17 @@ import { limits } from './limits.ts';
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
 
-/** Formats a count that a report stopped at `limits.countMax`: `12`, `10,000+`. */
-export const countInWords = (count: number): string =>
-  count > limits.countMax ? `${limits.countMax.toLocaleString('en')}+` : count.toLocaleString('en');
+/** Formats a count that a report stopped at `max`: `12`, `10,000+`. */
+export const countInWords = (count: number, max: number = limits.countMax): string =>
+  count > max ? `${max.toLocaleString('en')}+` : count.toLocaleString('en');
 
 /** Formats a count of things that a report stopped at `limits.countMax`: `1 bill`, `10,000+ bills`. */
 export const countedToMax = (count: number, one: string, many = `${one}s`): string =>
   `${countInWords(count)} ${count === 1 ? one : many}`;
+
+/** Formats a count of dead or missing events that stopped at `limits.givenUpMax`. */
+export const eventsGivenUp = (count: number): string =>
+  `${countInWords(count, limits.givenUpMax)} ${count === 1 ? 'event' : 'events'}`;
 
 /** Turns `usageData` of code, or `usage_data` of a table, into the words of people. */
 export const nameInWords = (name: string): string =>

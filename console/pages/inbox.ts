@@ -1,7 +1,6 @@
 import { html } from 'hono/html';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
-import { consoleBounds } from '../../contract/limits.ts';
-import { counted } from '../../contract/words.ts';
+import { counted, eventsGivenUp } from '../../contract/words.ts';
 import { readDeletes } from '../../db/deletes/decide.ts';
 import { mostCounted } from '../../db/read/counted.ts';
 import { listDataIssues } from '../../db/read/issues.ts';
@@ -142,18 +141,13 @@ ${facts([
 ${type && html`<p><b>What to do:</b> ${type.operator}</p>`}</li>`;
 }
 
-const manyEvents = (count: number): string =>
-  count > consoleBounds.groupedMax
-    ? `More than ${counted(consoleBounds.groupedMax, 'event')}`
-    : counted(count, 'event');
-
 function givenUp(asking: Asking, outcome: 'dead' | 'missing', group: GivenUpGroup): Markup {
   const { code, events, companies, since, example, error } = group;
   const query = `outcome=${outcome}${code === null ? '' : `&code=${code}`}`;
   return card(asking, {
     code,
     kind: outcome === 'dead' ? 'Dead' : 'Missing',
-    what: `${manyEvents(events)}${companies > 0 ? ` of ${counted(companies, 'company', 'companies')}` : ''}`,
+    what: `${eventsGivenUp(events)}${companies > 0 ? ` of ${counted(companies, 'company', 'companies')}` : ''}`,
     since,
     reason: error,
     example,

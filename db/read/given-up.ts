@@ -13,73 +13,83 @@ export interface GivenUp {
   readonly missingLately: number;
 }
 
-export async function countGivenUp(db: Executor, most: Most): Promise<GivenUp> {
+/**
+ * Counts events that were given up, up to `counted` of each outcome. It looks at `most` settlements
+ * and events of each, the last ones.
+ */
+export async function countGivenUp(db: Executor, most: Most, counted: Most): Promise<GivenUp> {
   const result = await db.execute<GivenUp & Record<string, unknown>>(sql`
-    with gave_up as materialized (
-      select distinct kind, record_id
-      from (
-        (${settled(sql`${settlements.outcome} = 'dead'`, most)}
-        )
-        union all
-        (${settled(
-          sql`${settlements.outcome} = 'missing'
-            and ${settlements.settledAt} > now() - interval '1 day'`,
-          most,
-        )}
-        )
-      ) both_ways
-    ), of_those as (${eventsOf(sql`gave_up`)}
-    ), given_up as materialized (
-      select e.*
-      from of_those o
-        cross join lateral (
-          select
-            ${events.outcome},
-            ${events.kind},
-            ${events.recordId},
-            ${events.recordedAt},
-            ${events.occurredAt}
-          from ${events}
-          where ${events.id} = o.id
-          offset 0
-        ) e
-      union all
-      (
-        select
-          ${journal.arrivedAs},
-          ${journal.kind},
-          ${journal.recordId},
-          ${journal.recordedAt},
-          ${journal.occurredAt}
-        from ${journal}
-        where ${journal.arrivedAs} = 'dead'
-        order by ${journal.recordedAt} desc
-        limit ${most}
-      )
+    with dead_records as materialized (${recordsOf(sql`${settlements.outcome} = 'dead'`, most)}
+    ), missing_records as materialized (${recordsOf(
+      sql`${settlements.outcome} = 'missing'
+          and ${settlements.settledAt} > now() - interval '1 day'`,
+      most,
+    )}
     )
     select
       ${countOf(
-        sql`from given_up g
-          where outcome = 'dead'
-            and not ${isWrittenSince('document', documents)}
+        sql`from (${settledAs('dead', sql`dead_records`)}
+            union all
+            ${arrivedDead(most)}
+          ) g
+          where not ${isWrittenSince('document', documents)}
             and not ${isWrittenSince('connection', connections)}`,
-        most,
+        counted,
       )} as dead,
       ${countOf(
-        sql`from given_up
-          where outcome = 'missing'`,
-        most,
+        sql`from (${settledAs('missing', sql`missing_records`)}
+          ) g`,
+        counted,
       )} as "missingLately"`);
   return result.rows[0] ?? { dead: 0, missingLately: 0 };
 }
 
-const settled = (how: SQL, most: Most): SQL => sql`
-          select
-            ${settlements.kind},
-            ${settlements.recordId}
-          from ${settlements}
-          where ${how}
-          limit ${most}`;
+/** The records of the last settlements of a kind. */
+const recordsOf = (which: SQL, most: Most): SQL => sql`
+      select distinct
+        kind,
+        record_id
+      from (
+        select
+          ${settlements.kind},
+          ${settlements.recordId}
+        from ${settlements}
+        where ${which}
+        order by ${settlements.settledAt} desc
+        limit ${most}
+      ) last`;
+
+/** The events of records that are settled with this outcome. */
+const settledAs = (outcome: 'dead' | 'missing', records: SQL): SQL => sql`
+            select e.*
+            from (${eventsOf(records)}
+              ) o
+              cross join lateral (
+                select
+                  ${events.outcome},
+                  ${events.kind},
+                  ${events.recordId},
+                  ${events.recordedAt},
+                  ${events.occurredAt}
+                from ${events}
+                where ${events.id} = o.id
+                offset 0
+              ) e
+            where e.outcome = ${outcome}`;
+
+/** The last events that arrived dead. */
+const arrivedDead = (most: Most): SQL => sql`(
+              select
+                ${journal.arrivedAs},
+                ${journal.kind},
+                ${journal.recordId},
+                ${journal.recordedAt},
+                ${journal.occurredAt}
+              from ${journal}
+              where ${journal.arrivedAs} = 'dead'
+              order by ${journal.recordedAt} desc
+              limit ${most}
+            )`;
 
 /**
  * Whether the record of an event was written or deleted after the event came: then the warehouse

@@ -56,7 +56,7 @@ async function readInOne(
   return {
     pending,
     oldestDueSeconds: oldestOf(Object.values(pending)),
-    ...(await countGivenUp(db, most)),
+    ...(await countGivenUp(db, most, Math.min(most, limits.givenUpMax + 1))),
     ...(await countSetAside(db, most)),
     parked: await readParked(db, most),
     runs: {

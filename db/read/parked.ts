@@ -69,6 +69,7 @@ const parkedEvents = (most: Most): SQL => sql`
             ${stale.dueAt}
           from ${staleRecords} ${stale}
           where ${stale.errorCode} = codes.code
+          order by ${stale.dueAt}
           limit ${most}
         ) waiting
       group by codes.code`;

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { consoleBounds } from '../../contract/limits.ts';
+import { limits } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import type { Executor } from '../connect.ts';
 import { event } from './event-filter.ts';
@@ -19,7 +19,7 @@ export interface GivenUpGroup {
   readonly error: string | null;
 }
 
-const most = consoleBounds.groupedMax + 1;
+const most = limits.givenUpMax + 1;
 
 const columns: SQL = sql`${event.id},
         ${event.errorCode},
@@ -29,7 +29,7 @@ const columns: SQL = sql`${event.id},
 
 /**
  * Groups dead or missing events by failure, most first. It looks at the last
- * `consoleBounds.groupedMax` of them and one more.
+ * `limits.givenUpMax` of them and one more.
  */
 export async function readGivenUp(
   db: Executor,

@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { counted, countedToMax, countInWords, label, nameInWords } from '../../contract/words.ts';
+import {
+  counted,
+  countedToMax,
+  countInWords,
+  eventsGivenUp,
+  label,
+  nameInWords,
+} from '../../contract/words.ts';
 
 test('counts one in the singular, and others in the plural', () => {
   expect([0, 1, 2, 1_234].map((n) => counted(n, 'event'))).toEqual([
@@ -12,7 +19,8 @@ test('counts one in the singular, and others in the plural', () => {
 });
 
 test('a count that stopped says that there are more', () => {
-  expect([10_000, 10_001].map(countInWords)).toEqual(['10,000', '10,000+']);
+  expect([10_000, 10_001].map((n) => countInWords(n))).toEqual(['10,000', '10,000+']);
+  expect([1, 1_001].map(eventsGivenUp)).toEqual(['1 event', '1,000+ events']);
   expect([1, 10_001].map((n) => countedToMax(n, 'event'))).toEqual(['1 event', '10,000+ events']);
 });
 

@@ -103,8 +103,9 @@ export const consolePages: readonly Work[] = [
     },
   },
   {
+    // Ten thousand records, each with some events.
     name: 'what waits and came is counted up to a bound',
-    rows: 20_000,
+    rows: 40_000,
     run: async ({ db }) => {
       await readWaiting(db, mostCounted);
       await countEvents(db, { outcome: 'dead' }, 10_000);
@@ -129,7 +130,8 @@ export const consolePages: readonly Work[] = [
   },
   {
     name: 'events that few match are searched up to a bound',
-    rows: 2 * consoleBounds.searchedMax,
+    // Of each of two pages; each takes ten look-ups.
+    rows: 6 * consoleBounds.searchedMax,
     run: async ({ db }) => {
       await listTwoPages(db, { type: 'none' });
       await listTwoPages(db, { code: 'RECORD_NOT_SHOWN' });
