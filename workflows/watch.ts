@@ -5,20 +5,23 @@ import { eachMinute, looking } from './activity-options.ts';
 
 /**
  * Looks after the deployment; a schedule starts it once a minute. What fails is left to the next minute. The
- * two halves do not wait for each other: one tells people that the warehouse is away, which the other needs.
+ * parts do not wait for one another: one tells people that the warehouse is away, which the others need.
  */
 export async function watch({ test = false }: { test?: boolean } = {}): Promise<LookResult> {
   const before = workflowInfo().lastResult as LookResult | undefined;
   const waking = new CancellationScope();
-  const [looked, woken] = await Promise.allSettled([
+  const [looked, woken, kept] = await Promise.allSettled([
     looking.look({ absence: before?.absence ?? null, test }).then((result) => {
       // A server that is reached and does not answer would hold up the next look.
       if (result.absence !== null) waking.cancel();
       return result;
     }),
     waking.run(wakeLost),
+    // A test waits for the look.
+    test ? undefined : waking.run(() => eachMinute.keepMonths({})),
   ]);
   if (woken.status === 'rejected') log.warn('nothing was woken: the next minute tries again');
+  if (kept.status === 'rejected') log.warn('not all months were kept: the next minute tries again');
   if (looked.status === 'rejected') throw looked.reason;
   return looked.value;
 }

@@ -47,3 +47,10 @@ begin
   end loop;
 end
 $$;
+
+select
+  metersync.copy_comments(
+    ('analytics.' || months)::regclass,
+    ('metersync.' || months || suffix)::regclass
+  )
+from unnest(array['monthly_usage', 'monthly_cost']) months, unnest(array['', '_now']) suffix;

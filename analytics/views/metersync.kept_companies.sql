@@ -16,3 +16,4 @@ where current_date >= m.valid_from
   );
 
 comment on view metersync.kept_companies is 'Companies whose months are kept.';
+comment on column metersync.kept_companies.company_id is 'The company.';

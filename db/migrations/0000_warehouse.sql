@@ -1235,6 +1235,7 @@ create function metersync.note_changes()
 returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 declare
   is_first boolean := false;
@@ -1245,7 +1246,7 @@ begin
     if TG_TABLE_NAME = 'meters' then
       select count(*) > 0 and count(*) = (
         select count(*) from (
-          select from utility.meters limit (select count(*) + 1 from new_rows)
+          select from utility.meters order by id limit (select count(*) + 1 from new_rows)
         ) there)
       into is_first from new_rows;
     end if;
