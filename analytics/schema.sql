@@ -12,7 +12,8 @@ comment on schema analytics is
 create schema if not exists fields;
 
 comment on schema fields is
-  'Each field that the service sends as a column: a view for each resource, object and array of objects.';
+  'Each field that the service sends as a column: a view for each resource, object and array of '
+  'objects.';
 
 -- Returns statements that restore the grants on a view and its columns; none when it is missing.
 create or replace function metersync.grants_on(view text)

@@ -88,7 +88,9 @@ export async function createMonitor(options: {
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
         // Work goes on: nobody gains from a worker that stands still because it cannot be watched.
-        log.error(`no metrics: port ${settings.port} of ${settings.host} is taken, set METRICS_PORT to a free one`);
+        log.error(
+          `no metrics: port ${settings.port} of ${settings.host} is taken, set METRICS_PORT to a free one`,
+        );
         return undefined;
       }
     },

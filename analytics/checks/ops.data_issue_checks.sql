@@ -233,4 +233,5 @@ comment on column ops.data_issue_checks.severity is
   'error: numbers are wrong; warning: look at it; info.';
 comment on column ops.data_issue_checks.what is 'What it finds.';
 comment on column ops.data_issue_checks.sentence is
-  'A finding as a sentence: {days} is a figure of its evidence, {units|no unit} has a word for none.';
+  'A finding as a sentence: {days} is a figure of its evidence, {units|no unit} has a word for '
+  'none.';

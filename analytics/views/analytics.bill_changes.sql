@@ -246,9 +246,11 @@ with
 select * from final;
 
 comment on view analytics.bill_changes is
-  'One row for each change of a bill''s part of sums, by currency: those between two times sum to the difference.';
+  'One row for each change of a bill''s part of sums, by currency: those between two times sum to'
+  ' the difference.';
 comment on column analytics.bill_changes.change is
-  'new, corrected, superseded, deleted, restored, not_read; read_otherwise: in another API version.';
+  'new, corrected, superseded, deleted, restored, not_read; read_otherwise: in another API '
+  'version.';
 comment on column analytics.bill_changes.account_number is 'Account number.';
 comment on column analytics.bill_changes.provider is 'Utility that bills.';
 comment on column analytics.bill_changes.invoice_id is 'The utility''s number of the bill.';

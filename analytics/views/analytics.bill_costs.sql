@@ -168,6 +168,7 @@ comment on column analytics.bill_costs.period is
   'Days of the meter''s usage, else of the bill, else its date.';
 comment on column analytics.bill_costs.cost is 'The meter''s part of the bill''s cost.';
 comment on column analytics.bill_costs.allocation_method is
-  'direct: one meter; line_items: by its lines, fees equally; equal: no usable lines; none: no meter.';
+  'direct: one meter; line_items: by its lines, fees equally; equal: no usable lines; none: no '
+  'meter.';
 comment on column analytics.bill_costs.bill_cost is 'Cost of the bill.';
 comment on column analytics.bill_costs.cost_source is 'As in bills.';

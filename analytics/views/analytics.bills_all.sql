@@ -11,7 +11,8 @@ comment on column analytics.bills_all.period_end is 'Period end.';
 comment on column analytics.bills_all.period is 'Days, half-open.';
 comment on column analytics.bills_all.period_days is 'Period days.';
 comment on column analytics.bills_all.boundary_rule is
-  'How dates became period: end_inclusive; shared_day_to_next: the next bill has the end day; one_day: no other end; dates_swapped; no_dates.';
+  'How dates became period: end_inclusive; shared_day_to_next: the next bill has the end day; '
+  'one_day: no other end; dates_swapped; no_dates.';
 comment on column analytics.bills_all.bill_date is 'End of the period, by the service.';
 comment on column analytics.bills_all.due_date is 'Due date.';
 comment on column analytics.bills_all.currency is 'Currency of the amounts.';

@@ -207,7 +207,8 @@ with
 select * from final;
 
 comment on view analytics.monthly_usage is
-  'Usage of each meter by month, from bills spread over their days. Unbilled months are NULL, not zero.';
+  'Usage of each meter by month, from bills spread over their days. Unbilled months are NULL, not'
+  ' zero.';
 comment on column analytics.monthly_usage.month is 'First day; NULL for what has no dates.';
 comment on column analytics.monthly_usage.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_usage.billed_usage is
