@@ -4,7 +4,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 export type ConsoleAccess =
   | { readonly by: 'loopback' }
   | { readonly by: 'passwords'; readonly file: string }
-  /** A proxy names the user in a header; from no other peer is it accepted. */
+  /** A proxy names the user in a header; no other peer may send it. */
   | {
       readonly by: 'proxy';
       readonly header: string;
@@ -33,7 +33,10 @@ export function accessOf(e: Environment): ConsoleAccess {
   return { by: 'loopback' };
 }
 
-/** Lists what is wrong with the console: nobody else's machine reaches it without a password or a proxy. */
+/**
+ * Lists what is wrong with the settings of the console. Other machines need a password or a proxy to reach
+ * it.
+ */
 export function problemsOfConsole(e: Environment): readonly string[] {
   const { CONSOLE_HOST: host, CONSOLE_USER_HEADER: header, CONSOLE_TRUSTED_PROXIES: proxies } = e;
   if (header !== undefined && e.CONSOLE_PASSWORDS_FILE !== undefined)

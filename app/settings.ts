@@ -21,7 +21,7 @@ export interface Settings {
     readonly maxPerSecond: number | undefined;
     readonly endpoints: EndpointCatalogue;
   };
-  /** Absence alone tombstones no more records of a listing than the larger of both. */
+  /** A run tombstones no more absent records of a listing than the smaller of both. */
   readonly deletesCap: { readonly rows: number; readonly percent: number };
   /** Days after which the signed body of a settled event is dropped; 0 keeps it for ever. */
   readonly journalPayloadDays: number;

@@ -38,7 +38,7 @@ function explainRefused(log: Logger): (message: string, meta?: object) => void {
   };
 }
 
-/** Our levels for those of Temporal, whose INFO is about its own doings. */
+/** Our levels for those of Temporal, whose INFO concerns its own work. */
 const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
 
 /**

@@ -136,9 +136,9 @@ export function howEndedOn(client: Client): (workflowId: string) => Promise<stri
 }
 
 /**
- * Makes the schedules that nobody can change. One looks after the deployment each minute: it opens alarms,
- * and no wake-up can be lost. It begins at once, as its last look may be old. The other drops old payloads
- * each hour. Both are where no workflow waits for Postgres: a task of the queue of events may.
+ * Makes the schedules that nobody can change. The watch wakes lost work and judges alarms each minute; it
+ * begins at once, as it may not have run for long. The other drops old payloads each hour. Both use the queue
+ * of backfills: tasks of the queue of events may wait for Postgres.
  */
 export async function ensureOwnSchedules(client: Client): Promise<void> {
   await ensureEvery(client, '1 minute', 'watch', taskQueues.backfill);

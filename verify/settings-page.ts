@@ -107,8 +107,8 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   TEMPORAL_PLAINTEXT: {
     default: 'refused',
-    means:
-      'With keys: whether work with unencrypted payloads waits, or runs until none from before the keys is left.',
+    means: 'With keys: `refused` lets work with unencrypted payloads wait, `accepted` runs it.',
+    hasTo: '',
   },
   TEMPORAL_DEPLOYMENT_NAME: {
     means:

@@ -1,4 +1,4 @@
-/** Sent with every page: nothing runs, loads or frames it but the site's own files, and nobody keeps it. */
+/** Sent with every page: nothing runs, loads or frames it but the site's own files, and no cache keeps it. */
 export const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [

@@ -3,7 +3,7 @@ import { layOutJson } from './json-layout.ts';
 import type { Markup } from './markup.ts';
 import { visibleText } from './visible-text.ts';
 
-/** What a page shows of one text; the rest is to be had as a file. */
+/** Most characters of one text that a page shows. */
 const shownCharactersMax = 60_000;
 
 /** Renders a body as text: JSON over lines and in colours, anything else unchanged. */

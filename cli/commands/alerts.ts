@@ -11,7 +11,7 @@ export interface AlertsOptions {
   readonly json?: boolean;
 }
 
-/** `metersync alerts list`: prints the alarms that workers raised, and how word of them got out. */
+/** `metersync alerts list`: prints the alarms that workers raised, and who was notified. */
 export async function alertsList({ closed = false, limit, json }: AlertsOptions): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const { alerts, targets, lookedAt } = await readAlarms(db, { closed, limit });

@@ -7,7 +7,7 @@ import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
-/** `metersync trace`: prints the story of one record: events, workflows, runs, versions and times. */
+/** `metersync trace`: prints the history of one record: events, workflows, runs, versions and times. */
 export async function trace(
   kind: TracedKind,
   id: string,
