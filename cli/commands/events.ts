@@ -33,7 +33,7 @@ const filterOf = (chosen: EventsChosen): EventFilter => ({
   until: chosen.until,
 });
 
-/** `metersync events list`: prints a page of the journal, newest first. */
+/** `metersync events list`: prints a page of the journal. */
 export async function eventsList(options: EventsChosen & { limit: number; before?: string }): Promise<void> {
   const { limit, before } = options;
   const after = before === undefined ? undefined : readPlace(before);

@@ -74,7 +74,7 @@ export const eventList: MakePage = async (asking) => {
     title: 'Events',
     section: 'Events',
     live: after === undefined,
-    head: html`<div class="head"><div><h1>Events</h1><p class="muted">Every event that the service sent, the newest first.</p></div>
+    head: html`<div class="head"><div><h1>Events</h1><p class="muted">Every event that the service sent.</p></div>
 ${filtered && mayAct(asking) && actButton(address('/act/replay', { ...values, back: address('/events', values) }), 'Replay these')}</div>
 ${filters(
   '/events',
@@ -124,7 +124,7 @@ ${filters(
 
 export const eventTable = (rows: readonly JournalledEvent[], now: number): Markup =>
   table(
-    'Events, the newest first',
+    'Events',
     [
       {
         name: 'Event',

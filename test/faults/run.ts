@@ -13,6 +13,7 @@ interface Options {
   readonly seed?: string;
   readonly seeds: string;
   readonly times: string;
+  readonly from?: string;
   readonly write: boolean;
   readonly json: boolean;
 }
@@ -24,9 +25,11 @@ export type Passed = readonly TaskMeta[];
 export interface FaultList {
   readonly command: string;
   readonly about: string;
-  /** Its names, for people: "C1 to C20". */
+  /** Its names, for people: "C1 to C21". */
   readonly names: string;
   readonly seedsByDefault: number;
+  /** What its option `--from` means, if it has one. */
+  readonly from?: string;
   /** Path of the configuration of Vitest. */
   readonly config: string;
   /** Makes what its tests need; it throws an error that says what is missing. */
@@ -62,11 +65,13 @@ async function run(list: FaultList): Promise<boolean> {
     .option('--times <n>', 'how many times as many blows as by default', '1')
     .option('--write', 'put what passed into docs/reliability.md, with the commit', false)
     .option('--json', 'print the results as JSON, and the progress on standard error', false)
-    .exitOverride()
-    .parse();
+    .exitOverride();
+  if (list.from !== undefined) command.option('--from <revision>', list.from);
+  command.parse();
   const options = command.opts<Options>();
   const { seed = String(randomInt(1, 1_000_000)), seeds, times, write, json } = options;
   const commit = write ? cleanCommit() : undefined;
+  if (options.from !== undefined) process.env.FAULTS_FROM = options.from;
   Object.assign(process.env, { FAULTS_SEED: seed, FAULTS_SEEDS: seeds, FAULTS_TIMES: times });
   console.error(`${list.command}: FAULTS_SEED=${seed}, seeds: ${seeds}`);
   await list.prepare?.();

@@ -9,8 +9,8 @@ const reportsOf = (passed: Passed) => passed.flatMap(({ fault }) => fault ?? [])
 await runFaults({
   command: 'test:postgres',
   about:
-    'Runs everything on Postgres 15 to 18, behind a pooler, on a managed one, through a failover, and copied on.',
-  names: 'P1 to P8',
+    'Runs everything on Postgres 15 to 18, behind a pooler, on a managed one, through a failover, copied, restored.',
+  names: 'P1 to P10',
   seedsByDefault: 1,
   config: resolve(import.meta.dirname, 'vitest.config.ts'),
   prepare: async () => {

@@ -1,0 +1,210 @@
+import { execFile } from 'node:child_process';
+import { chmod, cp, mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { expect } from 'vitest';
+import { startBackfill } from '../../app/backfill.ts';
+import { createRandom } from '../../bench/load/random.ts';
+import { workflowIds } from '../../contract/names.ts';
+import { childEnvironment } from '../../embedded/environment.ts';
+import type { PostgresRelease } from '../../embedded/postgres-server.ts';
+import type { AuditReport } from '../../operations/audit/audit.ts';
+import { type Found, fault, say, seeds } from '../faults/fault.ts';
+import { readEffects } from '../faults/ledger.ts';
+import { eventsPerSecond, startLoad } from '../faults/load.ts';
+import { seedOf } from '../faults/plan.ts';
+import type { PostgresPart } from '../faults/postgres-part.ts';
+import { type Rig, startRig } from '../faults/rig.ts';
+import { settle, verdict } from '../faults/verdict.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { until } from '../support/poll.ts';
+import { configurePostgres } from '../support/stack.ts';
+import { may } from './load.ts';
+import { findRelease, majors } from './releases.ts';
+import { administer, withPostgres } from './warehouse.ts';
+
+const loadSeconds = 10;
+/** Events that come while no worker runs. */
+const eventsMeanwhile = 20;
+
+fault('P9', 'the warehouse is restored from a dump under load', seeds(), { may }, async (seed) => {
+  const release = await releaseOfClients();
+  return await withFolder((folder) =>
+    withPostgres({ release }, async (postgres) => {
+      const file = join(folder, 'warehouse.dump');
+      const run = clientsOf(postgres);
+      return await restoredUnderLoad(postgres, seed, 'P9', {
+        backUp: () => run('pg_dump', ['--format=custom', `--file=${file}`, 'metersync']),
+        restore: async () => {
+          await run('dropdb', ['--force', 'metersync']);
+          await run('pg_restore', ['--create', '--dbname=postgres', '--exit-on-error', file]);
+        },
+      });
+    }),
+  );
+});
+
+fault('P10', 'Postgres is restored to a moment under load', seeds(), { may }, async (seed) => {
+  const release = await releaseOfClients();
+  return await withFolder(async (folder) => {
+    const [base, archive] = [join(folder, 'base'), join(folder, 'archive')];
+    await mkdir(archive);
+    const settings = [
+      'archive_mode = on',
+      `archive_command = 'test ! -f ${archive}/%f && cp %p ${archive}/%f'`,
+    ];
+    return await withPostgres({ release, settings }, async (postgres) => {
+      await giveTo(postgres, archive);
+      // The backup reads all of the data folder, also our file of the superuser's password.
+      await giveTo(postgres, postgres.data);
+      const superuser = postgres.users.superuserUrl('postgres');
+      let moment = '';
+      return await restoredUnderLoad(postgres, seed, 'P10', {
+        backUp: async () => {
+          await clientsOf(postgres)('pg_basebackup', [`--pgdata=${base}`, '--checkpoint=fast']);
+          // What is committed after the backup comes from the archive.
+          await delay(2_000);
+          const [now] = await administer<{ moment: string }>(superuser, ['select now()::text as moment']);
+          moment = now?.moment ?? '';
+        },
+        restore: async () => {
+          await archived(superuser);
+          await postgres.part.kill();
+          await rename(postgres.data, `${postgres.data}.lost`);
+          await cp(base, postgres.data, { recursive: true, verbatimSymlinks: true });
+          await chmod(postgres.data, 0o700);
+          await configurePostgres(postgres.data, [
+            `restore_command = 'cp ${archive}/%f %p'`,
+            `recovery_target_time = '${moment}'`,
+            'recovery_target_action = promote',
+          ]);
+          await writeFile(join(postgres.data, 'recovery.signal'), '');
+          await giveTo(postgres, postgres.data);
+          await postgres.part.start();
+          await until('it has recovered', async () => {
+            const [found] = await administer<{ over: boolean }>(superuser, [
+              'select not pg_is_in_recovery() as over',
+            ]);
+            return found?.over ?? false;
+          });
+        },
+      });
+    });
+  });
+});
+
+/** Loses what happened between a backup and its restore, under load and amid a backfill; then follows the guide. */
+async function restoredUnderLoad(
+  { part, users }: PostgresPart,
+  seed: number,
+  name: string,
+  { backUp, restore }: { backUp(): Promise<unknown>; restore(): Promise<unknown> },
+): Promise<Found> {
+  const databaseUrl = await users.ensureDatabase('metersync', { createRoles: true });
+  const rig = await startRig({ postgres: { part, databaseUrl } });
+  try {
+    const { service } = rig;
+    const random = createRandom(seedOf(seed, name));
+    expect(await rig.backfill()).toBe('complete');
+    const load = startLoad(service, seedOf(seed, name), eventsPerSecond);
+    await delay(random.int(1_000, 2_000));
+    await backUp();
+    // All that is applied from here on is lost. Nothing changes these records again, which would mend them.
+    const { perSecond } = await load.end(loadSeconds);
+    await service.fault({ kind: 'latency', ms: [100, 200] });
+    const open = rig.client.workflow.getHandle(workflowIds.backfillAll(await startBackfill(rig.client)));
+    await delay(random.int(500, 3_000));
+    rig.harm();
+    await rig.parts.worker.kill();
+    await service.clearFaults();
+    const before = await journalled(rig);
+    await restore();
+    const known = new Set(await journalled(rig));
+    const lost = before.filter((id) => !known.has(id)).length;
+    say(`${name}, seed ${seed}: the restored journal lacks ${lost} events`);
+    expect(lost).toBeGreaterThan(100);
+    expect(await rig.run(['migrate'])).toMatchObject({ status: 0 });
+    const differences = await differ(rig);
+    expect(differences).toBeGreaterThan(0);
+    await service.random(eventsMeanwhile, seedOf(seed, name));
+    await rig.parts.worker.start();
+    const state = await open.result();
+    await settle(rig, { restored: true });
+    const left = await differ(rig);
+    expect(await rig.backfill()).toBe('complete');
+    const figures = await verdict(rig, { restored: true });
+    const injected = `${lost} events lost, ${differences} differences; ${left} after the open backfill, which ended ${state}`;
+    return { injected, perSecond, figures };
+  } finally {
+    await rig.stop();
+  }
+}
+
+/** Counts the differences between the service and the warehouse. */
+async function differ(rig: Rig): Promise<number> {
+  return (JSON.parse((await rig.run(['audit', '--json'])).stdout) as AuditReport).differences;
+}
+
+async function journalled(rig: Rig): Promise<string[]> {
+  return (await readEffects(rig.warehouse)).map(({ id }) => id);
+}
+
+/** Waits until what is committed so far is in the archive. */
+async function archived(superuser: string): Promise<void> {
+  const [last] = await administer<{ file: string }>(superuser, [
+    'select pg_walfile_name(pg_switch_wal()) as file',
+  ]);
+  await until('the archive has it', async () => {
+    const [found] = await administer<{ there: boolean }>(superuser, [
+      `select last_archived_wal >= '${last?.file}' as there from pg_stat_archiver`,
+    ]);
+    return found?.there ?? false;
+  });
+}
+
+/** Finds the Postgres of the same version as the programs on the path that back up. */
+async function releaseOfClients(): Promise<PostgresRelease | undefined> {
+  const printed = await promisify(execFile)('pg_dump', ['--version']).catch((error: unknown) => {
+    throw new Error(
+      'pg_dump, pg_restore and pg_basebackup are needed: apt-get install postgresql-client (Debian)',
+      {
+        cause: error,
+      },
+    );
+  });
+  const [, version] = / (\d+)\./.exec(printed.stdout) ?? [];
+  const major = majors.find((one) => one === Number(version));
+  if (major === undefined)
+    throw new Error(`pg_dump is of version ${version}, and none of ${majors.join(', ')}`);
+  return await findRelease(major);
+}
+
+/** Returns how to run a client program as the superuser of this Postgres. */
+function clientsOf({ users, port }: PostgresPart) {
+  const { username, password } = new URL(users.superuserUrl('postgres'));
+  const env = childEnvironment({
+    PGHOST: '127.0.0.1',
+    PGPORT: String(port),
+    PGUSER: decodeURIComponent(username),
+    PGPASSWORD: decodeURIComponent(password),
+  });
+  return (program: string, args: readonly string[]) => promisify(execFile)(program, args, { env });
+}
+
+/** Gives a folder to the account of Postgres, if we are root. */
+async function giveTo({ account }: PostgresPart, folder: string): Promise<void> {
+  if (account !== undefined)
+    await promisify(execFile)('chown', ['-R', `${account.uid}:${account.gid}`, folder]);
+}
+
+async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await temporaryFolder();
+  try {
+    // The account of Postgres gets to what is in it.
+    await chmod(folder.path, 0o711);
+    return await work(folder.path);
+  } finally {
+    await folder.remove();
+  }
+}
