@@ -24,9 +24,7 @@ function choosingEvents(command: Command): Command {
 
 export function addEvents(program: Command): void {
   const events = program.command('events').description('Look into the journal of events, and replay it');
-  choosingEvents(
-    add(events, 'list', 'List events', 'metersync events list --outcome dead --since 7d'),
-  )
+  choosingEvents(add(events, 'list', 'List events', 'metersync events list --outcome dead --since 7d'))
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--before <place>', 'the next page, as the one before printed it')
     .action(async (options) => (await import('./commands/events.ts')).eventsList(options));

@@ -36,16 +36,18 @@ beforeAll(async () => {
     endpoints: { connections: null, meters: null, usageData: null, documentUsage: null, intervals: null },
   });
   await deployment.run('worker');
+  const looks = `WorkflowType = '${workflowNames.watch}'`;
+  const ended = async () =>
+    (await deployment.client.workflow.count(`${looks} and ExecutionStatus != 'Running'`)).count;
+  // A pause just after the trigger of the start would take its place.
+  await until('the look of the start is over', async () => (await ended()) > 0, { timeoutMs: 120_000 });
   // The test looks itself, when it wants to.
   await deployment.client.schedule.getHandle(scheduleIds.watch).pause();
-  await until('the look of the start is over', async () => {
-    const looks = `WorkflowType = '${workflowNames.watch}'`;
-    const { count: ended } = await deployment.client.workflow.count(
-      `${looks} and ExecutionStatus != 'Running'`,
-    );
-    return ended > 0 && (await deployment.client.workflow.count(looks)).count === ended;
-  });
-});
+  await until(
+    'no look is open',
+    async () => (await deployment.client.workflow.count(looks)).count === (await ended()),
+  );
+}, 180_000);
 afterAll(async () => {
   door.open();
   await deployment.stop();
