@@ -66,10 +66,13 @@ export async function verdict(rig: Rig, options: Options = {}): Promise<Figures>
   };
 }
 
-/** Leaves out acknowledged events that a restored journal lacks. */
+/**
+ * Leaves out acknowledged events that a restored journal lacks. Events that waited in it are missing if the
+ * service deleted their record since: the event that said so is lost, and a read finds nothing.
+ */
 function onlyOf(effects: readonly Effect[], sent: Sent): Sent {
-  const known = effects.map(({ id }) => id).filter((id) => sent.acknowledged.has(id));
-  return { ...sent, acknowledged: new Set(known) };
+  const known = effects.filter(({ id, outcome }) => outcome !== 'missing' && sent.acknowledged.has(id));
+  return { ...sent, acknowledged: new Set(known.map(({ id }) => id)) };
 }
 
 function alsoSent({ sent, acknowledged, answers }: Sent, ids: readonly string[]): Sent {
