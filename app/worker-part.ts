@@ -1,7 +1,7 @@
 import { Client } from '@temporalio/client';
 import type { WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { createActivities } from '../activities/create-activities.ts';
+import { type Activities, createActivities } from '../activities/create-activities.ts';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createNotifier } from '../activities/notify/notifier.ts';
 import { batches } from '../contract/limits.ts';
@@ -9,7 +9,7 @@ import { serverWaits } from '../contract/retry-policy.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { firstBackfillOf } from './backfill.ts';
-import { logEvents } from './events-log.ts';
+import { type EventsLog, logEvents } from './events-log.ts';
 import { watchPolls } from './liveness.ts';
 import type { CoreMetrics } from './metrics/temporal-core.ts';
 import type { WorkerObserver } from './metrics/worker.ts';
@@ -45,6 +45,32 @@ export interface WorkerOverrides {
   readonly ownSchedules?: boolean;
 }
 
+/** Opens the pools of a worker: each kind of work has its own, and waits for no other's connections. */
+function openPools(settings: Settings, url: string, log: Logger) {
+  const open = (connections: number) => openWarehouse(settings, url, log, connections);
+  return {
+    warehouse: open(16),
+    catchingUp: open(batches.catchUpConnections),
+    checks: open(1),
+    // Each delivery of an alarm to a target holds a connection.
+    watching: open(1 + settings.notify.targets.length),
+  };
+}
+
+/** Records a group, and reports its outcomes to the log and the metrics. */
+function recordAndReport(
+  record: Activities['recordGroup'],
+  eventsLog: Pick<EventsLog, 'add'>,
+  observer: WorkerObserver | undefined,
+): Activities['recordGroup'] {
+  return async (group) => {
+    const recorded = await record(group);
+    eventsLog.add(recorded);
+    observer?.onRecorded(recorded);
+    return recorded;
+  };
+}
+
 /** Starts the workers that apply events and run backfills. The warehouse's schema has to be up to date. */
 export async function startWorker(
   options: {
@@ -67,11 +93,8 @@ export async function startWorker(
     connectNative(temporal),
     workflowBundle ?? bundleOf(log),
   ]);
-  const warehouse = openWarehouse(settings, databaseUrl, log, 16);
-  const catchingUp = openWarehouse(settings, databaseUrl, log, batches.catchUpConnections);
-  const checks = openWarehouse(settings, databaseUrl, log, 1);
-  // Each delivery of an alarm to a target holds a connection.
-  const watching = openWarehouse(settings, databaseUrl, log, 1 + settings.notify.targets.length);
+  const pools = openPools(settings, databaseUrl, log);
+  const { db } = pools.warehouse;
   const limit = await joinLimit({
     warehouse: openWarehouse(settings, databaseUrl, log, 1),
     limit: settings.service.maxConcurrency,
@@ -80,23 +103,20 @@ export async function startWorker(
   const access = openService(settings.service, service.url, service.apiKey, log, limit, {
     ...(observer === undefined ? {} : { onRequest: observer.onRequest }),
   });
-  const views = keepViews({ db: warehouse.db, log });
+  const views = keepViews({ db, log });
   const catalogue = createFieldCatalogue({
-    db: warehouse.db,
+    db,
     onNewField: views.changed,
     onError: (error) => log.warn({ err: error }, 'fields could not be catalogued'),
   });
   const activities = createActivities({
     ...activitySettings(settings),
-    warehouse,
-    catchingUp,
-    checks,
-    watching,
+    ...pools,
     catalogue,
     service: access.client,
     apiVersion: access.apiVersion,
     wake: wakeOf(client),
-    backfillFirst: firstBackfillOf(client, warehouse.db),
+    backfillFirst: firstBackfillOf(client, db),
     howEnded: howEndedOn(client),
     readHealth,
     notifier: createNotifier({
@@ -110,22 +130,16 @@ export async function startWorker(
     log,
     ...dependencies,
   });
-  const eventsLog = logEvents({ db: warehouse.db, log, everyMs: serverWaits.logEveryMs });
-  const recordGroup: typeof activities.recordGroup = async (group) => {
-    const recorded = await activities.recordGroup(group);
-    eventsLog.add(recorded);
-    observer?.onRecorded(recorded);
-    return recorded;
-  };
+  const eventsLog = logEvents({ db, log, everyMs: serverWaits.logEveryMs });
   const workers = await runWorkers({
     ...native,
     workflowBundle: bundle,
-    activities: { ...activities, recordGroup },
+    activities: { ...activities, recordGroup: recordAndReport(activities.recordGroup, eventsLog, observer) },
     version: settings.workerVersion,
   });
   const liveness = watchPolls({ workers: workers.queues, core, now: () => performance.now() });
   observer?.watch({
-    warehouses: [warehouse, catchingUp, checks, watching],
+    warehouses: Object.values(pools),
     service: access.client,
     liveness,
     buildId: workers.buildId,
@@ -149,10 +163,7 @@ export async function startWorker(
         close(),
         access.client.close(),
         limit.leave(),
-        warehouse.close(),
-        catchingUp.close(),
-        checks.close(),
-        watching.close(),
+        ...Object.values(pools).map((pool) => pool.close()),
       ]);
     },
   };

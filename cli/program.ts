@@ -21,7 +21,7 @@ import {
 } from './subcommands.ts';
 
 /**
- * Builds the command; each subcommand's code is loaded when it is called. docs/reference/command.md is made from it.
+ * Builds the command; each subcommand's code is loaded when it is called.
  */
 export function buildProgram(): Command {
   const program = new Command('metersync')
@@ -29,6 +29,21 @@ export function buildProgram(): Command {
     .version(readVersion());
 
   program.commandsGroup('Run:');
+  addRun(program);
+  program.commandsGroup('Look:');
+  addLook(program);
+  program.commandsGroup('Load and repair:');
+  addLoad(program);
+  program.commandsGroup('Analyse:');
+  addAnalyse(program);
+  program.commandsGroup('Try:');
+  addTry(program);
+  pointToHelp(program);
+  return program;
+}
+
+/** Adds the commands that run parts of a deployment and set it up. */
+function addRun(program: Command): void {
   add(
     program,
     'start',
@@ -54,8 +69,10 @@ export function buildProgram(): Command {
   addWorkers(program);
   addSchedule(program);
   addWebhooks(program);
+}
 
-  program.commandsGroup('Look:');
+/** Adds the commands that show what happens and what happened. */
+function addLook(program: Command): void {
   add(
     program,
     'status',
@@ -100,8 +117,10 @@ export function buildProgram(): Command {
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
   addOperations(program);
   addVersions(program);
+}
 
-  program.commandsGroup('Load and repair:');
+/** Adds the commands that load data and repair it. */
+function addLoad(program: Command): void {
   add(
     program,
     'backfill',
@@ -152,8 +171,10 @@ export function buildProgram(): Command {
     .action(async (options) => (await import('./commands/resume.ts')).resume(options));
   addDeletes(program);
   addViews(program);
+}
 
-  program.commandsGroup('Analyse:');
+/** Adds the commands that report and export. */
+function addAnalyse(program: Command): void {
   add(
     program,
     'report',
@@ -182,8 +203,10 @@ export function buildProgram(): Command {
     .option('--external-id <id>', 'the rows of one company, by the id that you gave it')
     .action(async (view, options) => (await import('./commands/export.ts')).exportCommand(view, options));
   addChecks(program);
+}
 
-  program.commandsGroup('Try:');
+/** Adds the demo and the sandbox. */
+function addTry(program: Command): void {
   add(
     program,
     'demo',
@@ -228,7 +251,4 @@ export function buildProgram(): Command {
       '\nSANDBOX_DATABASE_URL names its own Postgres database; without it an embedded one starts.',
     )
     .action(async (options) => (await import('./commands/sandbox.ts')).sandboxCommand(options));
-
-  pointToHelp(program);
-  return program;
 }

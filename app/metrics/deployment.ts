@@ -1,4 +1,5 @@
 import { type AlertType, alertNames, alertTypes } from '../../contract/alerts.ts';
+import type { MetricOf } from '../../contract/metrics.ts';
 import { taskQueues } from '../../contract/names.ts';
 import { rfc3339 } from '../../contract/times.ts';
 import {
@@ -6,11 +7,18 @@ import {
   type Health,
   type KindOfRuns,
   pendingStates,
+  type TemporalHealth,
   verdictOf,
   verdictWords,
   type WarehouseHealth,
 } from '../../contract/verdict.ts';
-import type { Metrics } from './registry.ts';
+import type { Metrics, Sample } from './registry.ts';
+
+/** Adds a metric of one side of a deployment. */
+type Read<Side> = <N extends MetricOf<'counter' | 'gauge'>>(
+  name: N,
+  samples: (side: Side) => readonly Sample<N>[],
+) => void;
 
 /**
  * Measures what all workers of a deployment share: the warehouse, Temporal and the verdict. A side that is away
@@ -18,15 +26,14 @@ import type { Metrics } from './registry.ts';
  * @param read remembers for some seconds, as each metric calls it; never rejects
  */
 export function observeDeployment(metrics: Metrics, read: () => Promise<Health>): void {
-  const of =
-    <K extends 'warehouse' | 'temporal'>(side: K) =>
-    <S>(samples: (health: Exclude<Health[K], Away>) => readonly S[]) =>
-    async (): Promise<readonly S[]> => {
-      const health = (await read())[side];
-      return 'away' in health ? [] : samples(health as Exclude<Health[K], Away>);
-    };
-  const ofWarehouse = of('warehouse');
-  const ofTemporal = of('temporal');
+  const sideOf =
+    <K extends 'warehouse' | 'temporal'>(side: K): Read<Exclude<Health[K], Away>> =>
+    (name, samples) =>
+      metrics.read(name, async () => {
+        const health = (await read())[side];
+        return 'away' in health ? [] : samples(health as Exclude<Health[K], Away>);
+      });
+  const warehouse = sideOf('warehouse');
   metrics.read('metersync_verdict', async () => {
     const { word } = verdictOf(await read());
     return verdictWords.map((verdict) => ({
@@ -38,211 +45,159 @@ export function observeDeployment(metrics: Metrics, read: () => Promise<Health>)
   metrics.read('metersync_schema_migrations', async () =>
     Object.entries((await read()).schema ?? {}).map(([side, value]) => ({ value, side })),
   );
-  metrics.read(
-    'metersync_warehouse_size_bytes',
-    ofWarehouse(({ sizes }) => Object.entries(sizes).map(([schema, value]) => ({ value, schema }))),
-  );
-  metrics.read(
-    'metersync_events_pending',
-    ofWarehouse(({ pending }) =>
-      Object.entries(pending).flatMap(([kind, events]) =>
-        pendingStates.map((state) => ({ value: events[state], kind, state })),
-      ),
-    ),
-  );
-  metrics.read(
-    'metersync_events_oldest_pending_seconds',
-    ofWarehouse(({ pending }) =>
-      Object.entries(pending).map(([kind, { oldestSeconds }]) => ({ value: oldestSeconds ?? 0, kind })),
-    ),
-  );
-  metrics.read(
-    'metersync_event_delay_seconds',
-    ofWarehouse(({ delays }) =>
-      Object.entries(delays).flatMap(([step, delay]) =>
-        delay === null
-          ? []
-          : [
-              { value: delay.p50, step, percentile: '50' },
-              { value: delay.p99, step, percentile: '99' },
-            ],
-      ),
-    ),
-  );
-  metrics.read(
-    'metersync_events_oldest_due_seconds',
-    ofWarehouse(({ oldestDueSeconds }) => [{ value: Math.max(0, oldestDueSeconds ?? 0) }]),
-  );
-  metrics.read(
-    'metersync_events_unsettled',
-    ofWarehouse(({ dead, missingLately }) => [
-      { value: dead, outcome: 'dead' },
-      { value: missingLately, outcome: 'missing' },
-    ]),
-  );
-  metrics.read(
-    'metersync_parked_events',
-    ofWarehouse(({ parked }) => parked.map(({ code, events }) => ({ value: events, code }))),
-  );
-  metrics.read(
-    'metersync_parked_parts',
-    ofWarehouse(({ parked }) => parked.map(({ code, parts }) => ({ value: parts, code }))),
-  );
-  metrics.read(
-    'metersync_parked_since_timestamp_seconds',
-    ofWarehouse(({ parked }) => parked.map(({ code, since }) => ({ value: unixTime(since), code }))),
-  );
-  metrics.read(
-    'metersync_event_last_received_seconds',
-    ofWarehouse(({ silence }) => (silence.quietSeconds === null ? [] : [{ value: silence.quietSeconds }])),
-  );
-  metrics.read(
-    'metersync_silence_limit_seconds',
-    ofWarehouse(({ silenceHours }) => [{ value: silenceHours * 3_600 }]),
-  );
-  metrics.read(
-    'metersync_missed_rows',
-    ofWarehouse(({ silence }) => [{ value: silence.missedRows }]),
-  );
-  metrics.read(
-    'metersync_runs_running',
-    ofWarehouse(({ runs }) => Object.entries(runs).map(([kind, { running }]) => ({ value: running, kind }))),
-  );
-  metrics.read(
-    'metersync_run_last_end_timestamp_seconds',
-    ofWarehouse(
-      ofRuns(({ last }) => (last === null ? [] : [{ value: unixTime(last.finishedAt), state: last.state }])),
-    ),
-  );
-  metrics.read(
-    'metersync_run_last_complete_age_seconds',
-    ofWarehouse(ofRuns(({ lastCompleteSecondsAgo: ago }) => (ago === null ? [] : [{ value: ago }]))),
-  );
-  metrics.read(
-    'metersync_run_last_duration_seconds',
-    ofWarehouse(
-      ofRuns(({ last }) =>
-        last === null ? [] : [{ value: unixTime(last.finishedAt) - unixTime(last.startedAt) }],
-      ),
-    ),
-  );
-  metrics.read(
-    'metersync_run_last_parts',
-    ofWarehouse(
-      ofRuns(({ last }) =>
-        Object.entries(last?.parts ?? {})
-          .filter(([state]) => state !== 'running')
-          .map(([state, value]) => ({ value, state })),
-      ),
-    ),
-  );
-  metrics.read(
-    'metersync_run_last_missed_rows',
-    ofWarehouse(ofRuns(({ last }) => (last === null ? [] : [{ value: last.missedRows }]))),
-  );
-  metrics.read(
-    'metersync_run_running_since_timestamp_seconds',
-    ofWarehouse(
-      ofRuns(({ underWay }) => (underWay === null ? [] : [{ value: unixTime(underWay.startedAt) }])),
-    ),
-  );
-  metrics.read(
-    'metersync_run_progress_age_seconds',
-    ofWarehouse(
-      ofRuns(({ underWay }) => (underWay === null ? [] : [{ value: underWay.progressSecondsAgo }])),
-    ),
-  );
-  metrics.read(
-    'metersync_deletes_waiting',
-    ofWarehouse(({ undecidedDeletes }) => [{ value: undecidedDeletes }]),
-  );
-  metrics.read(
-    'metersync_rejected_records',
-    ofWarehouse(({ rejectedRecords }) => [{ value: rejectedRecords }]),
-  );
-  metrics.read(
-    'metersync_typed_views_blocked',
-    ofWarehouse(({ blockedViews }) => [{ value: blockedViews }]),
-  );
-  metrics.read(
-    'metersync_interval_shortfall_readings',
-    ofWarehouse(({ intervalShortfall }) => [{ value: intervalShortfall.readings }]),
-  );
-  metrics.read(
-    'metersync_data_issues',
-    ofWarehouse(({ issues }) =>
-      issues.map(({ open, check, severity }) => ({ value: open, check, severity })),
-    ),
-  );
-  metrics.read(
-    'metersync_heartbeat_timestamp_seconds',
-    ofWarehouse(({ watch: { lookedAt } }) => (lookedAt === null ? [] : [{ value: unixTime(lookedAt) }])),
-  );
-  metrics.read(
-    'metersync_alerts',
-    ofWarehouse(({ watch }) =>
-      alertNames.flatMap((name) => {
-        const { severity, judge }: AlertType = alertTypes[name];
-        const value = watch.open.filter((alert) => alert.name === name).length;
-        return judge === undefined ? [] : [{ value, alert: name, severity }];
-      }),
-    ),
-  );
-  metrics.read(
-    'metersync_notifications_waiting_seconds',
-    ofWarehouse(({ watch }) => watch.undelivered.map(({ target, seconds }) => ({ value: seconds, target }))),
-  );
   metrics.read('metersync_temporal_up', async () => [{ value: 'away' in (await read()).temporal ? 0 : 1 }]);
-  metrics.read(
-    'metersync_temporal_queue_polled',
-    ofTemporal(({ idle }) =>
-      Object.entries(taskQueues).map(([name, queue]) => ({
-        value: idle.includes(name) ? 0 : 1,
-        task_queue: queue,
-      })),
+  observeEvents(warehouse);
+  observeRuns(warehouse);
+  observeData(warehouse);
+  observeAlarms(warehouse);
+  observeTemporal(sideOf('temporal'));
+}
+
+/** Measures events: those that wait, their delay, those given up, and whether they still arrive. */
+function observeEvents(read: Read<WarehouseHealth>): void {
+  read('metersync_events_pending', ({ pending }) =>
+    Object.entries(pending).flatMap(([kind, events]) =>
+      pendingStates.map((state) => ({ value: events[state], kind, state })),
     ),
   );
-  metrics.read(
-    'metersync_worker_version_current',
-    ofTemporal(({ absent }) => [{ value: absent === null ? 1 : 0 }]),
+  read('metersync_events_oldest_pending_seconds', ({ pending }) =>
+    Object.entries(pending).map(([kind, { oldestSeconds }]) => ({ value: oldestSeconds ?? 0, kind })),
   );
-  metrics.read(
-    'metersync_schedule_paused',
-    ofTemporal(({ schedules }) =>
-      schedules
-        .filter(({ state }) => state === 'active' || state === 'paused')
-        .map(({ name, state }) => ({ value: state === 'paused' ? 1 : 0, schedule: name })),
+  read('metersync_event_delay_seconds', ({ delays }) =>
+    Object.entries(delays).flatMap(([step, delay]) =>
+      delay === null
+        ? []
+        : [
+            { value: delay.p50, step, percentile: '50' },
+            { value: delay.p99, step, percentile: '99' },
+          ],
     ),
   );
-  metrics.read(
-    'metersync_schedule_missed_total',
-    ofTemporal(({ schedules }) =>
-      schedules
-        .filter(({ state }) => state !== 'absent')
-        .map(({ name, missed }) => ({ value: missed, schedule: name })),
+  read('metersync_events_oldest_due_seconds', ({ oldestDueSeconds }) => [
+    { value: Math.max(0, oldestDueSeconds ?? 0) },
+  ]);
+  read('metersync_events_unsettled', ({ dead, missingLately }) => [
+    { value: dead, outcome: 'dead' },
+    { value: missingLately, outcome: 'missing' },
+  ]);
+  read('metersync_parked_events', ({ parked }) =>
+    parked.map(({ code, events }) => ({ value: events, code })),
+  );
+  read('metersync_parked_parts', ({ parked }) => parked.map(({ code, parts }) => ({ value: parts, code })));
+  read('metersync_parked_since_timestamp_seconds', ({ parked }) =>
+    parked.map(({ code, since }) => ({ value: unixTime(since), code })),
+  );
+  read('metersync_event_last_received_seconds', ({ silence }) =>
+    silence.quietSeconds === null ? [] : [{ value: silence.quietSeconds }],
+  );
+  read('metersync_silence_limit_seconds', ({ silenceHours }) => [{ value: silenceHours * 3_600 }]);
+  read('metersync_missed_rows', ({ silence }) => [{ value: silence.missedRows }]);
+}
+
+/** Measures backfills and reconciles: those that run, and the last of each kind. */
+function observeRuns(read: Read<WarehouseHealth>): void {
+  read('metersync_runs_running', ({ runs }) =>
+    Object.entries(runs).map(([kind, { running }]) => ({ value: running, kind })),
+  );
+  read(
+    'metersync_run_last_end_timestamp_seconds',
+    ofRuns(({ last }) => (last === null ? [] : [{ value: unixTime(last.finishedAt), state: last.state }])),
+  );
+  read(
+    'metersync_run_last_complete_age_seconds',
+    ofRuns(({ lastCompleteSecondsAgo: ago }) => (ago === null ? [] : [{ value: ago }])),
+  );
+  read(
+    'metersync_run_last_duration_seconds',
+    ofRuns(({ last }) =>
+      last === null ? [] : [{ value: unixTime(last.finishedAt) - unixTime(last.startedAt) }],
     ),
   );
-  metrics.read(
-    'metersync_run_interval_seconds',
-    ofTemporal(({ schedules }) =>
-      schedules.flatMap(({ name, intervalSeconds }) =>
-        intervalSeconds === null ? [] : [{ value: intervalSeconds, kind: name }],
-      ),
+  read(
+    'metersync_run_last_parts',
+    ofRuns(({ last }) =>
+      Object.entries(last?.parts ?? {})
+        .filter(([state]) => state !== 'running')
+        .map(([state, value]) => ({ value, state })),
     ),
   );
-  metrics.read(
-    'metersync_temporal_open_groups',
-    ofTemporal(({ openGroups }) => [{ value: openGroups }]),
+  read(
+    'metersync_run_last_missed_rows',
+    ofRuns(({ last }) => (last === null ? [] : [{ value: last.missedRows }])),
   );
-  metrics.read(
-    'metersync_temporal_stuck_workflows',
-    ofTemporal(({ stuckWorkflows }) => (stuckWorkflows === null ? [] : [{ value: stuckWorkflows }])),
+  read(
+    'metersync_run_running_since_timestamp_seconds',
+    ofRuns(({ underWay }) => (underWay === null ? [] : [{ value: unixTime(underWay.startedAt) }])),
   );
-  metrics.read(
-    'metersync_temporal_certificate_expiry_timestamp_seconds',
-    ofTemporal(({ certificate }) =>
-      certificate === null ? [] : [{ value: unixTime(certificate.expiresAt) }],
+  read(
+    'metersync_run_progress_age_seconds',
+    ofRuns(({ underWay }) => (underWay === null ? [] : [{ value: underWay.progressSecondsAgo }])),
+  );
+}
+
+/** Measures the warehouse's data: its size, what is wrong in it, and what waits for a decision. */
+function observeData(read: Read<WarehouseHealth>): void {
+  read('metersync_warehouse_size_bytes', ({ sizes }) =>
+    Object.entries(sizes).map(([schema, value]) => ({ value, schema })),
+  );
+  read('metersync_deletes_waiting', ({ undecidedDeletes }) => [{ value: undecidedDeletes }]);
+  read('metersync_rejected_records', ({ rejectedRecords }) => [{ value: rejectedRecords }]);
+  read('metersync_typed_views_blocked', ({ blockedViews }) => [{ value: blockedViews }]);
+  read('metersync_interval_shortfall_readings', ({ intervalShortfall }) => [
+    { value: intervalShortfall.readings },
+  ]);
+  read('metersync_data_issues', ({ issues }) =>
+    issues.map(({ open, check, severity }) => ({ value: open, check, severity })),
+  );
+}
+
+/** Measures the watch: its heartbeat, open alarms and undelivered notifications. */
+function observeAlarms(read: Read<WarehouseHealth>): void {
+  read('metersync_heartbeat_timestamp_seconds', ({ watch: { lookedAt } }) =>
+    lookedAt === null ? [] : [{ value: unixTime(lookedAt) }],
+  );
+  read('metersync_alerts', ({ watch }) =>
+    alertNames.flatMap((name) => {
+      const { severity, judge }: AlertType = alertTypes[name];
+      const value = watch.open.filter((alert) => alert.name === name).length;
+      return judge === undefined ? [] : [{ value, alert: name, severity }];
+    }),
+  );
+  read('metersync_notifications_waiting_seconds', ({ watch }) =>
+    watch.undelivered.map(({ target, seconds }) => ({ value: seconds, target })),
+  );
+}
+
+/** Measures Temporal: queues, worker versions, schedules and what is stuck. */
+function observeTemporal(read: Read<TemporalHealth>): void {
+  read('metersync_temporal_queue_polled', ({ idle }) =>
+    Object.entries(taskQueues).map(([name, queue]) => ({
+      value: idle.includes(name) ? 0 : 1,
+      task_queue: queue,
+    })),
+  );
+  read('metersync_worker_version_current', ({ absent }) => [{ value: absent === null ? 1 : 0 }]);
+  read('metersync_schedule_paused', ({ schedules }) =>
+    schedules
+      .filter(({ state }) => state === 'active' || state === 'paused')
+      .map(({ name, state }) => ({ value: state === 'paused' ? 1 : 0, schedule: name })),
+  );
+  read('metersync_schedule_missed_total', ({ schedules }) =>
+    schedules
+      .filter(({ state }) => state !== 'absent')
+      .map(({ name, missed }) => ({ value: missed, schedule: name })),
+  );
+  read('metersync_run_interval_seconds', ({ schedules }) =>
+    schedules.flatMap(({ name, intervalSeconds }) =>
+      intervalSeconds === null ? [] : [{ value: intervalSeconds, kind: name }],
     ),
+  );
+  read('metersync_temporal_open_groups', ({ openGroups }) => [{ value: openGroups }]);
+  read('metersync_temporal_stuck_workflows', ({ stuckWorkflows }) =>
+    stuckWorkflows === null ? [] : [{ value: stuckWorkflows }],
+  );
+  read('metersync_temporal_certificate_expiry_timestamp_seconds', ({ certificate }) =>
+    certificate === null ? [] : [{ value: unixTime(certificate.expiresAt) }],
   );
 }
 

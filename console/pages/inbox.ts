@@ -1,10 +1,11 @@
 import { html } from 'hono/html';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
+import type { LastRun, ParkedWork } from '../../contract/verdict.ts';
 import { counted, eventsGivenUp } from '../../contract/words.ts';
 import { readDeletes } from '../../db/deletes/decide.ts';
 import { mostCounted } from '../../db/read/counted.ts';
 import { listDataIssues } from '../../db/read/issues.ts';
-import { readWaiting } from '../../db/read/status.ts';
+import { readWaiting, type WaitingEvents } from '../../db/read/status.ts';
 import { type GivenUpGroup, readGivenUp } from '../../db/read/unhappy.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
@@ -29,43 +30,15 @@ export const inbox: MakePage = async (asking) => {
     readDeletes(db, { all: false }),
     listDataIssues(db, { severity: 'error', unacknowledged: true }, 5),
   ]);
-  const { parked } = warehouse;
-  const parkedCodes = new Set<string>(parked.map(({ code }) => code));
+  const parkedCodes = new Set<string>(warehouse.parked.map(({ code }) => code));
   const cards = [
-    ...parked.map((one) =>
-      card(asking, {
-        code: one.code,
-        kind: 'Parked',
-        what: [
-          ...(one.events > 0 ? [counted(one.events, 'event')] : []),
-          ...(one.parts > 0 ? [`${counted(one.parts, 'part')} of backfills`] : []),
-        ].join(' and '),
-        owners: one.owners,
-        since: one.since,
-        next: one.nextAttemptAt,
-        reason: one.reason,
-        act: actButton(`/act/resume?code=${one.code}&back=/inbox`, 'Try again now'),
-        list: `/events?outcome=pending&code=${one.code}`,
-      }),
-    ),
-    ...waiting
-      .filter(({ code }) => !parkedCodes.has(code))
-      .map((one) =>
-        card(asking, {
-          code: one.code,
-          kind: 'Waiting',
-          what: counted(one.events, 'event'),
-          owners: one.owners,
-          next: one.nextAttemptAt,
-          reason: one.reason,
-          list: `/events?outcome=pending&code=${one.code}`,
-        }),
-      ),
+    ...warehouse.parked.map((work) => parkedCard(asking, work)),
+    ...waiting.filter(({ code }) => !parkedCodes.has(code)).map((cause) => waitingCard(asking, cause)),
     ...dead.map((one) => givenUp(asking, 'dead', one)),
     ...missing.map((one) => givenUp(asking, 'missing', one)),
   ];
-  const unwell = Object.entries(warehouse.runs).filter(
-    ([, { last }]) => last !== null && last.state !== 'complete',
+  const unwell = Object.entries(warehouse.runs).flatMap(([kind, { last }]) =>
+    last === null || last.state === 'complete' ? [] : [{ kind, last }],
   );
   const empty = cards.length + deletes.length + issues.length + unwell.length === 0;
   return {
@@ -75,29 +48,28 @@ export const inbox: MakePage = async (asking) => {
     body: html`<div class="head"><div><h1>Inbox</h1><p class="muted">What is broken, by its cause, and what to do about it.</p></div></div>
 ${empty && nothing('Nothing needs you', html`Last looked ${ago(new Date(now).toISOString(), now)}.`)}
 ${cards.length > 0 && section('Events and backfills', html`<ul class="cards">${cards}</ul>`)}
-${
-  deletes.length > 0 &&
+${deletes.length > 0 && deletesSection(deletes.reduce((sum, { rows }) => sum + rows, 0))}
+${unwell.length > 0 && runsSection(unwell, now)}
+${issues.length > 0 && issuesSection(issues)}`,
+  };
+};
+
+const deletesSection = (rows: number): Markup =>
   section(
     'Deletes that wait for a decision',
-    html`<div class="card"><p>${counted(
-      deletes.reduce((sum, { rows }) => sum + rows, 0),
-      'row',
-    )} gone from the service at once: kept until somebody decides.</p><a class="button small" href="/deletes">Decide</a></div>`,
-  )
-}
-${
-  unwell.length > 0 &&
+    html`<div class="card"><p>${counted(rows, 'row')} gone from the service at once: kept until somebody decides.</p><a class="button small" href="/deletes">Decide</a></div>`,
+  );
+
+const runsSection = (unwell: readonly { kind: string; last: LastRun }[], now: number): Markup =>
   section(
     'Runs that did not end well',
-    html`<ul class="cards">${unwell.map(([kind, { last }]) =>
-      last === null
-        ? ''
-        : html`<li class="card"><div class="row"><a class="stretched" data-row href="/runs/${last.runId}">${kind}, ended ${ago(last.finishedAt, now)}</a>${stateBadge(last.state)}</div><p>${text(last.error)}</p></li>`,
+    html`<ul class="cards">${unwell.map(
+      ({ kind, last }) =>
+        html`<li class="card"><div class="row"><a class="stretched" data-row href="/runs/${last.runId}">${kind}, ended ${ago(last.finishedAt, now)}</a>${stateBadge(last.state)}</div><p>${text(last.error)}</p></li>`,
     )}</ul>`,
-  )
-}
-${
-  issues.length > 0 &&
+  );
+
+const issuesSection = (issues: Awaited<ReturnType<typeof listDataIssues>>): Markup =>
   section(
     'Errors of the data',
     html`<ul class="cards">${issues.map(
@@ -105,10 +77,34 @@ ${
         html`<li class="card"><div class="row"><a class="stretched" data-row href="/issues/${id}">${text(sentence)}</a>${severityBadge(severity)}</div><p class="meta">${text(company ?? companyId)}</p></li>`,
     )}</ul>`,
     html`<a href="/issues?severity=error">All errors</a>`,
-  )
-}`,
-  };
-};
+  );
+
+const parkedCard = (asking: Asking, work: ParkedWork): Markup =>
+  card(asking, {
+    code: work.code,
+    kind: 'Parked',
+    what: [
+      ...(work.events > 0 ? [counted(work.events, 'event')] : []),
+      ...(work.parts > 0 ? [`${counted(work.parts, 'part')} of backfills`] : []),
+    ].join(' and '),
+    owners: work.owners,
+    since: work.since,
+    next: work.nextAttemptAt,
+    reason: work.reason,
+    act: actButton(`/act/resume?code=${work.code}&back=/inbox`, 'Try again now'),
+    list: `/events?outcome=pending&code=${work.code}`,
+  });
+
+const waitingCard = (asking: Asking, cause: WaitingEvents): Markup =>
+  card(asking, {
+    code: cause.code,
+    kind: 'Waiting',
+    what: counted(cause.events, 'event'),
+    owners: cause.owners,
+    next: cause.nextAttemptAt,
+    reason: cause.reason,
+    list: `/events?outcome=pending&code=${cause.code}`,
+  });
 
 interface Cause {
   readonly code: string | null;

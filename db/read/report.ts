@@ -143,12 +143,12 @@ async function readWithin(
 ): Promise<Report> {
   const where = companyId === undefined ? sql`true` : sql`company_id = ${companyId}::uuid`;
   const rows = async <T>(query: SQL): Promise<T[]> => (await tx.execute(query)).rows as T[];
-  const one = async <T>(query: SQL): Promise<T> => (await rows<T>(query))[0] as T;
   const part = <T>(name: string, read: () => Promise<T>): Promise<T> => {
     onProgress(name);
     return read();
   };
-  const { madeAt } = await one<{ madeAt: string }>(sql`select ${utc(sql`now()`)} as "madeAt"`);
+  const [clock] = await rows<{ madeAt: string }>(sql`select ${utc(sql`now()`)} as "madeAt"`);
+  const { madeAt } = clock as { madeAt: string };
   const [company] =
     companyId === undefined
       ? []
@@ -158,83 +158,15 @@ async function readWithin(
   const parts = {
     madeAt,
     company: companyId === undefined ? null : { id: companyId, name: company?.name ?? null },
-    counts: await one<Report['counts']>(sql`
-      select
-        (
-          select count(*)::int
-          from ${companies}
-          where deleted_at is null
-            and ${companyId === undefined ? sql`true` : sql`id = ${companyId}::uuid`}
-        ) as companies,
-        (
-          select count(*)::int
-          from ${meters}
-          where deleted_at is null
-            and ${where}
-        ) as meters,
-        (
-          select count(*)::int
-          from analytics.bills
-          where ${where}
-        ) as bills`),
-    cost: await part('cost by month', () =>
-      rows<Report['cost'][number]>(sql`
-        select month::text as month, currency, sum(cost) as cost
-        from analytics.monthly_cost
-        where ${where} and month is not null
-        group by 1, 2
-        order by 1, 2`),
-    ),
-    usage: await part('usage by month', () =>
-      rows<MonthlyUsage>(sql`
-        select
-          month::text as month,
-          datasource_type as commodity,
-          units,
-          sum(usage) as usage,
-          count(distinct meter_id) filter (where days_covered > 0)::int as meters
-        from analytics.monthly_usage
-        where ${where} and month is not null
-        group by 1, 2, 3
-        order by 1, 2, 3`),
-    ),
-    coverage: await part('coverage of bills and readings', () =>
-      rows<Report['coverage'][number]>(sql`
-          select coalesce(b.month, i.month)::text as month, b.part as bills, i.part as readings
-          from (
-            select month, round(sum(days_covered)::numeric / sum(days_in_month), 4) as part
-            from analytics.monthly_usage where ${where} and month is not null group by month
-          ) b
-            full join (
-              select month, round(sum(covered_seconds)::numeric / sum(month_seconds), 4) as part
-              from analytics.interval_coverage where ${where} group by month
-            ) i using (month)
-          order by 1`),
-    ),
-    timeZones: await rows<Report['timeZones'][number]>(sql`
-      select z.time_zone as "timeZone", z.time_zone_source as source, count(*)::int as sites
-      from analytics.site_time_zones z
-        join ${sites} s on s.id = z.site_id
-      where s.deleted_at is null and ${companyId === undefined ? sql`true` : sql`s.company_id = ${companyId}::uuid`}
-      group by 1, 2
-      order by 3 desc, 1, 2`),
-    load: await part('load profile', () =>
-      rows<
-        Report['load'][number]
-      >(sql`select weekday, hour, round(sum(average_kw), 3) as kw from analytics.load_profile
-        where ${where} group by 1, 2 order by 1, 2`),
-    ),
+    counts: await readCounts(rows, where, companyId),
+    cost: await part('cost by month', () => readCost(rows, where)),
+    usage: await part('usage by month', () => readUsage(rows, where)),
+    coverage: await part('coverage of bills and readings', () => readCoverage(rows, where)),
+    timeZones: await readTimeZones(rows, companyId),
+    load: await part('load profile', () => readLoad(rows, where)),
     corrections: await part('corrections', () => readCorrections(rows, where)),
     attention: await part('connections', () => readAttention(rows, where)),
-    issues: await part('issues', () =>
-      rows<OpenIssues>(sql`
-        select check_name as "checkName", i.severity, coalesce(what, '') as what,
-          count(*) filter (where acknowledged_at is null)::int as open, count(acknowledged_at)::int as acknowledged
-        from ${dataIssues} i
-          left join ops.data_issue_checks using (check_name)
-        where closed_at is null and ${where}
-        group by 1, 2, 3 order by case i.severity when 'error' then 1 when 'warning' then 2 else 3 end, 4 desc, 1`),
-    ),
+    issues: await part('issues', () => readIssues(rows, where)),
     freshness: await part('freshness', () => readFreshness(rows, where)),
   };
   const months = monthsOf([...parts.cost, ...parts.usage, ...parts.coverage], monthOf(madeAt));
@@ -250,6 +182,107 @@ async function readWithin(
 }
 
 type Rows = <T>(query: SQL) => Promise<T[]>;
+
+async function readCounts(
+  rows: Rows,
+  where: SQL,
+  companyId: string | undefined,
+): Promise<Report['counts']> {
+  const [counts] = await rows<Report['counts']>(sql`
+    select
+      (
+        select count(*)::int
+        from ${companies}
+        where deleted_at is null
+          and ${companyId === undefined ? sql`true` : sql`id = ${companyId}::uuid`}
+      ) as companies,
+      (
+        select count(*)::int
+        from ${meters}
+        where deleted_at is null
+          and ${where}
+      ) as meters,
+      (
+        select count(*)::int
+        from analytics.bills
+        where ${where}
+      ) as bills`);
+  return counts as Report['counts'];
+}
+
+function readCost(rows: Rows, where: SQL): Promise<Report['cost'][number][]> {
+  return rows(sql`
+    select month::text as month, currency, sum(cost) as cost
+    from analytics.monthly_cost
+    where ${where} and month is not null
+    group by 1, 2
+    order by 1, 2`);
+}
+
+function readUsage(rows: Rows, where: SQL): Promise<MonthlyUsage[]> {
+  return rows(sql`
+    select
+      month::text as month,
+      datasource_type as commodity,
+      units,
+      sum(usage) as usage,
+      count(distinct meter_id) filter (where days_covered > 0)::int as meters
+    from analytics.monthly_usage
+    where ${where} and month is not null
+    group by 1, 2, 3
+    order by 1, 2, 3`);
+}
+
+function readCoverage(rows: Rows, where: SQL): Promise<Report['coverage'][number][]> {
+  return rows(sql`
+    select coalesce(b.month, i.month)::text as month, b.part as bills, i.part as readings
+    from (
+      select month, round(sum(days_covered)::numeric / sum(days_in_month), 4) as part
+      from analytics.monthly_usage where ${where} and month is not null group by month
+    ) b
+      full join (
+        select month, round(sum(covered_seconds)::numeric / sum(month_seconds), 4) as part
+        from analytics.interval_coverage where ${where} group by month
+      ) i using (month)
+    order by 1`);
+}
+
+function readTimeZones(
+  rows: Rows,
+  companyId: string | undefined,
+): Promise<Report['timeZones'][number][]> {
+  return rows(sql`
+    select z.time_zone as "timeZone", z.time_zone_source as source, count(*)::int as sites
+    from analytics.site_time_zones z
+      join ${sites} s on s.id = z.site_id
+    where s.deleted_at is null and ${companyId === undefined ? sql`true` : sql`s.company_id = ${companyId}::uuid`}
+    group by 1, 2
+    order by 3 desc, 1, 2`);
+}
+
+function readLoad(rows: Rows, where: SQL): Promise<Report['load'][number][]> {
+  return rows(sql`
+    select weekday, hour, round(sum(average_kw), 3) as kw
+    from analytics.load_profile
+    where ${where}
+    group by 1, 2
+    order by 1, 2`);
+}
+
+function readIssues(rows: Rows, where: SQL): Promise<OpenIssues[]> {
+  return rows(sql`
+    select
+      check_name as "checkName",
+      i.severity,
+      coalesce(what, '') as what,
+      count(*) filter (where acknowledged_at is null)::int as open,
+      count(acknowledged_at)::int as acknowledged
+    from ${dataIssues} i
+      left join ops.data_issue_checks using (check_name)
+    where closed_at is null and ${where}
+    group by 1, 2, 3
+    order by case i.severity when 'error' then 1 when 'warning' then 2 else 3 end, 4 desc, 1`);
+}
 
 async function readCorrections(rows: Rows, where: SQL): Promise<Report['corrections']> {
   return {

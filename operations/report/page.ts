@@ -40,111 +40,33 @@ const nothing =
 
 function sections(report: Report): Html[] {
   const figures = figuresOf(report);
-  const monthOf = (month: string) => monthAt(month, report.madeAt);
   return [
-    section({
-      title: 'Cost by month',
-      figure: figures.cost,
-      caption:
-        'Bills spread evenly over their days. Each currency by itself: amounts of several are never added.',
-      chart: report.cost.length === 0 ? undefined : costChart(report),
-      head: ['Month', 'Currency', 'Cost'],
-      rows: report.cost.map((row) => [monthOf(row.month), row.currency ?? 'none', amount(row.cost)]),
-      none: 'There are no bills with a cost.',
-    }),
+    costSection(report, figures.cost),
     ...usageSections(report),
-    section({
-      title: 'Load profile',
-      figure: figures.load,
-      caption: `Mean power of all meters together, by hour and weekday, from readings of energy or power. Hours are ${zonesOf(report)}.`,
-      chart: report.load.some(({ kw }) => kw !== null) ? loadChart(report.load) : undefined,
-      head: ['Weekday', 'Hour', 'kW'],
-      rows: report.load.map((row) => [weekdays[row.weekday - 1] ?? '', row.hour, amount(row.kw, 3)]),
-      none: 'There are no interval readings.',
-    }),
-    section({
-      title: 'Coverage',
-      figure: figures.coverage,
-      caption:
-        'The part of all days of all meters that bills are for, and the part of the time that readings cover. What is missing is missing, not zero.',
-      chart: report.coverage.length === 0 ? undefined : coverageChart(report),
-      head: ['Month', 'Days billed', 'Time that readings cover'],
-      rows: report.coverage.map((row) => [monthOf(row.month), percent(row.bills), percent(row.readings)]),
-      none: 'There are neither bills nor readings.',
-    }),
-    section({
-      title: 'Corrections',
-      figure: figures.corrections,
-      caption:
-        'Bills that changed after they were first read: corrected in place, superseded, deleted or restored; by the month in which the warehouse got the change.',
-      chart: report.corrections.byMonth.length === 0 ? undefined : correctionsChart(report),
-      head: ['Changed at (UTC)', 'Provider', 'Invoice', 'What happened', 'Change in cost'],
-      rows: report.corrections.latest.map((row) => [
-        timeOf(row.changedAt),
-        row.provider ?? '–',
-        row.invoiceId ?? row.billId,
-        row.what === 'corrected' ? `corrected: ${row.fields.join(', ')}` : (row.reason ?? row.what),
-        row.change === null ? '–' : `${amount(row.change)} ${row.currency ?? ''}`,
-      ]),
-      summary: 'The latest',
-      none: 'No bill changed after it was first read.',
-    }),
-    section({
-      title: 'Connections needing attention',
-      figure: figures.attention,
-      caption: 'Connections that collect nothing, and what has to be done.',
-      head: ['Company', 'Provider', 'Status', 'Since (UTC)', 'What to do', 'Data until'],
-      rows: report.attention.connections.map((row) => [
-        row.company ?? '–',
-        row.provider ?? '–',
-        row.status ?? '–',
-        timeOf(row.since),
-        row.whatToDo,
-        row.dataUntil ?? '–',
-      ]),
-      summary:
-        report.attention.connections.length < report.attention.total
-          ? `The first ${report.attention.connections.length}`
-          : 'All of them',
-      open: true,
-      none: 'All connections collect.',
-    }),
-    section({
-      title: 'Issues of the data',
-      figure: figures.issues,
-      caption:
-        'What the checks found in bills, connections and readings and is still so. Those that somebody acknowledged count apart.',
-      head: ['Check', 'Severity', 'Finds', 'Open', 'Acknowledged'],
-      rows: report.issues.map((row) => [
-        row.checkName,
-        row.severity,
-        row.what,
-        formatCount(row.open),
-        formatCount(row.acknowledged),
-      ]),
-      summary: 'By check',
-      open: true,
-      none: 'The checks found nothing.',
-    }),
-    section({
-      title: 'Freshness',
-      figure: figures.freshness,
-      caption: 'How far the data reaches, by three clocks, and whom late connections wait for.',
-      head: ['Clock', 'Newest'],
-      rows: [
-        ['Utilities published until', report.freshness.publishedUntil ?? '–'],
-        ['The service collected at (UTC)', timeOf(report.freshness.collectedAt)],
-        ['Applied here at (UTC)', timeOf(report.freshness.appliedAt)],
-        ['Events that wait', formatCount(report.freshness.pendingEvents)],
-        ...report.freshness.byCause.map((row) => [
-          `Late, waiting for: ${row.cause}`,
-          formatCount(row.connections),
-        ]),
-      ],
-      open: true,
-      none: 'There are no connections.',
-    }),
+    loadSection(report, figures.load),
+    coverageSection(report, figures.coverage),
+    correctionsSection(report, figures.corrections),
+    attentionSection(report, figures.attention),
+    issuesSection(report, figures.issues),
+    freshnessSection(report, figures.freshness),
   ];
+}
+
+function costSection(report: Report, figure: string): Html {
+  return section({
+    title: 'Cost by month',
+    figure,
+    caption:
+      'Bills spread evenly over their days. Each currency by itself: amounts of several are never added.',
+    chart: report.cost.length === 0 ? undefined : costChart(report),
+    head: ['Month', 'Currency', 'Cost'],
+    rows: report.cost.map((row) => [
+      monthAt(row.month, report.madeAt),
+      row.currency ?? 'none',
+      amount(row.cost),
+    ]),
+    none: 'There are no bills with a cost.',
+  });
 }
 
 function usageSections(report: Report): Html[] {
@@ -165,6 +87,119 @@ function usageSections(report: Report): Html[] {
       none: '',
     }),
   );
+}
+
+function loadSection(report: Report, figure: string): Html {
+  return section({
+    title: 'Load profile',
+    figure,
+    caption: `Mean power of all meters together, by hour and weekday, from readings of energy or power. Hours are ${zonesOf(report)}.`,
+    chart: report.load.some(({ kw }) => kw !== null) ? loadChart(report.load) : undefined,
+    head: ['Weekday', 'Hour', 'kW'],
+    rows: report.load.map((row) => [weekdays[row.weekday - 1] ?? '', row.hour, amount(row.kw, 3)]),
+    none: 'There are no interval readings.',
+  });
+}
+
+function coverageSection(report: Report, figure: string): Html {
+  return section({
+    title: 'Coverage',
+    figure,
+    caption:
+      'The part of all days of all meters that bills are for, and the part of the time that readings cover. What is missing is missing, not zero.',
+    chart: report.coverage.length === 0 ? undefined : coverageChart(report),
+    head: ['Month', 'Days billed', 'Time that readings cover'],
+    rows: report.coverage.map((row) => [
+      monthAt(row.month, report.madeAt),
+      percent(row.bills),
+      percent(row.readings),
+    ]),
+    none: 'There are neither bills nor readings.',
+  });
+}
+
+function correctionsSection(report: Report, figure: string): Html {
+  return section({
+    title: 'Corrections',
+    figure,
+    caption:
+      'Bills that changed after they were first read: corrected in place, superseded, deleted or restored; by the month in which the warehouse got the change.',
+    chart: report.corrections.byMonth.length === 0 ? undefined : correctionsChart(report),
+    head: ['Changed at (UTC)', 'Provider', 'Invoice', 'What happened', 'Change in cost'],
+    rows: report.corrections.latest.map((row) => [
+      timeOf(row.changedAt),
+      row.provider ?? '–',
+      row.invoiceId ?? row.billId,
+      row.what === 'corrected' ? `corrected: ${row.fields.join(', ')}` : (row.reason ?? row.what),
+      row.change === null ? '–' : `${amount(row.change)} ${row.currency ?? ''}`,
+    ]),
+    summary: 'The latest',
+    none: 'No bill changed after it was first read.',
+  });
+}
+
+function attentionSection(report: Report, figure: string): Html {
+  return section({
+    title: 'Connections needing attention',
+    figure,
+    caption: 'Connections that collect nothing, and what has to be done.',
+    head: ['Company', 'Provider', 'Status', 'Since (UTC)', 'What to do', 'Data until'],
+    rows: report.attention.connections.map((row) => [
+      row.company ?? '–',
+      row.provider ?? '–',
+      row.status ?? '–',
+      timeOf(row.since),
+      row.whatToDo,
+      row.dataUntil ?? '–',
+    ]),
+    summary:
+      report.attention.connections.length < report.attention.total
+        ? `The first ${report.attention.connections.length}`
+        : 'All of them',
+    open: true,
+    none: 'All connections collect.',
+  });
+}
+
+function issuesSection(report: Report, figure: string): Html {
+  return section({
+    title: 'Issues of the data',
+    figure,
+    caption:
+      'What the checks found in bills, connections and readings and is still so. Those that somebody acknowledged count apart.',
+    head: ['Check', 'Severity', 'Finds', 'Open', 'Acknowledged'],
+    rows: report.issues.map((row) => [
+      row.checkName,
+      row.severity,
+      row.what,
+      formatCount(row.open),
+      formatCount(row.acknowledged),
+    ]),
+    summary: 'By check',
+    open: true,
+    none: 'The checks found nothing.',
+  });
+}
+
+function freshnessSection(report: Report, figure: string): Html {
+  return section({
+    title: 'Freshness',
+    figure,
+    caption: 'How far the data reaches, by three clocks, and whom late connections wait for.',
+    head: ['Clock', 'Newest'],
+    rows: [
+      ['Utilities published until', report.freshness.publishedUntil ?? '–'],
+      ['The service collected at (UTC)', timeOf(report.freshness.collectedAt)],
+      ['Applied here at (UTC)', timeOf(report.freshness.appliedAt)],
+      ['Events that wait', formatCount(report.freshness.pendingEvents)],
+      ...report.freshness.byCause.map((row) => [
+        `Late, waiting for: ${row.cause}`,
+        formatCount(row.connections),
+      ]),
+    ],
+    open: true,
+    none: 'There are no connections.',
+  });
 }
 
 interface Section {
