@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { seenIn } from '../contract/alert-changes.ts';
 import { alertTypes } from '../contract/alerts.ts';
-import { tell } from '../contract/notification.ts';
+import { noticeOf } from '../contract/notification.ts';
 import { notifyPolicy } from '../contract/retry-policy.ts';
 import { answered } from '../db/answered.ts';
 import { sqlMessage } from '../db/failures.ts';
@@ -14,8 +14,8 @@ import { mapFailures } from './map-failures.ts';
 export interface Absence extends Omit<Carried, 'openedAt' | 'notified'> {
   /** When the alarm was opened; null while its minutes last. */
   readonly openedAt: string | null;
-  /** Targets that were told. */
-  readonly told: readonly string[];
+  /** Targets that took the alarm. */
+  readonly notifiedTargets: readonly string[];
 }
 
 export interface LookInput {
@@ -31,11 +31,11 @@ export interface LookResult {
   readonly messageId: string | null;
 }
 
-/** The alarm of an absence whose minutes were over. It is noted even if there was no target to tell. */
+/** The alarm of an absence whose minutes were over. It is noted even without a target. */
 function openedIn(absence: Absence | null): Carried | undefined {
   const openedAt = absence?.openedAt ?? null;
   if (absence === null || openedAt === null) return undefined;
-  return { ...absence, openedAt, notified: absence.told.length > 0 };
+  return { ...absence, openedAt, notified: absence.notifiedTargets.length > 0 };
 }
 
 export function watchActivities(deps: ActivityDependencies) {
@@ -52,14 +52,14 @@ export function watchActivities(deps: ActivityDependencies) {
     if ('away' in health.warehouse) {
       const [down] = alertTypes.WarehouseDown.judge(health);
       return {
-        absence: down === undefined ? absence : await lookWithout(absence, down.detail),
+        absence: down === undefined ? absence : await lookWithout(deps, absence, down.detail),
         messageId: null,
       };
     }
     const seen = seenIn(health);
     const carried = openedIn(absence);
     const noted = await note({ seen, at: at(), targets, carried, test });
-    if ('away' in noted) return { absence: await lookWithout(absence, noted.away), messageId: null };
+    if ('away' in noted) return { absence: await lookWithout(deps, absence, noted.away), messageId: null };
     const { open, message } = noted;
     for (const { alert, change, severity, detail } of message?.alerts ?? [])
       log[severity === 'page' && change === 'opened' ? 'error' : 'warn'](
@@ -103,40 +103,6 @@ export function watchActivities(deps: ActivityDependencies) {
       log.warn({ target, messages }, 'notifications were given up: their target took none for a day');
   }
 
-  /** Opens WarehouseDown when its minutes are over, and tells each target until it took it. */
-  async function lookWithout(absence: Absence | null, detail: string): Promise<Absence> {
-    const now = absence ?? {
-      id: randomUUID(),
-      name: 'WarehouseDown' as const,
-      detail,
-      since: at(),
-      openedAt: null,
-      told: [],
-    };
-    const minutes = (Date.parse(at()) - Date.parse(now.since)) / 60_000;
-    if (minutes < alertTypes.WarehouseDown.forMinutes) return now;
-    const openedAt = now.openedAt ?? at();
-    const alarm = { ...now, key: '' };
-    const message = {
-      id: now.id,
-      at: at(),
-      alerts: [tell('opened', alarm, { since: now.since, until: null })],
-    };
-    const told = await Promise.all(
-      targets.map(async (target) => {
-        if (now.told.includes(target)) return [target];
-        const error = await notifier.send(target, message).then(
-          () => undefined,
-          (failure: Error) => failure.message,
-        );
-        notifier.onSent(target, error === undefined);
-        if (error !== undefined) log.warn({ target, error }, 'a notification was not taken');
-        return error === undefined ? [target] : [];
-      }),
-    );
-    return { ...now, openedAt, told: told.flat() };
-  }
-
   async function beatUnless(pageIsOpen: boolean): Promise<void> {
     if (pageIsOpen) return;
     await notifier
@@ -146,8 +112,43 @@ export function watchActivities(deps: ActivityDependencies) {
 
   return {
     /**
-     * Looks at the deployment's health: beats, opens and closes alarms, and tells the targets what changed.
+     * Looks at the deployment's health: beats, opens and closes alarms, and notifies the targets of changes.
      */
     look: mapFailures(look),
   };
+}
+
+/** Opens WarehouseDown when its minutes are over, and notifies each target until it took it. */
+async function lookWithout(
+  deps: ActivityDependencies,
+  absence: Absence | null,
+  detail: string,
+): Promise<Absence> {
+  const { notifier, log } = deps;
+  const at = new Date(deps.wallClock()).toISOString();
+  const now = absence ?? {
+    id: randomUUID(),
+    name: 'WarehouseDown' as const,
+    detail,
+    since: at,
+    openedAt: null,
+    notifiedTargets: [],
+  };
+  const minutes = (Date.parse(at) - Date.parse(now.since)) / 60_000;
+  if (minutes < alertTypes.WarehouseDown.forMinutes) return now;
+  const alarm = { ...now, key: '' };
+  const message = { id: now.id, at, alerts: [noticeOf('opened', alarm, { since: now.since, until: null })] };
+  const notify = async (target: string): Promise<string[]> => {
+    if (now.notifiedTargets.includes(target)) return [target];
+    const error = await notifier.send(target, message).then(
+      () => undefined,
+      (failure: Error) => failure.message,
+    );
+    notifier.onSent(target, error === undefined);
+    if (error === undefined) return [target];
+    log.warn({ target, error }, 'a notification was not taken');
+    return [];
+  };
+  const notified = await Promise.all(notifier.targets.map(notify));
+  return { ...now, openedAt: now.openedAt ?? at, notifiedTargets: notified.flat() };
 }

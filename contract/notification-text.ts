@@ -1,4 +1,4 @@
-import type { AlertChange, Notification, Told } from './notification.ts';
+import type { AlarmNotice, AlertChange, Notification } from './notification.ts';
 
 const order: readonly AlertChange[] = ['opened', 'reminder', 'resolved', 'test'];
 const inWords: Readonly<Record<AlertChange, string>> = {
@@ -11,14 +11,23 @@ const inWords: Readonly<Record<AlertChange, string>> = {
 /** Sums up a message: `metersync: 2 opened, 1 resolved`. */
 export function headlineOf({ alerts }: Notification): string {
   const counts = order.flatMap((change) => {
-    const count = alerts.filter((told) => told.change === change).length;
+    const count = alerts.filter((notice) => notice.change === change).length;
     return count === 0 ? [] : [`${count} ${inWords[change]}`];
   });
   return `metersync: ${counts.join(', ')}`;
 }
 
 /** Describes one alarm in lines for people. */
-export function linesOf({ change, alert, severity, labels, means, detail, todo, runbook }: Told): string[] {
+export function linesOf({
+  change,
+  alert,
+  severity,
+  labels,
+  means,
+  detail,
+  todo,
+  runbook,
+}: AlarmNotice): string[] {
   const of = Object.values(labels).join(' ');
   const head = `${inWords[change]}: ${alert}${of === '' ? '' : ` ${of}`} (${severity}): ${means} ${detail}`;
   if (change === 'resolved') return [head];

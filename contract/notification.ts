@@ -4,7 +4,7 @@ import { type AlertName, type AlertType, alertTypes, type Raised, runbookOf } fr
 export type AlertChange = 'opened' | 'resolved' | 'reminder' | 'test';
 
 /** One alarm in a message. */
-export interface Told {
+export interface AlarmNotice {
   readonly change: AlertChange;
   /** The same from opened to resolved: targets that know it merge what belongs together. */
   readonly id: string;
@@ -28,7 +28,7 @@ export interface Notification {
   /** The same for each target and each try. */
   readonly id: string;
   readonly at: string;
-  readonly alerts: readonly Told[];
+  readonly alerts: readonly AlarmNotice[];
 }
 
 /** Writes labels as a key: `kind=full,state=partial`. */
@@ -42,12 +42,12 @@ export const labelsOf = (key: string): Raised['labels'] =>
   key === '' ? {} : Object.fromEntries(key.split(',').map((pair) => pair.split('=') as [string, string]));
 
 /** Describes a change of an alarm for targets. */
-export function tell(
+export function noticeOf(
   change: AlertChange,
   { id, name, key, detail }: { id: string; name: AlertName; key: string; detail: string },
   times: { since: string; until: string | null },
   raised?: Raised,
-): Told {
+): AlarmNotice {
   const { severity, means, act }: AlertType = alertTypes[name];
   const labels = labelsOf(key);
   return {
@@ -67,7 +67,7 @@ export function tell(
 }
 
 /** What `metersync notify test` sends. */
-export const testOf = (id: string, at: string): Told => ({
+export const testOf = (id: string, at: string): AlarmNotice => ({
   change: 'test',
   id,
   alert: 'Test',

@@ -282,7 +282,7 @@ export const notifyPolicy = {
   undeliveredMaxSeconds: 600,
   /** How often `metersync notify test` looks whether its targets took the test. */
   testLookEveryMs: 200,
-  /** While an alarm is open, how often it is told again. */
+  /** While an alarm is open, how often its targets are reminded. */
   remindSeconds: 86_400,
   /** How long closed alarms and what was sent of them are kept. */
   keepDays: 90,

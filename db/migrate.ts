@@ -147,7 +147,7 @@ export async function readSchemaVersions(
   return { known: knownMigrations(folder).length, ...(await readApplied(db)) };
 }
 
-/** Tells which of the migrator's tables exist. */
+/** Finds which of the migrator's tables exist. */
 async function existingTables(db: Executor): Promise<{ migrations: boolean; floors: boolean }> {
   const { rows } = await db.execute<{ migrations: boolean; floors: boolean }>(sql`
     select

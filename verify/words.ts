@@ -5,7 +5,8 @@ import { join } from 'node:path';
 const banned: readonly (readonly [word: RegExp, instead: string])[] = [
   [/\bin vain\b/, 'without success'],
   [/\bof whose\b/, 'whose, of which'],
-  [/\b(told|tells?) of\b/, 'names, reports, lists'],
+  [/\b(\w+_)?told(_\w+)?\b/, 'reported, named, notified'],
+  [/\btells? of\b/, 'names, reports, lists'],
   [/\bbelieve[sd]?\b/, 'accepts'],
   [/\b(bury|buries|buried)\b/, 'tombstones'],
   [/\bperhaps\b/, 'may'],

@@ -5,7 +5,7 @@ import { eachMinute, looking } from './activity-options.ts';
 
 /**
  * Looks after the deployment; a schedule starts it once a minute. What fails is left to the next minute. The
- * parts do not wait for one another: one tells people that the warehouse is away, which the others need.
+ * parts do not wait for one another: one reports that the warehouse is away, which the others need.
  */
 export async function watch({ test = false }: { test?: boolean } = {}): Promise<LookResult> {
   const before = workflowInfo().lastResult as LookResult | undefined;

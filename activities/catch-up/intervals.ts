@@ -68,10 +68,7 @@ export async function catchUpIntervals(deps: ActivityDependencies, meterId: stri
   const { short } = await settleRanges(db, meterId, readAt, ranges);
   for (const { id, reported, found, waits } of short) {
     const next = waits ? 'they are read again' : 'see metersync.interval_ledger';
-    deps.log.warn(
-      { meterId, event: id, told: reported, found },
-      `fewer readings than an event reported: ${next}`,
-    );
+    deps.log.warn({ meterId, event: id, reported, found }, `fewer readings than an event reported: ${next}`);
   }
 }
 

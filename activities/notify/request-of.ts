@@ -1,4 +1,4 @@
-import type { Notification, Told } from '../../contract/notification.ts';
+import type { AlarmNotice, Notification } from '../../contract/notification.ts';
 import { headlineOf, linesOf } from '../../contract/notification-text.ts';
 import type { NotifyTarget } from '../../contract/notify-target.ts';
 import { notifyPolicy } from '../../contract/retry-policy.ts';
@@ -23,9 +23,9 @@ export function requestsOf(
 ): readonly TargetRequest[] {
   if (kind === 'slack') return [{ body: JSON.stringify({ text: slackText(message) }) }];
   if (kind === 'alertmanager')
-    return [{ body: JSON.stringify(message.alerts.map((told) => alertmanagerAlert(told, message.at))) }];
+    return [{ body: JSON.stringify(message.alerts.map((notice) => alertmanagerAlert(notice, message.at))) }];
   if (kind === 'pagerduty')
-    return message.alerts.flatMap((told) => pagerDutyEvents(key, told).map((event) => ({ body: event })));
+    return message.alerts.flatMap((notice) => pagerDutyEvents(key, notice).map((event) => ({ body: event })));
   const { id, at, alerts } = message;
   const body = JSON.stringify({ type: 'metersync.alerts', timestamp: at, data: { alerts } });
   return [{ body, headers: sign?.(id, now(), body) ?? {} }];
@@ -43,7 +43,7 @@ const slackText = (message: Notification): string =>
  * over has an end in the past.
  */
 function alertmanagerAlert(
-  { alert, severity, labels, means, detail, todo, runbook, since, until }: Told,
+  { alert, severity, labels, means, detail, todo, runbook, since, until }: AlarmNotice,
   at: string,
 ): object {
   const lasts = new Date(Date.parse(at) + 2 * notifyPolicy.remindSeconds * 1_000).toISOString();
@@ -56,8 +56,8 @@ function alertmanagerAlert(
 }
 
 /** A test is triggered and resolved, so that nothing stays open. */
-function pagerDutyEvents(key: string, told: Told): string[] {
-  const { change, id, alert, severity, labels, means, detail, counts, todo, runbook } = told;
+function pagerDutyEvents(key: string, notice: AlarmNotice): string[] {
+  const { change, id, alert, severity, labels, means, detail, counts, todo, runbook } = notice;
   const event = (action: 'trigger' | 'resolve'): string =>
     JSON.stringify({
       routing_key: key,

@@ -14,7 +14,7 @@ with
       record_id as meter_id,
       range_agg(span) as announced,
       range_agg(span) filter (where outcome = 'pending') as waiting,
-      sum(interval_count)::bigint as readings_told,
+      sum(interval_count)::bigint as readings_reported,
       sum(intervals_found)::bigint as readings_found,
       sum(greatest(interval_count - intervals_found, 0))::bigint as shortfall
     from announcements
@@ -25,7 +25,7 @@ with
       meter_id,
       coalesce(announced, '{}') as announced,
       coalesce(fetched, '{}') - coalesce(waiting, '{}') as fetched,
-      coalesce(readings_told, 0) as readings_told,
+      coalesce(readings_reported, 0) as readings_reported,
       coalesce(readings_found, 0) as readings_found,
       coalesce(shortfall, 0) as shortfall
     from announced_readings
@@ -37,7 +37,7 @@ with
       announced,
       fetched,
       announced - fetched as missing,
-      readings_told,
+      readings_reported,
       readings_found,
       shortfall
     from ledger
@@ -52,7 +52,7 @@ comment on column metersync.interval_ledger.announced is
 comment on column metersync.interval_ledger.fetched is
   'Ranges that were fetched, less those that were announced again since.';
 comment on column metersync.interval_ledger.missing is 'announced less fetched.';
-comment on column metersync.interval_ledger.readings_told is
+comment on column metersync.interval_ledger.readings_reported is
   'Readings that the events reported; those in several ranges count each time.';
 comment on column metersync.interval_ledger.readings_found is
   'Readings that the warehouse has in the ranges of the events, counted when each was fetched.';

@@ -203,7 +203,7 @@ export async function noteFetched(
     update ${settlements} x set intervals_found = (${readingsIn(sql`e`)})
     from ${journal} e
     where x.owner = ${meterId}
-      and x.intervals_found < x.intervals_told
+      and x.intervals_found < x.intervals_reported
       and e.id = x.record_id
       and tstzrange(e.range_start, e.range_end, '[]') <@ ${fetched}`);
 }
@@ -269,7 +269,7 @@ export async function settleRanges(
           where id = s.record_id
           offset 0
         ) e
-      where s.told_at <= ${readAt}::timestamptz
+      where s.last_event_at <= ${readAt}::timestamptz
         and tstzrange(e.range_start, e.range_end, '[]') <@ fetched.spans
     ), judged as materialized (
       select *, lacks and tried < ${recordPolicy.shortfallAttemptsMax} as waits
@@ -324,7 +324,7 @@ const settledColumns = [
   settlements.shown,
   settlements.outcome,
   settlements.attempts,
-  settlements.intervalsTold,
+  settlements.intervalsReported,
   settlements.intervalsFound,
 ];
 

@@ -165,14 +165,14 @@ async function settleJudged(
         select key
         from judged
         where (all_covered or refused is not null)
-          and told_at <= ${read}
+          and last_event_at <= ${read}
       ))
     )
     select
       record_id,
       record_id in (select record_id from partly) as partly,
       all_covered or refused is not null as wholly,
-      told_at <= ${read} as before
+      last_event_at <= ${read} as before
     from judged`);
   return rows;
 }

@@ -139,13 +139,13 @@ export async function postpone(
     ), later as (
       update ${staleRecords} s set
         -- What new events brought forward is no attempt more.
-        attempts = w.tried + case when w.tried > 0 and w.due_at <= w.told_at then 0 else 1 end,
+        attempts = w.tried + case when w.tried > 0 and w.due_at <= w.last_event_at then 0 else 1 end,
         tried_since = coalesce(w.first_tried, ${triedAt}),
         error_code = ${code},
         error = ${message},
         due_at = case
           -- Records named again during the read are due at once.
-          when s.told_at > ${triedAt} then s.told_at
+          when s.last_event_at > ${triedAt} then s.last_event_at
           else clock_timestamp()
             + greatest(make_interval(secs => ${leastSeconds}::float8), ${backOff(sql`w.tried`)})
         end
@@ -214,13 +214,13 @@ export async function refreshStale(
       : sql`e.record_id = asked.record_id and e.kind = ${kind}`;
   await db.execute(sql`
     with pending as materialized (
-      select asked.record_id, existing.told_at as existing_told_at, reported.*
+      select asked.record_id, existing.last_event_at as known_until, reported.*
       from (
           select distinct unnest(${array(recordIds, 'text')}) as record_id
           order by 1
         ) asked
         left join lateral (
-          select s.told_at
+          select s.last_event_at
           from ${staleRecords} s
           where s.key = ${keyOf(kind, sql`asked.record_id`)}
           offset 0
@@ -229,7 +229,7 @@ export async function refreshStale(
           select
             count(*)::int as events,
             min(e.recorded_at) as since,
-            max(e.recorded_at) as told_at,
+            max(e.recorded_at) as last_event_at,
             max(e.occurred_at) as wanted,
             (array_agg(
               coalesce(e.company_id::text, e.record_id) order by e.occurred_at desc, e.id
@@ -243,20 +243,29 @@ export async function refreshStale(
       using pending p
       where s.key = ${keyOf(kind, sql`p.record_id`)}
         and p.events = 0
-        and s.told_at = p.existing_told_at
+        and s.last_event_at = p.known_until
     )
     insert into ${staleRecords} as s
-      (kind, record_id, owner, events, since, told_at, wanted, due_at)
-    select ${kind}, record_id, owner, events, since, told_at, wanted, clock_timestamp()
+      (kind, record_id, owner, events, since, last_event_at, wanted, due_at)
+    select ${kind}, record_id, owner, events, since, last_event_at, wanted, clock_timestamp()
     from pending
     where events > 0
     order by record_id
     -- Keeps events that came meanwhile, which this statement cannot see.
     on conflict (key) do update set
-      events = greatest(excluded.events, case when s.told_at > excluded.told_at then s.events end),
-      since = least(excluded.since, case when s.told_at > excluded.told_at then s.since end),
-      wanted = greatest(excluded.wanted, case when s.told_at > excluded.told_at then s.wanted end),
-      told_at = greatest(excluded.told_at, s.told_at),
+      events = greatest(
+        excluded.events,
+        case when s.last_event_at > excluded.last_event_at then s.events end
+      ),
+      since = least(
+        excluded.since,
+        case when s.last_event_at > excluded.last_event_at then s.since end
+      ),
+      wanted = greatest(
+        excluded.wanted,
+        case when s.last_event_at > excluded.last_event_at then s.wanted end
+      ),
+      last_event_at = greatest(excluded.last_event_at, s.last_event_at),
       due_at = excluded.due_at,
       attempts = 0,
       tried_since = null,

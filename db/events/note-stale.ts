@@ -71,10 +71,10 @@ export async function noteStale(
         and u.document_id = g.id
         and u.deleted_at is null
     ), waited as materialized (
-      select g.record_id, s.owner, s.since, s.told_at, g.updated
+      select g.record_id, s.owner, s.since, s.last_event_at, g.updated
       from gone g
         cross join lateral (
-          select owner, since, told_at
+          select owner, since, last_event_at
           from ${staleRecords}
           where key = ${keyOf('document', sql`g.record_id`)}
           for update
@@ -101,7 +101,7 @@ export async function noteStale(
       where superseded
       group by kind, record_id
       union all
-      select 'document', record_id, owner, since, told_at, updated
+      select 'document', record_id, owner, since, last_event_at, updated
       from waited
       union all
       select 'document', g.record_id, missing.owner, missing.since, missing.read_at, g.updated
@@ -120,7 +120,7 @@ export async function noteStale(
       from superseded
     ), stale as (
       insert into ${staleRecords} as s
-        (kind, record_id, owner, events, since, told_at, wanted, due_at)
+        (kind, record_id, owner, events, since, last_event_at, wanted, due_at)
       select
         kind,
         record_id,
@@ -140,7 +140,7 @@ export async function noteStale(
         owner = case when excluded.wanted >= s.wanted then excluded.owner else s.owner end,
         events = s.events + excluded.events,
         since = least(s.since, excluded.since),
-        told_at = greatest(s.told_at, excluded.told_at),
+        last_event_at = greatest(s.last_event_at, excluded.last_event_at),
         wanted = greatest(s.wanted, excluded.wanted),
         due_at = least(s.due_at, excluded.due_at)
       returning s.kind

@@ -661,7 +661,7 @@ create table "metersync"."settlements" (
   "error" text,
   "error_code" text,
   "attempts" integer default 0 not null,
-  "intervals_told" bigint,
+  "intervals_reported" bigint,
   "intervals_found" bigint,
   constraint "settlements_outcome" check (outcome in ('applied', 'superseded', 'dead', 'missing'))
 );
@@ -675,7 +675,7 @@ create table "metersync"."stale_records" (
   "owner" text not null,
   "events" integer not null,
   "since" timestamp(6) with time zone not null,
-  "told_at" timestamp(6) with time zone not null,
+  "last_event_at" timestamp(6) with time zone not null,
   "wanted" timestamp(6) with time zone,
   "due_at" timestamp(6) with time zone not null,
   "attempts" integer default 0 not null,
@@ -1060,7 +1060,7 @@ where outcome <> 'applied';
 
 --> statement-breakpoint
 create index "settlements_short" on "metersync"."settlements" using btree("owner")
-where intervals_found < intervals_told;
+where intervals_found < intervals_reported;
 
 --> statement-breakpoint
 create index "stale_records_queue" on "metersync"."stale_records" using btree("queue", "due_at", "record_id");
@@ -1998,7 +1998,7 @@ comment on column metersync.settlements.error is 'Why they are dead or missing.'
 comment on column metersync.settlements.error_code is
   'Code of the failure in error, as docs/reference/failures.md lists them.';
 comment on column metersync.settlements.attempts is 'Unsuccessful attempts before.';
-comment on column metersync.settlements.intervals_told is
+comment on column metersync.settlements.intervals_reported is
   'Readings that the event said its range has.';
 comment on column metersync.settlements.intervals_found is
   'Readings that the warehouse had in the range when it was last fetched.';
@@ -2013,7 +2013,7 @@ comment on column metersync.stale_records.owner is
   'Company whose listings show the record; of an interval the meter.';
 comment on column metersync.stale_records.events is 'Events that wait for it.';
 comment on column metersync.stale_records.since is 'When the first of them was recorded.';
-comment on column metersync.stale_records.told_at is
+comment on column metersync.stale_records.last_event_at is
   'When the last of them was recorded: a read that began later settles them all.';
 comment on column metersync.stale_records.wanted is 'The newest state that its events name.';
 comment on column metersync.stale_records.due_at is 'Not read again before this time.';

@@ -82,7 +82,7 @@ const waiting =
           ${staleRecords.kind} = 'interval' as is_event,
           ${staleRecords.kind},
           ${staleRecords.since},
-          ${staleRecords.toldAt} as until,
+          ${staleRecords.lastEventAt} as until,
           'pending' as outcome,
           null::timestamptz as settled_at
         from ${staleRecords}

@@ -13,13 +13,13 @@ export async function readShortfall(
     sql`
     select
       count(*)::int as events,
-      coalesce(sum(intervals_told - intervals_found), 0)::float8 as readings
+      coalesce(sum(intervals_reported - intervals_found), 0)::float8 as readings
     from (
       select
-        ${settlements.intervalsTold},
+        ${settlements.intervalsReported},
         ${settlements.intervalsFound}
       from ${settlements}
-      where ${settlements.intervalsFound} < ${settlements.intervalsTold}
+      where ${settlements.intervalsFound} < ${settlements.intervalsReported}
       order by ${settlements.owner}
       limit ${most}
     ) short`,

@@ -102,7 +102,7 @@ export const staleRecords = metersync.table(
     owner: text('owner').notNull(),
     events: integer('events').notNull(),
     since: time('since').notNull(),
-    toldAt: time('told_at').notNull(),
+    lastEventAt: time('last_event_at').notNull(),
     wanted: time('wanted'),
     dueAt: time('due_at').notNull(),
     attempts: integer('attempts').notNull().default(0),
@@ -140,7 +140,7 @@ export const settlements = metersync.table(
     error: text('error'),
     errorCode: text('error_code'),
     attempts: integer('attempts').notNull().default(0),
-    intervalsTold: bigint('intervals_told', { mode: 'number' }),
+    intervalsReported: bigint('intervals_reported', { mode: 'number' }),
     intervalsFound: bigint('intervals_found', { mode: 'number' }),
   },
   (t) => [
@@ -149,7 +149,7 @@ export const settlements = metersync.table(
     index('settlements_unhappy')
       .on(t.outcome, t.settledAt, t.recordId)
       .where(sql`outcome <> 'applied'`),
-    index('settlements_short').on(t.owner).where(sql`intervals_found < intervals_told`),
+    index('settlements_short').on(t.owner).where(sql`intervals_found < intervals_reported`),
     check('settlements_outcome', sql`outcome in ('applied', 'superseded', 'dead', 'missing')`),
   ],
 );
@@ -505,7 +505,7 @@ export const alerts = metersync.table(
   ],
 );
 
-/** What targets are told: a row for each message and target. */
+/** What targets are sent: a row for each message and target. */
 export const notifications = metersync.table(
   'notifications',
   {

@@ -57,10 +57,10 @@ export async function deliverNext(
 /** Notes on the alarms of a message when it was taken, and who has not. */
 async function noteOnAlerts(
   tx: Pick<Database, 'execute'>,
-  { alerts: told }: Notification,
+  { alerts: notices }: Notification,
   takenAt: string | undefined,
 ): Promise<void> {
-  for (const { id } of told)
+  for (const { id } of notices)
     await tx.execute(sql`
       update ${alerts} set
         notified_at = coalesce(${takenAt ?? null}::timestamptz, notified_at),

@@ -9,10 +9,10 @@ import {
 } from '../../contract/alert-changes.ts';
 import type { AlertName } from '../../contract/alerts.ts';
 import {
+  type AlarmNotice,
   type AlertChange,
   type Notification,
-  type Told,
-  tell,
+  noticeOf,
   testOf,
 } from '../../contract/notification.ts';
 import { notifyPolicy } from '../../contract/retry-policy.ts';
@@ -29,7 +29,7 @@ export interface Carried {
   /** RFC 3339: when it began, and when its minutes were over. */
   readonly since: string;
   readonly openedAt: string;
-  /** Whether a target was told. */
+  /** Whether a target was notified. */
   readonly notified: boolean;
 }
 
@@ -66,9 +66,9 @@ export async function noteLook(db: Database, look: Look): Promise<Looked> {
       .onConflictDoUpdate({ target: heartbeat.one, set: { at } });
     if (carried !== undefined) await adopt(tx, carried);
     const before = await readLive(tx);
-    const told = await apply(tx, before, look);
-    if (look.test) told.push(testOf(randomUUID(), at));
-    const message = told.length === 0 ? null : { id: randomUUID(), at, alerts: told };
+    const notices = await apply(tx, before, look);
+    if (look.test) notices.push(testOf(randomUUID(), at));
+    const message = notices.length === 0 ? null : { id: randomUUID(), at, alerts: notices };
     if (message !== null) await queue(tx, message, look);
     const open = (await readLive(tx)).filter(({ openedAt }) => openedAt !== null);
     return { open: open.map(({ name }) => name), message };
@@ -105,8 +105,12 @@ async function readLive(tx: Executor): Promise<Live[]> {
   return rows as Live[];
 }
 
-/** Applies what becomes of the alarms; returns what to tell. */
-async function apply(tx: Executor, before: readonly Live[], { seen, at }: Look): Promise<Told[]> {
+/** Opens, reminds of and closes alarms; returns a notice of each change. */
+async function apply(
+  tx: Executor,
+  before: readonly Live[],
+  { seen, at }: Look,
+): Promise<AlarmNotice[]> {
   const now = Date.parse(at);
   const begun = changesOf(before, seen, now).begin;
   const fresh = await begin(tx, begun, at);
@@ -132,13 +136,13 @@ async function apply(tx: Executor, before: readonly Live[], { seen, at }: Look):
       await tx.update(alerts).set({ detail: raised.detail }).where(eq(alerts.id, alarm.id));
   }
   const detailOf = new Map(live.map(({ id, detail }) => [id, detail]));
-  const all = (change: AlertChange, alarms: readonly LiveAlarm[]): Told[] =>
+  const all = (change: AlertChange, alarms: readonly LiveAlarm[]): AlarmNotice[] =>
     alarms.map((alarm) => {
       const raised = raisedAs(alarm);
       const detail = raised?.detail ?? detailOf.get(alarm.id) ?? '';
       const since = new Date(alarm.openedAt ?? now).toISOString();
       const until = change === 'resolved' ? at : null;
-      return tell(change, { ...alarm, detail }, { since, until }, raised);
+      return noticeOf(change, { ...alarm, detail }, { since, until }, raised);
     });
   return [...all('opened', open), ...all('reminder', remind), ...all('resolved', close)];
 }

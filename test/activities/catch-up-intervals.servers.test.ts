@@ -159,7 +159,7 @@ describe('the ledger of a meter', () => {
   const ledger = async ({ warehouse }: ActivitiesUnderTest) =>
     (
       await warehouse.db.execute(sql`
-        select announced = fetched as complete, isempty(missing) as nothing_missing, readings_told::int as reported,
+        select announced = fetched as complete, isempty(missing) as nothing_missing, readings_reported::int as reported,
           readings_found::int as found, shortfall::int as shortfall
         from metersync.interval_ledger where meter_id = ${meterId}`)
     ).rows[0];

@@ -77,7 +77,7 @@ const changes = (path = '/json') =>
     );
 const beats = () => collector.got.filter(({ path }) => path.startsWith('/beat')).length;
 
-test('an alarm is told once when it opens, once a day, and once when it is over; as one message', async () => {
+test('an alarm is sent once when it opens, once a day, and once when it is over; as one message', async () => {
   const { looks } = watcher();
   await looks(health(), 2);
   expect(changes()).toEqual([]);
@@ -210,7 +210,7 @@ test('a warehouse that is away is reported without it, once, and resolved when i
   expect(changes().length).toBe(2);
 });
 
-test('a warehouse that was away is noted with its times, also where nobody is told', async () => {
+test('a warehouse that was away is noted with its times, also without targets', async () => {
   const { looks, at } = watcher([]);
   const began = at() + 60_000;
   await looks({ ...health(), warehouse: away, schema: null }, 8);

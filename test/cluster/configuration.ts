@@ -4,7 +4,7 @@ export type ServiceName = (typeof serviceNames)[number] | 'internal-frontend';
 
 export interface ServicePorts {
   readonly grpc: number;
-  /** Where the services tell one another who is there. */
+  /** Where the services announce themselves to one another. */
   readonly membership: number;
 }
 

@@ -48,7 +48,7 @@ test('an alarm opens when it lasted its minutes, once, and is resolved once', ()
   expect(story(looks)).toEqual(['8 opened EventsStalled', '13 resolved EventsStalled']);
 });
 
-test('one that is over before its minutes are is never told, and begins anew', () => {
+test('one that is over before its minutes are opens no alarm, and begins anew', () => {
   const short = times(5, ['EventsStalled' as const]);
   expect(story([...short, [], ...short, []])).toEqual([]);
 });
@@ -57,10 +57,10 @@ test('one without minutes opens at the first look', () => {
   expect(story([[], ['EventsDead'], []])).toEqual(['1 opened EventsDead', '2 resolved EventsDead']);
 });
 
-test('an open one is told again each day', () => {
+test('an open one is sent again each day', () => {
   const days = 3;
-  const told = story(times(days * 1_440 + 2, ['EventsDead' as const]));
-  expect(told).toEqual([
+  const sent = story(times(days * 1_440 + 2, ['EventsDead' as const]));
+  expect(sent).toEqual([
     '0 opened EventsDead',
     '1440 reminder EventsDead',
     '2880 reminder EventsDead',

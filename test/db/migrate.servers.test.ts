@@ -126,7 +126,7 @@ test("a role's limit of statements does not end a migration", async () => {
   expect(rows).toEqual([{ own: '0', after: '10min' }]);
 });
 
-test('code between the floor and the head of the schema goes on, and is told to upgrade', async () => {
+test('code between the floor and the head of the schema goes on, and warns that it must be upgraded', async () => {
   await openWarehouse();
   await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)));
   const { refused, warnings, health, state, alarm } = await reports();

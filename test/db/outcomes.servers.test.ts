@@ -107,9 +107,9 @@ class Story {
   async check(): Promise<void> {
     const { db } = warehouse;
     const stale = await db.execute(sql`
-      select kind, record_id, events, since, told_at, wanted from metersync.stale_records order by 1, 2`);
+      select kind, record_id, events, since, last_event_at, wanted from metersync.stale_records order by 1, 2`);
     const pending = await db.execute(sql`
-      select kind, record_id, count(*)::int as events, min(recorded_at) as since, max(recorded_at) as told_at,
+      select kind, record_id, count(*)::int as events, min(recorded_at) as since, max(recorded_at) as last_event_at,
         max(occurred_at) as wanted
       from metersync.events where outcome = 'pending' group by 1, 2 order by 1, 2`);
     expect(stale.rows).toEqual(pending.rows);

@@ -23,7 +23,7 @@ beforeAll(async () => {
     await door;
     return status;
   });
-  manager = await startAlertmanager(`${collector.url}/told`);
+  manager = await startAlertmanager(`${collector.url}/alarms`);
   deployment = await createDeployment({
     env: {
       // Nothing asks the service here.
@@ -54,9 +54,9 @@ const setRun = (state: string) =>
     insert into metersync.runs (run_id, state, finished_at) values (${runId}::uuid, ${state}, now())
     on conflict (run_id, company_id, resource) do update set state = excluded.state`);
 /** What Alertmanager reported of an alarm: its statuses, in order. */
-const told = (alert: string): string[] =>
+const statesOf = (alert: string): string[] =>
   collector
-    .bodies('/told')
+    .bodies('/alarms')
     .flatMap(({ alerts }) => alerts)
     .filter(({ labels }) => labels.alertname === `Metersync${alert}`)
     .map(({ status }) => status);
@@ -94,9 +94,9 @@ test('an alarm is reported once when it opens and once when it is over, also whe
   expect(again?.body).toBe(one?.body);
   await setRun('complete');
   await look();
-  await until('it is resolved', () => told('RunUnwell').includes('resolved'));
+  await until('it is resolved', () => statesOf('RunUnwell').includes('resolved'));
   await look();
-  expect(told('RunUnwell')).toEqual(['firing', 'resolved']);
+  expect(statesOf('RunUnwell')).toEqual(['firing', 'resolved']);
   const ids = collector.got
     .filter(({ path }) => path === '/json')
     .map(({ headers }) => headers['webhook-id']);
@@ -104,7 +104,7 @@ test('an alarm is reported once when it opens and once when it is over, also whe
   expect(ids.length).toBe(2);
 });
 
-test('metersync alerts list shows what is open, since when, and that it was told', async () => {
+test('metersync alerts list shows what is open, since when, and that its targets took it', async () => {
   await setRun('partial');
   await look();
   const list = async (...args: string[]) =>

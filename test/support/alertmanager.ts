@@ -21,11 +21,11 @@ export interface TestAlertmanager {
   stop(): Promise<void>;
 }
 
-/** Starts one with deploy/prometheus/alertmanager.yml, which tells `tells` at once. */
-export async function startAlertmanager(tells: string): Promise<TestAlertmanager> {
+/** Starts one with deploy/prometheus/alertmanager.yml, which notifies `target` at once. */
+export async function startAlertmanager(target: string): Promise<TestAlertmanager> {
   const folder = await temporaryFolder();
   const config = parse(await readFile('deploy/prometheus/alertmanager.yml', 'utf8'));
-  config.receivers = [{ name: 'operators', webhook_configs: [{ url: tells, send_resolved: true }] }];
+  config.receivers = [{ name: 'operators', webhook_configs: [{ url: target, send_resolved: true }] }];
   Object.assign(config.route, { group_wait: '0s', group_interval: '1s', repeat_interval: '1h' });
   const file = join(folder.path, 'alertmanager.yml');
   await writeFile(file, stringify(config));

@@ -107,7 +107,7 @@ async function fillEvents(
     ) e (what, count, type, kind, record_id, arrived_as, error, code)
       cross join generate_series(1, e.count) n`);
   await db.execute(sql`
-    insert into metersync.stale_records (kind, record_id, owner, events, since, told_at, due_at, attempts, error,
+    insert into metersync.stale_records (kind, record_id, owner, events, since, last_event_at, due_at, attempts, error,
       error_code)
     values
       ('document', ${document}, ${acme}, 3, now() - interval '3 hours', now(), now() + interval '10 minutes', 4,

@@ -6,7 +6,8 @@ import { temporaryFolder } from '../support/folder.ts';
 
 test.each([
   ['// It was looked for in vain.', 'in vain', 'without success'],
-  ["test('the state that an event told of is kept', run);", 'told of', 'names, reports, lists'],
+  ["test('the state that an event told of is kept', run);", 'told', 'reported, named, notified'],
+  ['max(recorded_at) as told_at', 'told_at', 'reported, named, notified'],
   ["comment on table a is 'A row of whose day nothing is known.';", 'of whose', 'whose, of which'],
   ['const believed = read();', 'believed', 'accepts'],
   ['Perhaps it comes later.', 'Perhaps', 'may'],
@@ -16,13 +17,13 @@ test.each([
 
 test('a phrase is found across the end of a line, also in a comment', () => {
   expect(findBanned('one\n * it was tried in\n   * vain')).toMatchObject([{ line: 2, word: 'in vain' }]);
-  expect(findBanned('-- an event told\n-- of it')).toMatchObject([{ line: 1, word: 'told of' }]);
+  expect(findBanned('-- an event tells\n-- of it')).toMatchObject([{ line: 1, word: 'tells of' }]);
 });
 
 test('words of the field are accepted, also those that contain a banned one', () => {
-  expect(findBanned('Tombstones rows that no listing contains; told_at is a column; unbelievable')).toEqual(
-    [],
-  );
+  expect(
+    findBanned('Tombstones rows that no listing contains; believed_at is a column; unbelievable'),
+  ).toEqual([]);
 });
 
 test('problems name file, line, word and what to write instead, in code and pages', async () => {

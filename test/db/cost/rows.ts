@@ -186,7 +186,7 @@ const inserts = {
     from (${events}) event_rows
     on conflict (id) do nothing`,
   'metersync.stale_records': `
-    (kind, record_id, owner, events, since, told_at, wanted, due_at, attempts, error_code, error)
+    (kind, record_id, owner, events, since, last_event_at, wanted, due_at, attempts, error_code, error)
     select kind, stale_id, min(owner), count(*), min(recorded_at), max(recorded_at), max(occurred_at),
       min(recorded_at + case when failed then interval '1 day' else interval '0' end),
       max(case when failed then 1 else 0 end),
@@ -197,7 +197,7 @@ const inserts = {
     on conflict (key) do nothing`,
   'metersync.settlements': `
     (kind, record_id, owner, since, read_at, shown, settled_at, outcome, error, error_code,
-      intervals_told, intervals_found)
+      intervals_reported, intervals_found)
     select kind, stale_id, owner, recorded_at, recorded_at, coalesce(occurred_at, 'infinity'), recorded_at,
       case when n > 180 then 'missing' else 'applied' end,
       case when n > 180 then 'never shown' end, case when n > 180 then 'RECORD_NOT_SHOWN' end,

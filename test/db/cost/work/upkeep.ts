@@ -42,7 +42,7 @@ const none = {
 
 export const upkeep: readonly Work[] = [
   {
-    name: 'a look opens an alarm, tells a target and closes it',
+    name: 'a look opens an alarm, notifies a target and closes it',
     rows: 20,
     run: async ({ db }, plot) => {
       const at = '2026-11-23T00:00:00Z';
