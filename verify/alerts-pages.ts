@@ -53,7 +53,7 @@ Act: ${act.join(' ')}${verify === undefined ? '' : `\n\nOver: ${verify}`}`,
 
 One for each alarm: its causes with what shows them, how to act, and what shows that it is over, if its
 condition does not say so. \`page\`: act now. \`ticket\`: act within days. Workers
-[raise them](guides/running.md#being-told) each minute; those marked Prometheus need it and
+[raise them](guides/running.md#notifications) each minute; those marked Prometheus need it and
 \`deploy/prometheus/rules.yml\`.
 
 ${sections.join('\n\n')}

@@ -6,7 +6,6 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { alertRules, operatorRules, runbooksPage } from './alerts-pages.ts';
 import { checkNamesFile } from './check-names.ts';
-import { commandPage } from './command-page.ts';
 import { dashboardJson } from './dashboard-pages.ts';
 import { dashboards } from './dashboards.ts';
 import { dictionaryPage } from './dictionary-page.ts';
@@ -30,7 +29,6 @@ type Check = () => Promise<readonly string[]>;
 const pages: Readonly<Record<string, (text: string) => string | Promise<string>>> = {
   'docs/reference/failures.md': failuresPage,
   'docs/reference/settings.md': settingsPage,
-  'docs/reference/command.md': commandPage,
   'docs/reference/metrics.md': metricsPage,
   'docs/reference/dictionary.md': () => withMigratedWarehouse(dictionaryPage),
   'docs/runbooks.md': runbooksPage,

@@ -16,17 +16,15 @@ export function metricsPage(): string {
 # Metrics
 
 Each process serves \`/metrics\`, \`/healthz\` and \`/readyz\` on a private port (127.0.0.1:9464;
-\`METRICS_HOST\`, \`METRICS_PORT\`). \`/metrics\` also holds Node's own metrics (\`process_*\`,
-\`nodejs_*\`), a worker's those of Temporal (\`temporal_*\`). Gauges that answer whether are 1 or 0;
-times are Unix times, and absent where there is none.
+\`METRICS_HOST\`, \`METRICS_PORT\`), with Node's own metrics (\`process_*\`, \`nodejs_*\`) and a worker's
+those of Temporal (\`temporal_*\`). Gauges that answer whether are 1 or 0; times are Unix times.
 
 - Scrape each process, never a balanced address.
 - Every worker reports the warehouse and Temporal: ask for \`max by\`.
 - A worker reads the warehouse at most every 10 s. While Postgres or Temporal is away, its metrics are
   absent.
-- \`/healthz\` answers 503 when a worker stopped polling for three minutes, never for an outage of others.
-  \`/readyz\` answers 503 during such an outage, and names it.
-- \`metersync healthcheck\` asks \`/healthz\` for a container; \`--ready\` asks \`/readyz\`.
+- \`/healthz\` answers 503 when a worker stopped polling for three minutes, \`/readyz\` also during an
+  outage of others, which it names. \`metersync healthcheck\` asks the first, with \`--ready\` the second.
 - A metric without a type is a gauge. Labels, unless their metric says otherwise: ${[...commonLabels]
     .map(([label, values]) => `\`${label}\` (${values})`)
     .join(', ')}.
