@@ -92,8 +92,8 @@ export interface OperationAbout extends LoggedOperation {
 }
 
 /**
- * Lists operations that name one of these, as their target or in what they did, and those of these ids,
- * oldest first. It looks at the newest 1,000; refused ones touched nothing.
+ * Lists operations that have one of these ids, or name one as their target or in what they did. The oldest
+ * comes first. It looks at the newest 1,000; refused ones touched nothing.
  */
 export async function operationsAbout(
   db: Executor,

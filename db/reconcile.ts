@@ -113,9 +113,9 @@ export interface ListedDeletes {
 
 /**
  * Tombstones documents that the service lists as deleted, and their usage; a later read of them
- * undoes it. Left alone are rows touched since `beganAt`, rows newer than the listing's state, and
- * states that an operator has decided about. Quarantined are documents beyond the cap, and those
- * whose deletion an operator rejected or undid.
+ * undoes it. Leaves alone rows touched since `beganAt`, rows newer than the listing's state, and
+ * states about which an operator decided. Quarantines documents beyond the cap, and those whose
+ * deletion an operator rejected or undid.
  */
 export async function retireListed(
   db: Database,

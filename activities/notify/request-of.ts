@@ -13,8 +13,8 @@ export interface TargetRequest {
 export type Sign = (id: string, at: Date, body: string) => Readonly<Record<string, string>>;
 
 /**
- * Writes a message as a target wants it. It is the same at each try, but for the time of a signature: what
- * belongs to one change has one id, by which the target drops what it has (Slack has no such id).
+ * Writes a message as a target wants it. It is the same at each try, but for the time of a signature.
+ * Requests of one change have one id, by which the target drops repetitions. Slack has no such id.
  */
 export function requestsOf(
   { kind, key = '' }: NotifyTarget,

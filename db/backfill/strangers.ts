@@ -19,8 +19,8 @@ import {
 
 /**
  * Strangers: companies and meters known from events alone. An event is a claim. A company gets a
- * row once the service lists it, a record of it is read, or a setting names it. Until then its
- * events wait, and the service is asked about it.
+ * row once the service lists it, a setting names it, or its record is read. Its events wait
+ * until then, and the service is asked about it.
  */
 
 /** The code with which events of a stranger wait. */

@@ -50,8 +50,7 @@ async function settleCovered(
   readAt: string,
 ): Promise<{ settled: number; left: string[] }> {
   const judged = await settleJudged(db, kind, recordIds, readAt);
-  // Looks up what is still pending of records that new events named during the read, or that were
-  // settled in part.
+  // New events came during the read, or older ones were settled alone: looks up what still waits.
   const again = judged.filter(({ wholly, partly, before }) => partly || (wholly && !before));
   const idOf = ({ record_id }: Judged): string => record_id;
   if (again.length > 0) await refreshStale(db, eventKind[kind], again.map(idOf));

@@ -15,9 +15,9 @@ import type { Place } from './event-place.ts';
 export type Candidates = (most: number, from: Place | undefined) => SQL;
 
 /**
- * Chooses what leads to the selected events, in the order in which they are listed: pending ones by
- * when their record is due, those settled or dead by when they became so, others by when they were
- * received. Of a filter's bounds it uses one alone.
+ * Chooses what leads to the selected events, in the order in which they are listed. Pending ones are
+ * ordered by when their record is due, settled and dead ones by when they became so. All others have
+ * the order of receipt. It uses one bound of the filter alone.
  */
 export function candidatesOf(filter: EventFilter): Candidates {
   const { ids, recordId, queueOf, companyId, outcome, code } = filter;

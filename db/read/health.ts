@@ -18,8 +18,8 @@ import { readSizes } from './sizes.ts';
 import { readWatch } from './watch.ts';
 
 /**
- * Reads the warehouse's health with index lookups: the cost grows with what is wrong, up to
- * `limits.countMax` rows of each kind, not with the journal, the runs or the readings.
+ * Reads the warehouse's health with index lookups. The cost grows with what is wrong, up to
+ * `limits.countMax` rows of each kind. It does not grow with the journal, the runs or the readings.
  * @throws the error of Postgres when a statement takes longer than `serverWaits.healthWithinMs`
  */
 export async function readHealth(

@@ -10,8 +10,8 @@ import { cut } from './counted.ts';
 const stale = alias(staleRecords, 'stale');
 
 /**
- * Counts pending events by kind. Of the records that are not due only so many are read that either
- * of their two states is exact, or the other one is beyond the bound.
+ * Counts pending events by kind, up to a bound. Records that are not due wait or are parked. It reads
+ * as many of them as make one of the two counts exact, or the other reach the bound.
  */
 export async function readPending(
   db: Executor,

@@ -199,8 +199,8 @@ async function readRunning(db: Executor, runId: string): Promise<CompanyProgress
 }
 
 /**
- * Steps of a statement for the companies of a run. `running` are the parts under way, `listed` what
- * the latest pass of each listed, `so_far` what all parts of a company wrote.
+ * Steps of a statement for the companies of a run. `running` are the parts under way. `listed` is
+ * what the latest pass of each listed. `so_far` is what all parts of a company wrote.
  */
 const partsOf = (runId: string): SQL => sql`running as (
       select

@@ -300,8 +300,8 @@ function of(step: 'came' | 'settled', outcome: EventOutcome): SQL {
 }
 
 /**
- * Counts events by outcome exactly while the journal is short. Else the applied ones are about what
- * the others leave of the journal, and of the superseded the records are counted.
+ * Counts events by outcome, exactly while the journal is short. Else the applied ones are an
+ * estimate: what the others leave of the journal. Superseded ones are then counted by record.
  */
 async function aboutOutcomes(
   db: Executor,

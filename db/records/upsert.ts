@@ -68,10 +68,10 @@ export interface RecordsRead {
 }
 
 /**
- * Writes records as rows, as steps of a statement: `incoming`, one per id, and `written (id,
- * inserted, own)`, the rows inserted or changed and whether the page's company owns them. Of two
- * records of one id the newer wins; at the same `updated`, the later one of the page. A row that is
- * read again lives.
+ * Writes records as rows, as two steps of a statement. `incoming` has one record per id. `written
+ * (id, inserted, own)` has the rows inserted or changed, and whether the page's company owns them.
+ * Of two records of one id the newer wins; at the same `updated`, the later one of the page. A row
+ * that is read again lives.
  */
 export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
   const { items, page, from = sql`item`, instead = new Map(), begins = new Map() } = records;

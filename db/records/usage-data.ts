@@ -23,7 +23,7 @@ export const upsertUsageData: UpsertPage = async (tx, page, closing) => {
 
 /**
  * The page's rows as a step `reported (r, place, owner, digest, document_id)`. A row that names no
- * document belongs to the one it was listed for, or to the one of the existing row.
+ * document belongs to that of its listing, else to that of the existing row.
  */
 function fromListing(page: RecordPage): SQL {
   const listedFor = JSON.stringify(page.documentOf ?? {});
