@@ -217,7 +217,7 @@ describe('metersync start on nothing but an empty folder', () => {
   });
 });
 
-describe('the stand-ins of metersync start, to other users of the machine', () => {
+describe('the stand-ins of metersync start', () => {
   let folder: Awaited<ReturnType<typeof temporaryFolder>>;
   let start: RunningCommand;
   beforeAll(async () => {
@@ -236,7 +236,7 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
     await folder.remove();
   });
 
-  test('take no event from them, as they do not have the key', { timeout: 60_000 }, async () => {
+  test('take no event from other users, who lack the key', { timeout: 60_000 }, async () => {
     const { temporal, postgres } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
     const connection = await Connection.connect({ address: temporal?.address ?? '' });
     const event = delivery({ eventType: 'document.created.v2' });

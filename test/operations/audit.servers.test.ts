@@ -299,7 +299,7 @@ describe('an audit', () => {
     });
   });
 
-  test('passes over records that Postgres cannot hold, counts them as missing and says why', async () => {
+  test('skips records that Postgres cannot hold, counts them as missing and says why', async () => {
     const { company, meter } = ids;
     const bad = randomUUID();
     const held = everything();

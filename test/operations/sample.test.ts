@@ -22,7 +22,7 @@ test('every company is taken equally often', () => {
   for (const id of ids(20)) expect(Math.abs((times.get(id) ?? 0) - 500)).toBeLessThan(97);
 });
 
-test('a sample of all is exact, and one of few says little', () => {
+test('a sample of all companies is exact, and one of few bounds little', () => {
   expect(describeSample('a', { companies: 100, of: 100, different: 3 }).differentMax).toBe(3);
   expect(describeSample('a', { companies: 1, of: 10, different: 0 }).differentMax).toBe(9);
   expect(describeSample('a', { companies: 1, of: 10, different: 1 }).differentMax).toBe(10);

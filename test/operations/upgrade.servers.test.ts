@@ -27,7 +27,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => pipeline?.stop());
 
-test('a version that replays what runs may take over; one that does not learns what stands in its way', {
+test('a version that replays the running workflows may take over; one that cannot is refused with the reason', {
   timeout: 120_000,
 }, async () => {
   const { client, env } = pipeline;
