@@ -34,7 +34,7 @@ interface Column {
   readonly comment: string | null;
 }
 
-/** The schema of metersync alone, whose tables the page names without their columns. */
+/** The schema of metersync alone, whose tables the page leaves to psql. */
 const internal = 'metersync';
 
 /** Schemas whose relations are all alike and have shared columns alone: the page names them. */
@@ -54,7 +54,7 @@ type Meanings = ReadonlyMap<string, Meaning>;
  * Makes docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. Columns
  * that mean the same in several relations are described in a list of their own. A column whose comment
  * has the words of its name alone stands by name. A second name of a column is left out.
- * Tables of metersync alone stand without their columns.
+ * Tables of metersync alone are left to psql.
  * @throws Error that names every schema, table and column without a comment
  */
 export async function dictionaryPage(db: Database): Promise<string> {
@@ -171,12 +171,7 @@ function describeSchema(
 ): string[] {
   const [{ schema, schema_comment } = { schema: '', schema_comment: null }] = relations;
   const head = ['', `## Schema \`${schema}\``, '', schema_comment ?? ''];
-  if (schema === internal)
-    return [
-      ...head,
-      '',
-      `\`\\d+ ${schema}.*\` describes them: ${listed(relations.map(({ name }) => name))}.`,
-    ];
+  if (schema === internal) return [...head, '', `\`\\d+ ${schema}.*\` describes its tables and views.`];
   if (alike.includes(schema)) return [...head, '', `${listed(relations.map(fullName))}.`];
   return [...head, ...relations.flatMap((one) => ['', ...describeRelation(one, meanings, shared)])];
 }

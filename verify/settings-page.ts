@@ -22,7 +22,11 @@ export const settings: Readonly<Record<string, Setting>> = {
     means: 'List of ids of companies to sync beside those that the service lists.',
     hasTo: '',
   },
-  SERVICE_TIME_ZONE: { default: 'UTC', means: 'Zone of timestamps that come without one.' },
+  SERVICE_TIME_ZONE: {
+    default: 'UTC',
+    means: 'Zone of timestamps that come without one, for example Europe/Berlin.',
+    hasTo: '',
+  },
   SERVICE_MAX_CONCURRENCY: {
     default: '10',
     means: 'Requests to the service at once, of all workers on the warehouse.',
@@ -79,7 +83,8 @@ export const settings: Readonly<Record<string, Setting>> = {
   TEMPORAL_CONFIG_FILE: { means: 'That file, if not at its usual place.', hasTo: '' },
   STRICT_TLS: {
     default: 'off',
-    means: 'Whether commands refuse other machines without verified TLS; else they warn.',
+    means: 'on: commands refuse other machines without verified TLS; off: they warn.',
+    hasTo: '',
   },
   PLAINTEXT_HOSTS: {
     default: '',
@@ -113,11 +118,17 @@ export const settings: Readonly<Record<string, Setting>> = {
   TEMPORAL_DEPLOYMENT_NAME: {
     means:
       'Deployment of the workers. With it a build gets work once it is promoted (`metersync workers`). Without it any worker gets any work.',
+    hasTo: '',
   },
-  TEMPORAL_WORKER_BUILD_ID: { means: 'Build of this worker: another for each version that is deployed.' },
+  TEMPORAL_WORKER_BUILD_ID: {
+    means: 'Build of this worker: another for each version that is deployed.',
+    hasTo: '',
+  },
   MAKE_SCHEDULES: {
     default: 'on',
-    means: 'Whether a worker makes absent schedules (`metersync schedule`), but none that was removed.',
+    means:
+      'on: a worker makes absent schedules (`metersync schedule`), but none that was removed; off: none.',
+    hasTo: '',
   },
   RECEIVER_HOST: { default: '127.0.0.1', means: 'Where the receiver listens; `0.0.0.0`: on all addresses.' },
   RECEIVER_PORT: { default: '8080', means: 'Its port; 0 for a free one.' },

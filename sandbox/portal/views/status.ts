@@ -1,7 +1,7 @@
 import { badge, type Tone } from '../../../web/badge.ts';
 import type { Markup } from '../../../web/markup.ts';
 
-/** How a message stands, with one endpoint or overall (docs/guides/portal.md). */
+/** How a message stands, with one endpoint or overall (docs/guides/sandbox.md). */
 export const messageStatuses = ['delivered', 'pending', 'retrying', 'failed', 'missing'] as const;
 export type MessageStatus = (typeof messageStatuses)[number];
 
