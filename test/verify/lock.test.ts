@@ -17,7 +17,8 @@ test('Node is a package of the lock, with a digest and without an install script
   });
   expect(locked?.hasInstallScript).toBeUndefined();
   const digest = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
-  expect(digest(process.execPath)).toBe(digest(program));
+  // The digest of Node's hundred megabytes takes half a second.
+  if (realpathSync(process.execPath) !== program) expect(digest(process.execPath)).toBe(digest(program));
 });
 
 test('the lock names the Node of every platform', () => {
