@@ -5,6 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Answer, CallOf, Calls, Request } from './serve.ts';
 
+/** Commands begin with it, too. */
+const quickStart = new URL('../../cli/quick-start.ts', import.meta.url).href;
+
 /** Time that a child has to end after it was asked to; then it is killed. */
 const stopWithinMs = 15_000;
 
@@ -39,7 +42,7 @@ export function startChild<C extends Calls>(
           `--cpu-prof-name=${script.replace(/\W+/g, '-')}-${process.pid}-${Date.now()}.cpuprofile`,
         ];
   const child = fork(path, {
-    execArgv: profile,
+    execArgv: ['--import', quickStart, ...profile],
     serialization: 'advanced',
     stdio: ['ignore', log, 'inherit', 'ipc'],
   });

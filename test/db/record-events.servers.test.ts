@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { cases } from '../support/cases.ts';
 import {
   company,
   connectionEvent,
@@ -216,7 +217,8 @@ describe('recordEvents', () => {
       }
       return await state(document, connection);
     };
-    const orders = permutations([0, 1, 2, 3, 4, 5]);
+    // Of the 720 orders every third: each order of the document's events with each of the connection's.
+    const orders = permutations([0, 1, 2, 3, 4, 5]).filter((_, at) => at % cases(3, 1) === 0);
     const expected = await finalState(orders[0] ?? [], 0);
     for (let from = 0; from < orders.length; from += 24) {
       const batch = orders.slice(from, from + 24);
