@@ -121,6 +121,8 @@ export const consoleBounds = {
   searchedMax: 4_000,
   /** The newest events of a day whose outcomes the overview adds up: each takes three look-ups. */
   arrivalsMax: 2_000,
+  /** Connections that need somebody among which a page finds the oldest: each takes three look-ups. */
+  connectionsMax: 4_000,
   /** Password checks under way; each takes 32 MiB and a tenth of a second of processor. */
   passwordChecksAtOnce: 2,
   passwordChecksWaiting: 20,

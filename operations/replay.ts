@@ -3,8 +3,10 @@ import type { DeliveredEvent, EventGroup, Replay } from '../contract/delivery.ts
 import { type EventOutcome, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
 import type { Database } from '../db/connect.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
+import type { Place } from '../db/read/event-place.ts';
 import { outcomesOf } from '../db/read/events.ts';
-import { type KeptCursor, keptEvents } from '../db/read/kept-events.ts';
+import { type KeptEvent, keptEvents, readDelivered } from '../db/read/kept-events.ts';
+import { readClock } from '../db/read/session.ts';
 import { type EncodedEvent, encodeEvent } from '../receiver/encoded-event.ts';
 import { sizeOfNextGroup } from '../receiver/group.ts';
 
@@ -16,8 +18,8 @@ export interface ReplayReport {
   readonly refused: readonly { readonly id: string; readonly reason: string }[];
 }
 
-/** Events read from the journal at a time. */
-const pageSize = 500;
+/** Candidates looked at, and events read with their payloads, at a time. */
+const atOnce = { candidates: 4_000, events: 500 } as const;
 
 /**
  * Starts applyEvents again for kept events, in groups, as the receiver does: the signed bodies pass through
@@ -32,39 +34,58 @@ export async function replayEvents(options: {
   operation: number;
   onProgress?: (replayed: number) => void;
 }): Promise<ReplayReport> {
-  const { client, db, filter, replay, operation } = options;
+  const { client, db, replay, operation } = options;
+  // A replay records an event anew: none is taken twice.
+  const filter = { ...options.filter, recordedUntil: await readClock(db) };
   const refused: { id: string; reason: string }[] = [];
   const outcomes: Partial<Record<EventOutcome, number>> = {};
   const missing = new Set(filter.ids);
   let replayed = 0;
-  let after: KeptCursor | undefined;
+  let after: Place | undefined;
   do {
-    const page = await keptEvents(db, filter, replay, { limit: pageSize, after });
-    const events: DeliveredEvent[] = [];
-    for (const { id, outcome, event } of page.events) {
-      missing.delete(id);
-      if (outcome === 'applied' && replay !== 'all') {
-        refused.push({ id, reason: 'it was already applied: --force applies it again' });
-      } else if (event === undefined) {
-        refused.push({ id, reason: 'its payload was dropped for its age: backfill its company instead' });
-      } else events.push(event);
-    }
-    for (const group of groupsOf(events)) {
-      await replayGroup(client, { events: group, replay }, operation);
-      replayed += group.length;
-      options.onProgress?.(replayed);
-      const now = await outcomesOf(
-        db,
-        group.map(({ id }) => id),
-      );
-      for (const [outcome, count] of Object.entries(now) as [EventOutcome, number][]) {
-        outcomes[outcome] = (outcomes[outcome] ?? 0) + count;
+    const page = await keptEvents(db, filter, replay, { candidates: atOnce.candidates, after });
+    for (let from = 0; from < page.events.length; from += atOnce.events) {
+      const kept = page.events.slice(from, from + atOnce.events);
+      for (const { id } of kept) missing.delete(id);
+      const events = await readReplayable(db, kept, replay, refused);
+      for (const group of groupsOf(events)) {
+        await replayGroup(client, { events: group, replay }, operation);
+        replayed += group.length;
+        options.onProgress?.(replayed);
+        const now = await outcomesOf(
+          db,
+          group.map(({ id }) => id),
+        );
+        for (const [outcome, count] of Object.entries(now) as [EventOutcome, number][]) {
+          outcomes[outcome] = (outcomes[outcome] ?? 0) + count;
+        }
       }
     }
-    after = page.next;
+    after = page.end ?? undefined;
   } while (after !== undefined);
   for (const id of missing) refused.push({ id, reason: 'it is not in the journal' });
   return { replayed, outcomes, refused };
+}
+
+/** Reads kept events as they were delivered; adds those that cannot be replayed to `refused`. */
+async function readReplayable(
+  db: Database,
+  kept: readonly KeptEvent[],
+  replay: Replay,
+  refused: { id: string; reason: string }[],
+): Promise<DeliveredEvent[]> {
+  const wanted = kept.filter(({ id, outcome }) => {
+    const isDone = outcome === 'applied' && replay !== 'all';
+    if (isDone) refused.push({ id, reason: 'it was already applied: --force applies it again' });
+    return !isDone;
+  });
+  const delivered = await readDelivered(db, wanted);
+  return wanted.flatMap(({ id }) => {
+    const event = delivered.get(id);
+    if (event !== undefined) return [event];
+    refused.push({ id, reason: 'its payload was dropped for its age: backfill its company instead' });
+    return [];
+  });
 }
 
 /** Splits events into groups within the receiver's bounds. */

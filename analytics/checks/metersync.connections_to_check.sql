@@ -1,5 +1,4 @@
--- Returns those of analytics.connections_needing_attention of one company.
--- It works out nothing for other companies.
+-- Returns those of metersync.unwell_connections of one company, with their meters.
 create or replace function metersync.connections_to_check(company uuid)
 returns table (
   connection_id uuid,
@@ -18,28 +17,19 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
   select
-    k.id,
-    k.status,
-    analytics.status_class(k.status),
-    greatest(h.since, metersync.time_of(k.raw ->> 'statusFirstSeenTime')),
-    analytics.what_to_do(k.status),
-    nullif(k.raw ->> 'statusErrorDetail', ''),
+    u.connection_id,
+    u.status,
+    u.status_class,
+    u.since,
+    u.what_to_do,
+    u.detail,
     array(
       select m.meter_id
       from analytics.connection_meters m
-      where m.connection_id = k.id
+      where m.connection_id = u.connection_id
     )
-  from utility.connections k
-    cross join lateral (
-      select max(h.at) as since
-      from utility.connection_status_changes h
-      where h.connection_id = k.id
-        and h.status = k.status
-    ) h
-  where k.company_id = company
-    and k.deleted_at is null
-    and k.status <> 'PENDING'
-    and analytics.status_class(k.status) <> 'healthy'
+  from metersync.unwell_connections u
+  where u.company_id = company
 $$;
 
 comment on function metersync.connections_to_check is

@@ -54,3 +54,9 @@ select
     ('metersync.' || months || suffix)::regclass
   )
 from unnest(array['monthly_usage', 'monthly_cost']) months, unnest(array['', '_now']) suffix;
+
+select
+  metersync.copy_comments(
+    'analytics.connections_needing_attention',
+    'metersync.unwell_connections'
+  );

@@ -1,39 +1,30 @@
 create or replace view analytics.connections_needing_attention as
 select
-  f.company_id,
+  u.company_id,
   c.name as company,
-  f.connection_id,
-  f.provider,
-  f.status,
-  f.status_class,
-  greatest(s.since, metersync.time_of(k.raw ->> 'statusFirstSeenTime')) as since,
-  analytics.what_to_do(f.status) as what_to_do,
-  f.status_class in ('needs_customer', 'inactive')
-  or f.status = 'NO_ACCOUNTS_FOUND' as customer_must_act,
-  nullif(k.raw ->> 'statusErrorDetail', '') as detail,
-  k.url,
-  k.raw ->> 'workflowOwnerEmail' as owner,
+  u.connection_id,
+  u.provider,
+  u.status,
+  u.status_class,
+  u.since,
+  u.what_to_do,
+  u.customer_must_act,
+  u.detail,
+  u.url,
+  u.owner,
   f.utility_published_until as data_until,
   f.is_late,
   array(
     select distinct
       m.site_id
     from analytics.connection_meters m
-    where m.company_id = f.company_id
-      and m.connection_id = f.connection_id
+    where m.company_id = u.company_id
+      and m.connection_id = u.connection_id
       and m.site_id is not null
   ) as site_ids
-from analytics.freshness f
-  join utility.connections k on k.id = f.connection_id
-  left join utility.companies c on c.id = f.company_id
-  left join lateral (
-    select max(h.at) as since
-    from utility.connection_status_changes h
-    where h.connection_id = k.id
-      and h.status = k.status
-  ) s on true
-where f.status_class not in ('healthy')
-  and f.status <> 'PENDING';
+from metersync.unwell_connections u
+  join analytics.freshness f on f.connection_id = u.connection_id
+  left join utility.companies c on c.id = u.company_id;
 
 comment on view analytics.connections_needing_attention is
   'Connections that collect nothing: what is wrong, since when, what to do.';

@@ -1,21 +1,25 @@
 -- Three clocks: when the utility published, the service collected, and metersync applied.
+-- Bills are looked up for each meter of a connection, so that one connection can be asked for alone.
 create or replace view analytics.freshness as
 with
   connection_bills as (
     select
       c.company_id,
       c.connection_id,
-      upper(u.period) - 1 as last_day,
-      u.created as collected_at,
-      r.synced_at as applied_at,
-      lower(u.period) - lag(lower(u.period)) over (
-        partition by c.company_id, c.connection_id, c.meter_id
-        order by lower(u.period)
-      ) as days_between
+      b.*
     from analytics.connection_meters c
-      join analytics.usage u on u.company_id = c.company_id
-        and u.meter_id = c.meter_id
-      join utility.usage_data r on r.id = u.usage_id
+      cross join lateral (
+        select
+          upper(u.period) - 1 as last_day,
+          u.created as collected_at,
+          r.synced_at as applied_at,
+          lower(u.period) - lag(lower(u.period)) over (order by lower(u.period)) as days_between
+        from analytics.usage u
+          join utility.usage_data r on r.id = u.usage_id
+        where u.company_id = c.company_id
+          and u.meter_id = c.meter_id
+        offset 0
+      ) b
   ),
   billed as (
     select

@@ -103,6 +103,8 @@ const pages: readonly string[] = [
   '/runs',
   '/deletes',
   '/issues',
+  '/issues?known=yes&after=100',
+  '/issues/1',
   '/data',
   '/system',
   '/log',

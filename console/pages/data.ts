@@ -1,9 +1,10 @@
 import { html } from 'hono/html';
 import { consoleBounds } from '../../contract/limits.ts';
-import { counted } from '../../contract/words.ts';
+import { countedToMax, countInWords } from '../../contract/words.ts';
 import { sqlMessage } from '../../db/failures.ts';
 import { connectionsNeedingAttention } from '../../db/read/attention.ts';
-import { countIssues, listDataIssues } from '../../db/read/issues.ts';
+import { type IssueCounts, listDataIssues } from '../../db/read/issues.ts';
+import { issuesOf } from '../../db/read/status.ts';
 import { badge } from '../../web/badge.ts';
 import type { Asking, MakePage } from '../asking.ts';
 import { ago, type Content, nothing, rowLink, section, table, text } from '../parts.ts';
@@ -36,7 +37,7 @@ async function part(make: () => Promise<Content>): Promise<Content> {
 }
 
 async function needingAttention({ deps, now }: Asking): Promise<Content> {
-  const found = await connectionsNeedingAttention(deps.db, consoleBounds.rows);
+  const { connections: found, looked } = await connectionsNeedingAttention(deps.db, consoleBounds.rows);
   if (found.length === 0) return nothing('Every connection collects', 'Nobody has to act.');
   return html`${table(
     'Connections that need somebody',
@@ -60,7 +61,7 @@ async function needingAttention({ deps, now }: Asking): Promise<Content> {
     ],
     found,
     ({ connectionId }) => connectionId,
-  )}${found.length === consoleBounds.rows && html`<p class="muted small">The first ${consoleBounds.rows}.</p>`}`;
+  )}${found.length === consoleBounds.rows && html`<p class="muted small">The first ${consoleBounds.rows}${looked === consoleBounds.connectionsMax && ` of ${looked.toLocaleString('en')} that were looked at`}.</p>`}`;
 }
 
 async function lateBills({ deps, now }: Asking): Promise<Content> {
@@ -70,12 +71,12 @@ async function lateBills({ deps, now }: Asking): Promise<Content> {
   return html`${issueTable(late, now)}<p><a href="/issues?check=late_bill">All late bills</a></p>`;
 }
 
-async function openIssues({ deps, now }: Asking): Promise<Content> {
-  const [{ error, warning, info, acknowledged }, issues] = await Promise.all([
-    countIssues(deps.db),
-    listDataIssues(deps.db, { unacknowledged: true }, 20),
-  ]);
+async function openIssues({ deps, health, now }: Asking): Promise<Content> {
+  const issues = await listDataIssues(deps.db, { unacknowledged: true }, 20);
   if (issues.length === 0)
     return nothing('No issue is open', 'The checks found nothing that is not acknowledged.');
-  return html`<p>${counted(error, 'error')}, ${counted(warning, 'warning')}, ${info.toLocaleString('en')} for information${acknowledged > 0 && `; acknowledged: ${acknowledged.toLocaleString('en')} more`}.</p>${issueTable(issues, now)}`;
+  return html`${'away' in health.warehouse ? '' : countsOf(issuesOf(health.warehouse))}${issueTable(issues, now)}`;
 }
+
+const countsOf = ({ error, warning, info, acknowledged }: IssueCounts): Content =>
+  html`<p>${countedToMax(error, 'error')}, ${countedToMax(warning, 'warning')}, ${countInWords(info)} for information${acknowledged > 0 && `; acknowledged: ${countInWords(acknowledged)} more`}.</p>`;

@@ -946,6 +946,10 @@ create index "companies_name" on "utility"."companies" using btree(coalesce(name
 create index "connections_company" on "utility"."connections" using btree("company_id");
 
 --> statement-breakpoint
+create index "connections_status" on "utility"."connections" using btree("status", "id")
+where deleted_at is null;
+
+--> statement-breakpoint
 create index "documents_company" on "utility"."documents" using btree("company_id");
 
 --> statement-breakpoint
@@ -1009,6 +1013,9 @@ where state = 'quarantined';
 
 --> statement-breakpoint
 create index "deletes_record" on "metersync"."deletes" using btree("resource", "record_id");
+
+--> statement-breakpoint
+create index "journal_type" on "metersync"."journal" using btree("type");
 
 --> statement-breakpoint
 create index "journal_record" on "metersync"."journal" using btree("record_id", "recorded_at");
@@ -1102,6 +1109,16 @@ where closed_at is null;
 
 --> statement-breakpoint
 create index "data_issues_company" on "ops"."data_issues" using btree("company_id", "check_name");
+
+--> statement-breakpoint
+create index "data_issues_new" on "ops"."data_issues" using btree("check_name", "severity", "opened_at", "id")
+where closed_at is null
+  and acknowledged_at is null;
+
+--> statement-breakpoint
+create index "data_issues_acknowledged" on "ops"."data_issues" using btree("id")
+where closed_at is null
+  and acknowledged_at is not null;
 
 --> statement-breakpoint
 -- Keeps the state that a change ends, in the transaction of the change. It ends for an event that

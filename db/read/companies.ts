@@ -125,7 +125,7 @@ async function read(db: Executor, which: SQL): Promise<ListedCompany[]> {
         from ${connections}
         where ${connections.companyId} = page.id
           and ${connections.deletedAt} is null
-          and analytics.status_class(${connections.status}) in ('needs_customer', 'inactive')
+          and metersync.customer_must_act(${connections.status})
       ) attention
     order by coalesce(page.name, ''), page.id`);
   return result.rows;
@@ -209,7 +209,8 @@ export async function listConnections(
         ${connections.id},
         ${connections.datasource} as provider,
         ${connections.status},
-        analytics.status_class(${connections.status}) as status_class
+        analytics.status_class(${connections.status}) as status_class,
+        metersync.time_of(${connections.raw} ->> 'statusFirstSeenTime') as first_seen_at
       from ${connections}
       where ${connections.companyId} = ${companyId}::uuid
         and ${connections.deletedAt} is null
@@ -221,15 +222,15 @@ export async function listConnections(
       own.status,
       own.status_class as "statusClass",
       (
-        select max(${connectionStatusChanges.at})::text
+        select greatest(max(${connectionStatusChanges.at}), own.first_seen_at)::text
         from ${connectionStatusChanges}
         where ${connectionStatusChanges.connectionId} = own.id
           and ${connectionStatusChanges.status} = own.status
       ) as since,
       case
-        when own.status_class in ('needs_customer', 'inactive') then analytics.what_to_do(own.status)
+        when metersync.customer_must_act(own.status) then analytics.what_to_do(own.status)
       end as "whatToDo"
     from own
-    order by own.status_class not in ('needs_customer', 'inactive'), own.provider, own.id`);
+    order by metersync.customer_must_act(own.status) is not true, own.provider, own.id`);
   return result.rows;
 }

@@ -3,16 +3,29 @@ import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import { journal, settlements, staleRecords } from '../schema/metersync.ts';
 import type { EventFilter } from './event-filter.ts';
-import type { Place } from './event-place.ts';
+import type { Order, Place } from './event-place.ts';
 
 /**
  * What leads to the events that a filter may select: events, or stale records and settlements with
- * the events recorded in their time. The last ones by `at` and `key` come first. An index has this
- * order, so that a statement reads as many as it asks for, whatever the planner guesses.
+ * the events recorded in their time. They are ordered by `at` and `key`. An index has this order, so
+ * that a statement reads as many as it asks for, whatever the planner guesses.
  * Columns: at, key, is_event, kind, since, until, outcome, settled_at; the last two restrict nothing
  * where they are null.
  */
-export type Candidates = (most: number, from: Place | undefined) => SQL;
+export type Candidates = (some: Some) => SQL;
+
+/** As many candidates as `most`, from a place on. */
+export interface Some {
+  readonly most: number;
+  readonly from: Place | undefined;
+  readonly order: Order;
+}
+
+/** How an order goes on from a place, from beyond it, and is spelled. */
+export const orders: Readonly<Record<Order, Readonly<Record<'from' | 'beyond' | 'by', SQL>>>> = {
+  'last first': { from: sql`<=`, beyond: sql`<`, by: sql` desc` },
+  'first first': { from: sql`>=`, beyond: sql`>`, by: sql`` },
+};
 
 /**
  * Chooses what leads to the selected events, in the order in which they are listed. Pending ones are
@@ -24,7 +37,7 @@ export function candidatesOf(filter: EventFilter): Candidates {
   if (ids !== undefined) return chosen(sql`${journal.id} = any(${array(ids, 'text')})`);
   if (recordId !== undefined) return chosen(sql`${journal.recordId} = ${recordId}`);
   if (queueOf !== undefined)
-    return lastOf(
+    return firstOf(
       (['connection', 'document'] as const).map((kind) =>
         waiting(sql`${staleRecords.queue} = ${`${kind}/${queueOf}`}`),
       ),
@@ -33,7 +46,7 @@ export function candidatesOf(filter: EventFilter): Candidates {
     return received(sql`${journal.companyId} = ${companyId}::uuid`, filter);
   const outcomes = outcome === undefined ? withFailure(code) : [outcome];
   const parts = outcomes.flatMap((one) => partsOf[one]?.(code) ?? []);
-  return parts.length === 0 ? received(sql`true`, filter) : lastOf(parts);
+  return parts.length === 0 ? received(sql`true`, filter) : firstOf(parts);
 }
 
 /** The outcomes of events that have an error. */
@@ -60,20 +73,20 @@ const partsOf: Readonly<Partial<Record<EventOutcome, (code: string | undefined) 
 };
 
 /** Continues at a place; the candidate there may have further events. */
-const upTo = (at: SQL, key: SQL, from: Place | undefined): SQL =>
+const goesOn = (at: SQL, key: SQL, { from, order }: Some): SQL =>
   from === undefined
     ? sql``
     : sql`
-          and (${at}, ${key}) <= (${from.at}::timestamptz, ${from.key})`;
+          and (${at}, ${key}) ${orders[order].from} (${from.at}::timestamptz, ${from.key})`;
 
-const inOrder = (at: SQL, key: SQL, most: number): SQL => sql`
-        order by ${at} desc, ${key} desc
+const inOrder = (at: SQL, key: SQL, { most, order }: Some): SQL => sql`
+        order by ${at}${orders[order].by}, ${key}${orders[order].by}
         limit ${most}`;
 
-/** Stale records, the last due ones first. */
+/** Stale records, by when they are due. */
 const waiting =
   (which: SQL): Candidates =>
-  (most, from) => {
+  (some) => {
     const [at, key] = [sql`${staleRecords.dueAt}`, sql`${staleRecords.recordId}`];
     return sql`
         select
@@ -86,13 +99,13 @@ const waiting =
           'pending' as outcome,
           null::timestamptz as settled_at
         from ${staleRecords}
-        where ${which}${upTo(at, key, from)}${inOrder(at, key, most)}`;
+        where ${which}${goesOn(at, key, some)}${inOrder(at, key, some)}`;
   };
 
-/** Settlements, the last ones first. */
+/** Settlements. */
 const settled =
   (outcome: EventOutcome): Candidates =>
-  (most, from) => {
+  (some) => {
     const [at, key] = [sql`${settlements.settledAt}`, sql`${settlements.recordId}`];
     return sql`
         select
@@ -105,7 +118,7 @@ const settled =
           ${settlements.outcome},
           ${at} as settled_at
         from ${settlements}
-        where ${settlements.outcome} = ${literal(outcome)}${upTo(at, key, from)}${inOrder(at, key, most)}`;
+        where ${settlements.outcome} = ${literal(outcome)}${goesOn(at, key, some)}${inOrder(at, key, some)}`;
   };
 
 const anyTime = sql`null::timestamptz as since,
@@ -122,20 +135,20 @@ const eventAt = (at: SQL): SQL => sql`
           kind,
           ${anyTime}`;
 
-/** Events that arrived with an outcome, the last ones first. */
+/** Events that arrived with an outcome. */
 const arrived =
   (outcome: EventOutcome): Candidates =>
-  (most, from) => {
+  (some) => {
     const [at, key] = [sql`${journal.recordedAt}`, sql`${journal.id}`];
     return sql`${eventAt(at)}
         from ${journal}
-        where ${journal.arrivedAs} = ${literal(outcome)}${upTo(at, key, from)}${inOrder(at, key, most)}`;
+        where ${journal.arrivedAs} = ${literal(outcome)}${goesOn(at, key, some)}${inOrder(at, key, some)}`;
   };
 
-/** Events in the order in which they were received, the last ones first. */
+/** Events in the order in which they were received. */
 const received =
   (which: SQL, { since, until }: EventFilter): Candidates =>
-  (most, from) => {
+  (some) => {
     const [at, key] = [sql`${journal.receivedAt}`, sql`${journal.id}`];
     const bounds = [
       since === undefined ? sql`` : sql` and ${at} >= ${since}::timestamptz`,
@@ -143,13 +156,13 @@ const received =
     ];
     return sql`${eventAt(at)}
         from ${journal}
-        where ${which}${sql.join(bounds)}${upTo(at, key, from)}${inOrder(at, key, most)}`;
+        where ${which}${sql.join(bounds)}${goesOn(at, key, some)}${inOrder(at, key, some)}`;
   };
 
 /** Few events that are looked up, and then sorted. */
 const chosen =
   (which: SQL): Candidates =>
-  (most, from) => {
+  (some) => {
     const [at, key] = [sql`chosen.received_at`, sql`chosen.id`];
     return sql`${eventAt(at)}
         from (
@@ -158,15 +171,15 @@ const chosen =
           where ${which}
           offset 0
         ) chosen
-        where true${upTo(at, key, from)}${inOrder(at, key, most)}`;
+        where true${goesOn(at, key, some)}${inOrder(at, key, some)}`;
   };
 
-/** The last ones of several. */
-const lastOf =
+/** The first ones of several. */
+const firstOf =
   (parts: readonly Candidates[]): Candidates =>
-  (most, from) => {
+  (some) => {
     const each = parts.map(
-      (part) => sql`(${part(most, from)}
+      (part) => sql`(${part(some)}
       )`,
     );
     return sql`
@@ -178,7 +191,5 @@ const lastOf =
       union all
       `,
       )}
-      ) parts
-      order by at desc, key desc
-      limit ${most}`;
+      ) parts${inOrder(sql`at`, sql`key`, some)}`;
   };

@@ -2,7 +2,7 @@ import { and, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
-import { events, journal, settlements, staleRecords } from '../schema/metersync.ts';
+import { events, journal } from '../schema/metersync.ts';
 
 /**
  * Selects events of the journal; an absent bound does not restrict. Times are ISO 8601, of the
@@ -20,6 +20,10 @@ export interface EventFilter {
   readonly code?: string | undefined;
   readonly since?: string | undefined;
   readonly until?: string | undefined;
+  /** Only events that are not applied. */
+  readonly unapplied?: boolean | undefined;
+  /** Only events recorded until this time of the warehouse's clock. */
+  readonly recordedUntil?: string | undefined;
 }
 
 export const event = alias(events, 'event');
@@ -27,6 +31,7 @@ export const event = alias(events, 'event');
 /** Whether an event matches; the statement leaves out absent bounds. */
 export function matching(filter: EventFilter): SQL {
   const { ids, type, outcome, recordId, companyId, code, since, until } = filter;
+  const { unapplied, recordedUntil } = filter;
   const bounds: readonly (SQL | undefined)[] = [
     ids && sql`${event.id} = any(${array(ids, 'text')})`,
     given(type, (value) => sql`${event.type} = ${value}`),
@@ -36,6 +41,8 @@ export function matching(filter: EventFilter): SQL {
     given(code, (value) => sql`${event.errorCode} = ${value}`),
     given(since, (value) => sql`${event.receivedAt} >= ${value}::timestamptz`),
     given(until, (value) => sql`${event.receivedAt} < ${value}::timestamptz`),
+    unapplied ? sql`${event.outcome} <> 'applied'` : undefined,
+    given(recordedUntil, (value) => sql`${event.recordedAt} <= ${value}::timestamptz`),
   ];
   return and(...bounds) ?? sql`true`;
 }
@@ -64,57 +71,3 @@ export const eventsOf = (records: SQL): SQL => sql`
       select r.record_id
       from ${records} r
       where r.kind = 'interval'`;
-
-/**
- * Records with events settled with this outcome. It is no parameter, so that a partial index serves
- * it.
- */
-const settledAs = (outcome: 'missing' | 'dead'): SQL => sql`(
-        select distinct
-          ${settlements.kind},
-          ${settlements.recordId}
-        from ${settlements}
-        where ${settlements.outcome} = ${sql.raw(`'${outcome}'`)}
-      )`;
-
-/** Events that arrived with this outcome. */
-const arrivedAs = (outcome: 'dead' | 'ignored'): SQL => sql`
-      select ${journal.id}
-      from ${journal}
-      where ${journal.arrivedAs} = ${sql.raw(`'${outcome}'`)}`;
-
-/** Ids of the events that may have a rare outcome, to avoid a search among all events. */
-const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
-  pending: eventsOf(sql`${staleRecords}`),
-  missing: eventsOf(settledAs('missing')),
-  dead: sql`${eventsOf(settledAs('dead'))}
-      union all${arrivedAs('dead')}`,
-  ignored: arrivedAs('ignored'),
-};
-
-/**
- * The source of events: the few of a record or of a rare outcome are selected before the newest
- * are. Its cost grows with them all: a page looks at candidates instead.
- */
-export function amongThem({ recordId, outcome }: EventFilter): SQL {
-  if (recordId !== undefined)
-    return sql`(
-      select *
-      from ${events}
-      where ${events.recordId} = ${recordId}
-      offset 0
-    ) ${event}`;
-  const few = outcome === undefined ? undefined : fewOf[outcome];
-  if (few === undefined) return sql`${events} ${event}`;
-  return sql`(
-      select distinct id
-      from (${few}
-      ) ids
-    ) few
-      cross join lateral (
-        select *
-        from ${events}
-        where ${events.id} = few.id
-        offset 0
-      ) ${event}`;
-}

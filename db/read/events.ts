@@ -1,13 +1,13 @@
-import { ne, type SQL, sql } from 'drizzle-orm';
-import { type EventKind, probeEventType } from '../../contract/event.ts';
+import { type SQL, sql } from 'drizzle-orm';
+import type { EventKind } from '../../contract/event.ts';
 import { consoleBounds } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { events, journal } from '../schema/metersync.ts';
+import { events } from '../schema/metersync.ts';
 import { type EventFilter, event } from './event-filter.ts';
 import type { Place } from './event-place.ts';
-import { foundEvents } from './found-events.ts';
+import { foundEvents, readPart } from './found-events.ts';
 
 /** An event of the journal without its payload. Times are text with microseconds. */
 export interface JournalledEvent {
@@ -85,7 +85,7 @@ export async function listEvents(
   let place = after;
   // Most pages are full after a few candidates. Others take more, in larger portions.
   for (const candidates of [2 * limit, ...portions]) {
-    const part = await readPart(db, filter, {
+    const part = await readPart<JournalledEvent>(db, filter, columns, {
       candidates,
       limit: limit - events.length,
       after: place,
@@ -99,44 +99,6 @@ export async function listEvents(
 
 /** Candidates of the second and later portions. */
 const portions = [consoleBounds.searchedMax / 10, consoleBounds.searchedMax];
-
-interface Part {
-  readonly events: readonly JournalledEvent[];
-  /** Where it ended; null if nothing is left. */
-  readonly end: Place | null;
-}
-
-async function readPart(
-  db: Executor,
-  filter: EventFilter,
-  page: { candidates: number; limit: number; after: Place | undefined },
-): Promise<Part> {
-  type Row = JournalledEvent & { last: Place; looked: number; at: string; key: string };
-  const { rows } = await db.execute<Row & Record<string, unknown>>(sql`
-    with ${foundEvents(filter, columns, page)}, looked as (
-      select
-        count(*) over ()::int as looked,
-        json_build_object('at', candidate.at::text, 'key', candidate.key, 'id', '') as last
-      from candidate
-      order by candidate.at, candidate.key
-      limit 1
-    )
-    select
-      looked.*,
-      found.*
-    from looked
-      left join found on true
-    order by found.at desc, found.key desc, found.id desc`);
-  const found = rows.filter(({ id }) => id !== null);
-  const last = found.at(-1);
-  const events = found.map(
-    ({ looked: _looked, last: _last, at: _at, key: _key, ...event }) => event,
-  );
-  if (last !== undefined && found.length === page.limit)
-    return { events, end: { at: last.at, key: last.key, id: last.id } };
-  const [first] = rows;
-  return { events, end: first === undefined || first.looked < page.candidates ? null : first.last };
-}
 
 /**
  * The payload with indentation, unless that may take more than some megabytes: nested lines are
@@ -198,16 +160,6 @@ export async function eventsOfRecord(
       and ${event.kind} = ${kind}
     order by ${event.receivedAt}, ${event.id}`);
   return result.rows;
-}
-
-/** Lists the types of all events ever received. Probes are not events of the service. */
-export async function typesSeen(db: Executor): Promise<string[]> {
-  const seen = await db
-    .select({ type: journal.type })
-    .from(journal)
-    .where(ne(journal.type, probeEventType))
-    .groupBy(journal.type);
-  return seen.map(({ type }) => type);
 }
 
 /** Counts the given events by outcome. */

@@ -1,4 +1,4 @@
-import { and, type SQL, sql } from 'drizzle-orm';
+import { and, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { checkNames } from '../../contract/check-names.ts';
 import type { CheckKind, ClosedReason, Severity } from '../../contract/names.ts';
@@ -7,7 +7,7 @@ import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies } from '../schema/utility.ts';
-import type { Most } from './counted.ts';
+import { countOf, type Most } from './counted.ts';
 
 export interface IssueFilter {
   /** This issue, open or closed. */
@@ -46,15 +46,21 @@ export interface DataIssue {
 
 const issue = alias(dataIssues, 'issue');
 
+/** The place of a severity: the gravest is the first. */
+const gravity = (severity: SQL): SQL =>
+  sql`case ${severity} when 'error' then 1 when 'warning' then 2 else 3 end`;
+
 /** The order of a list of issues: each column ascending. */
 const orderOf = (
   of: typeof issue,
 ): SQL => sql`${of.closedAt} is null and ${of.acknowledgedAt} is not null,
-      case ${of.severity} when 'error' then 1 when 'warning' then 2 else 3 end,
+      ${gravity(sql`${of.severity}`)},
       -extract(epoch from ${of.openedAt}),
       -${of.id}`;
 
 const before = alias(dataIssues, 'before');
+const next = alias(dataIssues, 'next');
+const acknowledged = alias(dataIssues, 'acknowledged');
 
 /**
  * Lists issues, the gravest first, then the latest; acknowledged open ones come after all others.
@@ -98,7 +104,7 @@ export async function listDataIssues(
       ${issue.closedReason} as "closedReason",
       ${issue.acknowledgedAt} as "acknowledgedAt",
       ${issue.acknowledgedNote} as "acknowledgedNote"
-    from ${dataIssues} ${issue}
+    from ${amongThem(filter, limit, after)}
       left join ${companies} on ${companies.id} = ${issue.companyId}
     where ${matching(filter)}
       and ${later}
@@ -107,6 +113,84 @@ export async function listDataIssues(
     limit ${limit}`);
   return result.rows;
 }
+
+/**
+ * The source of a list: the first open issues of each check and severity, as an index has them, and
+ * all that somebody acknowledged. Those of a company, and closed ones, are sorted.
+ */
+function amongThem(
+  { id, companyId, checkName, severity, closed }: IssueFilter,
+  limit: number,
+  after: number | undefined,
+): SQL {
+  if (id !== undefined || companyId !== undefined || closed) return sql`${dataIssues} ${issue}`;
+  const isNew = (of: typeof next): SQL | undefined =>
+    and(isNull(of.closedAt), isNull(of.acknowledgedAt));
+  const chosen = and(
+    checkName === undefined ? undefined : sql`opened.check_name = ${checkName}`,
+    severity === undefined ? undefined : sql`opened.severity = ${severity}`,
+  );
+  return sql`(
+      with recursive opened as (
+        (
+          select
+            ${next.checkName},
+            ${next.severity}
+          from ${dataIssues} ${next}
+          where ${isNew(next)}
+          order by ${next.checkName}, ${next.severity}
+          limit 1
+        )
+        union all
+        select following.*
+        from opened
+          cross join lateral (
+            select
+              ${next.checkName},
+              ${next.severity}
+            from ${dataIssues} ${next}
+            where ${isNew(next)}
+              and (${next.checkName}, ${next.severity}) > (opened.check_name, opened.severity)
+            order by ${next.checkName}, ${next.severity}
+            limit 1
+          ) following
+      )
+      select first.*
+      from opened
+        cross join lateral (${after === undefined ? sql`select 'infinity'::timestamptz as opened_at` : openedBefore(after)}
+        ) page
+        cross join lateral (
+          select *
+          from ${dataIssues} ${next}
+          where ${isNew(next)}
+            and ${next.checkName} = opened.check_name
+            and ${next.severity} = opened.severity
+            and (${next.openedAt}, ${next.id}) < (page.opened_at, ${after ?? 0}::bigint)
+          order by ${next.openedAt} desc, ${next.id} desc
+          limit ${limit}
+        ) first
+      where ${chosen ?? sql`true`}
+      union all
+      select *
+      from ${dataIssues} ${acknowledged}
+      where ${and(isNull(acknowledged.closedAt), isNotNull(acknowledged.acknowledgedAt))}
+    ) ${issue}`;
+}
+
+/** Until when the next issues of an opened severity were opened, after the last one of a page. */
+const openedBefore = (after: number): SQL => sql`
+          select
+            case
+              when ${before.closedAt} is null
+                and ${before.acknowledgedAt} is not null then '-infinity'
+              when ${gravity(sql`opened.severity`)} > ${gravity(sql`${before.severity}`)}
+                then 'infinity'
+              when ${gravity(sql`opened.severity`)} = ${gravity(sql`${before.severity}`)}
+                then ${before.openedAt}
+              else '-infinity'
+            end as opened_at
+          from ${dataIssues} ${before}
+          where ${before.id} = ${after}`;
 
 /** Whether an issue matches; the statement leaves out absent conditions. */
 function matching({
@@ -137,21 +221,28 @@ export interface IssueNames {
   readonly invoice: string | null;
 }
 
-/** Reads the names of open issues, by their ids. */
+/** Reads the names of open issues, by their ids: each among the records of its company alone. */
 export async function namesOfIssues(
   db: Executor,
   ids: readonly number[],
 ): Promise<ReadonlyMap<number, IssueNames>> {
   const { rows } = await db.execute<IssueNames & { id: number } & Record<string, unknown>>(sql`
     select
-      issue_id::int as id,
-      site,
-      meter,
-      account,
-      provider,
-      invoice_id as invoice
-    from ops.open_issues
-    where issue_id = any(${array(ids, 'bigint')})`);
+      ${issue.id}::int as id,
+      names.site,
+      names.meter,
+      names.account,
+      names.provider,
+      names.invoice_id as invoice
+    from ${dataIssues} ${issue}
+      cross join lateral (
+        select *
+        from ops.open_issues
+        where issue_id = ${issue.id}
+          and company_id = ${issue.companyId}
+        offset 0
+      ) names
+    where ${issue.id} = any(${array(ids, 'bigint')})`);
   return new Map(rows.map(({ id, ...names }) => [id, names]));
 }
 
@@ -175,39 +266,37 @@ export async function countIssues(db: Executor): Promise<IssueCounts> {
   return result.rows[0] as IssueCounts;
 }
 
-/** Counts open issues of each check, up to `limits.countMax` of each. */
+/** Counts open issues of each check, and acknowledged ones, up to `most` of each. */
 export async function countIssuesByCheck(
   db: Executor,
   most: Most,
 ): Promise<Pick<WarehouseHealth, 'issues' | 'acknowledgedIssues'>> {
-  const { rows } = await db.execute<{
-    check: string;
-    severity: Severity;
-    open: number;
-    acknowledged: number;
-  }>(sql`
+  const { rows } = await db.execute<{ check: string; severity: Severity; open: number }>(sql`
     select
       checks.name as check,
       opened.severity,
-      count(*) filter (where opened.acknowledged_at is null)::int as open,
-      count(opened.acknowledged_at)::int as acknowledged
+      count(*)::int as open
     from unnest(${array(checkNames, 'text')}) as checks (name)
       cross join lateral (
-        select
-          ${issue.severity},
-          ${issue.acknowledgedAt}
+        select ${issue.severity}
         from ${dataIssues} ${issue}
         where ${issue.checkName} = checks.name
           and ${issue.closedAt} is null
-        order by ${issue.entityType}, ${issue.entityId}, ${issue.subject}
+          and ${issue.acknowledgedAt} is null
+        order by ${issue.severity}
         limit ${most}
       ) opened
     group by 1, 2
     order by 1, 2`);
-  return {
-    issues: rows.map(({ acknowledged, ...issues }) => issues).filter(({ open }) => open > 0),
-    acknowledgedIssues: rows.reduce((sum, { acknowledged }) => sum + acknowledged, 0),
-  };
+  const known = await db.execute<{ acknowledged: number }>(sql`
+    select ${countOf(
+      sql`from ${dataIssues} ${issue}
+          where ${issue.closedAt} is null
+            and ${issue.acknowledgedAt} is not null
+          order by ${issue.id}`,
+      most,
+    )} as acknowledged`);
+  return { issues: rows, acknowledgedIssues: known.rows[0]?.acknowledged ?? 0 };
 }
 
 /** A check, and how many of its issues are open. */

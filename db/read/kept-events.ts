@@ -1,105 +1,68 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
 import { batches } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array, type RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { type events, journal } from '../schema/metersync.ts';
-import { amongThem, type EventFilter, event, matching } from './event-filter.ts';
+import { journal } from '../schema/metersync.ts';
+import { type EventFilter, event } from './event-filter.ts';
+import type { Place } from './event-place.ts';
+import { type FoundPart, readPart } from './found-events.ts';
 
-/** A kept event, ready to be recorded again; `event` is undefined if its payload was dropped. */
+/** A kept event, to be recorded again. */
 export interface KeptEvent {
   readonly id: string;
   readonly outcome: EventOutcome;
-  readonly event: DeliveredEvent | undefined;
+  /** When it was received: Unix seconds, and ISO time. */
+  readonly seconds: number;
+  readonly iso: string;
 }
 
-/** The last event of a page of kept events. */
-export interface KeptCursor {
-  readonly receivedAt: string;
-  readonly id: string;
-}
+const columns: SQL = sql`
+        ${event.id},
+        ${event.outcome},
+        floor(extract(epoch from ${event.receivedAt}))::float8 as seconds,
+        to_char(${event.receivedAt} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as iso`;
 
-/** Reads the next page of matching kept events, oldest first, with their payloads. */
+/**
+ * Lists matching kept events, the first ones first: all to which the next candidates lead. To pass
+ * each one once while they are replayed, bound the filter by when they were recorded.
+ */
 export async function keptEvents(
   db: Executor,
   filter: EventFilter,
   replay: Replay,
-  page: { limit: number; after: KeptCursor | undefined },
-): Promise<{ events: KeptEvent[]; next: KeptCursor | undefined }> {
-  const rows = await readKept(db, filter, replay, page);
-  const last = rows.at(-1);
-  const isFull = rows.length === page.limit && last !== undefined;
-  const signed = await readSigned(
-    db,
-    rows.flatMap(({ id, dropped }) => (dropped ? [] : [id])),
-  );
-  return {
-    events: rows.map(({ id, outcome, seconds, iso }) => {
-      const body = signed.get(id);
-      const delivered =
-        body === undefined ? undefined : { id, timestamp: seconds, receivedAt: iso, body };
-      return { id, outcome, event: delivered };
-    }),
-    next: isFull ? { receivedAt: last.received_at, id: last.id } : undefined,
-  };
-}
-
-type KeptRow = RowOf<typeof events.id | typeof events.outcome | typeof events.receivedAt> & {
-  readonly seconds: number;
-  readonly iso: string;
-  readonly dropped: boolean;
-};
-
-async function readKept(
-  db: Executor,
-  filter: EventFilter,
-  replay: Replay,
-  { limit, after }: { limit: number; after: KeptCursor | undefined },
-): Promise<KeptRow[]> {
-  const later =
-    after === undefined
-      ? sql`true`
-      : sql`(${event.receivedAt}, ${event.id}) > (${after.receivedAt}::timestamptz, ${after.id})`;
+  { candidates, after }: { candidates: number; after: Place | undefined },
+): Promise<FoundPart<KeptEvent>> {
   // Requested ids are each answered, also those that cannot be replayed.
-  const chosen =
-    replay === 'all' || filter.ids !== undefined ? sql`true` : sql`${event.outcome} <> 'applied'`;
-  const result = await db.execute<KeptRow>(sql`
-    select
-      ${event.id},
-      ${event.outcome},
-      ${event.receivedAt},
-      floor(extract(epoch from ${event.receivedAt}))::float8 as seconds,
-      to_char(${event.receivedAt} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as iso,
-      ${event.payload} is null and ${event.body} is null as dropped
-    from ${amongThem(filter)}
-    where ${matching(filter)}
-      and ${chosen}
-      and ${later}
-    order by ${event.receivedAt}, ${event.id}
-    limit ${limit}`);
-  return result.rows;
+  const unapplied = replay !== 'all' && filter.ids === undefined;
+  const portion = { candidates, limit: null, after, order: 'first first' } as const;
+  return await readPart<KeptEvent>(db, { ...filter, unapplied }, columns, portion);
 }
 
-/** Reads the payloads of events, by their ids. */
-async function readSigned(
+/** Reads kept events as they were delivered, by their ids; those whose payload was dropped are absent. */
+export async function readDelivered(
   db: Executor,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  const signed = new Map<string, string>();
-  for (let from = 0; from < ids.length; from += batches.payloadsRead) {
-    const part = ids.slice(from, from + batches.payloadsRead);
-    for (const { id, payload, body } of await readBytes(db, part)) {
+  kept: readonly KeptEvent[],
+): Promise<ReadonlyMap<string, DeliveredEvent>> {
+  const delivered = new Map<string, DeliveredEvent>();
+  for (let from = 0; from < kept.length; from += batches.payloadsRead) {
+    const part = kept.slice(from, from + batches.payloadsRead);
+    const bytes = new Map((await readBytes(db, part)).map((row) => [row.id, row]));
+    for (const { id, seconds, iso } of part) {
+      const { payload, body } = bytes.get(id) ?? {};
       const text = payload ?? body?.toString('utf8');
-      if (text !== undefined) signed.set(id, text);
+      if (text !== undefined)
+        delivered.set(id, { id, timestamp: seconds, receivedAt: iso, body: text });
     }
   }
-  return signed;
+  return delivered;
 }
 
 type Bytes = RowOf<typeof journal.id | typeof journal.body> & { readonly payload: string | null };
 
-async function readBytes(db: Executor, ids: readonly string[]): Promise<Bytes[]> {
+async function readBytes(db: Executor, kept: readonly KeptEvent[]): Promise<Bytes[]> {
+  const ids = kept.map(({ id }) => id);
   const result = await db.execute<Bytes>(sql`
     select
       ${journal.id},

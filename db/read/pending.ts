@@ -9,9 +9,13 @@ import { cut } from './counted.ts';
 
 const stale = alias(staleRecords, 'stale');
 
+/** Due records that are read where there are too many to count their events. */
+const dueRead = 1_000;
+
 /**
- * Counts pending events by kind, up to a bound. Records that are not due wait or are parked. It reads
- * as many of them as make one of the two counts exact, or the other reach the bound.
+ * Counts pending events by kind. Due records are counted first, by the index alone: as many as the
+ * bound have as many events. Of the records that are not due only so many are read that either of
+ * their two states is exact, or the other one is beyond the bound.
  */
 export async function readPending(
   db: Executor,
@@ -23,7 +27,7 @@ export async function readPending(
     sql`
     select
       kinds.kind,
-      ${cut(sql`due.events`, most)} as due,
+      ${cut(sql`greatest(many.records, due.events)`, most)} as due,
       ${cut(sql`later.waiting`, most)} as waiting,
       ${cut(sql`later.parked`, most)} as parked,
       extract(epoch from clock_timestamp() - due.at)::float8 as "oldestDueSeconds",
@@ -31,6 +35,17 @@ export async function readPending(
         epoch from clock_timestamp() - least(due.since, later.since)
       )::float8 as "oldestSeconds"
     from unnest(${array(pendingKinds, 'text')}) as kinds (kind)
+      cross join lateral (
+        select count(*) as records
+        from (
+          select
+          from ${staleRecords} ${stale}
+          where ${stale.kind} = kinds.kind
+            and ${stale.dueAt} <= now()
+          order by ${stale.dueAt}
+          limit ${most}
+        ) counted
+      ) many
       cross join lateral (
         select
           coalesce(sum(first.events), 0) as events,
@@ -45,7 +60,7 @@ export async function readPending(
           where ${stale.kind} = kinds.kind
             and ${stale.dueAt} <= now()
           order by ${stale.dueAt}
-          limit ${most}
+          limit case when many.records < ${most} then ${most}::bigint else ${dueRead} end
         ) first
       ) due
       cross join lateral (

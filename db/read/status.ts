@@ -190,7 +190,11 @@ const statusOfParked = (work: readonly ParkedWork[]): ParkedStatus[] =>
     backfillParts: parts,
   }));
 
-function issuesOf({ issues, acknowledgedIssues }: WarehouseHealth): IssueCounts {
+/** Adds up a health's counts of open issues. */
+export function issuesOf({
+  issues,
+  acknowledgedIssues,
+}: Pick<WarehouseHealth, 'issues' | 'acknowledgedIssues'>): IssueCounts {
   const of = (severity: Severity): number =>
     issues.filter((issue) => issue.severity === severity).reduce((sum, { open }) => sum + open, 0);
   return {
@@ -345,7 +349,7 @@ const counted = [
 ];
 
 /** Counts live rows of every resource. */
-export async function countRows(db: Executor): Promise<Record<string, number>> {
+async function countRows(db: Executor): Promise<Record<string, number>> {
   const counts = counted.map(
     ({ name, rows }) => sql`
     select

@@ -113,6 +113,13 @@ export const dataIssues = ops.table(
       .on(t.checkName, t.entityType, t.entityId, t.subject)
       .where(sql`closed_at is null`),
     index('data_issues_company').on(t.companyId, t.checkName),
+    // As open issues are listed and counted.
+    index('data_issues_new')
+      .on(t.checkName, t.severity, t.openedAt, t.id)
+      .where(sql`closed_at is null and acknowledged_at is null`),
+    index('data_issues_acknowledged')
+      .on(t.id)
+      .where(sql`closed_at is null and acknowledged_at is not null`),
     check('data_issues_severity', sql`severity in ('error', 'warning', 'info')`),
     check(
       'data_issues_closed_reason',

@@ -90,6 +90,7 @@ export const connections = utility.table(
   { id: uuid('id').primaryKey(), ...connectionColumns(), digest: bytea('digest') },
   (t) => [
     index('connections_company').on(t.companyId),
+    index('connections_status').on(t.status, t.id).where(sql`deleted_at is null`),
     check('connections_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
 );

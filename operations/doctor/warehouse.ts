@@ -4,10 +4,9 @@ import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-v
 import type { Executor } from '../../db/connect.ts';
 import { describeWrong, readExistingViews, readRelations } from '../../db/fields/existing-views.ts';
 import { mayMakeViews } from '../../db/fields/refresh-views.ts';
-import { typesSeen } from '../../db/read/events.ts';
+import { kindsHeld, typesSeen } from '../../db/read/event-types.ts';
 import { readNarrowViews } from '../../db/read/narrow-views.ts';
 import { type Replica, readServer, type Standby } from '../../db/read/session.ts';
-import { countRows } from '../../db/read/status.ts';
 import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
 /** Reads the server's version, and by how many milliseconds its clock is ahead of this machine's. */
@@ -83,10 +82,8 @@ export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   if (seen.length === 0) return notChecked('no event ever came');
   const never = eventTypes.filter((type) => !seen.includes(type));
   const saw = never.length === 0 ? 'every type came' : `never came: ${never.join(', ')}`;
-  const rows = await countRows(db);
-  const silent = (['connection', 'document', 'interval'] as const).filter(
-    (kind) => !seen.some((type) => kindOf(type) === kind) && (rows[tableOf[kind]] ?? 0) > 0,
-  );
+  const held = await kindsHeld(db);
+  const silent = held.filter((kind) => !seen.some((type) => kindOf(type) === kind));
   if (silent.length === 0) return ok(saw);
   const kinds = silent.map((kind) => tableOf[kind]).join(' and ');
   return warn(

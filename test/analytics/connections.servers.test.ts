@@ -3,6 +3,8 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { connectionsNeedingAttention } from '../../db/read/attention.ts';
+import { listConnections } from '../../db/read/companies.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { company, connectionEvent, delivery } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
@@ -92,6 +94,33 @@ test('a status is as old as its record says, or as its newest event', async () =
   await recordEvents(warehouse.db, [statusEvent('2026-07-01T00:00:00', 'CONNECTED', 'MFA_TOKEN_EXPIRED')]);
   await recordEvents(warehouse.db, [statusEvent('2026-07-09T00:00:00', 'MFA_TOKEN_EXPIRED', 'CONNECTED')]);
   expect(await since('2026-07-10T00:00:00Z')).toEqual([{ since: '2026-07-09 00:00:00+00' }]);
+});
+
+test('the list of those that need somebody is that of the view: the ones of customers first, then the oldest', async () => {
+  const { db } = warehouse;
+  for (const [at, status] of [
+    'OTHER_ERROR',
+    'PASSWORD_INCORRECT',
+    'NEVER_SEEN',
+    'NO_ACCOUNTS_FOUND',
+  ].entries())
+    await connected(status, { statusFirstSeenTime: `2025-1${at % 3}-01T00:00:00` });
+  await connected('PENDING');
+  await connected('CONNECTED');
+  const { rows } = await db.execute<{ id: string; status: string }>(sql`
+    select connection_id as id, status
+    from analytics.connections_needing_attention
+    order by customer_must_act desc, connections_needing_attention.since nulls last, connection_id`);
+  const listed = await connectionsNeedingAttention(db, 100);
+  expect(listed.connections.map(({ connectionId: id, status }) => ({ id, status }))).toEqual(rows);
+  expect(listed.looked).toBe(rows.length);
+  const [first] = listed.connections;
+  expect(first).toMatchObject({ customerMustAct: true, dataUntil: '2026-01-31', isLate: true });
+  const few = await connectionsNeedingAttention(db, 2);
+  expect(few.connections).toEqual(listed.connections.slice(0, 2));
+  // The page of a company says the same.
+  const own = await listConnections(db, first?.companyId ?? '');
+  expect(own).toMatchObject([{ since: first?.since, whatToDo: first?.whatToDo }]);
 });
 
 test.each(['soon', '2026-13-45T00:00:00', '2026-01-15T99:00:00', 5, { at: 1 }])(

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -6,6 +7,7 @@ import { type MetricName, type MetricType, metricTypes } from '../../contract/me
 import { scheduleIds } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
 import { startCommand } from '../support/command-process.ts';
+import { promtool } from '../support/debian.ts';
 import { deliver } from '../support/deliver.ts';
 import { outageOf } from '../support/outage.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -77,6 +79,19 @@ describe('the private port of a deployment', () => {
     }
     const ours = [...text.matchAll(/^# TYPE (metersync_\w+)/gm)].map(([, name]) => name);
     expect(new Set(ours)).toEqual(new Set(Object.keys(metricTypes)));
+  });
+
+  test('promtool finds no fault with the metrics of ours', async () => {
+    const tool = await promtool();
+    for (const part of ['receiver', 'worker'] as const) {
+      const { text } = await ask(part, '/metrics');
+      const ours = text.split('\n').filter((line) => /^(# \w+ )?metersync_/.test(line));
+      const check = (lines: readonly string[]) =>
+        spawnSync(tool, ['check', 'metrics'], { input: `${lines.join('\n')}\n`, encoding: 'utf8' });
+      expect(check(ours), part).toMatchObject({ status: 0, stderr: '' });
+      // The check can fail.
+      expect(check([...ours, '# TYPE metersync_odd counter', 'metersync_odd 1']).status).not.toBe(0);
+    }
   });
 
   test("counts what was done, and has Node's and Temporal's metrics under their usual names", async () => {

@@ -1,13 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
+import { array } from '../../db/arrays.ts';
 import { printedBytes } from '../../db/events/printed-size.ts';
 import { type Recorded, recordEvents } from '../../db/events/record-events.ts';
 import { isRefusal } from '../../db/failures.ts';
+import type { EventFilter } from '../../db/read/event-filter.ts';
+import type { Place } from '../../db/read/event-place.ts';
 import { readEvent } from '../../db/read/events.ts';
-import { keptEvents } from '../../db/read/kept-events.ts';
+import { keptEvents, readDelivered } from '../../db/read/kept-events.ts';
+import { readClock } from '../../db/read/session.ts';
 import { cases } from '../support/cases.ts';
 import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { hostileJson } from '../support/hostile-json.ts';
@@ -25,8 +29,8 @@ const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execut
 const record = async (event: DeliveredEvent) => await recordEvents(warehouse.db, [event]);
 /** Replays an event from the journal's payload or bytes. */
 async function replay({ id }: DeliveredEvent, how: Replay = 'unapplied'): Promise<Recorded> {
-  const { events } = await keptEvents(warehouse.db, { ids: [id] }, how, { limit: 1, after: undefined });
-  const event = events[0]?.event;
+  const { events } = await keptEvents(warehouse.db, { ids: [id] }, how, { candidates: 2, after: undefined });
+  const event = (await readDelivered(warehouse.db, events)).get(id);
   if (event === undefined) throw new Error(`nothing of ${id} was kept`);
   return await recordEvents(warehouse.db, [event], { replay: how });
 }
@@ -151,6 +155,52 @@ describe('a replay', () => {
       expect(row).toEqual({ big: digits, outcome: 'pending' });
     }
   });
+});
+
+test('a walk over kept events passes each once, though each replay moves what it walks over', async () => {
+  const other = await createWarehouse();
+  onTestFinished(() => other.drop());
+  const { db } = other;
+  await db.execute(sql`insert into utility.companies (id) values (${company.id}::uuid)`);
+  const ids = Array.from({ length: 4 }, () => randomUUID());
+  // Documents have one event each, but the first, which has three.
+  const updates = [...ids, ...ids.slice(0, 1), ...ids.slice(0, 1)].map((id, n) =>
+    delivery(documentEvent('updated', id, at(n + 1))),
+  );
+  const ranges = Array.from({ length: 3 }, () =>
+    delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 9)),
+  );
+  const dead = Array.from({ length: 3 }, () =>
+    delivery(documentEvent('created', randomUUID(), '2026-02-30')),
+  );
+  const ignored = Array.from({ length: 3 }, () => delivery({ eventType: 'any.v1' }));
+  for (const event of [...updates, ...ranges, ...dead, ...ignored]) await recordEvents(db, [event]);
+  await db.execute(sql`update metersync.stale_records set due_at = now() + interval '1 hour' * length(key)`);
+  const walk = async (filter: EventFilter): Promise<string[]> => {
+    const walked: string[] = [];
+    const bounded = { ...filter, recordedUntil: await readClock(db) };
+    let after: Place | undefined;
+    do {
+      const { events, end } = await keptEvents(db, bounded, 'unapplied', { candidates: 2, after });
+      walked.push(...events.map(({ id }) => id));
+      const delivered = [...(await readDelivered(db, events)).values()];
+      for (const event of delivered) await recordEvents(db, [event], { replay: 'unapplied' });
+      after = end ?? undefined;
+    } while (after !== undefined);
+    return walked;
+  };
+  const idsOf = (...events: (readonly DeliveredEvent[])[]) =>
+    events
+      .flat()
+      .map(({ id }) => id)
+      .sort();
+  expect((await walk({ outcome: 'pending' })).sort()).toEqual(idsOf(updates, ranges));
+  expect((await walk({ outcome: 'dead' })).sort()).toEqual(idsOf(dead));
+  expect((await walk({ outcome: 'ignored' })).sort()).toEqual(idsOf(ignored));
+  expect((await walk({})).sort()).toEqual(idsOf(updates, ranges, dead, ignored));
+  await settleAs(db, 'missing', sql`id = any(${array(idsOf(updates), 'text')})`);
+  expect((await walk({ outcome: 'missing' })).sort()).toEqual(idsOf(updates));
+  expect((await walk({ code: 'WAREHOUSE_VALUE_REFUSED' })).sort()).toEqual(idsOf(dead));
 });
 
 test('a missing event is tried again when it is delivered again', async () => {

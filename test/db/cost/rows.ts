@@ -111,7 +111,12 @@ const inserts = {
       api_version, first_synced_at, synced_at)
     select ${id('connection', 'n')}, ${id('company')}, 'c', 'City Power', 'VALID',
       ${updated}, ${updated}, ${updated},
-      jsonb_build_object('id', ${id('connection', 'n')}, 'updated', '${times.updated}'),
+      jsonb_build_object(
+        'id', ${id('connection', 'n')},
+        'updated', '${times.updated}',
+        'accounts', jsonb_build_array(jsonb_build_object(
+          'id', 'a',
+          'meters', jsonb_build_array('meter ' || p || ' ' || n % 5 + 1)))),
       ${synced}
     from plot, generate_series(1, ${perPlot.connections}) n`,
   'utility.connection_sites': `
@@ -231,7 +236,7 @@ const inserts = {
     from plot, generate_series(1, ${perPlot.meters}) n`,
   'ops.data_issues': `
     (check_name, severity, company_id, entity_type, entity_id, evidence)
-    select 'missing_cost', 'warning', ${id('company')}, 'document', ${id('document', 'n')}, '{}'
+    select 'amount_mismatch', 'warning', ${id('company')}, 'document', ${id('document', 'n')}, '{}'
     from plot, generate_series(1, 10) n`,
 } as const;
 

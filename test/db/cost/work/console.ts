@@ -21,7 +21,7 @@ import { mostCounted } from '../../../../db/read/counted.ts';
 import type { EventFilter } from '../../../../db/read/event-filter.ts';
 import { countEvents, listEvents } from '../../../../db/read/events.ts';
 import { findById } from '../../../../db/read/find.ts';
-import { listDataIssues } from '../../../../db/read/issues.ts';
+import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
 import { listEnded, listRunning, readRun } from '../../../../db/read/runs.ts';
 import { readWaiting } from '../../../../db/read/status.ts';
 import { readGivenUp } from '../../../../db/read/unhappy.ts';
@@ -139,12 +139,24 @@ export const consolePages: readonly Work[] = [
     },
   },
   {
-    name: 'issues and connections that need somebody are listed',
-    rows: 1_000,
-    asksForAll: 'Issues are sorted by their severity; the view reads all connections.',
-    run: async ({ db }) => {
-      await listDataIssues(db, {}, 20, 1);
-      await connectionsNeedingAttention(db, 20);
+    name: 'issues are listed, also after a page, and by their severity',
+    rows: 500,
+    run: async ({ db }, plot) => {
+      const first = await listDataIssues(db, {}, 20);
+      await listDataIssues(db, {}, 20, first.at(-1)?.id);
+      await listDataIssues(db, { severity: 'error', unacknowledged: true }, 20);
+      await listDataIssues(db, { checkName: 'amount_mismatch', unacknowledged: true }, 20);
+      await listDataIssues(db, { companyId: idOf('company', plot) }, 20);
+      await namesOfIssues(
+        db,
+        first.map(({ id }) => id),
+      );
     },
+  },
+  {
+    name: 'connections that need somebody are listed',
+    // Four thousand are looked at, and each of twenty has some bills.
+    rows: 3 * consoleBounds.connectionsMax,
+    run: ({ db }) => connectionsNeedingAttention(db, 20),
   },
 ];

@@ -13,10 +13,12 @@ import {
 import { dropPayloads } from '../../../../db/events/retention.ts';
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
 import { keepMonths } from '../../../../db/months.ts';
+import { kindsHeld, typesSeen } from '../../../../db/read/event-types.ts';
 import { eventsOfRecord, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
 import { readHealth } from '../../../../db/read/health.ts';
 import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
-import { keptEvents } from '../../../../db/read/kept-events.ts';
+import { keptEvents, readDelivered } from '../../../../db/read/kept-events.ts';
+import { readClock } from '../../../../db/read/session.ts';
 import { readStatus, readStatusAbout } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
 import { recordsWaiting } from '../../../../db/read/waiting.ts';
@@ -186,6 +188,28 @@ export const upkeep: readonly Work[] = [
     },
   },
   {
+    name: 'events of an outcome are read for a replay',
+    // Of ten pages, each with ten candidates and some events.
+    rows: 500,
+    run: async ({ db }) => {
+      const atOnce = 10;
+      for (const outcome of ['pending', 'dead', 'missing', 'superseded', 'ignored'] as const) {
+        const filter = { outcome, recordedUntil: '2026-11-23T00:00:00Z' };
+        const first = await keptEvents(db, filter, 'unapplied', { candidates: atOnce, after: undefined });
+        const after = first.end ?? undefined;
+        await keptEvents(db, filter, 'unapplied', { candidates: atOnce, after });
+      }
+    },
+  },
+  {
+    name: 'the types of all events are listed',
+    rows: 10,
+    run: async ({ db }) => {
+      await typesSeen(db);
+      await kindsHeld(db);
+    },
+  },
+  {
     name: 'events are listed and read',
     rows: 250,
     run: async ({ db }, plot) => {
@@ -198,7 +222,10 @@ export const upkeep: readonly Work[] = [
       );
       await readEvent(db, eventOf(plot, 1));
       await eventsOfRecord(db, 'document', idOf('document', plot));
-      await keptEvents(db, { ids: [eventOf(plot, 1)] }, 'all', { limit: 20, after: undefined });
+      const own = { ids: [eventOf(plot, 1)] };
+      const { events } = await keptEvents(db, own, 'all', { candidates: 20, after: undefined });
+      await readDelivered(db, events);
+      await readClock(db);
       await outcomesOf(
         db,
         numbers(1, 50).map((n) => eventOf(plot, n)),

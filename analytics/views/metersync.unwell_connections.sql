@@ -1,0 +1,28 @@
+-- Connections that collect nothing: what analytics.connections_needing_attention says of each without
+-- its bills, so that nobody works these out to find them.
+create or replace view metersync.unwell_connections as
+select
+  k.company_id,
+  k.id as connection_id,
+  k.datasource as provider,
+  k.status,
+  analytics.status_class(k.status) as status_class,
+  greatest(s.since, metersync.time_of(k.raw ->> 'statusFirstSeenTime')) as since,
+  analytics.what_to_do(k.status) as what_to_do,
+  metersync.customer_must_act(k.status) as customer_must_act,
+  nullif(k.raw ->> 'statusErrorDetail', '') as detail,
+  k.url,
+  k.raw ->> 'workflowOwnerEmail' as owner
+from utility.connections k
+  cross join lateral (
+    select max(h.at) as since
+    from utility.connection_status_changes h
+    where h.connection_id = k.id
+      and h.status = k.status
+  ) s
+where k.deleted_at is null
+  and metersync.needs_attention(k.status);
+
+comment on view metersync.unwell_connections is
+  'Connections that collect nothing, as analytics.connections_needing_attention has them, without '
+  'what rests on their bills.';

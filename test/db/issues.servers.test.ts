@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { severities } from '../../contract/names.ts';
+import { type IssueFilter, listDataIssues } from '../../db/read/issues.ts';
+import { createRandom } from '../../sandbox/generate/random.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const checks = ['bill_gap', 'late_bill', 'a_check_that_was_removed'];
+
+interface Issue {
+  readonly id: number;
+  readonly check: string;
+  readonly severity: (typeof severities)[number];
+  readonly minute: number;
+  readonly isKnown: boolean;
+  readonly isClosed: boolean;
+}
+
+test('pages of issues have each open issue once: the gravest first, then the latest, acknowledged ones last', async () => {
+  const { db } = warehouse;
+  const random = createRandom(16);
+  const issues = Array.from({ length: 60 }, (_, at): Issue => {
+    const [check = '', severity = 'info'] = [random.pick(checks), random.pick(severities)];
+    const [minute, isKnown, isClosed] = [random.int(0, 5), random.int(0, 3) === 0, random.int(0, 4) === 0];
+    return { id: at + 1, check, severity, minute, isKnown, isClosed };
+  });
+  for (const { id, check, severity, minute, isKnown, isClosed } of issues)
+    await db.execute(sql`
+      insert into ops.data_issues (id, check_name, severity, company_id, entity_type, entity_id, subject,
+        evidence, opened_at, acknowledged_at, closed_at, closed_reason)
+      overriding system value
+      values (${id}, ${check}, ${severity}, ${randomUUID()}::uuid, 'meter', ${`m-${id}`}, '', '{}',
+        '2026-01-01'::timestamptz + interval '1 minute' * ${minute}::int,
+        case when ${isKnown}::boolean then now() end,
+        case when ${isClosed}::boolean then now() end,
+        case when ${isClosed}::boolean then 'evidence_gone' end)`);
+  const listed = async (filter: IssueFilter): Promise<number[]> => {
+    const ids: number[] = [];
+    for (;;) {
+      const page = await listDataIssues(db, filter, 4, ids.at(-1));
+      ids.push(...page.map(({ id }) => id));
+      if (page.length < 4) return ids;
+    }
+  };
+  const inOrder = (which: (issue: Issue) => boolean): number[] =>
+    issues
+      .filter((issue) => !issue.isClosed && which(issue))
+      .toSorted(
+        (a, b) =>
+          Number(a.isKnown) - Number(b.isKnown) ||
+          severities.indexOf(a.severity) - severities.indexOf(b.severity) ||
+          b.minute - a.minute ||
+          b.id - a.id,
+      )
+      .map(({ id }) => id);
+  expect(await listed({})).toEqual(inOrder(() => true));
+  expect(await listed({ unacknowledged: true })).toEqual(inOrder(({ isKnown }) => !isKnown));
+  for (const severity of severities)
+    expect(await listed({ severity })).toEqual(inOrder((issue) => issue.severity === severity));
+  for (const checkName of checks)
+    expect(await listed({ checkName, severity: 'error' })).toEqual(
+      inOrder((issue) => issue.check === checkName && issue.severity === 'error'),
+    );
+});
