@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
-/** Variables that hold secrets. `NAME_FILE` may name a file of one line instead. */
+/** Variables that hold secrets. A file of one line may hold each instead. */
 export const secretVariables = [
   'SERVICE_API_KEY',
   'DATABASE_URL',
@@ -12,7 +13,8 @@ export const secretVariables = [
 ] as const;
 
 /**
- * Replaces each `NAME_FILE` of a secret by `NAME` with the line of that file. Empty variables count as unset.
+ * Sets each secret `NAME` to the line of its file: the one that `NAME_FILE` names, or `NAME` in the folder
+ * `SECRETS_DIR`. Empty variables count as unset.
  * @returns the variables that are set, and what is wrong with files, without quoting any
  */
 export function readSecretFiles(
@@ -24,20 +26,30 @@ export function readSecretFiles(
       (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
     ),
   );
+  const { SECRETS_DIR: folder } = given;
+  if (folder !== undefined && !existsSync(folder))
+    return { given, problems: [`SECRETS_DIR has to name a folder: ${folder} is not there`] };
   const problems = names.flatMap((name) => {
-    const { [`${name}_FILE`]: path, [name]: value } = given;
-    if (path === undefined) return [];
-    if (value !== undefined) return [setTwice(name)];
-    delete given[`${name}_FILE`];
+    const variables = [name, `${name}_FILE`].filter((variable) => given[variable] !== undefined);
+    const own = folder === undefined ? [] : [join(folder, name)].filter((path) => existsSync(path));
+    const [place, another] = [...variables, ...own];
+    if (place !== undefined && another !== undefined) return [setTwice(place, another)];
+    if (place === undefined || place === name) return [];
+    const path = given[place] ?? place;
+    delete given[place];
     const read = readLine(path);
-    if ('problem' in read) return [`${name}_FILE has to name a file of one line: ${path} ${read.problem}`];
+    if ('problem' in read) {
+      const hasTo = place === path ? `${name} has to be` : `${place} has to name`;
+      return [`${hasTo} a file of one line: ${path} ${read.problem}`];
+    }
     given[name] = read.line;
     return [];
   });
   return { given, problems };
 }
 
-export const setTwice = (name: string): string => `${name} and ${name}_FILE are both set: remove one of them`;
+export const setTwice = (name: string, another: string): string =>
+  `${name} and ${another} are both set: remove one of them`;
 
 function readLine(path: string): { readonly line: string } | { readonly problem: string } {
   let text: string;

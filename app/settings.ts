@@ -242,6 +242,7 @@ const environment = z.object({
     )
     .default('info'),
   METERSYNC_DIR: z.string().min(1).default('.metersync'),
+  SECRETS_DIR: z.string().optional(),
 });
 
 /**
@@ -256,7 +257,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     ...new Set(decoded.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`)),
   ];
   if (given.WEBHOOK_SECRETS !== undefined && given.WEBHOOK_SECRETS_FILE !== undefined) {
-    problems.push(setTwice('WEBHOOK_SECRETS'));
+    problems.push(setTwice('WEBHOOK_SECRETS', 'WEBHOOK_SECRETS_FILE'));
   }
   if (given.SERVICE_URL !== undefined && given.SERVICE_API_KEY === undefined) {
     problems.push('SERVICE_API_KEY has to be set when SERVICE_URL is: the key that the service gave you');

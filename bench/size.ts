@@ -31,6 +31,8 @@ export interface Size {
   readonly analyticsDocuments: number;
   readonly analyticsMeters: number;
   readonly analyticsReadings: number;
+  /** Companies whose months are read when there are many. */
+  readonly analyticsLargeCompanies: number;
   /** Documents that are loaded with and without history and catalogue. */
   readonly analyticsLoaded: number;
   /** Companies whose data is checked; each has this many bills, and the last one readings of a meter. */
@@ -67,6 +69,13 @@ export interface Size {
   readonly growthPlots: number;
   /** One of this many pieces of that work is done. */
   readonly growthEveryNthWork: number;
+  /** Companies of a large customer. */
+  readonly customerCompanies: number;
+  /** Of each company: bills, and days of readings of a meter with quarter-hours and one with hours. */
+  readonly customerBills: number;
+  readonly customerDays: number;
+  /** Changes of its records; each makes one or two events. */
+  readonly customerChanges: number;
 }
 
 /** The goals are for this size. */
@@ -91,6 +100,7 @@ const full = {
   analyticsDocuments: 1_000,
   analyticsMeters: 2,
   analyticsReadings: 25_500,
+  analyticsLargeCompanies: 2_000,
   analyticsLoaded: 2_000,
   checksCompanies: 200,
   checksBills: 1_000,
@@ -113,6 +123,10 @@ const full = {
   growthEvents: 10_000,
   growthPlots: 20_000,
   growthEveryNthWork: 1,
+  customerCompanies: 1_000,
+  customerBills: 200,
+  customerDays: 15,
+  customerChanges: 10_000,
 } as const satisfies Size;
 
 export const sizes = {
@@ -151,6 +165,7 @@ export const sizes = {
     analyticsDocuments: 1_000,
     analyticsMeters: 2,
     analyticsReadings: 25_500,
+    analyticsLargeCompanies: 200,
     analyticsLoaded: 600,
     checksCompanies: 20,
     checksBills: 1_000,
@@ -173,6 +188,10 @@ export const sizes = {
     growthEvents: 8_000,
     growthPlots: 2_000,
     growthEveryNthWork: 1,
+    customerCompanies: 100,
+    customerBills: 200,
+    customerDays: 15,
+    customerChanges: 1_000,
   },
   /** Proves only that everything runs. */
   tiny: {
@@ -196,6 +215,7 @@ export const sizes = {
     analyticsDocuments: 40,
     analyticsMeters: 1,
     analyticsReadings: 200,
+    analyticsLargeCompanies: 10,
     analyticsLoaded: 100,
     checksCompanies: 3,
     checksBills: 40,
@@ -218,6 +238,10 @@ export const sizes = {
     growthEvents: 200,
     growthPlots: 10,
     growthEveryNthWork: 30,
+    customerCompanies: 3,
+    customerBills: 20,
+    customerDays: 2,
+    customerChanges: 30,
   },
 } as const satisfies Record<string, Size>;
 

@@ -191,6 +191,7 @@ export const settings: Readonly<Record<string, Setting>> = {
     default: '.metersync',
     means: 'Folder of the embedded stack, and of logs of commands with a display.',
   },
+  SECRETS_DIR: { means: 'Folder of secrets, below.', hasTo: '' },
 };
 
 /** Makes docs/reference/settings.md: the variables of the environment, with defaults and requirements. */
@@ -217,7 +218,7 @@ export function settingsPage(): string {
     '',
     '## Secrets in files',
     '',
-    'Instead of these a variable of the same name and `_FILE` may name a file of one line:',
+    'A file of one line may hold each of these: `NAME` in the folder `SECRETS_DIR`, or what `NAME_FILE` names.',
     `${secretVariables.map((name) => `\`${name}\``).join(', ')}. Restart a process to change them.`,
     '',
     '## The endpoint catalogue',

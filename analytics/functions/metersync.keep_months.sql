@@ -77,6 +77,13 @@ begin
       made_at = excluded.made_at,
       valid_from = excluded.valid_from,
       valid_until = excluded.valid_until;
+
+    -- The months are kept now, so that sums of them add up what is kept.
+    {{replace_months of="monthly_usage_by_site" by="monthly_usage_by_site_of"}};
+    {{replace_months of="monthly_usage_by_company" by="monthly_usage_by_company_of"}};
+    {{replace_months of="monthly_cost_by_site" by="monthly_cost_by_site_of"}};
+    {{replace_months of="monthly_cost_by_company" by="monthly_cost_by_company_of"}};
+    {{replace_months of="monthly_by_site" by="monthly_by_site_of"}};
     kept := kept + 1;
   end loop;
   return kept;

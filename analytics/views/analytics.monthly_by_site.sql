@@ -1,82 +1,36 @@
--- Usage and cost beside each other, each once: a commodity of several units or currencies has a row
--- for each, the first unit beside the first currency, so that no sum has anything twice. Rows of
--- demand have no usage. What each view says is sorted in by place, as a join would multiply it.
 create or replace view analytics.monthly_by_site as
-with
-  amounts as (
-    select
-      company_id,
-      site_id,
-      datasource_type as commodity,
-      month,
-      units,
-      usage,
-      coverage,
-      is_complete,
-      null as currency,
-      null::numeric as cost,
-      row_number() over (
-        partition by company_id, site_id, datasource_type, month
-        order by units
-      ) as place
-    from analytics.monthly_usage_by_site
-    where units is null
-      or units not in ('kW', 'kVA', 'kVAR')
-    union all
-    select
-      company_id,
-      site_id,
-      datasource_type,
-      month,
-      null,
-      null,
-      null,
-      null,
-      currency,
-      sum(cost),
-      row_number() over (
-        partition by company_id, site_id, datasource_type, month
-        order by currency
-      )
-    from analytics.monthly_cost
-    group by company_id, site_id, datasource_type, month, currency
-  ),
-  placed as (
-    select
-      company_id,
-      site_id,
-      commodity,
-      month,
-      place,
-      sum(usage) as usage,
-      min(units) as units,
-      sum(cost) as cost,
-      min(currency) as currency,
-      min(coverage) as coverage,
-      bool_and(is_complete) as is_complete
-    from amounts
-    group by company_id, site_id, commodity, month, place
-  ),
-  final as (
-    select
-      p.company_id,
-      c.name as company,
-      p.site_id,
-      s.name as site,
-      p.commodity,
-      p.month,
-      p.usage,
-      p.units,
-      p.cost,
-      p.currency,
-      p.coverage,
-      p.is_complete,
-      p.commodity as datasource_type
-    from placed p
-      left join utility.companies c on c.id = p.company_id
-      left join utility.sites s on s.id = p.site_id
-  )
-select * from final;
+select
+  m.company_id,
+  c.name as company,
+  m.site_id,
+  s.name as site,
+  m.commodity,
+  m.month,
+  m.usage,
+  m.units,
+  m.cost,
+  m.currency,
+  m.coverage,
+  m.is_complete,
+  m.commodity as datasource_type
+from (
+  {{months of="monthly_by_site" by="monthly_by_site_of"}}
+  union all
+  select
+    null as company_id,
+    site_id,
+    commodity,
+    month,
+    usage,
+    units,
+    cost,
+    currency,
+    coverage,
+    is_complete
+  from metersync.monthly_by_site_of(null)
+) m
+  left join utility.companies c on c.id = m.company_id
+  left join utility.sites s on s.id = m.site_id;
 
 comment on view analytics.monthly_by_site is
   'Usage and cost of each site, commodity and month. Several units or currencies have rows of '

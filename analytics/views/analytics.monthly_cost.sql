@@ -1,61 +1,26 @@
--- Kept months of companies that did not change since; those of the others are worked out now.
 create or replace view analytics.monthly_cost as
 select
-  k.company_id,
-  k.site_id,
-  k.meter_id,
-  k.datasource_type,
-  k.currency,
-  k.month,
-  k.cost,
-  k.days_in_month,
-  k.days_covered,
-  k.coverage,
-  k.days_overlapped,
-  k.bills,
-  k.bill_ids,
-  k.datasource_type as commodity
-from metersync.monthly_cost k
-where exists (
+  *,
+  datasource_type as commodity
+from (
+  {{months of="monthly_cost" by="monthly_cost_of"}}
+  union all
   select
-  from metersync.kept_companies c
-  where c.company_id = k.company_id
-)
-union all
-select
-  c.company_id,
-  n.site_id,
-  n.meter_id,
-  n.datasource_type,
-  n.currency,
-  n.month,
-  n.cost,
-  n.days_in_month,
-  n.days_covered,
-  n.coverage,
-  n.days_overlapped,
-  n.bills,
-  n.bill_ids,
-  n.datasource_type as commodity
-from metersync.changed_companies c
-  cross join lateral metersync.monthly_cost_of(c.company_id) n
-union all
-select
-  null,
-  n.site_id,
-  n.meter_id,
-  n.datasource_type,
-  n.currency,
-  n.month,
-  n.cost,
-  n.days_in_month,
-  n.days_covered,
-  n.coverage,
-  n.days_overlapped,
-  n.bills,
-  n.bill_ids,
-  n.datasource_type as commodity
-from metersync.monthly_cost_of(null) n;
+    null as company_id,
+    site_id,
+    meter_id,
+    datasource_type,
+    currency,
+    month,
+    cost,
+    days_in_month,
+    days_covered,
+    coverage,
+    days_overlapped,
+    bills,
+    bill_ids
+  from metersync.monthly_cost_of(null)
+) m;
 
 comment on view analytics.monthly_cost is
   'Cost of each meter by month and currency, from bills spread evenly over their days. A '

@@ -1,14 +1,18 @@
 create or replace view analytics.monthly_cost_by_company as
-select
-  company_id,
-  currency,
-  month,
-  sum(cost) as cost,
-  count(distinct site_id)::integer as sites,
-  count(distinct meter_id)::integer as meters,
-  round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage
-from analytics.monthly_cost
-group by company_id, currency, month;
+select *
+from (
+  {{months of="monthly_cost_by_company" by="monthly_cost_by_company_of"}}
+  union all
+  select
+    null as company_id,
+    currency,
+    month,
+    cost,
+    sites,
+    meters,
+    coverage
+  from metersync.monthly_cost_by_company_of(null)
+) m;
 
 comment on view analytics.monthly_cost_by_company is 'monthly_cost of each company.';
 

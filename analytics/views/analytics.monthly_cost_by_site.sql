@@ -1,14 +1,18 @@
 create or replace view analytics.monthly_cost_by_site as
-select
-  company_id,
-  site_id,
-  currency,
-  month,
-  sum(cost) as cost,
-  count(distinct meter_id)::integer as meters,
-  round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage
-from analytics.monthly_cost
-group by company_id, site_id, currency, month;
+select *
+from (
+  {{months of="monthly_cost_by_site" by="monthly_cost_by_site_of"}}
+  union all
+  select
+    null as company_id,
+    site_id,
+    currency,
+    month,
+    cost,
+    meters,
+    coverage
+  from metersync.monthly_cost_by_site_of(null)
+) m;
 
 comment on view analytics.monthly_cost_by_site is 'monthly_cost of each site.';
 

@@ -1,91 +1,36 @@
--- Kept months of companies that did not change since; those of the others are worked out now.
 create or replace view analytics.monthly_usage as
 select
-  k.company_id,
-  k.site_id,
-  k.meter_id,
-  k.datasource_type,
-  k.month,
-  k.units,
-  k.billed_usage,
-  k.usage,
-  k.extrapolated_usage,
-  k.original_usage,
-  k.original_units,
-  k.generated_usage,
-  k.peak_demand,
-  k.days_in_month,
-  k.days_covered,
-  k.coverage,
-  k.days_overlapped,
-  k.estimated_days,
-  k.is_complete,
-  k.bills,
-  k.bill_ids,
-  k.peak_demand_units,
-  k.unmetered_source,
-  k.datasource_type as commodity
-from metersync.monthly_usage k
-where exists (
+  *,
+  datasource_type as commodity
+from (
+  {{months of="monthly_usage" by="monthly_usage_of"}}
+  union all
   select
-  from metersync.kept_companies c
-  where c.company_id = k.company_id
-)
-union all
-select
-  c.company_id,
-  n.site_id,
-  n.meter_id,
-  n.datasource_type,
-  n.month,
-  n.units,
-  n.billed_usage,
-  n.usage,
-  n.extrapolated_usage,
-  n.original_usage,
-  n.original_units,
-  n.generated_usage,
-  n.peak_demand,
-  n.days_in_month,
-  n.days_covered,
-  n.coverage,
-  n.days_overlapped,
-  n.estimated_days,
-  n.is_complete,
-  n.bills,
-  n.bill_ids,
-  n.peak_demand_units,
-  n.unmetered_source,
-  n.datasource_type as commodity
-from metersync.changed_companies c
-  cross join lateral metersync.monthly_usage_of(c.company_id) n
-union all
-select
-  null,
-  n.site_id,
-  n.meter_id,
-  n.datasource_type,
-  n.month,
-  n.units,
-  n.billed_usage,
-  n.usage,
-  n.extrapolated_usage,
-  n.original_usage,
-  n.original_units,
-  n.generated_usage,
-  n.peak_demand,
-  n.days_in_month,
-  n.days_covered,
-  n.coverage,
-  n.days_overlapped,
-  n.estimated_days,
-  n.is_complete,
-  n.bills,
-  n.bill_ids,
-  n.peak_demand_units,
-  n.unmetered_source,
-  n.datasource_type as commodity
-from metersync.monthly_usage_of(null) n;
+    null as company_id,
+    site_id,
+    meter_id,
+    datasource_type,
+    month,
+    units,
+    billed_usage,
+    usage,
+    extrapolated_usage,
+    original_usage,
+    original_units,
+    generated_usage,
+    peak_demand,
+    days_in_month,
+    days_covered,
+    coverage,
+    days_overlapped,
+    estimated_days,
+    is_complete,
+    bills,
+    bill_ids,
+    peak_demand_units,
+    unmetered_source
+  from metersync.monthly_usage_of(null)
+) m;
 
 comment on view analytics.monthly_usage is
   'Usage of each meter by month, from bills spread evenly over their days. Months without a '

@@ -1,6 +1,6 @@
 import type { Measure } from '../measure.ts';
 import { acknowledged } from './acknowledged.ts';
-import { analytics } from './analytics.ts';
+import { analytics, analyticsLarge } from './analytics.ts';
 import { applied } from './applied.ts';
 import { audit } from './audit.ts';
 import { backfill } from './backfill.ts';
@@ -8,6 +8,7 @@ import { catalogue } from './catalogue.ts';
 import { catchUp } from './catch-up.ts';
 import { checks } from './checks.ts';
 import { consolePages, consolePagesLarge } from './console.ts';
+import { customer } from './customer.ts';
 import { growth } from './growth.ts';
 import { growthStatements } from './growth-statements.ts';
 import { history } from './history.ts';
@@ -35,6 +36,8 @@ export const measures: readonly Measure[] = [
   sandbox,
   growth,
   growthStatements,
+  analyticsLarge,
+  customer,
   consolePages,
   consolePagesLarge,
   metrics,

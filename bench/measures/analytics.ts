@@ -4,7 +4,8 @@ import { connectWarehouse } from '../../db/connect.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { type AnalyticsShape, fillAnalytics } from '../load/analytics-world.ts';
 import { corrected, recordDocumentPages, writeDocumentPages } from '../load/document-pages.ts';
-import { type RunPlan, runPlan } from '../load/plans.ts';
+import type { RunPlan } from '../load/plans.ts';
+import { answer, answersOf } from '../load/views.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 import { withClient } from '../stack.ts';
 
@@ -15,8 +16,12 @@ export const analytics: Measure = {
   run: measureAnalytics,
 };
 
-/** Queries of each view after one that warms up; the median counts. */
-const asked = 3;
+export const analyticsLarge: Measure = {
+  name: 'analytics-large',
+  about: 'months of all companies, and sums of them, of ten times as many bills',
+  onlyByName: true,
+  run: measureMonths,
+};
 
 /** From this number of readings in a month on, the planner should use the index of its days. */
 const readingsForBrin = 100_000;
@@ -92,10 +97,7 @@ async function grownTo(bench: Bench, client: pg.Client, from: number, to: number
     rows: [{ id }],
   } = await client.query(`select id from utility.companies where name = 'Company 1'`);
   const emptyMonths = await emptyPartitions(client);
-  const views = new Map<string, RunPlan>();
-  for (const view of await viewsOfCompanies(client)) {
-    views.set(view, await answer(client, `select * from analytics.${view} where company_id = '${id}'`));
-  }
+  const views = await answersOf(client, id);
   const scanned = views
     .get('interval_readings')
     ?.scans.find(
@@ -104,11 +106,48 @@ async function grownTo(bench: Bench, client: pg.Client, from: number, to: number
     );
   if (scanned !== undefined && readings > readingsForBrin && to >= companiesForBrin)
     throw new Error(`readings of one company were looked for in all of ${scanned.relation}`);
+  return { readings, views, ...(await monthsOfAll(client)) };
+}
+
+async function monthsOfAll(client: pg.Client): Promise<Pick<Answers, 'everyone' | 'summedUp'>> {
   const everyone = await answer(client, 'select * from analytics.monthly_usage');
   const sums: RunPlan[] = [];
   for (const view of summedUp) sums.push(await answer(client, `select * from analytics.monthly_${view}`));
   const [slowest = everyone] = sums.toSorted((a, b) => b.ms - a.ms);
-  return { readings, views, everyone, summedUp: slowest };
+  return { everyone, summedUp: slowest };
+}
+
+/** Companies that are filled by one statement. */
+const filledTogether = 200;
+
+async function measureMonths({ size, stack, say }: Bench): Promise<Figures> {
+  const { analyticsLargeCompanies: companies, analyticsDocuments: documents } = size;
+  say(`${companies} companies, ${(companies * documents).toLocaleString('en')} bills: months of all`);
+  return await withClient(await stack.warehouse(), async (client) => {
+    await client.query('set jit = off; set max_parallel_workers_per_gather = 0');
+    const shape = { documents, months: Math.min(36, documents), intervalMeters: 0, readings: 0 };
+    for (let from = 1; from <= companies; from += filledTogether) {
+      const to = Math.min(companies, from + filledTogether - 1);
+      await fillAnalytics(client, { ...shape, analysed: to === companies }, { from, to });
+    }
+    const began = performance.now();
+    await keepMonths(client);
+    const keptPerSecond = (companies * 1000) / (performance.now() - began);
+    const { everyone, summedUp } = await monthsOfAll(client);
+    // What is kept, as text: no way of working it out could answer sooner.
+    const kept = await answer(client, 'select * from metersync.monthly_usage');
+    const usage = await answer(
+      client,
+      'select month, units, sum(usage) from analytics.monthly_usage group by month, units',
+    );
+    return {
+      monthlyUsageMs: everyone.ms,
+      keptUsageMs: kept.ms,
+      usageOfMonthsMs: usage.ms,
+      monthlySumsMs: summedUp.ms,
+      companiesKeptPerSecond: keptPerSecond,
+    };
+  });
 }
 
 /** Keeps the months of all companies but one in a hundred, as if those had changed since. */
@@ -126,30 +165,12 @@ async function countOf(client: pg.Client, relation: string): Promise<number> {
   return rows[0].n;
 }
 
-async function viewsOfCompanies(client: pg.Client): Promise<string[]> {
-  const { rows } = await client.query<{ name: string }>(`
-    select quote_ident(c.relname) as name from pg_class c
-      join pg_attribute a on a.attrelid = c.oid and a.attname = 'company_id'
-    where c.relkind = 'v' and c.relnamespace = 'analytics'::regnamespace order by 1`);
-  if (rows.length === 0) throw new Error('there are no views');
-  return rows.map(({ name }) => name);
-}
-
 /** Lists months ahead, which are empty: reading them costs nothing. */
 async function emptyPartitions(client: pg.Client): Promise<ReadonlySet<string>> {
   const { rows } = await client.query<{ name: string }>(`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
     where i.inhparent = 'utility.intervals'::regclass and c.relpages = 0`);
   return new Set(rows.map(({ name }) => name));
-}
-
-/** Returns the median of several runs, after one that warms the caches. */
-async function answer(client: pg.Client, statement: string): Promise<RunPlan> {
-  await runPlan(client, statement);
-  const plans: RunPlan[] = [];
-  for (let time = 0; time < asked; time++) plans.push(await runPlan(client, statement));
-  const ordered = plans.toSorted((a, b) => a.ms - b.ms);
-  return ordered[Math.floor(asked / 2)] as RunPlan;
 }
 
 /** Checks that readings of a day come from its month alone, through the index of days. */

@@ -443,6 +443,82 @@ create table "metersync"."monthly_usage" (
 );
 
 --> statement-breakpoint
+create table "metersync"."monthly_usage_by_site" (
+  "company_id" uuid not null,
+  "site_id" uuid,
+  "datasource_type" text,
+  "month" date,
+  "units" text,
+  "billed_usage" numeric,
+  "usage" numeric,
+  "generated_usage" numeric,
+  "peak_demand" numeric,
+  "meters" integer,
+  "meters_complete" integer,
+  "coverage" numeric,
+  "days_overlapped" integer,
+  "estimated_days" integer,
+  "is_complete" boolean,
+  "peak_demand_units" text
+);
+
+--> statement-breakpoint
+create table "metersync"."monthly_usage_by_company" (
+  "company_id" uuid not null,
+  "datasource_type" text,
+  "month" date,
+  "units" text,
+  "billed_usage" numeric,
+  "usage" numeric,
+  "generated_usage" numeric,
+  "peak_demand" numeric,
+  "sites" integer,
+  "meters" integer,
+  "meters_complete" integer,
+  "coverage" numeric,
+  "days_overlapped" integer,
+  "estimated_days" integer,
+  "is_complete" boolean,
+  "peak_demand_units" text
+);
+
+--> statement-breakpoint
+create table "metersync"."monthly_cost_by_site" (
+  "company_id" uuid not null,
+  "site_id" uuid,
+  "currency" text,
+  "month" date,
+  "cost" numeric,
+  "meters" integer,
+  "coverage" numeric
+);
+
+--> statement-breakpoint
+create table "metersync"."monthly_cost_by_company" (
+  "company_id" uuid not null,
+  "currency" text,
+  "month" date,
+  "cost" numeric,
+  "sites" integer,
+  "meters" integer,
+  "coverage" numeric
+);
+
+--> statement-breakpoint
+create table "metersync"."monthly_by_site" (
+  "company_id" uuid not null,
+  "site_id" uuid,
+  "commodity" text,
+  "month" date,
+  "usage" numeric,
+  "units" text,
+  "cost" numeric,
+  "currency" text,
+  "coverage" numeric,
+  "is_complete" boolean
+);
+
+--> statement-breakpoint
 create table "metersync"."data_checks" (
   "company_id" uuid not null,
   "run_with" text not null,
@@ -1006,6 +1082,21 @@ create index "monthly_cost_company" on "metersync"."monthly_cost" using btree("c
 
 --> statement-breakpoint
 create index "monthly_usage_company" on "metersync"."monthly_usage" using btree("company_id");
+
+--> statement-breakpoint
+create index "monthly_usage_by_site_company" on "metersync"."monthly_usage_by_site" using btree("company_id");
+
+--> statement-breakpoint
+create index "monthly_usage_by_company_company" on "metersync"."monthly_usage_by_company" using btree("company_id");
+
+--> statement-breakpoint
+create index "monthly_cost_by_site_company" on "metersync"."monthly_cost_by_site" using btree("company_id");
+
+--> statement-breakpoint
+create index "monthly_cost_by_company_company" on "metersync"."monthly_cost_by_company" using btree("company_id");
+
+--> statement-breakpoint
+create index "monthly_by_site_company" on "metersync"."monthly_by_site" using btree("company_id");
 
 --> statement-breakpoint
 create index "deletes_undecided" on "metersync"."deletes" using btree("company_id", "resource")
@@ -1813,6 +1904,14 @@ comment on column metersync.company_months.valid_from is
 comment on column metersync.company_months.valid_until is 'First date on which they do not.';
 comment on table metersync.monthly_usage is 'Kept rows of analytics.monthly_usage.';
 comment on table metersync.monthly_cost is 'Kept rows of analytics.monthly_cost.';
+comment on table metersync.monthly_usage_by_site is
+  'Kept rows of analytics.monthly_usage_by_site.';
+comment on table metersync.monthly_usage_by_company is
+  'Kept rows of analytics.monthly_usage_by_company.';
+comment on table metersync.monthly_cost_by_site is 'Kept rows of analytics.monthly_cost_by_site.';
+comment on table metersync.monthly_cost_by_company is
+  'Kept rows of analytics.monthly_cost_by_company.';
+comment on table metersync.monthly_by_site is 'Kept rows of analytics.monthly_by_site.';
 comment on table metersync.data_checks is
   'Companies that no change touched since their checks, by kind of checks.';
 comment on column metersync.data_checks.company_id is 'The company.';

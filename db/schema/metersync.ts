@@ -298,6 +298,98 @@ export const monthlyCost = metersync.table(
   (t) => [index('monthly_cost_company').on(t.companyId)],
 );
 
+/** What `metersync.monthly_usage_by_site_now` and the others add up from them. */
+export const monthlyUsageBySite = metersync.table(
+  'monthly_usage_by_site',
+  {
+    companyId: uuid('company_id').notNull(),
+    siteId: uuid('site_id'),
+    datasourceType: text('datasource_type'),
+    month: date('month'),
+    units: text('units'),
+    billedUsage: numeric('billed_usage'),
+    usage: numeric('usage'),
+    generatedUsage: numeric('generated_usage'),
+    peakDemand: numeric('peak_demand'),
+    meters: integer('meters'),
+    metersComplete: integer('meters_complete'),
+    coverage: numeric('coverage'),
+    daysOverlapped: integer('days_overlapped'),
+    estimatedDays: integer('estimated_days'),
+    isComplete: boolean('is_complete'),
+    peakDemandUnits: text('peak_demand_units'),
+  },
+  (t) => [index('monthly_usage_by_site_company').on(t.companyId)],
+);
+
+export const monthlyUsageByCompany = metersync.table(
+  'monthly_usage_by_company',
+  {
+    companyId: uuid('company_id').notNull(),
+    datasourceType: text('datasource_type'),
+    month: date('month'),
+    units: text('units'),
+    billedUsage: numeric('billed_usage'),
+    usage: numeric('usage'),
+    generatedUsage: numeric('generated_usage'),
+    peakDemand: numeric('peak_demand'),
+    sites: integer('sites'),
+    meters: integer('meters'),
+    metersComplete: integer('meters_complete'),
+    coverage: numeric('coverage'),
+    daysOverlapped: integer('days_overlapped'),
+    estimatedDays: integer('estimated_days'),
+    isComplete: boolean('is_complete'),
+    peakDemandUnits: text('peak_demand_units'),
+  },
+  (t) => [index('monthly_usage_by_company_company').on(t.companyId)],
+);
+
+export const monthlyCostBySite = metersync.table(
+  'monthly_cost_by_site',
+  {
+    companyId: uuid('company_id').notNull(),
+    siteId: uuid('site_id'),
+    currency: text('currency'),
+    month: date('month'),
+    cost: numeric('cost'),
+    meters: integer('meters'),
+    coverage: numeric('coverage'),
+  },
+  (t) => [index('monthly_cost_by_site_company').on(t.companyId)],
+);
+
+export const monthlyCostByCompany = metersync.table(
+  'monthly_cost_by_company',
+  {
+    companyId: uuid('company_id').notNull(),
+    currency: text('currency'),
+    month: date('month'),
+    cost: numeric('cost'),
+    sites: integer('sites'),
+    meters: integer('meters'),
+    coverage: numeric('coverage'),
+  },
+  (t) => [index('monthly_cost_by_company_company').on(t.companyId)],
+);
+
+export const monthlyBySite = metersync.table(
+  'monthly_by_site',
+  {
+    companyId: uuid('company_id').notNull(),
+    siteId: uuid('site_id'),
+    commodity: text('commodity'),
+    month: date('month'),
+    usage: numeric('usage'),
+    units: text('units'),
+    cost: numeric('cost'),
+    currency: text('currency'),
+    coverage: numeric('coverage'),
+    isComplete: boolean('is_complete'),
+  },
+  (t) => [index('monthly_by_site_company').on(t.companyId)],
+);
+
 /** One row per run (company and resource null), and one for each company and resource in it. */
 export const runs = metersync.table(
   'runs',

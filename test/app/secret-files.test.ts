@@ -53,6 +53,21 @@ describe('a secret in a file', () => {
     expect(readSecretFiles({ [`${name}_FILE`]: '', [name]: 'x' }).given).toEqual({ [name]: 'x' });
   });
 
+  test('may lie in a folder of secrets, where those that are absent are unset', async () => {
+    await mkdir(join(folder.path, 'secrets'));
+    await file('secrets/DATABASE_URL', 'postgres://u:p@h/w\n');
+    await file('secrets/webhooks', 'not of this folder\n');
+    const SECRETS_DIR = join(folder.path, 'secrets');
+    expect(readSettings({ SECRETS_DIR })).toMatchObject({
+      databaseUrl: 'postgres://u:p@h/w',
+      service: { apiKey: undefined },
+    });
+    await file('secrets/TEMPORAL_API_KEY', 'key-4\n');
+    vi.stubEnv('SECRETS_DIR', SECRETS_DIR);
+    expect(connectOptions({}).connectionOptions).toMatchObject({ apiKey: 'key-4', tls: true });
+    vi.unstubAllEnvs();
+  });
+
   test('is the API key of Temporal, too', async () => {
     vi.stubEnv('TEMPORAL_API_KEY_FILE', await file('temporal', 'key-2\n'));
     expect(connectOptions({}).connectionOptions).toMatchObject({ apiKey: 'key-2', tls: true });
@@ -84,6 +99,21 @@ describe('a wrong file is reported by its path, and its content is not', () => {
     const problems = problem(await file('wrong', 'mysql://u:geheim@h\n'));
     expect(problems).toEqual([expect.stringMatching(/^DATABASE_URL has to be a URL/)]);
     expect(problems[0]).not.toContain('geheim');
+  });
+
+  test('one in a folder of secrets', async () => {
+    const SECRETS_DIR = join(folder.path, 'wrong-secrets');
+    expect(problemsOf(() => readSettings({ SECRETS_DIR }))).toEqual([
+      `SECRETS_DIR has to name a folder: ${SECRETS_DIR} is not there`,
+    ]);
+    await mkdir(SECRETS_DIR);
+    const path = await file('wrong-secrets/DATABASE_URL', 'geheim\nmore\n');
+    expect(problemsOf(() => readSettings({ SECRETS_DIR }))).toEqual([
+      `DATABASE_URL has to be a file of one line: ${path} has several`,
+    ]);
+    expect(problemsOf(() => readSettings({ SECRETS_DIR, DATABASE_URL: 'postgres://u:p@h/w' }))).toEqual([
+      `DATABASE_URL and ${path} are both set: remove one of them`,
+    ]);
   });
 
   test('one beside the variable itself', async () => {

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { secretVariables } from '../../app/secret-files.ts';
 import { buildProgram } from '../../cli/program.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { settings } from '../../verify/settings-page.ts';
@@ -13,13 +14,20 @@ const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
 interface Variable {
   readonly name: string;
   readonly value?: string;
-  readonly valueFrom?: { readonly secretKeyRef: { readonly name: string; readonly key: string } };
+  readonly valueFrom?: object;
+}
+
+/** Keys of a Secret that become files. Without those that are not optional a pod does not start. */
+interface Mounted {
+  readonly name: string;
+  readonly optional?: boolean;
+  readonly items: readonly { readonly key: string; readonly path: string }[];
 }
 
 interface Container {
   readonly image: string;
   readonly args: readonly string[];
-  readonly env: readonly Variable[];
+  readonly env?: readonly Variable[];
   readonly envFrom: readonly { readonly configMapRef: { readonly name: string } }[];
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
   readonly securityContext: object;
@@ -34,7 +42,10 @@ interface PodSpec {
   readonly terminationGracePeriodSeconds: number;
   readonly securityContext: object;
   readonly containers: readonly Container[];
-  readonly volumes: readonly { readonly name: string; readonly secret?: { readonly secretName: string } }[];
+  readonly volumes: readonly {
+    readonly name: string;
+    readonly projected?: { readonly sources: readonly { readonly secret: Mounted }[] };
+  }[];
 }
 
 /** The fields of all kinds that tests read. */
@@ -73,9 +84,10 @@ const things = (part: string): Thing[] =>
 
 const base = things('base');
 const ofKind = (kind: string) => base.filter((thing) => thing.kind === kind);
-const named = (kind: string, part: string): Thing => {
-  const thing = ofKind(kind).find(({ metadata }) => metadata.name === `metersync-${part}`);
-  if (thing === undefined) throw new Error(`there is no ${kind} metersync-${part}`);
+const named = (kind: string, part?: string): Thing => {
+  const wanted = part === undefined ? 'metersync' : `metersync-${part}`;
+  const thing = ofKind(kind).find(({ metadata }) => metadata.name === wanted);
+  if (thing === undefined) throw new Error(`there is no ${kind} ${wanted}`);
   return thing;
 };
 
@@ -91,11 +103,12 @@ const configured = (part: string): string[] =>
   containerOf(part).envFrom.flatMap(({ configMapRef: { name } }) =>
     Object.keys(ofKind('ConfigMap').find(({ metadata }) => metadata.name === name)?.data ?? {}),
   );
-/** Names of the Secrets that a part reads, as variables or as files. */
-const secretsOf = (part: string): string[] => [
-  ...containerOf(part).env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef.name ?? []),
-  ...podOf(part).volumes.flatMap(({ secret }) => secret?.secretName ?? []),
-];
+const variablesOf = (part: string): readonly Variable[] => containerOf(part).env ?? [];
+const secretsOf = (part: string): readonly Mounted[] =>
+  podOf(part).volumes.flatMap(({ projected }) => projected?.sources.map(({ secret }) => secret) ?? []);
+/** Names of the files of secrets that a part has. */
+const filesOf = (part: string): string[] =>
+  secretsOf(part).flatMap(({ items }) => items.map(({ path }) => path));
 
 describe('deploy/kubernetes', () => {
   test.each(['base', 'overlays/prometheus-operator'])('%s lists all of its files', (part) => {
@@ -117,25 +130,34 @@ describe('deploy/kubernetes', () => {
   });
 
   test.each(parts)('%s gets only variables that are settings', (part) => {
-    const names = [...configured(part), ...containerOf(part).env.map(({ name }) => name)];
+    const names = [...configured(part), ...variablesOf(part).map(({ name }) => name)];
     const temporals = ['TEMPORAL_NAMESPACE', 'TEMPORAL_API_KEY', 'TEMPORAL_TLS'];
     expect(names.filter((name) => !(name in settings) && !temporals.includes(name))).toEqual([]);
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test('each part reads a Secret of its own, and the receiver none of the warehouse', () => {
+  test('each part mounts a Secret of its own, and the receiver none of the warehouse', () => {
     for (const part of parts) {
-      expect(new Set(secretsOf(part))).toEqual(new Set([`metersync-${part}`]));
-      for (const { name, valueFrom } of containerOf(part).env)
-        expect(valueFrom?.secretKeyRef.key ?? name).toBe(name);
+      expect(new Set(secretsOf(part).map(({ name }) => name))).toEqual(new Set([`metersync-${part}`]));
+      for (const { key, path } of secretsOf(part).flatMap(({ items }) => items)) expect(path).toBe(key);
+      expect(variablesOf(part).filter(({ valueFrom }) => valueFrom !== undefined)).toEqual([]);
+      const ours = filesOf(part).filter((name) => name === name.toUpperCase());
+      expect(secretVariables).toEqual(expect.arrayContaining(ours));
+      const { volumeMounts } = containerOf(part);
+      const folder = volumeMounts.find(({ name }) => name === 'secrets')?.mountPath;
+      expect(folder).toBe(named('ConfigMap').data.SECRETS_DIR);
+      for (const { name, value } of variablesOf(part).filter((one) => one.name.endsWith('_FILE')))
+        expect(
+          filesOf(part).map((file) => join(folder ?? '', file)),
+          name,
+        ).toContain(value);
     }
-    const has = (part: string) => [...configured(part), ...containerOf(part).env.map(({ name }) => name)];
-    expect(has('receiver')).not.toContain('DATABASE_URL');
+    expect(filesOf('receiver')).not.toContain('DATABASE_URL');
     expect(JSON.stringify(named('Deployment', 'receiver'))).not.toMatch(/postgres|DATABASE|5432/i);
-    expect(containerOf('migrate').env.map(({ name }) => name)).toEqual(['DATABASE_URL']);
-    expect(parts.filter((part) => has(part).includes('SERVICE_API_KEY'))).toEqual(['worker']);
+    expect(filesOf('migrate')).toEqual(['DATABASE_URL']);
+    expect(parts.filter((part) => filesOf(part).includes('SERVICE_API_KEY'))).toEqual(['worker']);
     expect(ofKind('Secret')).toEqual([]);
-    expect(JSON.stringify(ofKind('ConfigMap'))).not.toMatch(/PASSWORD|SECRET|_KEY/);
+    expect(JSON.stringify(ofKind('ConfigMap'))).not.toMatch(/PASSWORD|SECRET(?!S_DIR)|_KEY/);
   });
 
   test('no pod has a right that it does not need', () => {
@@ -215,10 +237,11 @@ describe('deploy/kubernetes', () => {
     const guide = read('docs/guides/running.md');
     for (const part of parts) {
       const [, made] = new RegExp(`secret generic metersync-${part}((?:.*\\\\\\n)*.*)`).exec(guide) ?? [];
-      const required = containerOf(part).env.filter(
-        ({ valueFrom }) => valueFrom !== undefined && !('optional' in valueFrom.secretKeyRef),
-      );
-      for (const { name } of required) expect(made, `${part} ${name}`).toContain(`--from-literal=${name}=`);
+      const required = secretsOf(part).filter(({ optional = false }) => !optional);
+      for (const { key } of required.flatMap(({ items }) => items))
+        expect(made, `${part} ${key}`).toMatch(
+          new RegExp(key === key.toUpperCase() ? `--from-literal=${key}=` : `--from-file=${key}`),
+        );
     }
   });
 });

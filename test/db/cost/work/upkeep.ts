@@ -86,7 +86,7 @@ export const upkeep: readonly Work[] = [
         .insert(companyChanges)
         .values({ companyId: idOf('company', plot), changedAt: '2020-01-01T00:00:00Z' }),
     run: async ({ db }, plot) => {
-      for (const view of ['monthly_usage', 'monthly_cost'])
+      for (const view of ['monthly_usage', 'monthly_cost_by_company', 'monthly_by_site'])
         await db.execute(
           sql`select from ${sql.raw(`analytics.${view}`)} where company_id = ${idOf('company', plot)}`,
         );

@@ -1,0 +1,14 @@
+-- Rows of a view of months: kept ones of companies that did not change since, those of the others
+-- as they are worked out now.
+-- Arguments: of, the table that keeps them; by, the function that works them out.
+select *
+from metersync.{{of}} k
+where exists (
+  select
+  from metersync.kept_companies c
+  where c.company_id = k.company_id
+)
+union all
+select *
+from metersync.changed_companies c
+  join lateral metersync.{{by}} (c.company_id) using (company_id)

@@ -1,0 +1,35 @@
+import type pg from 'pg';
+import { type RunPlan, runPlan } from './plans.ts';
+
+/** Queries of each view after one that warms up; the median counts. */
+const asked = 3;
+
+/** Lists the views of analytics that have a company in each row. */
+async function viewsOfCompanies(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(`
+    select quote_ident(c.relname) as name from pg_class c
+      join pg_attribute a on a.attrelid = c.oid and a.attname = 'company_id'
+    where c.relkind = 'v' and c.relnamespace = 'analytics'::regnamespace order by 1`);
+  if (rows.length === 0) throw new Error('there are no views');
+  return rows.map(({ name }) => name);
+}
+
+/** Asks each of these views for one company. */
+export async function answersOf(client: pg.Client, companyId: string): Promise<Map<string, RunPlan>> {
+  const answers = new Map<string, RunPlan>();
+  for (const view of await viewsOfCompanies(client))
+    answers.set(
+      view,
+      await answer(client, `select * from analytics.${view} where company_id = '${companyId}'`),
+    );
+  return answers;
+}
+
+/** Returns the median of several runs, after one that warms the caches. */
+export async function answer(client: pg.Client, statement: string): Promise<RunPlan> {
+  await runPlan(client, statement);
+  const plans: RunPlan[] = [];
+  for (let time = 0; time < asked; time++) plans.push(await runPlan(client, statement));
+  const ordered = plans.toSorted((a, b) => a.ms - b.ms);
+  return ordered[Math.floor(asked / 2)] as RunPlan;
+}

@@ -1,0 +1,119 @@
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connectWarehouse } from '../../db/connect.ts';
+import { keepMonths } from '../../db/months.ts';
+import type { AuditReport } from '../../operations/audit/audit.ts';
+import { checkData } from '../../operations/checks.ts';
+import { bytesOnDisk } from '../load/disk.ts';
+import { countRecordsRead, untilSettled } from '../load/journal.ts';
+import { startGenerator } from '../load/send.ts';
+import { answersOf } from '../load/views.ts';
+import type { Bench, Figures, Measure } from '../measure.ts';
+import { type Pipeline, startPipeline } from '../pipeline/start.ts';
+import { runCommand } from '../process/command.ts';
+import { runBackfill } from '../service/backfill.ts';
+import { type BenchSandbox, startSandbox } from '../service/sandbox.ts';
+import { withClient } from '../stack.ts';
+
+export const customer: Measure = {
+  name: 'customer',
+  about: 'a large customer through the real workflows: load, catch-up, checks, views, audit by sample, disk',
+  onlyByName: true,
+  run: measureCustomer,
+};
+
+const inFlight = 512;
+const sampled = '1%';
+
+async function measureCustomer(bench: Bench): Promise<Figures> {
+  const { customerCompanies: companies, customerBills, customerDays, customerChanges } = bench.size;
+  bench.say(
+    `the sandbox makes ${companies} companies of ${customerBills} bills, readings of ${customerDays} days`,
+  );
+  const size = { companies, documents: customerBills, intervalDays: customerDays };
+  const sandbox = await startSandbox(bench, size);
+  const service = { url: sandbox.apiUrl, apiKey: sandbox.apiKey };
+  const pipeline = await startPipeline(bench, { service, filled: false });
+  return {
+    ...(await load(bench, pipeline)),
+    ...(await catchUp(bench, sandbox, pipeline, customerChanges)),
+    ...(await ask(bench, pipeline)),
+    ...(await auditSample(bench, sandbox, pipeline)),
+  };
+}
+
+/** Loads everything, and again when nothing changed, as each night. */
+async function load(bench: Bench, pipeline: Pipeline): Promise<Figures> {
+  const loadSeconds = await runBackfill(pipeline);
+  const { bills, readings, bytes } = await withClient(pipeline.databaseUrl, async (client) => {
+    const { rows } = await client.query(`
+      select
+        (select count(*) from utility.documents where raw is not null)::float8 as bills,
+        (select count(*) from utility.intervals)::float8 as readings`);
+    return { ...rows[0], bytes: await bytesOnDisk(client, '') };
+  });
+  bench.say(
+    `${bills.toLocaleString('en')} bills and ${readings.toLocaleString('en')} readings in ${Math.round(loadSeconds)} s; the same again, nothing changed`,
+  );
+  const unchangedSeconds = await runBackfill(pipeline);
+  return { bills, readings, loadSeconds, unchangedSeconds, diskMegabytes: bytes / 1e6 };
+}
+
+/** Changes records and sends their events; all are read again. */
+async function catchUp(
+  bench: Bench,
+  sandbox: BenchSandbox,
+  pipeline: Pipeline,
+  changes: number,
+): Promise<Figures> {
+  const events = await sandbox.change(changes);
+  bench.say(`${events.length.toLocaleString('en')} events, until nothing is pending`);
+  const generator = startGenerator(bench);
+  const since = new Date().toISOString();
+  const { beganAt } = await generator.send(pipeline, events, inFlight);
+  return await withClient(pipeline.databaseUrl, async (client) => {
+    const seconds = ((await untilSettled(client, events.length)) - beganAt) / 1000;
+    const records = await countRecordsRead(client, since);
+    return { eventsSettledPerSecond: events.length / seconds, recordsReadPerSecond: records / seconds };
+  });
+}
+
+/** Times what people and the worker ask of the whole: checks, months, and each view for one company. */
+async function ask(bench: Bench, { databaseUrl: url }: Pipeline): Promise<Figures> {
+  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 4, onError: () => {} });
+  bench.atEnd(() => warehouse.close());
+  bench.say('months and checks of all companies, views of one');
+  const monthsSeconds = await secondsOf(() =>
+    keepMonths(warehouse.db, { companiesMax: bench.size.customerCompanies, quietSeconds: 0 }),
+  );
+  const checksSeconds = await secondsOf(() => checkData(warehouse.db, { off: [] }));
+  const slowest = await withClient(url, async (client) => {
+    await client.query('vacuum analyze');
+    const { rows } = await client.query('select id from utility.companies order by id limit 1');
+    const answers = await answersOf(client, rows[0].id);
+    return Math.max(...[...answers.values()].map(({ ms }) => ms));
+  });
+  return { monthsSeconds, checksSeconds, slowestViewMs: slowest };
+}
+
+async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return (performance.now() - began) / 1000;
+}
+
+/** @throws Error if anything differs */
+async function auditSample(bench: Bench, sandbox: BenchSandbox, pipeline: Pipeline): Promise<Figures> {
+  const run = await runCommand(bench, ['audit', '--sample', sampled, '--json'], {
+    DATABASE_URL: pipeline.databaseUrl,
+    SERVICE_URL: sandbox.apiUrl,
+    SERVICE_API_KEY: sandbox.apiKey,
+    METERSYNC_DIR: await mkdtemp(join(bench.stack.dir, 'audit-')),
+  });
+  if (run.status !== 0)
+    throw new Error(`the audit ended with status ${run.status}: ${run.stdout.slice(0, 500)}`);
+  const { compared, sample } = JSON.parse(run.stdout) as AuditReport;
+  if (sample === undefined) throw new Error('the audit took no sample');
+  bench.say(`${sample.companies} companies, ${compared.toLocaleString('en')} records compared, none differs`);
+  return { auditSeconds: run.seconds, auditRecords: compared };
+}
