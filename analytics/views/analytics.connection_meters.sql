@@ -1,4 +1,5 @@
 -- Which meters a connection collects for: those of its accounts.
+-- Postgres takes the meters of an account for a hundred, and would read all to join them.
 create or replace view analytics.connection_meters as
 select distinct
   k.company_id,
@@ -12,7 +13,14 @@ select distinct
 from utility.connections k
   cross join jsonb_array_elements(metersync.elements(k.raw -> 'accounts')) as a(account)
   cross join jsonb_array_elements_text(metersync.elements(a.account -> 'meters')) as m(meter_id)
-  left join utility.meters t on t.id = m.meter_id
+  left join lateral (
+    select
+      t.site_id,
+      t.datasource_type
+    from utility.meters t
+    where t.id = m.meter_id
+    offset 0
+  ) t on true
 where k.deleted_at is null;
 
 comment on view analytics.connection_meters is

@@ -89,7 +89,11 @@ export async function listDataIssues(
       ${issue.checkName} as "checkName",
       ${issue.severity},
       ${issue.companyId} as "companyId",
-      ${companies.name} as company,
+      (
+        select ${companies.name}
+        from ${companies}
+        where ${companies.id} = ${issue.companyId}
+      ) as company,
       ${issue.entityType} as "entityType",
       ${issue.entityId} as "entityId",
       ${issue.subject},
@@ -105,7 +109,6 @@ export async function listDataIssues(
       ${issue.acknowledgedAt} as "acknowledgedAt",
       ${issue.acknowledgedNote} as "acknowledgedNote"
     from ${amongThem(filter, limit, after)}
-      left join ${companies} on ${companies.id} = ${issue.companyId}
     where ${matching(filter)}
       and ${later}
     order by
@@ -221,28 +224,21 @@ export interface IssueNames {
   readonly invoice: string | null;
 }
 
-/** Reads the names of open issues, by their ids: each among the records of its company alone. */
+/** Reads the names of open issues, by their ids. */
 export async function namesOfIssues(
   db: Executor,
   ids: readonly number[],
 ): Promise<ReadonlyMap<number, IssueNames>> {
   const { rows } = await db.execute<IssueNames & { id: number } & Record<string, unknown>>(sql`
     select
-      ${issue.id}::int as id,
-      names.site,
-      names.meter,
-      names.account,
-      names.provider,
-      names.invoice_id as invoice
-    from ${dataIssues} ${issue}
-      cross join lateral (
-        select *
-        from ops.open_issues
-        where issue_id = ${issue.id}
-          and company_id = ${issue.companyId}
-        offset 0
-      ) names
-    where ${issue.id} = any(${array(ids, 'bigint')})`);
+      issue_id::int as id,
+      site,
+      meter,
+      account,
+      provider,
+      invoice_id as invoice
+    from ops.open_issues
+    where issue_id = any(${array(ids, 'bigint')})`);
   return new Map(rows.map(({ id, ...names }) => [id, names]));
 }
 

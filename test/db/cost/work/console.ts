@@ -21,7 +21,7 @@ import { mostCounted } from '../../../../db/read/counted.ts';
 import type { EventFilter } from '../../../../db/read/event-filter.ts';
 import { countEvents, listEvents } from '../../../../db/read/events.ts';
 import { findById } from '../../../../db/read/find.ts';
-import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
+import { listDataIssues } from '../../../../db/read/issues.ts';
 import { listEnded, listRunning, readRun } from '../../../../db/read/runs.ts';
 import { readWaiting } from '../../../../db/read/status.ts';
 import { readGivenUp } from '../../../../db/read/unhappy.ts';
@@ -147,10 +147,6 @@ export const consolePages: readonly Work[] = [
       await listDataIssues(db, { severity: 'error', unacknowledged: true }, 20);
       await listDataIssues(db, { checkName: 'amount_mismatch', unacknowledged: true }, 20);
       await listDataIssues(db, { companyId: idOf('company', plot) }, 20);
-      await namesOfIssues(
-        db,
-        first.map(({ id }) => id),
-      );
     },
   },
   {
