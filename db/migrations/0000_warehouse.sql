@@ -1106,9 +1106,6 @@ where state = 'quarantined';
 create index "deletes_record" on "metersync"."deletes" using btree("resource", "record_id");
 
 --> statement-breakpoint
-create index "journal_type" on "metersync"."journal" using btree("type");
-
---> statement-breakpoint
 create index "journal_record" on "metersync"."journal" using btree("record_id", "recorded_at");
 
 --> statement-breakpoint

@@ -1,40 +1,26 @@
-import { type SQL, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import { desc, ne, type SQL, sql } from 'drizzle-orm';
 import { type EventKind, probeEventType } from '../../contract/event.ts';
 import type { Executor } from '../connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { connections, documents, intervals } from '../schema/utility.ts';
 
-const seen = alias(journal, 'seen');
+/** The newest events among which the types that come are looked for. */
+export const typesAmong = 10_000;
 
-/**
- * Lists the types of all events ever received: a look-up for each type. Probes are not events of
- * the service.
- */
+/** Lists the types of the newest events received. Probes are not events of the service. */
 export async function typesSeen(db: Executor): Promise<string[]> {
-  const { rows } = await db.execute<{ type: string }>(sql`
-    with recursive types as (
-      (
-        select ${journal.type}
-        from ${journal}
-        order by ${journal.type}
-        limit 1
-      )
-      union all
-      select next.type
-      from types
-        cross join lateral (
-          select ${seen.type}
-          from ${journal} ${seen}
-          where ${seen.type} > types.type
-          order by ${seen.type}
-          limit 1
-        ) next
-    )
-    select type
-    from types
-    where type <> ${probeEventType}`);
-  return rows.map(({ type }) => type);
+  const newest = db
+    .select({ type: journal.type })
+    .from(journal)
+    .orderBy(desc(journal.receivedAt), desc(journal.id))
+    .limit(typesAmong)
+    .as('newest');
+  const seen = await db
+    .select({ type: newest.type })
+    .from(newest)
+    .where(ne(newest.type, probeEventType))
+    .groupBy(newest.type);
+  return seen.map(({ type }) => type);
 }
 
 const tables = [

@@ -68,7 +68,6 @@ export const journal = metersync.table(
     payloadDroppedAt: time('payload_dropped_at'),
   },
   (t) => [
-    index('journal_type').on(t.type),
     index('journal_record').on(t.recordId, t.recordedAt),
     index('journal_received').on(t.receivedAt, t.id),
     index('journal_company').on(t.companyId, t.receivedAt, t.id).where(sql`company_id is not null`),

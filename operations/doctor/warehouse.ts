@@ -4,7 +4,7 @@ import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-v
 import type { Executor } from '../../db/connect.ts';
 import { describeWrong, readExistingViews, readRelations } from '../../db/fields/existing-views.ts';
 import { mayMakeViews } from '../../db/fields/refresh-views.ts';
-import { kindsHeld, typesSeen } from '../../db/read/event-types.ts';
+import { kindsHeld, typesAmong, typesSeen } from '../../db/read/event-types.ts';
 import { readNarrowViews } from '../../db/read/narrow-views.ts';
 import { type Replica, readServer, type Standby } from '../../db/read/session.ts';
 import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
@@ -76,18 +76,19 @@ const kindOf = (type: string): EventKind | 'ignored' =>
 
 const tableOf = { connection: 'connections', document: 'documents', interval: 'intervals' } as const;
 
-/** Judges which types of events ever came; a kind of which the warehouse holds rows should have sent some. */
+/** Judges which types of events come; a kind of which the warehouse holds rows should have sent some. */
 export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   const seen = await typesSeen(db);
   if (seen.length === 0) return notChecked('no event ever came');
   const never = eventTypes.filter((type) => !seen.includes(type));
-  const saw = never.length === 0 ? 'every type came' : `never came: ${never.join(', ')}`;
+  const among = `among the newest ${typesAmong.toLocaleString('en')} events`;
+  const saw = never.length === 0 ? 'every type comes' : `no ${never.join(', ')} ${among}`;
   const held = await kindsHeld(db);
   const silent = held.filter((kind) => !seen.some((type) => kindOf(type) === kind));
   if (silent.length === 0) return ok(saw);
   const kinds = silent.map((kind) => tableOf[kind]).join(' and ');
   return warn(
-    `${saw}; no event at all of ${kinds}, which the warehouse holds`,
+    `${saw}; none of ${kinds}, which the warehouse holds`,
     'Look in the portal (metersync webhooks portal) whether the endpoint is subscribed to all types.',
   );
 }
