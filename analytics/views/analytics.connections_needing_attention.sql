@@ -1,8 +1,9 @@
+-- Its company and connection are those of freshness: asked for one, it works out no other's bills.
 create or replace view analytics.connections_needing_attention as
 select
-  u.company_id,
+  f.company_id,
   c.name as company,
-  u.connection_id,
+  f.connection_id,
   u.provider,
   u.status,
   u.status_class,
@@ -18,13 +19,19 @@ select
     select distinct
       m.site_id
     from analytics.connection_meters m
-    where m.company_id = u.company_id
-      and m.connection_id = u.connection_id
+    where m.company_id = f.company_id
+      and m.connection_id = f.connection_id
       and m.site_id is not null
   ) as site_ids
-from metersync.unwell_connections u
-  join analytics.freshness f on f.connection_id = u.connection_id
-  left join utility.companies c on c.id = u.company_id;
+from analytics.freshness f
+  cross join lateral (
+    select *
+    from metersync.unwell_connections u
+    where u.connection_id = f.connection_id
+    offset 0
+  ) u
+  left join utility.companies c on c.id = f.company_id
+where metersync.needs_attention(f.status);
 
 comment on view analytics.connections_needing_attention is
   'Connections that collect nothing: what is wrong, since when, what to do.';

@@ -32,15 +32,6 @@ with
     from connection_bills
     group by company_id, connection_id
   ),
-  pending as (
-    select
-      owner,
-      sum(events) as events,
-      min(since) as oldest
-    from metersync.stale_records
-    where kind in ('connection', 'document')
-    group by owner
-  ),
   connections as (
     select
       k.company_id,
@@ -58,7 +49,13 @@ with
     from utility.connections k
       left join billed b on b.company_id = k.company_id
         and b.connection_id = k.id
-      left join pending p on p.owner = k.company_id::text
+      cross join lateral (
+        select
+          sum(events) as events,
+          min(since) as oldest
+        from metersync.stale_records
+        where queue in ('connection/' || k.company_id, 'document/' || k.company_id)
+      ) p
     where k.deleted_at is null
   ),
   judged as (

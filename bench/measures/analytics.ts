@@ -59,11 +59,11 @@ async function measureAnalytics(bench: Bench): Promise<Figures> {
 /** Returns processor times beside the goals' figures. At tiny sizes there are none. */
 function cpuFigures({ views, everyone, summedUp }: Answers): Figures {
   const slowest = Math.max(...[...views.values()].map(({ cpuMs }) => cpuMs ?? 0));
-  if (slowest === 0 || !everyone.cpuMs) return {};
+  if (slowest === 0 || !everyone.cpuMs || !summedUp.cpuMs) return {};
   return {
     slowestViewCpuMs: slowest,
     monthlyUsageCpuMs: everyone.cpuMs,
-    monthlySumsCpuMs: summedUp.cpuMs ?? 0,
+    monthlySumsCpuMs: summedUp.cpuMs,
   };
 }
 
