@@ -65,15 +65,17 @@ with
           and k.id = i.record_id
         offset 0
       ) k on true
-      left join (
-        select
-          company_id,
-          meter_id,
-          min(account_number) as account_number
-        from analytics.connection_meters
-        group by company_id, meter_id
-      ) a on a.company_id = i.company_id
-        and a.meter_id = m.meter_id
+      cross join lateral (
+        select min(nullif(account ->> 'accountNumber', '')) as account_number
+        from utility.connections k
+          cross join jsonb_array_elements(
+            metersync.elements(k.raw -> 'accounts')
+          ) as accounts(account)
+        where b.account_number is null
+          and k.company_id = i.company_id
+          and k.deleted_at is null
+          and metersync.elements(account -> 'meters') @> to_jsonb(m.meter_id)
+      ) a
   ),
   final as (
     select

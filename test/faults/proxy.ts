@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A TCP proxy on loopback that cuts connections. */
+/** A TCP proxy on loopback that cuts connections, or carries nothing over them. */
 export interface CuttingProxy {
   /** Host and port to connect to instead. */
   readonly address: string;
@@ -14,6 +14,8 @@ export interface CuttingProxy {
   cutWhen(decide: () => boolean): void;
   /** Cuts all connections and forwards new ones to another target. */
   moveTo(target: string): void;
+  /** Keeps all connections open, takes new ones, and carries nothing, until it is called with false. */
+  deafen(deaf: boolean): void;
   close(): Promise<void>;
 }
 
@@ -83,9 +85,18 @@ export async function startProxy(
   let openMax = 0;
   const gets = { count: 0, firstAt: 0, lastAt: 0 };
   let decide = () => false;
+  let deaf = false;
+  /** Makes the two sides of each connection carry nothing, or carry on. */
+  const listen = new Map<Socket, () => void>();
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
     open.add(near);
+    listen.set(near, () => {
+      if (deaf) near.unpipe(far).pause();
+      else near.pipe(far);
+      if (deaf) far.pause();
+      else far.resume();
+    });
     openMax = Math.max(openMax, open.size);
     let asking = false;
     const ask = (begins: boolean) => {
@@ -95,11 +106,11 @@ export async function startProxy(
     const end = () => {
       ask(false);
       open.delete(near);
+      listen.delete(near);
       near.destroy();
       far.destroy();
     };
     for (const socket of [near, far]) socket.on('error', end).on('close', end);
-    near.pipe(far);
     near.on('data', (piece) => {
       if (piece.toString('latin1', 0, 4) !== 'GET ') return;
       gets.lastAt = performance.now();
@@ -113,6 +124,7 @@ export async function startProxy(
       cuts += 1;
       return end();
     });
+    listen.get(near)?.();
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -133,6 +145,10 @@ export async function startProxy(
     moveTo: (other) => {
       ({ hostname, port } = new URL(`tcp://${other}`));
       for (const socket of open) socket.destroy();
+    },
+    deafen: (now) => {
+      deaf = now;
+      for (const apply of listen.values()) apply();
     },
     close: async () => {
       for (const socket of open) socket.destroy();

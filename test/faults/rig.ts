@@ -96,6 +96,7 @@ export interface RigOptions {
   readonly between?: {
     readonly serviceAndReceiver?: (receiver: string) => Promise<string>;
     readonly receiverAndTemporal?: (temporal: string) => Promise<string>;
+    readonly workerAndTemporal?: (temporal: string) => Promise<string>;
     readonly workerAndService?: (service: string) => Promise<string>;
     readonly workerAndPostgres?: (database: string) => Promise<string>;
   };
@@ -132,6 +133,8 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const launch: Rig['launch'] = { receiver: { env: {} }, worker: { env: {} } };
   if (between.receiverAndTemporal !== undefined)
     launch.receiver.env.TEMPORAL_ADDRESS = await between.receiverAndTemporal(address);
+  if (between.workerAndTemporal !== undefined)
+    launch.worker.env.TEMPORAL_ADDRESS = await between.workerAndTemporal(address);
   if (between.workerAndService !== undefined)
     launch.worker.env.SERVICE_URL = await between.workerAndService(service.apiUrl);
   if (between.workerAndPostgres !== undefined)

@@ -20,13 +20,17 @@ function costs(ran: readonly Ran[]): Map<string, Cost> {
     const cost = all.get(text) ?? { blocks: 0, scanned: new Set() };
     all.set(text, cost);
     cost.blocks += blocks;
-    for (const table of scannedTables(plan)) if (grows(table)) cost.scanned.add(table);
+    for (const table of scannedTables(plan)) {
+      const growing = growingTable(table);
+      if (growing !== undefined) cost.scanned.add(growing);
+    }
   }
   return all;
 }
 
-/** Whether a table grows with use; a month's partition counts as the table of readings. */
-const grows = (table: string): boolean => growingTables.includes(table.replace(/_\d{4}_\d{2}$/, ''));
+/** The table of this name that grows with use; a month's partition counts as the table of readings. */
+const growingTable = (name: string): string | undefined =>
+  growingTables.find((table) => table.endsWith(`.${name.replace(/_\d{4}_\d{2}$/, '')}`));
 
 /**
  * The blocks that a statement may touch in a large warehouse: index trees are a level or two higher for each

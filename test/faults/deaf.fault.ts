@@ -1,0 +1,66 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { startBackfill } from '../../app/backfill.ts';
+import { createRandom } from '../../bench/load/random.ts';
+import { fault, say, seeds } from './fault.ts';
+import { eventsPerSecond, startLoad } from './load.ts';
+import { seedOf } from './plan.ts';
+import { type CuttingProxy, startProxy } from './proxy.ts';
+import { startRig } from './rig.ts';
+import { verdict } from './verdict.ts';
+
+const deafMs = 20_000;
+const betweenMs = 3_000;
+
+fault(
+  'C22',
+  'two parts hear nothing of each other for 20 s, over connections that stay open',
+  seeds().slice(0, 1),
+  { may: ['EventsStalled', 'RunStalled', 'RunUnwell', 'WarehouseDown'] },
+  async (seed) => {
+    const proxies = new Map<string, CuttingProxy>();
+    const through = (name: string) => async (target: string) => {
+      const proxy = await startProxy(target);
+      proxies.set(name, proxy);
+      return proxy.address;
+    };
+    const throughUrl = (name: string) => async (url: string) => {
+      const target = new URL(url);
+      target.host = await through(name)(target.host);
+      return target.href;
+    };
+    const rig = await startRig({
+      size: { companies: 3, documents: 300, intervalDays: 2 },
+      between: {
+        serviceAndReceiver: throughUrl('the service and the receiver'),
+        receiverAndTemporal: through('the receiver and Temporal'),
+        workerAndTemporal: through('the worker and Temporal'),
+        workerAndPostgres: throughUrl('the worker and Postgres'),
+        workerAndService: throughUrl('the worker and the service'),
+      },
+    });
+    try {
+      // A first backfill runs while nothing is heard.
+      await rig.service.fault({ kind: 'latency', ms: [400, 800] });
+      await startBackfill(rig.client);
+      const random = createRandom(seedOf(seed, 'C22'));
+      const load = startLoad(rig.service, seedOf(seed, 'C22'), eventsPerSecond);
+      for (const left = [...proxies]; left.length > 0; ) {
+        const [[name, proxy] = []] = left.splice(random.int(0, left.length - 1), 1);
+        if (proxy === undefined) break;
+        await delay(betweenMs);
+        say(`C22, seed ${seed}: ${name}`);
+        rig.harm();
+        proxy.deafen(true);
+        await delay(deafMs);
+        proxy.deafen(false);
+      }
+      await rig.service.clearFaults();
+      const { perSecond } = await load.end();
+      const figures = await verdict(rig);
+      return { injected: `${proxies.size} × 20 s without a byte`, perSecond, figures };
+    } finally {
+      await rig.stop();
+      for (const proxy of proxies.values()) await proxy.close();
+    }
+  },
+);
