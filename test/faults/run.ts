@@ -25,7 +25,7 @@ export type Passed = readonly TaskMeta[];
 export interface FaultList {
   readonly command: string;
   readonly about: string;
-  /** Its names, for people: "C1 to C21". */
+  /** Its names, for people: "C1 to C22". */
   readonly names: string;
   readonly seedsByDefault: number;
   /** What its option `--from` means, if it has one. */
