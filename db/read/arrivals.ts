@@ -15,10 +15,11 @@ export async function readArrivals(db: Executor): Promise<Arrivals> {
     with newest as (
       select ${journal.id}
       from ${journal}
-      -- Not clock_timestamp(): an index cannot be asked for what changes while it is read.
-      where ${journal.receivedAt} >= now() - interval '1 day'
+      -- Not clock_timestamp(): an index cannot be asked for what changes while it is read. With both
+      -- bounds and a limit that is no parameter the planner expects few, also without statistics.
+      where ${journal.receivedAt} between now() - interval '1 day' and 'infinity'
       order by ${journal.receivedAt} desc
-      limit ${consoleBounds.arrivalsMax}
+      limit ${sql.raw(String(consoleBounds.arrivalsMax))}
     )
     select
       event.outcome,

@@ -30,23 +30,29 @@ const eventsMeanwhile = 20;
 /** No event comes while the data is restored; then events that waited may name records that are gone. */
 const afterRestore = [...may, 'EventsMissing', 'Silent'] as const;
 
-fault('P9', 'the warehouse is restored from a dump under load', seeds(), { may: afterRestore }, async (seed) => {
-  const release = await releaseOfClients();
-  return await withFolder((folder) =>
-    withPostgres({ release }, async (postgres) => {
-      const file = join(folder, 'warehouse.dump');
-      const run = clientsOf(postgres);
-      return await restoredUnderLoad(postgres, seed, 'P9', {
-        amidBackfill: false,
-        backUp: () => run('pg_dump', ['--format=custom', `--file=${file}`, 'metersync']),
-        restore: async () => {
-          await run('dropdb', ['--force', 'metersync']);
-          await run('pg_restore', ['--create', '--dbname=postgres', '--exit-on-error', file]);
-        },
-      });
-    }),
-  );
-});
+fault(
+  'P9',
+  'the warehouse is restored from a dump under load',
+  seeds(),
+  { may: afterRestore },
+  async (seed) => {
+    const release = await releaseOfClients();
+    return await withFolder((folder) =>
+      withPostgres({ release }, async (postgres) => {
+        const file = join(folder, 'warehouse.dump');
+        const run = clientsOf(postgres);
+        return await restoredUnderLoad(postgres, seed, 'P9', {
+          amidBackfill: false,
+          backUp: () => run('pg_dump', ['--format=custom', `--file=${file}`, 'metersync']),
+          restore: async () => {
+            await run('dropdb', ['--force', 'metersync']);
+            await run('pg_restore', ['--create', '--dbname=postgres', '--exit-on-error', file]);
+          },
+        });
+      }),
+    );
+  },
+);
 
 fault('P10', 'Postgres is restored to a moment under load', seeds(), { may: afterRestore }, async (seed) => {
   const release = await releaseOfClients();
