@@ -69,3 +69,11 @@ export function median(values: readonly number[]): number {
   if (low === undefined || high === undefined) throw new Error('nothing was measured');
   return (low + high) / 2;
 }
+
+/** Returns the median of each figure over several rounds, which have the same figures. */
+export function medians(rounds: readonly Figures[]): Figures {
+  const names = Object.keys(rounds[0] ?? {});
+  return Object.fromEntries(
+    names.map((name) => [name, median(rounds.map((figures) => figures[name] ?? Number.NaN))]),
+  );
+}

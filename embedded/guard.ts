@@ -11,11 +11,11 @@ import { identify, type ProcessIdentity } from './processes.ts';
 import { type Addresses, readRunning, removeRunning, type ServerName } from './running.ts';
 import { endServers, type ServerCommand, serversOf } from './servers.ts';
 
+/** A server and its address, as the guardian runs it for a process. */
 export interface GuardianTask {
-  dir: string;
   owner: ProcessIdentity;
-  addresses: Addresses;
-  servers: ServerCommand[];
+  address: Addresses;
+  server: ServerCommand;
 }
 export type ToGuardian = { kind: 'run'; task: GuardianTask } | { kind: 'stop' };
 /** A server, or the guardian itself, that ended without being stopped. */
@@ -29,18 +29,17 @@ export interface UnexpectedEnd {
 
 /** Servers under a guardian. */
 export interface Guarded {
+  /** Starts a server. Returns before it answers. */
+  run(server: ServerCommand, address: Addresses): void;
   /** Stops the servers, even if the guardian was killed, and returns when they are gone. */
   stop(): Promise<void>;
 }
 
-/** Starts the guardian and, through it, the servers. Returns before they answer. */
-export function startGuarded(
-  task: Omit<GuardianTask, 'owner'>,
-  onEnd: (end: UnexpectedEnd) => void,
-): Guarded {
+/** Starts the guardian of a data folder. It runs each server as soon as that is prepared. */
+export function startGuarded(dir: string, onEnd: (end: UnexpectedEnd) => void): Guarded {
   const owner = identify(process.pid);
   if (owner === undefined) throw new EmbeddedError('This process cannot find itself in the process list.');
-  const guardian = spawnGuardian(task.dir);
+  const guardian = spawnGuardian(dir);
   let stopped: Promise<void> | undefined;
   const report = (end: UnexpectedEnd) => stopped === undefined && onEnd(end);
   guardian.on('message', (end: UnexpectedEnd) => report(end));
@@ -48,13 +47,13 @@ export function startGuarded(
     report({ name: 'guardian', how: signal ?? `status ${code}`, again: false }),
   );
   guardian.on('error', ({ message }) => report({ name: 'guardian', how: message, again: false }));
-  send(guardian, { kind: 'run', task: { ...task, owner } });
   // The servers must not keep the program from ending.
   guardian.unref();
   guardian.channel?.unref();
   return {
+    run: (server, address) => send(guardian, { kind: 'run', task: { owner, address, server } }),
     stop: () => {
-      stopped ??= stopGuarded(guardian, task.dir);
+      stopped ??= stopGuarded(guardian, dir);
       return stopped;
     },
   };

@@ -16,7 +16,8 @@ import { endServers, type ServerCommand } from './servers.ts';
 process.umask(0o077);
 
 let stopping = false;
-let guarded: Guard | undefined;
+let guarded: Running | undefined;
+const [dir = ''] = process.argv.slice(2);
 
 process.on('message', (message: ToGuardian) => {
   if (message.kind === 'run') run(message.task);
@@ -30,20 +31,15 @@ process.on('uncaughtException', (error) => {
 });
 for (const signal of ['SIGINT', 'SIGHUP', 'SIGTERM'] as const) process.on(signal, () => void stop());
 
-function run(task: GuardianTask): void {
+function run({ owner, address, server }: GuardianTask): void {
   const guardian = identify(process.pid);
   if (stopping || guardian === undefined) return;
-  const { dir, owner, addresses } = task;
-  guarded = { dir, running: { state: 'running', owner, guardian, servers: {}, addresses } };
-  for (const server of task.servers) startServer(server, guarded);
+  guarded ??= { state: 'running', owner, guardian, servers: {}, addresses: {} };
+  Object.assign(guarded.addresses, address);
+  startServer(server, guarded);
 }
 
-interface Guard {
-  dir: string;
-  running: Running;
-}
-
-function startServer(server: ServerCommand, guard: Guard, shortLives = 0): void {
+function startServer(server: ServerCommand, running: Running, shortLives = 0): void {
   const startedAt = Date.now();
   const log = openLog(server.logFile);
   const child = spawn(server.command, server.args, {
@@ -59,26 +55,25 @@ function startServer(server: ServerCommand, guard: Guard, shortLives = 0): void 
     const lives = Date.now() - startedAt < bounds.shortLifeMs ? shortLives + 1 : 0;
     const again = lives < bounds.shortLivesMax;
     report({ name: server.name, how: signal ?? `status ${code}`, again });
-    if (again) setTimeout(() => stopping || startServer(server, guard, lives), bounds.restartPauseMs);
+    if (again) setTimeout(() => stopping || startServer(server, running, lives), bounds.restartPauseMs);
   });
   const identity = child.pid === undefined ? undefined : identify(child.pid);
   if (identity === undefined) return;
-  guard.running.servers[server.name] = identity;
+  running.servers[server.name] = identity;
   // Written at once: by this file the next start finds a server whose guardian was killed.
-  writeRunning(guard.dir, guard.running);
+  writeRunning(dir, running);
 }
 
 async function stop(): Promise<void> {
   if (stopping) return;
   stopping = true;
   if (guarded !== undefined) {
-    const { dir, running } = guarded;
     try {
-      writeRunning(dir, { ...running, state: 'stopping' });
+      writeRunning(dir, { ...guarded, state: 'stopping' });
     } catch {
       // The disk is full or the folder was deleted; the servers are stopped all the same.
     }
-    await endServers(running.servers);
+    await endServers(guarded.servers);
     removeRunning(dir);
   }
   process.exit(0);

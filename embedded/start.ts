@@ -168,35 +168,48 @@ async function endLeftBehind(setup: Setup, left: Running): Promise<void> {
   removeRunning(setup.dir);
 }
 
+type StartableServer = ReturnType<typeof postgresServer> | ReturnType<typeof temporalServer>;
+
+/** Starts each server as soon as it is prepared. Waits for both before it throws. */
 async function startServers(setup: Setup): Promise<Embedded> {
   const { dir, log } = setup;
-  const [preparedPostgres, temporalBinary] = await bothOrFirstError(
-    setup.postgres ? preparePostgres(dir, log) : undefined,
-    setup.temporal ? findTemporal(setup) : undefined,
-  );
-  // Ports are chosen last, as a download may take long and a free port is soon taken.
-  const ports = await choosePorts(dir);
-  const postgres = preparedPostgres && postgresServer(preparedPostgres, ports.postgres);
-  const temporal =
-    temporalBinary &&
-    temporalServer({ dir, binary: temporalBinary, port: ports.temporal, uiPort: ports.temporalUi });
-  const addresses: Addresses = {
-    ...(postgres && { postgres: postgres.address }),
-    ...(temporal && { temporal: temporal.address }),
-  };
-  const servers = [postgres, temporal].flatMap((prepared) => (prepared ? [prepared.server] : []));
   const ended = new Map<string, string>();
-  const guarded = startGuarded({ dir, addresses, servers }, ({ name, how, again }) => {
+  // It loads while the servers are prepared.
+  const guarded = startGuarded(dir, ({ name, how, again }) => {
     ended.set(name, how);
     log(`${name} ended by itself (${how})${again ? ' and is started again' : ''}; see ${join(dir, 'logs')}`);
   });
+  const start = async ({ server, address }: StartableServer): Promise<Addresses> => {
+    const addresses: Addresses = { [server.name]: address };
+    guarded.run(server, addresses);
+    await waitUntilReady(addresses, [server], ended);
+    return addresses;
+  };
+  const binary = setup.temporal ? findTemporal(setup) : undefined;
+  // After a download, which may take long: a free port is soon taken.
+  const ports = Promise.resolve(binary).then(() => choosePorts(dir));
+  const starts: Promise<Addresses>[] = [];
+  if (setup.postgres) {
+    const prepared = Promise.all([preparePostgres(dir, log), ports]);
+    starts.push(prepared.then(([postgres, { postgres: port }]) => start(postgresServer(postgres, port))));
+  }
+  if (binary !== undefined) {
+    const prepared = Promise.all([binary, ports]);
+    starts.push(
+      prepared.then(([found, { temporal: port, temporalUi: uiPort }]) =>
+        start(temporalServer({ dir, binary: found, port, uiPort })),
+      ),
+    );
+  }
   try {
-    await waitUntilReady(addresses, servers, ended);
+    // Nothing may go on in the folder once its lock is released.
+    await Promise.allSettled(starts);
+    const addresses: Addresses = Object.assign({}, ...(await Promise.all(starts)));
+    return embedded(addresses, { owned: true, stop: guarded.stop });
   } catch (error) {
     await guarded.stop();
     throw error;
   }
-  return embedded(addresses, { owned: true, stop: guarded.stop });
 }
 
 async function findTemporal({ binDir, temporalBinary, log }: Setup): Promise<string> {
@@ -208,12 +221,6 @@ async function findTemporal({ binDir, temporalBinary, log }: Setup): Promise<str
     fetchers: temporalFetchers(),
     log,
   });
-}
-
-/** Waits for both before it throws: no work may go on in the folder once its lock is released. */
-async function bothOrFirstError<A, B>(a: Promise<A> | undefined, b: Promise<B> | undefined) {
-  await Promise.allSettled([a, b]);
-  return await Promise.all([a, b]);
 }
 
 function embedded(addresses: Addresses, life: Pick<Embedded, 'owned' | 'stop'>): Embedded {

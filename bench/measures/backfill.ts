@@ -1,5 +1,5 @@
 import { bytesOnDisk } from '../load/disk.ts';
-import type { Bench, Figures, Measure } from '../measure.ts';
+import { type Bench, type Figures, type Measure, median, medians } from '../measure.ts';
 import { type Pipeline, startPipeline } from '../pipeline/start.ts';
 import { runBackfill } from '../service/backfill.ts';
 import type { FetchOnlyCalls } from '../service/fetch-only.ts';
@@ -40,18 +40,31 @@ async function measureDocuments(bench: Bench): Promise<Figures> {
       throw new Error(`fetched ${documents} of ${recorded.documents} documents`);
     return documents / seconds;
   };
-  const pipeline = await startPipeline(bench, { service: { ...service, endpoints }, filled: false });
   await fetchAll();
+  const rounds: Figures[] = [];
+  for (let round = 1; round <= bench.size.rounds; round += 1) {
+    bench.say(
+      `round ${round} of ${bench.size.rounds}: ${recorded.documents.toLocaleString('en')} documents of ${recorded.companies.length} companies, served from memory, then again with nothing changed`,
+    );
+    rounds.push(await loadInTurn(bench, recorded, fetchAll));
+  }
+  return medians(rounds);
+}
+
+/** Loads an empty warehouse between two readings of the same pages, as the machine's speed drifts. */
+async function loadInTurn(
+  bench: Bench,
+  recorded: Recorded,
+  fetchAll: () => Promise<number>,
+): Promise<Figures> {
+  const service = { url: recorded.url, apiKey, endpoints };
+  const pipeline = await startPipeline(bench, { service, filled: false });
   await warmUp(pipeline, recorded);
   const before = await fetchAll();
-  bench.say(
-    `${recorded.documents.toLocaleString('en')} documents of ${recorded.companies.length} companies, served from memory`,
-  );
   const seconds = await runBackfill(pipeline);
   const after = await fetchAll();
   await proveRows(pipeline.databaseUrl, recorded.documents);
   const bytes = await withClient(pipeline.databaseUrl, (client) => bytesOnDisk(client, 'utility.'));
-  bench.say('the same again, nothing of it changed');
   const secondsAgain = await runBackfill(pipeline);
   await pipeline.process.stop();
   const rate = recorded.documents / seconds;
@@ -70,12 +83,17 @@ async function measureDocuments(bench: Bench): Promise<Figures> {
 /** Measures companies of a few documents each: what a company costs beside its records. */
 async function measureCompanies(bench: Bench): Promise<number> {
   const recorded = await record(bench, bench.size.backfillSmallCompanies, documentsOfSmall);
-  const service = { url: recorded.url, apiKey };
-  const pipeline = await startPipeline(bench, { service: { ...service, endpoints }, filled: false });
-  await warmUp(pipeline, recorded);
-  const seconds = await runBackfill(pipeline);
-  await proveRows(pipeline.databaseUrl, recorded.documents);
-  return recorded.companies.length / seconds;
+  const service = { url: recorded.url, apiKey, endpoints };
+  const rates: number[] = [];
+  for (let round = 0; round < bench.size.rounds; round += 1) {
+    const pipeline = await startPipeline(bench, { service, filled: false });
+    await warmUp(pipeline, recorded);
+    const seconds = await runBackfill(pipeline);
+    await proveRows(pipeline.databaseUrl, recorded.documents);
+    await pipeline.process.stop();
+    rates.push(recorded.companies.length / seconds);
+  }
+  return median(rates);
 }
 
 /** Records the documents of a real service, for a server that costs next to nothing. */
