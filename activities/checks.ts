@@ -4,7 +4,7 @@ import { chosenCompanies, isOfChosen } from '../db/backfill/chosen-companies.ts'
 import { type CompanyToCheck, refreshDataIssues, sumOfIssues } from '../db/checks/check-data.ts';
 import { companiesReconciled, companiesToCheck, forgetChanged } from '../db/checks/companies-to-check.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { heartbeat } from './heartbeat.ts';
+import { noteCursor } from './heartbeat.ts';
 import { mapFailures } from './map-failures.ts';
 
 export interface DataCheck {
@@ -37,7 +37,7 @@ export function checkActivities({ checks: { db }, checksOff: off, log }: Activit
         cancellationSignal.throwIfAborted();
         const issues = await refreshDataIssues(db, [id], { kinds: due, off });
         refreshed = sumOfIssues(refreshed, issues);
-        heartbeat(id);
+        noteCursor(id);
       }
       const { opened, closed } = refreshed;
       if (opened + closed > 0)

@@ -3,24 +3,29 @@ import { attemptPolicy } from '../contract/retry-policy.ts';
 
 const cursors = new WeakMap<Context, unknown>();
 
-/** Sends a heartbeat, with the cursor from which another attempt resumes: the given one, else the last. */
-export function heartbeat(cursor?: unknown): void {
-  const context = Context.current();
-  if (cursor !== undefined) cursors.set(context, cursor);
-  context.heartbeat(cursors.get(context));
+/**
+ * Notes from where another attempt resumes. The next heartbeat carries it: one for each page would cost more
+ * than it saves, as Temporal's library passes few of them on.
+ */
+export function noteCursor(cursor: unknown): void {
+  cursors.set(Context.current(), cursor);
 }
 
 /**
- * Sends heartbeats while an activity waits for a slow answer, or for its turn at the service. Each repeats
- * the last cursor, because a heartbeat replaces the details of the one before.
+ * Sends heartbeats with the last cursor while an activity works or waits, and one more when it fails: the
+ * next attempt resumes there.
  */
 export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
   if (context.info.heartbeatTimeoutMs === undefined) return await work();
   cursors.set(context, context.info.heartbeatDetails);
-  const timer = setInterval(() => context.heartbeat(cursors.get(context)), attemptPolicy.heartbeatEveryMs);
+  const send = () => context.heartbeat(cursors.get(context));
+  const timer = setInterval(send, attemptPolicy.heartbeatEveryMs);
   try {
     return await work();
+  } catch (error) {
+    send();
+    throw error;
   } finally {
     clearInterval(timer);
   }

@@ -21,7 +21,6 @@ import type { Page } from '../service/page.ts';
 import { confirmsPass, judgePass, type PageManifest } from '../service/stability.ts';
 import { walkPages } from '../service/walk.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { heartbeat } from './heartbeat.ts';
 import { mapFailures } from './map-failures.ts';
 import { refusal } from './own-failure.ts';
 import { write } from './reading/page-write.ts';
@@ -232,7 +231,6 @@ async function readUpdated(deps: ActivityDependencies, listing: UpdatedListing):
     for (const [at, id] of page.ids.entries()) {
       if (id !== null) documents.push({ id, updated: updatedOf(page.items[at]) ?? null });
     }
-    heartbeat();
     if (page.hasNext) readAt = await warehouseNow(db);
   }
   return { beganAt, manifest: walk.report().manifest, documents, written };

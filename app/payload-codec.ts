@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec, SerializationContext } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { Failure, type FailureCode } from '../contract/failures.ts';
@@ -9,6 +9,12 @@ const PayloadMessage = proto.temporal.api.common.v1.Payload;
 export interface CodecKey {
   readonly id: string;
   readonly key: Buffer;
+}
+
+/** A key that Node has read: it reads a buffer again for each payload, which costs as much as encrypting. */
+interface ReadyKey {
+  readonly id: string;
+  readonly key: KeyObject;
 }
 
 /** How to treat a payload that is not encrypted, where there are keys. */
@@ -30,8 +36,9 @@ const boundTo = 'metersync-bound-to';
  * whole payload, and the key's id beside them.
  */
 export function payloadCodec(keys: readonly CodecKey[], plaintext: Plaintext = 'refused'): PayloadCodec {
-  const [first] = keys;
-  const byId = new Map(keys.map((key) => [key.id, key]));
+  const ready = keys.map(({ id, key }): ReadyKey => ({ id, key: createSecretKey(key) }));
+  const [first] = ready;
+  const byId = new Map(ready.map((key) => [key.id, key]));
   const takesPlaintext = first === undefined || plaintext === 'accepted';
   return {
     encode: async (payloads, context) =>
@@ -42,7 +49,7 @@ export function payloadCodec(keys: readonly CodecKey[], plaintext: Plaintext = '
 }
 
 interface Decoding {
-  readonly byId: ReadonlyMap<string, CodecKey>;
+  readonly byId: ReadonlyMap<string, ReadyKey>;
   readonly takesPlaintext: boolean;
   readonly context: SerializationContext | undefined;
 }
@@ -69,7 +76,7 @@ function decode(payload: Payload, { byId, takesPlaintext, context }: Decoding): 
   return { ...plain, metadata };
 }
 
-function encrypt(payload: Payload, codecKey: CodecKey, context: SerializationContext | undefined): Payload {
+function encrypt(payload: Payload, codecKey: ReadyKey, context: SerializationContext | undefined): Payload {
   const nonce = randomBytes(nonceBytes);
   const { id, key } = codecKey;
   const cipherText = createCipheriv(cipher, key, nonce, { authTagLength: tagBytes });
@@ -85,7 +92,7 @@ function encrypt(payload: Payload, codecKey: CodecKey, context: SerializationCon
 
 function decrypt(
   payload: Payload,
-  { id, key }: CodecKey,
+  { id, key }: ReadyKey,
   context: SerializationContext | undefined,
 ): Payload {
   const data = Buffer.from(payload.data ?? []);
@@ -103,7 +110,7 @@ function decrypt(
 }
 
 /** Leaves the namespace out: a history that is replayed, or restored into another one, has to be readable. */
-function bindingOf({ id }: CodecKey, context: SerializationContext | undefined): string {
+function bindingOf({ id }: ReadyKey, context: SerializationContext | undefined): string {
   return JSON.stringify([id, ...placeOf(context)]);
 }
 
@@ -122,7 +129,7 @@ function placeOf(context: SerializationContext | undefined): readonly string[] {
 }
 
 /** Compares the key alone where Temporal's library gives no context for a payload. */
-function isBoundTo(binding: string, key: CodecKey, context: SerializationContext | undefined): boolean {
+function isBoundTo(binding: string, key: ReadyKey, context: SerializationContext | undefined): boolean {
   if (context !== undefined) return binding === bindingOf(key, context);
   return binding.startsWith(`[${JSON.stringify(key.id)}`);
 }

@@ -44,6 +44,8 @@ export interface Need {
   /** Logs go to a file, as a progress display has the terminal. */
   readonly quiet: boolean;
   readonly sandbox?: Partial<SandboxSize>;
+  /** Runs beside the start of the sandbox. */
+  readonly meanwhile?: (begun: Pick<Context, 'settings' | 'stack' | 'log'>) => Promise<void>;
   readonly dataDir?: string;
   /** Ignores the servers of the environment: the demo touches nothing of the user's. */
   readonly standalone?: boolean;
@@ -75,8 +77,11 @@ export async function openContext(need: Need): Promise<Context> {
     existing: need.existing ?? false,
     log: onLine,
   });
+  let sandbox = running;
   try {
-    let sandbox = running;
+    const prepared = need.meanwhile?.({ settings, stack, log });
+    // Its failure is thrown below.
+    prepared?.catch(() => {});
     if (wantsSandbox && sandbox === undefined) {
       sandbox = await startSandboxProcess({
         databaseUrl: await stack.databaseFor('sandbox'),
@@ -87,6 +92,7 @@ export async function openContext(need: Need): Promise<Context> {
         onLine: (line) => log.debug({ sandbox: line }, 'sandbox'),
       });
     }
+    await prepared;
     const service =
       sandbox === undefined
         ? { url: settings.service.url ?? '', apiKey: settings.service.apiKey ?? '' }
@@ -109,6 +115,7 @@ export async function openContext(need: Need): Promise<Context> {
       },
     };
   } catch (error) {
+    await sandbox?.stop();
     await stack.stop();
     throw error;
   }

@@ -19,7 +19,7 @@ import { nothingWritten, type PageWritten, sum } from '../../db/records/write-pa
 import type { Allowance } from '../allowance.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { heartbeat } from '../heartbeat.ts';
+import { noteCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
 import { ownFailure } from '../own-failure.ts';
 import { type RangePlace, type RangeRead, rangeStart, readRange } from '../reading/read-range.ts';
@@ -109,7 +109,7 @@ export async function backfillIntervals(
   for (const meterId of meters) {
     if (allowance?.isSpent() === true) return { done: false, cursor };
     cursor = await backfillMeter(deps, { key, meterId, now, readBefore }, cursor, within);
-    heartbeat(cursor);
+    noteCursor(cursor);
     now = (await noteProgress(db, key, intervalCounts(cursor))) ?? now;
   }
   const done = meters.length < batches.meters;

@@ -8,7 +8,6 @@ import { noteCompanies } from '../../db/companies.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { walkPages } from '../../service/walk.ts';
 import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
-import { heartbeat } from '../heartbeat.ts';
 
 /**
  * The service's answer about a company that a person named. `found`: it lists the company or answers for it.
@@ -102,7 +101,6 @@ export async function noteNamed(
   const refused: string[] = [];
   for (const id of ids) {
     Context.current().cancellationSignal.throwIfAborted();
-    heartbeat();
     const answer = (await isConfirmedCompany(db, id)) ? 'found' : await askAbout(deps.service, id, listed);
     // A configured company that the key may not see yet is parked until somebody grants access.
     const isRefused = answer === 'unknown' || (answer === 'denied' && !isConfigured(deps, id));

@@ -13,7 +13,7 @@ import {
 import { parkOwner } from '../../db/catch-up/settle.ts';
 import { forgetRejectedReadings } from '../../db/records/rejected-records.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { heartbeat } from '../heartbeat.ts';
+import { noteCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
 import { readRange } from '../reading/read-range.ts';
 import { walkListing } from '../reading/walk-listing.ts';
@@ -55,7 +55,7 @@ export async function catchUpIntervals(deps: ActivityDependencies, meterId: stri
         return;
       }
       at = next;
-      heartbeat(
+      noteCursor(
         next === null
           ? { ...cursor, range: cursor.range + 1, within: undefined }
           : { ...cursor, within: next },

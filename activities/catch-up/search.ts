@@ -5,7 +5,6 @@ import { bisectListing, type ProbedPage, type WantedRecord } from '../../service
 import type { Page } from '../../service/page.ts';
 import { judgePass, manifestOf } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { heartbeat } from '../heartbeat.ts';
 import { write } from '../reading/page-write.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 
@@ -74,6 +73,5 @@ async function readPage(deps: ActivityDependencies, search: ListingSearch, asked
   const params = { companyId };
   const page = await deps.service.page({ endpoint: listing, params, page: asked, lane: 'live', signal });
   await write(deps, { listing, companyId, readAt, page, usage: 'all', confirms: true });
-  heartbeat();
   return page;
 }

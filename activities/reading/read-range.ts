@@ -12,7 +12,7 @@ import { type IntervalColumns, noIntervals, readIntervals } from '../../service/
 import type { Page } from '../../service/page.ts';
 import { walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { heartbeat } from '../heartbeat.ts';
+import { noteCursor } from '../heartbeat.ts';
 import { noteFields } from './page-write.ts';
 import { noteWritten } from './rows-written.ts';
 
@@ -43,7 +43,7 @@ export interface RangeReading {
   readonly beganAt?: string | undefined;
   /** Where an interrupted attempt stopped. */
   readonly from?: RangePlace;
-  /** Makes the heartbeat's details. */
+  /** Makes the details from which another attempt resumes. */
   readonly cursor: (place: RangePlace) => unknown;
   /** Called with the place whenever readings were written. */
   readonly onWritten?: (place: RangePlace) => Promise<void>;
@@ -92,7 +92,7 @@ export async function readRange(
       const added = await writeIntervals(warehouse, range.meterId, readAt, slice, { confirms });
       noteWritten(deps, 'intervals', added);
       written = sum(written, added);
-      heartbeat(cursor(place));
+      noteCursor(cursor(place));
       await onWritten?.({ ...place, readings: place.readings + at + slice.startAt.length, total, written });
     }
     waiting = noIntervals();
@@ -110,7 +110,7 @@ export async function readRange(
       written = sum(written, rejected);
     }
     total = page.total;
-    heartbeat(cursor(place));
+    noteCursor(cursor(place));
     if (waiting.startAt.length < batches.readingsWritten) continue;
     await flush();
     if (page.hasNext) readAt = await warehouseNow(warehouse.db);

@@ -7,7 +7,7 @@ import type { Page } from '../../service/page.ts';
 import type { WalkReport } from '../../service/walk.ts';
 import { walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { heartbeat } from '../heartbeat.ts';
+import { noteCursor } from '../heartbeat.ts';
 import { type Arrival, write } from './page-write.ts';
 import { type PageRead, readAhead } from './read-ahead.ts';
 
@@ -27,7 +27,7 @@ export interface ListingWalk {
   readonly onRead?: (page: Page) => void;
   /** A step that notes pages in the statement of their rows. */
   readonly noting?: (pages: readonly PageRead[]) => Step;
-  /** Called when the rows of pages are in Postgres; returns the cursor for the heartbeat. */
+  /** Called when the rows of pages are in Postgres; returns from where to resume. */
   readonly onWritten?: (pages: readonly PageRead[], written: PageWritten) => unknown;
 }
 
@@ -65,7 +65,8 @@ export async function walkListing(
       now = part.now;
     }
     for (const { page } of read) for (const id of page.ids) if (id !== null) ids.push(id);
-    heartbeat(walk.onWritten?.(read, written));
+    const cursor = walk.onWritten?.(read, written);
+    if (cursor !== undefined) noteCursor(cursor);
     if (read.at(-1)?.page.hasNext === true) clock = now ?? (await warehouseNow(db));
   }
   return { report: pages.report(), written, ids, beganAt };

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { startBackfill } from '../../app/backfill.ts';
+import { createLog } from '../../app/log.ts';
 import { migrate } from '../../app/prepare.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import type { Running } from '../../app/running.ts';
@@ -13,6 +14,7 @@ import { awaitTemporal } from '../../app/temporal-arrival.ts';
 import { installRuntime } from '../../app/temporal-native.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { startWorker } from '../../app/worker-part.ts';
+import { workflowBundle } from '../../app/workflow-bundle.ts';
 import { headline, type Verdict, verdictOf } from '../../contract/verdict.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import type { Database, Warehouse } from '../../db/connect.ts';
@@ -69,6 +71,9 @@ async function demoIn(dataDir: string, options: DemoOptions): Promise<void> {
   const began = performance.now();
   const progress = await createProgress();
   progress.show(['starting Postgres, Temporal and the service…']);
+  // Made while the servers start; a failure is that of the worker, which awaits it.
+  const bundle = workflowBundle(createLog({ level: 'silent' }));
+  bundle.catch(() => {});
   const context = await openDemo(dataDir, options, progress);
   const running: Running[] = [];
   const stop = async () => {
@@ -91,7 +96,7 @@ async function demoIn(dataDir: string, options: DemoOptions): Promise<void> {
       running.push(part);
       part.finished.catch(failed.reject);
     };
-    const played = play(context, warehouse, options, progress, begun);
+    const played = play(context, warehouse, options, { bundle, progress, begun });
     const result = await Promise.race([played, failed.promise]);
     print(...describe(result, (performance.now() - began) / 1000));
     if (result.report.differences > 0) process.exitCode = 1;
@@ -151,6 +156,10 @@ async function openDemo(dataDir: string, options: DemoOptions, progress: Progres
     standalone: true,
     dataDir,
     sandbox: options,
+    meanwhile: async ({ settings, stack, log }) => {
+      installRuntime(log);
+      await migrate(settings, stack.databaseUrl, log);
+    },
     onLine: (line) => progress.show([line]),
   });
 }
@@ -171,29 +180,32 @@ interface Played {
   readonly verdict: Verdict;
 }
 
+interface Playing {
+  readonly bundle: ReturnType<typeof workflowBundle>;
+  readonly progress: Progress;
+  readonly begun: (part: Running) => void;
+}
+
 async function play(
   context: Context,
   warehouse: Warehouse,
   options: DemoOptions,
-  progress: Progress,
-  begun: (part: Running) => void,
+  { bundle, progress, begun }: Playing,
 ): Promise<Played> {
   const { settings, stack, service, sandbox, log } = context;
   if (sandbox === undefined) throw new CommandError('the demo needs the sandbox');
-  installRuntime(log);
   const control = sandboxControl(sandbox);
   const port = await freePort();
-  const [, secret] = await Promise.all([
-    migrate(settings, stack.databaseUrl, log),
-    webhooksOf(service)
-      .enable(true)
-      .then(() => control.registerEndpoint(`http://127.0.0.1:${port}/webhooks`)),
-  ]);
+  await webhooksOf(service).enable(true);
+  const secret = await control.registerEndpoint(`http://127.0.0.1:${port}/webhooks`);
   const { temporal, databaseUrl } = stack;
   const receiving = { ...settings, receiver: { host: '127.0.0.1', port } };
   progress.show(['starting the receiver and the workers…']);
   const readHealth = healthOf({ settings, databaseUrl, temporal });
-  const worker = await startWorker({ settings, service, databaseUrl, temporal, readHealth, log });
+  const worker = await startWorker(
+    { settings, service, databaseUrl, temporal, readHealth, log },
+    { workflowBundle: await bundle },
+  );
   begun(worker);
   const secrets = secretsOf({ ...settings.webhooks, secrets: [secret] }, log);
   const arrival = await awaitTemporal(temporal, log);
@@ -261,7 +273,8 @@ async function untilSettled(
         `not settled after ${settleWithinMs / 1000} s: ${pending} events pending. ${JSON.stringify(now.waiting)}`,
       );
     }
-    await new Promise((done) => setTimeout(done, 200));
+    // Counting costs some of what the live phase has.
+    await new Promise((done) => setTimeout(done, service.quiet ? 100 : 500));
   }
 }
 

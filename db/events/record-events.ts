@@ -4,7 +4,7 @@ import { isObject } from '../../contract/exact-json.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { jsonStopsAt } from '../../contract/json-members.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { refreshEach, type StaleRecord } from '../catch-up/stale.ts';
+import { refreshEach, refreshStale, type StaleRecord } from '../catch-up/stale.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { sqlMessage, warehouseFailure } from '../failures.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
@@ -12,6 +12,7 @@ import { applyConnectionSites, applyConnections } from './connections.ts';
 import { applyDocumentSites, applyDocuments } from './documents.ts';
 import type { WrittenByEvents } from './items.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
+import { noteDeleted } from './note-deleted.ts';
 import { noteStale } from './note-stale.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
 import { holdAwake, maybeMissedWakeups } from './wake.ts';
@@ -94,16 +95,10 @@ async function recordTogether(
   if (documents.length > deletes.length) await applyDocumentSites(tx, documents);
   const waiting = alive.filter(({ id }) => fresh.get(id) === 'pending');
   const gone = deletes.flatMap(({ event }) => event.recordId ?? []);
-  const notes = waiting.length + gone.length > 0;
-  const wake = new Set(
-    notes
-      ? await noteStale(
-          tx,
-          waiting.map(({ id }) => id),
-          gone,
-        )
-      : [],
-  );
+  const refresh = gone.length > 0 ? await noteDeleted(tx, gone) : [];
+  const waitingIds = waiting.map(({ id }) => id);
+  const wake = new Set(waiting.length > 0 ? await noteStale(tx, waitingIds) : []);
+  if (refresh.length > 0) await refreshStale(tx, 'document', refresh);
   // Corrects what a replay of waiting events counted twice, and resets their attempts.
   if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));
   const existing = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);

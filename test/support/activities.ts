@@ -8,6 +8,7 @@ import { createNotifier } from '../../activities/notify/notifier.ts';
 import { activitySettings, readSettings } from '../../app/settings.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
+import { activityPolicy } from '../../contract/retry-policy.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { createFieldCatalogue, type FieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import type { Script } from '../service/scripted-server.ts';
@@ -102,6 +103,11 @@ const nobody = { away: 'nobody asks', todo: 'Nothing.' };
 
 /** Makes the environment in which an activity runs without a worker; provoked failures are not logged. */
 export function activityEnvironment(heartbeatDetails?: unknown, attempt = 1): MockActivityEnvironment {
-  const info = { attempt, ...(heartbeatDetails === undefined ? {} : { heartbeatDetails }) };
+  const heartbeatTimeoutMs = activityPolicy.backfilling.heartbeatTimeout;
+  const info = {
+    attempt,
+    heartbeatTimeoutMs,
+    ...(heartbeatDetails === undefined ? {} : { heartbeatDetails }),
+  };
   return new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });
 }
