@@ -137,6 +137,8 @@ export const sizes = {
     ...full,
     rounds: 2,
     eventsLone: 100,
+    backfillCompanies: 50,
+    backfillSmallCompanies: 300,
     analyticsCompanies: 40,
     checksCompanies: 40,
     catalogueRounds: 5,
