@@ -69,3 +69,13 @@ export function median(values: readonly number[]): number {
   if (low === undefined || high === undefined) throw new Error('nothing was measured');
   return (low + high) / 2;
 }
+
+/** Milliseconds that the work takes. */
+export async function msOf(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+}
+
+/** Seconds that the work takes. */
+export const secondsOf = async (work: () => Promise<unknown>): Promise<number> => (await msOf(work)) / 1000;
