@@ -77,3 +77,13 @@ export function medians(rounds: readonly Figures[]): Figures {
     names.map((name) => [name, median(rounds.map((figures) => figures[name] ?? Number.NaN))]),
   );
 }
+
+/** Milliseconds that the work takes. */
+export async function msOf(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+}
+
+/** Seconds that the work takes. */
+export const secondsOf = async (work: () => Promise<unknown>): Promise<number> => (await msOf(work)) / 1000;

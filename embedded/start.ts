@@ -212,7 +212,12 @@ async function startServers(setup: Setup): Promise<Embedded> {
   }
 }
 
-async function findTemporal({ binDir, temporalBinary, log }: Setup): Promise<string> {
+/** Finds a Temporal CLI, or fetches it into `binDir`; returns its path. */
+export async function findTemporal({
+  binDir,
+  temporalBinary,
+  log,
+}: Pick<Setup, 'binDir' | 'temporalBinary' | 'log'>): Promise<string> {
   return await findTemporalBinary({
     explicit: temporalBinary,
     searchPath: process.env.PATH ?? '',

@@ -1,12 +1,12 @@
 import type { Client } from '@temporalio/client';
 import type { DeliveredEvent, EventGroup, Replay } from '../contract/delivery.ts';
 import { type EventOutcome, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
+import { warehouseNow } from '../db/catch-up/due.ts';
 import type { Database } from '../db/connect.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
 import type { Place } from '../db/read/event-place.ts';
 import { outcomesOf } from '../db/read/events.ts';
 import { type KeptEvent, keptEvents, readDelivered } from '../db/read/kept-events.ts';
-import { readClock } from '../db/read/session.ts';
 import { type EncodedEvent, encodeEvent } from '../receiver/encoded-event.ts';
 import { sizeOfNextGroup } from '../receiver/group.ts';
 
@@ -36,7 +36,7 @@ export async function replayEvents(options: {
 }): Promise<ReplayReport> {
   const { client, db, replay, operation } = options;
   // A replay records an event anew: none is taken twice.
-  const filter = { ...options.filter, recordedUntil: await readClock(db) };
+  const filter = { ...options.filter, recordedUntil: await warehouseNow(db) };
   const refused: { id: string; reason: string }[] = [];
   const outcomes: Partial<Record<EventOutcome, number>> = {};
   const missing = new Set(filter.ids);

@@ -49,7 +49,7 @@ function formatStatements(text: string, literals: string[]): string {
     tabWidth: 2,
     expressionWidth: 80,
     linesBetweenQueries: 1,
-    paramTypes: { custom: [{ regex: String.raw`\{\{.*?\}\}` }] },
+    paramTypes: { custom: [{ regex: String.raw`\{\{.*?\}\}\w*` }] },
   })
     .replace(/^set\s+(\w+ = )/gm, 'set $1')
     .replace(callOrText, (token, before?: string) =>

@@ -50,8 +50,8 @@ begin
     delete from metersync.company_changes where company_id = company;
     is_own := metersync.has_own_records(company);
 
-    {{replace_months of="monthly_usage" by="monthly_usage_of"}};
-    {{replace_months of="monthly_cost" by="monthly_cost_of"}};
+    {{replace_months of="monthly_usage"}};
+    {{replace_months of="monthly_cost"}};
 
     this_month := date_trunc('month', current_date);
     select date_trunc('month', max(metersync.first_day(start_date, end_date))) - interval '1 day'
@@ -79,11 +79,11 @@ begin
       valid_until = excluded.valid_until;
 
     -- The months are kept now, so that sums of them add up what is kept.
-    {{replace_months of="monthly_usage_by_site" by="monthly_usage_by_site_of"}};
-    {{replace_months of="monthly_usage_by_company" by="monthly_usage_by_company_of"}};
-    {{replace_months of="monthly_cost_by_site" by="monthly_cost_by_site_of"}};
-    {{replace_months of="monthly_cost_by_company" by="monthly_cost_by_company_of"}};
-    {{replace_months of="monthly_by_site" by="monthly_by_site_of"}};
+    {{replace_months of="monthly_usage_by_site"}};
+    {{replace_months of="monthly_usage_by_company"}};
+    {{replace_months of="monthly_cost_by_site"}};
+    {{replace_months of="monthly_cost_by_company"}};
+    {{replace_months of="monthly_by_site"}};
     kept := kept + 1;
   end loop;
   return kept;

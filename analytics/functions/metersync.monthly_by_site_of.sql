@@ -1,1 +1,1 @@
-{{sums_of of="monthly_by_site" by="monthly_by_site_of" now="monthly_by_site_now"}}
+{{months_of of="monthly_by_site" joins="on"}}

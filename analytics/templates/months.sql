@@ -1,6 +1,6 @@
 -- Rows of a view of months: kept ones of companies that did not change since, those of the others
 -- as they are worked out now.
--- Arguments: of, the table that keeps them; by, the function that works them out.
+-- Argument: of, the table that keeps them.
 select *
 from metersync.{{of}} k
 where exists (
@@ -11,4 +11,4 @@ where exists (
 union all
 select *
 from metersync.changed_companies c
-  join lateral metersync.{{by}} (c.company_id) using (company_id)
+  join lateral metersync.{{of}}_of(c.company_id) using (company_id)

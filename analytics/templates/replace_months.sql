@@ -1,11 +1,11 @@
 -- Replaces the kept months of a company by those worked out now. Rows that stay the same stay.
--- Arguments: of, the table; by, the function that works them out.
+-- Argument: of, the table.
 with
   worked_out as materialized (
     select
       n as months,
       n::text as said
-    from metersync.{{by}} (company) n
+    from metersync.{{of}}_of(company) n
     where is_own
   ),
   kept as materialized (

@@ -14,7 +14,7 @@ select
   m.is_complete,
   m.commodity as datasource_type
 from (
-  {{months of="monthly_by_site" by="monthly_by_site_of"}}
+  {{months of="monthly_by_site"}}
   union all
   select
     null as company_id,

@@ -3,7 +3,7 @@ select
   *,
   datasource_type as commodity
 from (
-  {{months of="monthly_cost" by="monthly_cost_of"}}
+  {{months of="monthly_cost"}}
   union all
   select
     null as company_id,

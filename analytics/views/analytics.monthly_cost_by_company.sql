@@ -1,7 +1,7 @@
 create or replace view analytics.monthly_cost_by_company as
 select *
 from (
-  {{months of="monthly_cost_by_company" by="monthly_cost_by_company_of"}}
+  {{months of="monthly_cost_by_company"}}
   union all
   select
     null as company_id,

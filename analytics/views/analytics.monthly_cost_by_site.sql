@@ -1,7 +1,7 @@
 create or replace view analytics.monthly_cost_by_site as
 select *
 from (
-  {{months of="monthly_cost_by_site" by="monthly_cost_by_site_of"}}
+  {{months of="monthly_cost_by_site"}}
   union all
   select
     null as company_id,

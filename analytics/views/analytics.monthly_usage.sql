@@ -3,7 +3,7 @@ select
   *,
   datasource_type as commodity
 from (
-  {{months of="monthly_usage" by="monthly_usage_of"}}
+  {{months of="monthly_usage"}}
   union all
   select
     null as company_id,

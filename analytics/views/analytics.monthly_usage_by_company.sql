@@ -3,7 +3,7 @@ select
   *,
   datasource_type as commodity
 from (
-  {{months of="monthly_usage_by_company" by="monthly_usage_by_company_of"}}
+  {{months of="monthly_usage_by_company"}}
   union all
   select
     null as company_id,

@@ -3,7 +3,7 @@ select
   *,
   datasource_type as commodity
 from (
-  {{months of="monthly_usage_by_site" by="monthly_usage_by_site_of"}}
+  {{months of="monthly_usage_by_site"}}
   union all
   select
     null as company_id,

@@ -5,7 +5,7 @@ import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { checkData } from '../../operations/checks.ts';
 import { fillAnalytics } from '../load/analytics-world.ts';
 import { cpuMsOf } from '../load/plans.ts';
-import { type Bench, type Figures, type Measure, median } from '../measure.ts';
+import { type Bench, type Figures, type Measure, median, msOf } from '../measure.ts';
 import { withClient } from '../stack.ts';
 
 export const checks: Measure = {
@@ -30,8 +30,8 @@ async function measureChecks(bench: Bench): Promise<Figures> {
     `${companies} companies, ${(companies * documents).toLocaleString('en')} bills: first all, then some`,
   );
   const [all, one] = [connect(bench, url, 4), connect(bench, url, 1)];
-  const allMs = await timed(() => checkData(all.db, { off: [] }));
-  const againMs = await timed(() => checkData(all.db, { off: [] }));
+  const allMs = await msOf(() => checkData(all.db, { off: [] }));
+  const againMs = await msOf(() => checkData(all.db, { off: [] }));
   const ids = await allCompanies(one.db);
   const alone = await each(one, ids.slice(0, asked));
 
@@ -66,12 +66,6 @@ async function each({ db }: Warehouse, ids: readonly string[]): Promise<{ ms: nu
   const pid = rows[0]?.pid ?? null;
   const before = cpuMsOf(pid) ?? 0;
   const ms: number[] = [];
-  for (const id of ids) ms.push(await timed(() => refreshDataIssues(db, [id])));
+  for (const id of ids) ms.push(await msOf(() => refreshDataIssues(db, [id])));
   return { ms, cpuMs: ((cpuMsOf(pid) ?? 0) - before) / ids.length };
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const began = performance.now();
-  await work();
-  return performance.now() - began;
 }

@@ -6,7 +6,7 @@ import { startConsole } from '../../cli/commands/console.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { eventOf, idOf, loadPlots, meterOf, perPlot, prepareTables } from '../../test/db/cost/rows.ts';
-import { type Bench, type Figures, type Measure, median } from '../measure.ts';
+import { type Bench, type Figures, type Measure, median, msOf } from '../measure.ts';
 import { withClient } from '../stack.ts';
 
 export const consolePages: Measure = {
@@ -168,10 +168,6 @@ async function time(
 async function medianMs(work: () => Promise<unknown>): Promise<number> {
   await work();
   const taken: number[] = [];
-  for (let round = 0; round < rounds; round++) {
-    const began = performance.now();
-    await work();
-    taken.push(performance.now() - began);
-  }
+  for (let round = 0; round < rounds; round++) taken.push(await msOf(work));
   return median(taken);
 }

@@ -8,7 +8,7 @@ import { bytesOnDisk } from '../load/disk.ts';
 import { countRecordsRead, untilSettled } from '../load/journal.ts';
 import { startGenerator } from '../load/send.ts';
 import { answersOf } from '../load/views.ts';
-import type { Bench, Figures, Measure } from '../measure.ts';
+import { type Bench, type Figures, type Measure, secondsOf } from '../measure.ts';
 import { type Pipeline, startPipeline } from '../pipeline/start.ts';
 import { runCommand } from '../process/command.ts';
 import { runBackfill } from '../service/backfill.ts';
@@ -94,12 +94,6 @@ async function ask(bench: Bench, { databaseUrl: url }: Pipeline): Promise<Figure
     return Math.max(...[...answers.values()].map(({ ms }) => ms));
   });
   return { monthsSeconds, checksSeconds, slowestViewMs: slowest };
-}
-
-async function secondsOf(work: () => Promise<unknown>): Promise<number> {
-  const began = performance.now();
-  await work();
-  return (performance.now() - began) / 1000;
 }
 
 /** @throws Error if anything differs */

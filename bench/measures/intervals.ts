@@ -7,7 +7,7 @@ import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { bytesOnDisk } from '../load/disk.ts';
 import { earlier, readings } from '../load/readings.ts';
-import { type Bench, type Figures, type Measure, median } from '../measure.ts';
+import { type Bench, type Figures, type Measure, median, secondsOf } from '../measure.ts';
 import { withClient } from '../stack.ts';
 
 const before = '2026-06-01T00:00:00.000000';
@@ -38,8 +38,8 @@ async function measureIntervals(bench: Bench): Promise<Figures> {
     for (let meter = 0; meter <= size.intervalMeters; meter++) {
       for (let call = 0; call < size.intervalCalls; call++) {
         const columns = readings(meter, call * perCall, perCall, now);
-        const copy = await timed(() => copyToHeap(client, `meter ${meter}`, columns));
-        const fresh = await timed(() => writeFresh(warehouse, `fresh ${meter}`, columns));
+        const copy = await secondsOf(() => copyToHeap(client, `meter ${meter}`, columns));
+        const fresh = await secondsOf(() => writeFresh(warehouse, `fresh ${meter}`, columns));
         const overlap = await writeOverlapping(warehouse, `overlap ${meter}`, columns);
         if (meter === 0) continue;
         seconds.copy.push(copy);
@@ -59,13 +59,6 @@ async function measureIntervals(bench: Bench): Promise<Figures> {
       bytesOnDiskPerReading: (await bytesOnDisk(client, 'utility.intervals')) / Number(rows.rows[0]?.count),
     };
   });
-}
-
-/** Seconds that the work takes. */
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const began = performance.now();
-  await work();
-  return (performance.now() - began) / 1000;
 }
 
 async function copyToHeap(client: pg.Client, meterId: string, columns: IntervalColumns): Promise<void> {
@@ -89,7 +82,7 @@ async function writeOverlapping(
 ): Promise<number> {
   const there = earlier(columns, before);
   await writeIntervals(warehouse, meterId, '2026-06-01 00:00:00+00', there);
-  return await timed(async () => {
+  return await secondsOf(async () => {
     const { inserted, changed } = await writeIntervals(warehouse, meterId, readAt, columns);
     const fresh = columns.startAt.length - there.startAt.length;
     if (inserted !== fresh || changed !== there.changed) {

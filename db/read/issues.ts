@@ -47,7 +47,7 @@ export interface DataIssue {
 const issue = alias(dataIssues, 'issue');
 
 /** The place of a severity: the gravest is the first. */
-const gravity = (severity: SQL): SQL =>
+export const gravity = (severity: SQL): SQL =>
   sql`case ${severity} when 'error' then 1 when 'warning' then 2 else 3 end`;
 
 /** The order of a list of issues: each column ascending. */

@@ -3,6 +3,7 @@ import type { Severity } from '../../contract/names.ts';
 import type { Database, Executor } from '../connect.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies, meters, sites } from '../schema/utility.ts';
+import { gravity } from './issues.ts';
 
 /** Amounts are text, as Postgres has them; months are first days (YYYY-MM-DD). */
 export interface Report {
@@ -281,7 +282,7 @@ function readIssues(rows: Rows, where: SQL): Promise<OpenIssues[]> {
       left join ops.data_issue_checks using (check_name)
     where closed_at is null and ${where}
     group by 1, 2, 3
-    order by case i.severity when 'error' then 1 when 'warning' then 2 else 3 end, 4 desc, 1`);
+    order by ${gravity(sql`i.severity`)}, 4 desc, 1`);
 }
 
 async function readCorrections(rows: Rows, where: SQL): Promise<Report['corrections']> {

@@ -9,14 +9,6 @@ export async function readServer(db: Executor): Promise<{ version: string; nowMs
   return { version: rows[0]?.version ?? 'unknown', nowMs: rows[0]?.now_ms ?? Number.NaN };
 }
 
-/** Reads the server's clock, with microseconds. */
-export async function readClock(db: Executor): Promise<string> {
-  const { rows } = await db.execute<{ now: string }>(sql`select clock_timestamp()::text as now`);
-  const [row] = rows;
-  if (row === undefined) throw new Error('Postgres did not say its time');
-  return row.now;
-}
-
 /** Reads the time zone in which the session reads times without one; '' without an answer. */
 export async function readTimeZone(db: Executor): Promise<string> {
   const { rows } = await db.execute<{ zone: string }>(

@@ -246,14 +246,46 @@ export const companyChanges = metersync.table(
   ],
 );
 
+const companyColumn = () => ({ companyId: uuid('company_id').notNull() });
+const siteColumns = () => ({ ...companyColumn(), siteId: uuid('site_id') });
+const meterColumns = () => ({
+  ...siteColumns(),
+  meterId: text('meter_id'),
+  datasourceType: text('datasource_type'),
+});
+
+/** Columns of both tables of sums of usage, before and after how many sites and meters these are of. */
+const usageSums = () => ({
+  datasourceType: text('datasource_type'),
+  month: date('month'),
+  units: text('units'),
+  billedUsage: numeric('billed_usage'),
+  usage: numeric('usage'),
+  generatedUsage: numeric('generated_usage'),
+  peakDemand: numeric('peak_demand'),
+});
+const usageMeters = () => ({
+  meters: integer('meters'),
+  metersComplete: integer('meters_complete'),
+  coverage: numeric('coverage'),
+  daysOverlapped: integer('days_overlapped'),
+  estimatedDays: integer('estimated_days'),
+  isComplete: boolean('is_complete'),
+  peakDemandUnits: text('peak_demand_units'),
+});
+
+const costColumns = () => ({
+  currency: text('currency'),
+  month: date('month'),
+  cost: numeric('cost'),
+});
+const costMeters = () => ({ meters: integer('meters'), coverage: numeric('coverage') });
+
 /** The months of companies, as `metersync.monthly_usage_now` and `monthly_cost_now` have them. */
 export const monthlyUsage = metersync.table(
   'monthly_usage',
   {
-    companyId: uuid('company_id').notNull(),
-    siteId: uuid('site_id'),
-    meterId: text('meter_id'),
-    datasourceType: text('datasource_type'),
+    ...meterColumns(),
     month: date('month'),
     units: text('units'),
     billedUsage: numeric('billed_usage'),
@@ -280,13 +312,8 @@ export const monthlyUsage = metersync.table(
 export const monthlyCost = metersync.table(
   'monthly_cost',
   {
-    companyId: uuid('company_id').notNull(),
-    siteId: uuid('site_id'),
-    meterId: text('meter_id'),
-    datasourceType: text('datasource_type'),
-    currency: text('currency'),
-    month: date('month'),
-    cost: numeric('cost'),
+    ...meterColumns(),
+    ...costColumns(),
     daysInMonth: integer('days_in_month'),
     daysCovered: integer('days_covered'),
     coverage: numeric('coverage'),
@@ -300,83 +327,32 @@ export const monthlyCost = metersync.table(
 /** What `metersync.monthly_usage_by_site_now` and the others add up from them. */
 export const monthlyUsageBySite = metersync.table(
   'monthly_usage_by_site',
-  {
-    companyId: uuid('company_id').notNull(),
-    siteId: uuid('site_id'),
-    datasourceType: text('datasource_type'),
-    month: date('month'),
-    units: text('units'),
-    billedUsage: numeric('billed_usage'),
-    usage: numeric('usage'),
-    generatedUsage: numeric('generated_usage'),
-    peakDemand: numeric('peak_demand'),
-    meters: integer('meters'),
-    metersComplete: integer('meters_complete'),
-    coverage: numeric('coverage'),
-    daysOverlapped: integer('days_overlapped'),
-    estimatedDays: integer('estimated_days'),
-    isComplete: boolean('is_complete'),
-    peakDemandUnits: text('peak_demand_units'),
-  },
+  { ...siteColumns(), ...usageSums(), ...usageMeters() },
   (t) => [index('monthly_usage_by_site_company').on(t.companyId)],
 );
 
 export const monthlyUsageByCompany = metersync.table(
   'monthly_usage_by_company',
-  {
-    companyId: uuid('company_id').notNull(),
-    datasourceType: text('datasource_type'),
-    month: date('month'),
-    units: text('units'),
-    billedUsage: numeric('billed_usage'),
-    usage: numeric('usage'),
-    generatedUsage: numeric('generated_usage'),
-    peakDemand: numeric('peak_demand'),
-    sites: integer('sites'),
-    meters: integer('meters'),
-    metersComplete: integer('meters_complete'),
-    coverage: numeric('coverage'),
-    daysOverlapped: integer('days_overlapped'),
-    estimatedDays: integer('estimated_days'),
-    isComplete: boolean('is_complete'),
-    peakDemandUnits: text('peak_demand_units'),
-  },
+  { ...companyColumn(), ...usageSums(), sites: integer('sites'), ...usageMeters() },
   (t) => [index('monthly_usage_by_company_company').on(t.companyId)],
 );
 
 export const monthlyCostBySite = metersync.table(
   'monthly_cost_by_site',
-  {
-    companyId: uuid('company_id').notNull(),
-    siteId: uuid('site_id'),
-    currency: text('currency'),
-    month: date('month'),
-    cost: numeric('cost'),
-    meters: integer('meters'),
-    coverage: numeric('coverage'),
-  },
+  { ...siteColumns(), ...costColumns(), ...costMeters() },
   (t) => [index('monthly_cost_by_site_company').on(t.companyId)],
 );
 
 export const monthlyCostByCompany = metersync.table(
   'monthly_cost_by_company',
-  {
-    companyId: uuid('company_id').notNull(),
-    currency: text('currency'),
-    month: date('month'),
-    cost: numeric('cost'),
-    sites: integer('sites'),
-    meters: integer('meters'),
-    coverage: numeric('coverage'),
-  },
+  { ...companyColumn(), ...costColumns(), sites: integer('sites'), ...costMeters() },
   (t) => [index('monthly_cost_by_company_company').on(t.companyId)],
 );
 
 export const monthlyBySite = metersync.table(
   'monthly_by_site',
   {
-    companyId: uuid('company_id').notNull(),
-    siteId: uuid('site_id'),
+    ...siteColumns(),
     commodity: text('commodity'),
     month: date('month'),
     usage: numeric('usage'),

@@ -5,10 +5,8 @@ import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import { parse } from 'yaml';
 import { childEnvironment } from '../../embedded/environment.ts';
+import { findTemporal } from '../../embedded/start.ts';
 import { accepts } from '../../embedded/temporal.ts';
-import { findTemporalBinary } from '../../embedded/temporal-binary.ts';
-import { temporalFetchers } from '../../embedded/temporal-fetchers.ts';
-import { temporalDigest } from '../../embedded/temporal-release.ts';
 import { fault, say, seeds } from '../faults/fault.ts';
 import { eventsPerSecond, startLoad } from '../faults/load.ts';
 import { createPart } from '../faults/part.ts';
@@ -76,14 +74,7 @@ async function prepareScripts(folder: string, superuser: string, port: number) {
   await sh('secrets.sh', {});
   const secrets = join(folder, 'secrets');
   await writeFile(join(secrets, 'postgres_password'), `${decodeURIComponent(new URL(superuser).password)}\n`);
-  const cli = await findTemporalBinary({
-    explicit: undefined,
-    searchPath: process.env.PATH ?? '',
-    cacheDir: projectBinDir(),
-    digest: temporalDigest,
-    fetchers: temporalFetchers(),
-    log: say,
-  });
+  const cli = await findTemporal({ binDir: projectBinDir(), log: say });
   await symlink(cli, join(folder, 'temporal'));
   await symlink((await temporalPrograms(say)).sqlTool, join(folder, 'temporal-sql-tool'));
   return (script: string, env: Readonly<Record<string, string>> = {}) =>

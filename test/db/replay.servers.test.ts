@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
 import { array } from '../../db/arrays.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
 import { printedBytes } from '../../db/events/printed-size.ts';
 import { type Recorded, recordEvents } from '../../db/events/record-events.ts';
 import { isRefusal } from '../../db/failures.ts';
@@ -11,7 +12,6 @@ import type { EventFilter } from '../../db/read/event-filter.ts';
 import type { Place } from '../../db/read/event-place.ts';
 import { readEvent } from '../../db/read/events.ts';
 import { keptEvents, readDelivered } from '../../db/read/kept-events.ts';
-import { readClock } from '../../db/read/session.ts';
 import { cases } from '../support/cases.ts';
 import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { hostileJson } from '../support/hostile-json.ts';
@@ -178,7 +178,7 @@ test('a walk over kept events passes each once, though each replay moves what it
   await db.execute(sql`update metersync.stale_records set due_at = now() + interval '1 hour' * length(key)`);
   const walk = async (filter: EventFilter): Promise<string[]> => {
     const walked: string[] = [];
-    const bounded = { ...filter, recordedUntil: await readClock(db) };
+    const bounded = { ...filter, recordedUntil: await warehouseNow(db) };
     let after: Place | undefined;
     do {
       const { events, end } = await keptEvents(db, bounded, 'unapplied', { candidates: 2, after });

@@ -3,7 +3,7 @@ import { startBackfill } from '../../app/backfill.ts';
 import { createRandom } from '../../bench/load/random.ts';
 import { fault, say, seeds } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
-import { seedOf } from './plan.ts';
+import { drawn, seedOf } from './plan.ts';
 import { type CuttingProxy, startProxy } from './proxy.ts';
 import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
@@ -23,19 +23,14 @@ fault(
       proxies.set(name, proxy);
       return proxy.address;
     };
-    const throughUrl = (name: string) => async (url: string) => {
-      const target = new URL(url);
-      target.host = await through(name)(target.host);
-      return target.href;
-    };
     const rig = await startRig({
       size: { companies: 3, documents: 300, intervalDays: 2 },
       between: {
-        serviceAndReceiver: throughUrl('the service and the receiver'),
+        serviceAndReceiver: through('the service and the receiver'),
         receiverAndTemporal: through('the receiver and Temporal'),
         workerAndTemporal: through('the worker and Temporal'),
-        workerAndPostgres: throughUrl('the worker and Postgres'),
-        workerAndService: throughUrl('the worker and the service'),
+        workerAndPostgres: through('the worker and Postgres'),
+        workerAndService: through('the worker and the service'),
       },
     });
     try {
@@ -44,9 +39,7 @@ fault(
       await startBackfill(rig.client);
       const random = createRandom(seedOf(seed, 'C22'));
       const load = startLoad(rig.service, seedOf(seed, 'C22'), eventsPerSecond);
-      for (const left = [...proxies]; left.length > 0; ) {
-        const [[name, proxy] = []] = left.splice(random.int(0, left.length - 1), 1);
-        if (proxy === undefined) break;
+      for (const [name, proxy] of drawn(random, proxies)) {
         await delay(betweenMs);
         say(`C22, seed ${seed}: ${name}`);
         rig.harm();

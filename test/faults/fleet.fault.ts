@@ -28,23 +28,18 @@ fault(
     const proxies: CuttingProxy[] = [];
     let [now, most] = [0, 0];
     const throughProxy = async (service: string): Promise<string> => {
-      const { host, origin } = new URL(service);
-      const proxy = await startProxy(host, (change) => {
+      const proxy = await startProxy(service, (change) => {
         now += change;
         most = Math.max(most, now);
       });
       proxies.push(proxy);
-      return service.replace(origin, `http://${proxy.address}`);
+      return proxy.address;
     };
     const rig = await startRig({
       size: { companies: 12, documents: 60, intervalDays: 2 },
       env: { SERVICE_MAX_CONCURRENCY: String(limit) },
       between: {
-        serviceAndReceiver: (url) => {
-          const { host, origin } = new URL(url);
-          balancer.add(host);
-          return Promise.resolve(url.replace(origin, `http://${balancer.address}`));
-        },
+        serviceAndReceiver: (receiver) => Promise.resolve(balancer.add(receiver)),
         workerAndService: throughProxy,
       },
     });

@@ -1,4 +1,4 @@
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom, type Random } from '../../bench/load/random.ts';
 
 export const partNames = ['receiver', 'worker', 'temporal', 'postgres'] as const;
 export type PartName = (typeof partNames)[number];
@@ -23,14 +23,18 @@ export function blowsFor(
 ): Blow[] {
   const random = createRandom(seedOf(seed, fault));
   return Array.from({ length: options.times }, () => {
-    const left = [...options.parts];
-    const at: Blow['at'][number][] = [];
-    while (left.length > 0) {
-      const [part] = left.splice(random.int(0, left.length - 1), 1);
-      if (part !== undefined) at.push({ part, downMs: random.int(...options.downMs) });
-    }
+    const at = Array.from(drawn(random, options.parts), (part) => ({
+      part,
+      downMs: random.int(...options.downMs),
+    }));
     return { afterMs: random.int(...options.afterMs), at };
   });
+}
+
+/** Draws all items, one at a time: `random` may serve others between. */
+export function* drawn<T>(random: Random, items: Iterable<T>): Generator<T, void> {
+  const left = [...items];
+  while (left.length > 0) yield* left.splice(random.int(0, left.length - 1), 1);
 }
 
 /** Hashes both with FNV-1a: each fault of a seed draws its own sequence. */

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /** A TCP proxy on loopback that cuts connections, or carries nothing over them. */
 export interface CuttingProxy {
-  /** Host and port to connect to instead. */
+  /** What to connect to instead of the target, in the same form. */
   readonly address: string;
   /** Connections that were cut, and the most that were open at once. */
   readonly cuts: number;
@@ -21,96 +21,116 @@ export interface CuttingProxy {
 
 /** A TCP proxy on loopback before several targets, as a load balancer is. */
 export interface Balancer {
-  readonly address: string;
-  /** Connections that each target took. */
+  /** Connections that each target took, by its host and port. */
   readonly taken: ReadonlyMap<string, number>;
-  add(target: string): void;
+  /** Adds a target, a URL or host:port; returns what to connect to instead. */
+  add(target: string): string;
   close(): Promise<void>;
 }
 
-/** Passes each connection on to the next target in turn that takes it. */
-export async function startBalancer(): Promise<Balancer> {
-  const taken = new Map<string, number>();
-  const open = new Set<Socket>();
-  let turn = 0;
-  const pass = (near: Socket, tries: number): void => {
-    const targets = [...taken.keys()];
-    const target = targets[turn++ % targets.length];
-    if (target === undefined || tries === 0) return void near.destroy();
-    const { hostname, port } = new URL(`tcp://${target}`);
-    const far = connect(Number(port), hostname);
-    const refused = () => pass(near, tries - 1);
-    far.once('error', refused).once('connect', () => {
-      far.off('error', refused);
-      taken.set(target, (taken.get(target) ?? 0) + 1);
-      const end = () => {
-        open.delete(near);
-        near.destroy();
-        far.destroy();
-      };
-      for (const socket of [near, far]) socket.on('error', end).on('close', end);
-      near.pipe(far).pipe(near);
-    });
-  };
+/** Open connections: the socket of whoever connected, and that to the target, unless it is still sought. */
+type Open = Map<Socket, Socket | undefined>;
+
+/** Listens on loopback; `take` gets each connection. */
+async function listen(
+  open: Open,
+  take: (near: Socket) => void,
+): Promise<{ address: string; close(): Promise<void> }> {
   const server = createServer((near) => {
-    open.add(near);
-    near.on('error', () => near.destroy());
-    pass(near, taken.size);
+    open.set(near, undefined);
+    near.on('error', () => near.destroy()).on('close', () => open.delete(near));
+    take(near);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    taken,
-    add: (target) => void taken.set(target, 0),
     close: async () => {
-      for (const socket of open) socket.destroy();
+      cutAll(open);
       server.close();
       await once(server, 'close');
     },
   };
 }
 
+function cutAll(open: Open): void {
+  for (const near of open.keys()) near.destroy();
+}
+
+/** Connects both sides: the end of one ends the other. Returns what ends both. */
+function join(open: Open, near: Socket, far: Socket): () => void {
+  open.set(near, far);
+  const end = () => {
+    open.delete(near);
+    near.destroy();
+    far.destroy();
+  };
+  for (const socket of [near, far]) socket.on('error', end).on('close', end);
+  return end;
+}
+
+/** Passes each connection on to the next target in turn that takes it. */
+export async function startBalancer(): Promise<Balancer> {
+  const taken = new Map<string, number>();
+  const open: Open = new Map();
+  let turn = 0;
+  const pass = (near: Socket, tries: number): void => {
+    const targets = [...taken.keys()];
+    const target = targets[turn++ % targets.length];
+    if (target === undefined || tries === 0) return void near.destroy();
+    const { hostname, port } = urlOf(target);
+    const far = connect(Number(port), hostname);
+    const refused = () => pass(near, tries - 1);
+    far.once('error', refused).once('connect', () => {
+      far.off('error', refused);
+      taken.set(target, (taken.get(target) ?? 0) + 1);
+      join(open, near, far);
+      near.pipe(far).pipe(near);
+    });
+  };
+  const { address, close } = await listen(open, (near) => pass(near, taken.size));
+  return {
+    taken,
+    add: (target) => {
+      taken.set(urlOf(target).host, 0);
+      return through(address, target);
+    },
+    close,
+  };
+}
+
 /**
- * Forwards bytes to `target` (host:port) until `cutWhen` says otherwise. `busy` is called with 1 when
- * a GET request begins, with -1 when its answer does or its connection ends.
+ * Forwards bytes to `target`, a URL or host:port, until `cutWhen` says otherwise. `busy` is called with 1
+ * when a GET request begins, with -1 when its answer does or its connection ends.
  */
 export async function startProxy(
   target: string,
   busy: (change: 1 | -1) => void = () => {},
 ): Promise<CuttingProxy> {
-  let { hostname, port } = new URL(`tcp://${target}`);
-  const open = new Set<Socket>();
+  let { hostname, port } = urlOf(target);
+  const open: Open = new Map();
   let cuts = 0;
   let openMax = 0;
   const gets = { count: 0, firstAt: 0, lastAt: 0 };
   let decide = () => false;
   let deaf = false;
-  /** Makes the two sides of each connection carry nothing, or carry on. */
-  const listen = new Map<Socket, () => void>();
-  const server = createServer((near) => {
+  /** Makes the two sides carry nothing, or carry on. */
+  const carry = (near: Socket, far: Socket) => {
+    if (deaf) near.unpipe(far).pause();
+    else near.pipe(far);
+    if (deaf) far.pause();
+    else far.resume();
+  };
+  const { address, close } = await listen(open, (near) => {
     const far = connect(Number(port), hostname);
-    open.add(near);
-    listen.set(near, () => {
-      if (deaf) near.unpipe(far).pause();
-      else near.pipe(far);
-      if (deaf) far.pause();
-      else far.resume();
-    });
+    const end = join(open, near, far);
     openMax = Math.max(openMax, open.size);
     let asking = false;
     const ask = (begins: boolean) => {
       if (asking !== begins) busy(begins ? 1 : -1);
       asking = begins;
     };
-    const end = () => {
-      ask(false);
-      open.delete(near);
-      listen.delete(near);
-      near.destroy();
-      far.destroy();
-    };
-    for (const socket of [near, far]) socket.on('error', end).on('close', end);
+    near.on('close', () => ask(false));
     near.on('data', (piece) => {
       if (piece.toString('latin1', 0, 4) !== 'GET ') return;
       gets.lastAt = performance.now();
@@ -124,12 +144,10 @@ export async function startProxy(
       cuts += 1;
       return end();
     });
-    listen.get(near)?.();
+    carry(near, far);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   return {
-    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    address: through(address, target),
     get cuts() {
       return cuts;
     },
@@ -143,17 +161,25 @@ export async function startProxy(
       decide = asked;
     },
     moveTo: (other) => {
-      ({ hostname, port } = new URL(`tcp://${other}`));
-      for (const socket of open) socket.destroy();
+      ({ hostname, port } = urlOf(other));
+      cutAll(open);
     },
     deafen: (now) => {
       deaf = now;
-      for (const apply of listen.values()) apply();
+      for (const [near, far] of open) if (far !== undefined) carry(near, far);
     },
-    close: async () => {
-      for (const socket of open) socket.destroy();
-      server.close();
-      await once(server, 'close');
-    },
+    close,
   };
+}
+
+const isUrl = (target: string): boolean => target.includes('://');
+
+const urlOf = (target: string): URL => new URL(isUrl(target) ? target : `tcp://${target}`);
+
+/** Returns the target, a URL or host:port, with this host and port instead of its own. */
+function through(address: string, target: string): string {
+  if (!isUrl(target)) return address;
+  const url = new URL(target);
+  url.host = address;
+  return url.href;
 }

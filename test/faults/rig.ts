@@ -4,10 +4,8 @@ import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } fr
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
 import { choosePorts, isFree, type Ports } from '../../embedded/ports.ts';
+import { findTemporal } from '../../embedded/start.ts';
 import { temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
-import { findTemporalBinary } from '../../embedded/temporal-binary.ts';
-import { temporalFetchers } from '../../embedded/temporal-fetchers.ts';
-import { temporalDigest } from '../../embedded/temporal-release.ts';
 import { runCommand } from '../support/command.ts';
 import { startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -238,14 +236,7 @@ async function prepareServers(
 }
 
 async function developmentServer(dir: string, ports: Ports): Promise<RunningTemporal> {
-  const binary = await findTemporalBinary({
-    explicit: undefined,
-    searchPath: process.env.PATH ?? '',
-    cacheDir: projectBinDir(),
-    digest: temporalDigest,
-    fetchers: temporalFetchers(),
-    log: () => {},
-  });
+  const binary = await findTemporal({ binDir: projectBinDir(), log: () => {} });
   const temporal = temporalServer({ dir, binary, port: ports.temporal, uiPort: ports.temporalUi });
   const part = createPart('temporal', () =>
     launchServer(temporal.server, () =>

@@ -6,7 +6,7 @@ import type { AlertName } from '../../contract/alerts.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { fault, say, seeds } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
-import { seedOf } from './plan.ts';
+import { drawn, seedOf } from './plan.ts';
 import { type CuttingProxy, startProxy } from './proxy.ts';
 import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
@@ -51,18 +51,15 @@ fault(
       env: { SERVICE_MAX_CONCURRENCY: String(atOnce), SERVICE_MAX_PER_SECOND: String(perSecondMax) },
       between: {
         workerAndService: async (service) => {
-          const { host, pathname } = new URL(service);
-          proxy = await startProxy(host);
-          return `http://${proxy.address}${pathname}`;
+          proxy = await startProxy(service);
+          return proxy.address;
         },
       },
     });
     try {
       const load = startLoad(rig.service, seedOf(seed, 'C10'), eventsPerSecond);
       const runId = await startBackfill(rig.client);
-      const left: (typeof ways)[number][] = [...ways];
-      while (left.length > 0) {
-        const [way] = left.splice(random.int(0, left.length - 1), 1);
+      for (const way of drawn(random, ways)) {
         say(`C10, seed ${seed}: ${JSON.stringify(way)}`);
         rig.harm();
         await rig.service.fault({ ...way, seed: random.int(1, 1_000_000) });

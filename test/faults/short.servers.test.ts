@@ -19,9 +19,8 @@ beforeAll(async () => {
     size: { companies: 2, documents: 120, intervalDays: 1 },
     between: {
       serviceAndReceiver: async (receiver) => {
-        const { host, pathname } = new URL(receiver);
-        made.deliveries = await startProxy(host);
-        return `http://${made.deliveries.address}${pathname}`;
+        made.deliveries = await startProxy(receiver);
+        return made.deliveries.address;
       },
       receiverAndTemporal: async (temporal) => {
         made.starts = await startProxy(temporal);

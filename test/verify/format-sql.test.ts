@@ -127,6 +127,15 @@ $$;
 `,
   ],
   [
+    'a name that begins with an argument of a template stays one word',
+    'create view {{of}}_all as select f.* from {{of}}_of(company) f where f.{{column}} = {{at}}',
+    `create view {{of}}_all as
+select f.*
+from {{of}}_of(company) f
+where f.{{column}} = {{at}}
+`,
+  ],
+  [
     'comments of columns stand together, and a long one on a line of its own',
     `comment on column a.b is 'Short.';
 comment on column a.a_column_with_a_long_name is 'What it holds, in a sentence that goes beyond the line.';`,

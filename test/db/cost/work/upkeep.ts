@@ -18,7 +18,6 @@ import { eventsOfRecord, listEvents, outcomesOf, readEvent } from '../../../../d
 import { readHealth } from '../../../../db/read/health.ts';
 import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
 import { keptEvents, readDelivered } from '../../../../db/read/kept-events.ts';
-import { readClock } from '../../../../db/read/session.ts';
 import { readStatus, readStatusAbout } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
 import { recordsWaiting } from '../../../../db/read/waiting.ts';
@@ -222,7 +221,6 @@ export const upkeep: readonly Work[] = [
       const own = { ids: [eventOf(plot, 1)] };
       const { events } = await keptEvents(db, own, 'all', { candidates: 20, after: undefined });
       await readDelivered(db, events);
-      await readClock(db);
       await outcomesOf(
         db,
         numbers(1, 50).map((n) => eventOf(plot, n)),
