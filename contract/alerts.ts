@@ -426,9 +426,10 @@ export const alertTypes = {
       ),
     ),
     forMinutes: 0,
-    causes: ['`metersync backfill --run ID` shows which parts failed.'],
+    causes: ['`metersync backfill --run ID` shows the error of each part.'],
     act: [
-      'partial, failed: mend the cause and run `metersync backfill all`. suspect: `metersync deletes list`.',
+      'partial, failed: mend the cause, then `metersync backfill all` or `--companies-file FILE`.',
+      'suspect: the listing moved, or was empty. Run it again when it is quiet; see `metersync deletes list`.',
     ],
   },
   RunOverdue: {

@@ -152,14 +152,14 @@ function sharedAmong(meanings: Meanings): ReadonlySet<string> {
   const describing = ({ relations }: Meaning): number => {
     const whole = (relation: Relation) => containedIn(relation, meanings);
     const own = relations.filter((relation) => !relations.some((other) => whole(relation) === other));
-    const detailed = own.filter(({ schema }) => !alike.includes(schema));
+    const detailed = own.filter(isDetailed);
     return (detailed.length === 0 ? own : detailed).length;
   };
   const counted = [...meanings]
     .filter(([, { column }]) => aliasOf(column) === undefined)
-    .map(([key, meaning]) => ({ key, column: meaning.column, uses: describing(meaning) }));
+    .map(([key, meaning]) => ({ key, ...meaning, uses: describing(meaning) }));
   const most = [...Map.groupBy(counted, ({ column }) => column.name).values()]
-    .filter((those) => !those.some(({ column }) => isNameInWords(column)))
+    .filter((those) => !those.some((one) => isNameInWords(one.column) && one.relations.some(isDetailed)))
     .flatMap((those) => those.sort((a, b) => b.uses - a.uses).slice(0, 1));
   return new Set(most.filter(({ uses }) => uses >= sharedBy).map(({ key }) => key));
 }
@@ -242,6 +242,8 @@ function containedIn(relation: Relation, meanings: Meanings): Relation | undefin
   return largest?.[0];
 }
 
+/** Whether the page describes the columns of a relation. */
+const isDetailed = ({ schema }: Relation): boolean => !alike.includes(schema);
 const fullName = ({ schema, name }: Relation): string => `${schema}.${name}`;
 const linkTo = (relation: Relation): string =>
   `[${fullName(relation)}](#${fullName(relation).replace('.', '')})`;

@@ -16,8 +16,8 @@ export function metricsPage(): string {
 # Metrics
 
 Each process serves \`/metrics\`, \`/healthz\` and \`/readyz\` on a private port (127.0.0.1:9464;
-\`METRICS_HOST\`, \`METRICS_PORT\`), with Node's own metrics (\`process_*\`, \`nodejs_*\`) and a worker's
-those of Temporal (\`temporal_*\`). Gauges that answer whether are 1 or 0; times are Unix times.
+\`METRICS_HOST\`, \`METRICS_PORT\`). Node's own metrics (\`process_*\`, \`nodejs_*\`) are there too, and on
+workers Temporal's (\`temporal_*\`). Gauges that answer whether are 1 or 0; times are Unix times.
 
 - Scrape each process, never a balanced address.
 - Every worker reports the warehouse and Temporal: ask for \`max by\`.

@@ -22,18 +22,31 @@ export function performancePage(page: string, measured: AllMeasured = readMeasur
   return replaceGenerated(page, parts.join('\n'));
 }
 
+/** Lists the goals but those of peers, which stand beside the peers' figures; then those without a figure. */
 function goalTable(measured: AllMeasured): string {
-  const rows = Object.entries(goals).flatMap(([measure, ofMeasure]) =>
-    Object.entries(ofMeasure).map(([name, goal]) => {
-      const { figures = {}, size } = measured[measure] ?? {};
-      const figure = figures[name];
-      const value = figure === undefined ? 'not yet' : describeFigure(figure);
-      const judged = figure !== undefined && size !== undefined && isJudged(measure, size);
-      const missed = judged && !isReached(goal, figure);
-      return [`\`${measure}.${name}\``, describeGoal(goal), `${value}${missed ? ', missed' : ''}`];
-    }),
+  const { peers: _, ...others } = goals;
+  const rows = Object.entries(others).flatMap(([measure, ofMeasure]) =>
+    Object.entries(ofMeasure).map(([name, goal]) => [
+      `\`${measure}.${name}\``,
+      describeGoal(goal),
+      judgedFigure(measured, measure, name),
+    ]),
   );
-  return markdownTable(['Figure', 'Goal', 'Measured'], rows);
+  const { known = [], unknown = [] } = Object.groupBy(rows, ([, , figure]) =>
+    figure === '' ? 'unknown' : 'known',
+  );
+  const table = markdownTable(['Figure', 'Goal', 'Measured'], known);
+  if (unknown.length === 0) return table;
+  return `${table}\n\nNot measured yet: ${unknown.map(([name]) => name).join(', ')}.`;
+}
+
+/** Writes a figure, and whether its goal was missed; empty if it was not measured. */
+function judgedFigure(measured: AllMeasured, measure: string, name: string): string {
+  const { figures = {}, size } = measured[measure] ?? {};
+  const [figure, goal] = [figures[name], goals[measure]?.[name]];
+  if (figure === undefined) return '';
+  const judged = goal !== undefined && size !== undefined && isJudged(measure, size);
+  return `${describeFigure(figure)}${judged && !isReached(goal, figure) ? ', missed' : ''}`;
 }
 
 /** Lists for each machine its measures and when they were taken. */
@@ -91,7 +104,8 @@ const comparisons: readonly Comparison[] = [
   })),
 ];
 
-function peersTable({ peers }: AllMeasured): string[] {
+function peersTable(measured: AllMeasured): string[] {
+  const { peers } = measured;
   if (peers === undefined) return ['Not measured yet: `npm run bench -- peers --keep`.'];
   const figureOf = (name: string | undefined) => {
     const figure = peers.figures[name ?? ''];
@@ -104,7 +118,7 @@ function peersTable({ peers }: AllMeasured): string[] {
       figureOf(ours),
       peer,
       figureOf(theirs),
-      figureOf(times),
+      times === undefined ? '' : judgedFigure(measured, 'peers', times),
       goal === undefined ? '' : describeGoal(goal),
     ];
   });

@@ -42,8 +42,8 @@ fault('C17', '5,000 events come at once', seeds().slice(0, 1), {}, async (seed) 
     const grownMb = Math.round((most - before) / 1024 / 1024);
     // The times depend on the machine, which also sends: they are reported, and decide nothing.
     const { p50, p99 } = await readWaits(service.databaseUrl, earlier);
-    const waits = `answers took ${p50} ms at the median, ${p99} ms at p99`;
-    return { injected: `${events} events at once; ${waits}; the receiver grew by ${grownMb} MB`, figures };
+    const waits = `answers p50 ${p50} ms, p99 ${p99} ms`;
+    return { injected: `${events} events at once; ${waits}; receiver +${grownMb} MB`, figures };
   } finally {
     await rig.stop();
   }

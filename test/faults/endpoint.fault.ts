@@ -13,7 +13,7 @@ fault(
   'C14',
   'the endpoint is disabled after five days of failures, enabled again and recovered',
   seeds().slice(0, 1),
-  { must: ['Silent'], prometheus: ['ReceiverDown'] },
+  { must: ['Silent'] },
   async (seed) => {
     // Six seconds of silence, as a second stands for an hour of it.
     const rig = await startRig({ env: { SILENCE_HOURS: '6' } });
@@ -44,7 +44,7 @@ fault(
       const figures = await verdict(rig, { advanceSeconds: 3_600 });
       expect(figures.acknowledged).toBe(figures.events);
       expect(unsent).toBeGreaterThan(0);
-      return { injected: 'five days without a success; disabled; recovered', perSecond, figures };
+      return { injected: '', perSecond, figures };
     } finally {
       await rig.stop();
     }

@@ -10,10 +10,9 @@ export interface FaultReport {
   readonly seconds: number;
   /** Events a second that the service made during the fault; absent if the fault decides that itself. */
   readonly perSecond?: number;
-  /** Short description of what was done, with figures: "10 x kill -9". */
+  /** Figures of what was done, beside kills; what the page says of the fault is left out. */
   readonly injected: string;
   readonly figures: Figures;
-  readonly alarms: Alarms;
 }
 
 /** The alarms of a fault; no other may be raised. */
@@ -21,8 +20,6 @@ export interface Alarms {
   readonly must?: readonly AlertName[];
   /** Depend on when the fault strikes. */
   readonly may?: readonly AlertName[];
-  /** Those that no look can raise, as whoever looks is struck or does not see it. */
-  readonly prometheus?: readonly AlertName[];
 }
 
 declare module 'vitest' {
@@ -66,6 +63,6 @@ export function fault(
     expect(raised).toEqual(expect.arrayContaining([...must]));
     const others = raised.filter((alarm) => ![...must, ...may].includes(alarm));
     expect(others).toEqual([]);
-    task.meta.fault = { fault: name, title, seed, seconds, alarms, ...found };
+    task.meta.fault = { fault: name, title, seed, seconds, ...found };
   });
 }

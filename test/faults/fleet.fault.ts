@@ -86,8 +86,7 @@ fault(
       expect(Math.min(...taken)).toBeGreaterThan(0);
       expect(Math.min(...reads)).toBeGreaterThan(0);
       expect(most).toBeLessThanOrEqual(limit);
-      const injected = `each worker read ${reads.join(', ')} times, at most ${most} at once`;
-      return { injected, perSecond, figures: { ...figures, kills } };
+      return { injected: '', perSecond, figures: { ...figures, kills } };
     } finally {
       await rig.stop();
       await Promise.all([balancer, ...proxies].map((proxy) => proxy.close()));

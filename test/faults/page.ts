@@ -4,11 +4,10 @@ import type { FaultReport } from './fault.ts';
 
 const head = [
   'Fault',
-  'Runs, seeds',
+  'Seeds',
   'Injected',
   'Events, a second',
-  'Answers',
-  'Dead',
+  'Other answers',
   'Compared',
   'Alarms',
   'Commit',
@@ -20,14 +19,14 @@ export function rowsOf(reports: readonly FaultReport[], commit: string): string[
   return [...byFault.entries()].map(([fault, runs]) => {
     const sum = (of: (run: FaultReport) => number) => runs.reduce((total, run) => total + of(run), 0);
     const rates = runs.flatMap(({ perSecond }) => (perSecond === undefined ? [] : [Math.round(perSecond)]));
-    const rate = rates.length === 0 ? '' : `, ${rangeOf(rates)}`;
+    const rate = rates.length === 0 ? '' : `, ${Math.min(...rates)}`;
+    const [events, dead] = [sum(({ figures }) => figures.events), sum(({ figures }) => figures.dead)];
     return [
       fault,
-      `${runs.length}: ${rangeOf(runs.map(({ seed }) => seed))}`,
+      rangeOf(runs.map(({ seed }) => seed)),
       injectedOver(runs),
-      `${sum(({ figures }) => figures.events).toLocaleString('en')}${rate}`,
-      answersOver(runs),
-      String(sum(({ figures }) => figures.dead)),
+      `${events.toLocaleString('en')}${rate}${dead === 0 ? '' : `; ${dead} dead`}`,
+      otherAnswers(runs, events),
       sum(({ figures }) => figures.compared).toLocaleString('en'),
       alarmsOver(runs),
       commit,
@@ -44,30 +43,26 @@ function rangeOf(numbers: readonly number[]): string {
 function injectedOver(runs: readonly FaultReport[]): string {
   const kills = runs.reduce((sum, { figures }) => sum + figures.kills, 0);
   const others = new Set(runs.map(({ injected }) => injected).filter((injected) => injected !== ''));
-  return [...(kills > 0 ? [`${kills} × kill -9`] : []), ...others].join('; ');
+  return [...(kills > 0 ? [`${kills} kill${kills === 1 ? '' : 's'}`] : []), ...others].join('; ');
 }
 
-function answersOver(runs: readonly FaultReport[]): string {
-  const total: Record<string, number> = {};
+/** Counts the answers by status, without one 204 for each event. */
+function otherAnswers(runs: readonly FaultReport[], events: number): string {
+  const total: Record<string, number> = { 204: -events };
   for (const { figures } of runs)
     for (const [status, n] of Object.entries(figures.answers)) total[status] = (total[status] ?? 0) + n;
   return Object.entries(total)
+    .filter(([, n]) => n !== 0)
     .map(([status, n]) => `${n.toLocaleString('en')} × ${status}`)
     .join(', ');
 }
 
-/** The alarms that were raised, each after the longest that it took, and those that Prometheus alone raises. */
+/** The alarms that were raised, each after the longest that it took. */
 function alarmsOver(runs: readonly FaultReport[]): string {
   const longest = new Map<string, number | null>();
   for (const { name, afterSeconds } of runs.flatMap(({ figures }) => figures.alarms))
     longest.set(name, longerOf(longest.get(name) ?? null, afterSeconds));
-  const raised = [...longest].map(([name, seconds]) => (seconds === null ? name : `${name} ${seconds} s`));
-  const alone = runs[0]?.alarms.prometheus ?? [];
-  const parts = [
-    raised.length === 0 ? 'none' : raised.join(', '),
-    ...(alone.length === 0 ? [] : [`Prometheus alone: ${alone.join(', ')}`]),
-  ];
-  return parts.join('; ');
+  return [...longest].map(([name, seconds]) => (seconds === null ? name : `${name} ${seconds} s`)).join(', ');
 }
 
 /** Describes the results of a run, for a terminal. */

@@ -76,7 +76,7 @@ fault(
       const { count, seconds } = proxy?.gets ?? { count: 0, seconds: 0 };
       expect(count).toBeLessThanOrEqual(perSecondMax * (seconds + 1));
       const requests = `${count} requests in ${Math.round(seconds)} s, ${perSecondMax} a second allowed`;
-      return { injected: `${ways.length} ways, one after the other; ${requests}`, perSecond, figures };
+      return { injected: `${ways.length} ways in turn; ${requests}`, perSecond, figures };
     } finally {
       await rig.stop();
       await proxy?.close();
@@ -104,7 +104,7 @@ fault(
       expect(['complete', 'suspect']).toContain(state);
       await rig.service.clearFaults();
       const figures = await verdict(rig);
-      return { injected: `${events} changes under one backfill, which ended ${state}`, perSecond, figures };
+      return { injected: `${events} changes; the run ended ${state}`, perSecond, figures };
     } finally {
       await rig.stop();
     }

@@ -40,7 +40,7 @@ if (from !== undefined) {
         const figures = await verdict(rig);
         expect(parts.worker.endedByItself).toEqual([]);
         expect(rig.said('worker').join('\n')).not.toMatch(/TMPRL1100|Nondeterminism/i);
-        return { injected: `a worker of ${from} beside one of this`, perSecond, figures };
+        return { injected: `from ${from}`, perSecond, figures };
       } finally {
         await rig.stop();
         await older.remove();

@@ -27,7 +27,7 @@ fault('P6', 'an owner without superuser, whose statements are limited', seeds(),
     const rig = await startRig({ postgres: { part, databaseUrl: url } });
     try {
       return {
-        injected: `statement_timeout = ${limits.statement_timeout}`,
+        injected: '',
         ...(await backfillUnderLoad(rig, seed, 'P6')),
       };
     } finally {
