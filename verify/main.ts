@@ -5,6 +5,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { alertRules, operatorRules, runbooksPage } from './alerts-pages.ts';
+import { capacityPage } from './capacity-page.ts';
 import { checkNamesFile } from './check-names.ts';
 import { dashboardJson } from './dashboard-pages.ts';
 import { dashboards } from './dashboards.ts';
@@ -38,6 +39,7 @@ const pages: Readonly<Record<string, (text: string) => string | Promise<string>>
   'deploy/grafana/dashboards/inside.json': () => dashboardJson('inside', dashboards.inside),
   'contract/check-names.ts': () => checkNamesFile(project),
   'docs/performance.md': (text) => performancePage(text),
+  'docs/guides/capacity.md': (text) => capacityPage(text),
 };
 
 function pageCheck(path: string, make: (text: string) => string | Promise<string>, write: boolean): Check {
