@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
+import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { onTestFinished } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
 import { projectBinDir } from '../support/stack.ts';
@@ -26,6 +26,17 @@ export interface OwnerProcess {
 export function temporaryFolder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'metersync-embedded-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** Makes a temporary folder with data of Postgres, so that a start in it need not make them. */
+export function folderWithData(): string {
+  const dir = temporaryFolder();
+  const fresh = inject('freshPostgres');
+  if (fresh === undefined) return dir;
+  // Postgres may run as a user who has to reach its data.
+  chmodSync(dir, 0o711);
+  execFileSync('cp', ['-a', fresh, join(dir, 'postgres')]);
   return dir;
 }
 
