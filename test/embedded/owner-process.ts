@@ -29,14 +29,19 @@ export function temporaryFolder(): string {
   return dir;
 }
 
-/** Makes a temporary folder with data of Postgres, so that a start in it need not make them. */
-export function folderWithData(): string {
-  const dir = temporaryFolder();
+/** Copies data of Postgres into an empty folder, so that a start there need not make them. */
+export function putData(dir: string): void {
   const fresh = inject('freshPostgres');
-  if (fresh === undefined) return dir;
+  if (fresh === undefined) return;
   // Postgres may run as a user who has to reach its data.
   chmodSync(dir, 0o711);
   execFileSync('cp', ['-a', fresh, join(dir, 'postgres')]);
+}
+
+/** Makes a temporary folder with data of Postgres. */
+export function folderWithData(): string {
+  const dir = temporaryFolder();
+  putData(dir);
   return dir;
 }
 

@@ -6,6 +6,7 @@ import { migrateWarehouse } from '../../db/migrate.ts';
 import type { EmbeddedPostgres } from '../../embedded/postgres.ts';
 import { type Embedded, startEmbedded } from '../../embedded/start.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { putData } from './owner-process.ts';
 
 /** One for all tests; each has databases of its own. */
 let stack: Embedded;
@@ -13,6 +14,7 @@ let postgres: EmbeddedPostgres;
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 beforeAll(async () => {
   folder = await temporaryFolder();
+  putData(folder.path);
   stack = await startEmbedded({ dir: folder.path, postgres: true, temporal: false });
   if (stack.postgres === undefined) throw new Error('no Postgres');
   postgres = stack.postgres;
