@@ -19,6 +19,9 @@ const shared = {
   isolate: false,
   execArgv: ['--import', pathToFileURL(join(import.meta.dirname, 'cli/quick-start.ts')).href],
   unstubEnvs: true,
+  // A worker in a test's process, and in the bench's, runs workflows in the main thread: its two threads for them
+  // cost 0.6 s of processor. Commands that tests start have these threads, but for parts of a deployment.
+  env: { TEMPORAL_DEBUG: '1' },
   // Else a line that a stopping server writes as its process ends fails the run, although every test passed.
   disableConsoleIntercept: true,
 };

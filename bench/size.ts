@@ -41,6 +41,8 @@ export interface Size {
   readonly checksReadings: number;
   readonly catalogueDocuments: number;
   readonly catalogueRounds: number;
+  /** Changed documents of each listing, spread over it: the depth of the search differs a little. */
+  readonly catchUpChanged: number;
   /** Changes that the sandbox makes; each makes one or two events. */
   readonly historyChanges: number;
   readonly historyCompanies: number;
@@ -107,6 +109,7 @@ const full = {
   checksReadings: 25_500,
   catalogueDocuments: 3_000,
   catalogueRounds: 9,
+  catchUpChanged: 9,
   historyChanges: 18_000,
   historyCompanies: 100,
   auditCompanies: 1_280,
@@ -174,6 +177,7 @@ export const sizes = {
     checksReadings: 25_500,
     catalogueDocuments: 1_000,
     catalogueRounds: 3,
+    catchUpChanged: 9,
     historyChanges: 4_000,
     historyCompanies: 40,
     auditCompanies: 32,
@@ -224,6 +228,7 @@ export const sizes = {
     checksReadings: 200,
     catalogueDocuments: 100,
     catalogueRounds: 1,
+    catchUpChanged: 1,
     historyChanges: 60,
     historyCompanies: 2,
     auditCompanies: 10,

@@ -19,8 +19,6 @@ import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 /** Lengths of the listings, in pages. */
 const lengths = [1, 10, 100, 1_000] as const;
 const perPage = 100;
-/** Changed documents of the longest listing, spread over it: the depth of the search differs a little. */
-const changedDocuments = 9;
 
 export const catchUp: Measure = {
   name: 'catch-up',
@@ -98,8 +96,9 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
   for (const pages of lengths) {
     figures[`fresh${pages}`] = await requestsFor(pages, pages * perPage - 1);
     const changed: number[] = [];
-    for (let n = 1; n <= changedDocuments; n++) {
-      const at = Math.floor((n * pages * perPage) / (changedDocuments + 1));
+    const { catchUpChanged } = bench.size;
+    for (let n = 1; n <= catchUpChanged; n++) {
+      const at = Math.floor((n * pages * perPage) / (catchUpChanged + 1));
       changed.push(await requestsFor(pages, at));
     }
     figures[`changed${pages}`] = median(changed);

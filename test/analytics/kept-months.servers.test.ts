@@ -1,17 +1,25 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type pg from 'pg';
+import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
 import { keepMonths } from '../../db/months.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { cases } from '../support/cases.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+/** Sessions of a writer and of one that keeps months. All tests share them: a new one plans for a second. */
+let writer: pg.PoolClient;
+let keeper: pg.PoolClient;
 beforeAll(async () => {
   warehouse = await createWarehouse();
+  [writer, keeper] = await Promise.all([warehouse.pool.connect(), warehouse.pool.connect()]);
 });
-afterAll(() => warehouse.drop());
+afterAll(async () => {
+  for (const session of [writer, keeper]) session?.release(true);
+  await warehouse.drop();
+});
 
 const seed = Number(process.env.SEED ?? 20_261_123);
 const keepAll = (companiesMax = 1_000) => keepMonths(warehouse.db, { companiesMax, quietSeconds: 0 });
@@ -237,10 +245,8 @@ test.each(
     name === 'a first bill' ? { company: new BilledCompany(warehouse) } : await billedCompany();
   // Without any meter missing records would count as there.
   await billedCompany();
-  const [writer, keeper] = await Promise.all([warehouse.pool.connect(), warehouse.pool.connect()]);
-  onTestFinished(() => {
-    writer.release(true);
-    keeper.release(true);
+  onTestFailed(async () => {
+    for (const session of [writer, keeper]) await session.query('rollback');
   });
   const does: Readonly<Record<string, () => Promise<unknown>>> = {
     writes: () => writer.query(`begin; ${change(company.id)}`),

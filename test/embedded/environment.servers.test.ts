@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { readRunning } from '../../embedded/running.ts';
-import { startOwner, temporaryFolder } from './owner-process.ts';
+import { folderWithData, startOwner, temporaryFolder } from './owner-process.ts';
 
 const secrets = {
   SERVICE_API_KEY: 'key-that-nobody-may-see',
@@ -24,7 +24,7 @@ function argumentsOf(pid: string): string {
 }
 
 test('no server, and no program that a server can run, has a secret of ours in its environment or arguments', async () => {
-  const owner = await startOwner(temporaryFolder(), secrets);
+  const owner = await startOwner(folderWithData(), secrets);
   const address = readRunning(owner.dir)?.addresses.postgres;
   const client = new pg.Client({ host: '127.0.0.1', database: 'postgres', ...address });
   await client.connect();

@@ -7,27 +7,27 @@ import { readRunning, runningFile } from '../../embedded/running.ts';
 import { startEmbedded } from '../../embedded/start.ts';
 import { until } from '../support/poll.ts';
 import { projectBinDir } from '../support/stack.ts';
-import { type OwnerProcess, startOwner, temporaryFolder } from './owner-process.ts';
+import { folderWithData, type OwnerProcess, startOwner } from './owner-process.ts';
 
 const everythingGone = ({ guardian, postgres, temporal }: OwnerProcess) =>
   until('guardian, Postgres and Temporal are gone', () => ![guardian, postgres, temporal].some(isRunning));
 
 test('no process is left after kill -9 of the program', async () => {
-  const owner = await startOwner(temporaryFolder());
+  const owner = await startOwner(folderWithData());
   owner.child.kill('SIGKILL');
   await everythingGone(owner);
   expect(existsSync(runningFile(owner.dir))).toBe(false);
 });
 
 test('no process is left after the program exits without stopping the stack', async () => {
-  const owner = await startOwner(temporaryFolder());
+  const owner = await startOwner(folderWithData());
   owner.child.kill('SIGUSR2');
   await once(owner.child, 'exit');
   await everythingGone(owner);
 });
 
 test('Ctrl-C reaches only the program; the servers answer until it has drained', async () => {
-  const owner = await startOwner(temporaryFolder());
+  const owner = await startOwner(folderWithData());
   process.kill(-(owner.child.pid ?? 0), 'SIGINT');
   await owner.printed('drained');
   await once(owner.child, 'exit');
@@ -36,7 +36,7 @@ test('Ctrl-C reaches only the program; the servers answer until it has drained',
 });
 
 test('the next start stops servers whose guardian and program were both killed', async () => {
-  const owner = await startOwner(temporaryFolder());
+  const owner = await startOwner(folderWithData());
   process.kill(owner.guardian.pid, 'SIGKILL');
   await until('the guardian is gone', () => !isRunning(owner.guardian));
   owner.child.kill('SIGKILL');
@@ -58,7 +58,7 @@ test('the next start stops servers whose guardian and program were both killed',
 });
 
 test('a program whose guardian was killed still stops its servers', async () => {
-  const owner = await startOwner(temporaryFolder());
+  const owner = await startOwner(folderWithData());
   process.kill(owner.guardian.pid, 'SIGKILL');
   await until('the guardian is gone', () => !isRunning(owner.guardian));
   process.kill(owner.child.pid ?? 0, 'SIGINT');
@@ -68,7 +68,7 @@ test('a program whose guardian was killed still stops its servers', async () => 
 });
 
 test('a server that dies is started again at the same address, with its data', async () => {
-  const dir = temporaryFolder();
+  const dir = folderWithData();
   const log: string[] = [];
   const stack = await startEmbedded({ dir, postgres: true, temporal: false, log: (line) => log.push(line) });
   onTestFinished(stack.stop);
@@ -85,7 +85,7 @@ test('a server that dies is started again at the same address, with its data', a
 });
 
 test('no process is left when the data folder was deleted while the stack ran', async () => {
-  const owner = await startOwner(temporaryFolder());
+  const owner = await startOwner(folderWithData());
   rmSync(owner.dir, { recursive: true, force: true });
   owner.child.kill('SIGKILL');
   await everythingGone(owner);

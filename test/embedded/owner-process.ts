@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
+import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { onTestFinished } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
 import { projectBinDir } from '../support/stack.ts';
@@ -26,6 +26,22 @@ export interface OwnerProcess {
 export function temporaryFolder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'metersync-embedded-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** Copies data of Postgres into an empty folder, so that a start there need not make them. */
+export function putData(dir: string): void {
+  const fresh = inject('freshPostgres');
+  if (fresh === undefined) return;
+  // Postgres may run as a user who has to reach its data.
+  chmodSync(dir, 0o711);
+  execFileSync('cp', ['-a', fresh, join(dir, 'postgres')]);
+}
+
+/** Makes a temporary folder with data of Postgres. */
+export function folderWithData(): string {
+  const dir = temporaryFolder();
+  putData(dir);
   return dir;
 }
 

@@ -15,7 +15,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { runningFile } from '../../embedded/running.ts';
 import { startEmbedded } from '../../embedded/start.ts';
-import { temporaryFolder } from './owner-process.ts';
+import { folderWithData, temporaryFolder } from './owner-process.ts';
 
 const nobody = 65_534;
 const root = process.getuid?.() === 0;
@@ -62,7 +62,7 @@ test('a start ends only those processes named in its folder that run on the data
 test('files that other users may have written there are ignored', async () => {
   /** It looks like a server on the data there, so the file alone decides. */
   const planted = async (disguise: (file: string) => void) => {
-    const dir = temporaryFolder();
+    const dir = folderWithData();
     const temporal = await innocent(['--db-filename', join(dir, 'temporal.db'), 'end']);
     plant(dir, { temporal });
     disguise(runningFile(dir));
@@ -89,7 +89,7 @@ test('files that other users may have written there are ignored', async () => {
 });
 
 test('a start does not attach to a stack on other data, even if a file in its folder names it', async () => {
-  const [theirs, ours] = [temporaryFolder(), temporaryFolder()];
+  const [theirs, ours] = [folderWithData(), folderWithData()];
   const foreign = await start(theirs);
   writeFileSync(runningFile(ours), readFileSync(runningFile(theirs)), { mode: 0o600 });
   await expect(start(ours)).rejects.toThrow('does not answer');

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { readRunning, removeRunning } from '../../embedded/running.ts';
 import { type Embedded, startEmbedded } from '../../embedded/start.ts';
-import { temporaryFolder } from './owner-process.ts';
+import { folderWithData, temporaryFolder } from './owner-process.ts';
 
 async function startPostgres(dir: string): Promise<Embedded> {
   const stack = await startEmbedded({ dir, postgres: true, temporal: false });
@@ -14,7 +14,7 @@ async function startPostgres(dir: string): Promise<Embedded> {
 }
 
 test('data of another major version is explained', async () => {
-  const dir = temporaryFolder();
+  const dir = folderWithData();
   await (await startPostgres(dir)).stop();
   writeFileSync(join(dir, 'postgres', 'PG_VERSION'), '15\n');
   await expect(startPostgres(dir)).rejects.toThrow(
@@ -30,7 +30,7 @@ test('a folder that is no data of Postgres is left alone and explained', async (
 });
 
 test('data in use by another Postgres is left alone and explained', async () => {
-  const dir = temporaryFolder();
+  const dir = folderWithData();
   const stack = await startPostgres(dir);
   const running = readRunning(dir);
   // The next start takes it for a Postgres that somebody started by hand.
@@ -42,7 +42,7 @@ test('data in use by another Postgres is left alone and explained', async () => 
 });
 
 test('a pid file left by a crash is ignored when another program has its pid', async () => {
-  const dir = temporaryFolder();
+  const dir = folderWithData();
   await (await startPostgres(dir)).stop();
   writeFileSync(join(dir, 'postgres', 'postmaster.pid'), `${process.pid}\n${join(dir, 'postgres')}\n`);
   expect(await answer(await startPostgres(dir))).toBe(1);

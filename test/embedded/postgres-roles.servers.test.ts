@@ -1,18 +1,28 @@
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectWarehouse } from '../../db/connect.ts';
 import { migrateWarehouse } from '../../db/migrate.ts';
 import type { EmbeddedPostgres } from '../../embedded/postgres.ts';
-import { startEmbedded } from '../../embedded/start.ts';
-import { temporaryFolder } from './owner-process.ts';
+import { type Embedded, startEmbedded } from '../../embedded/start.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { putData } from './owner-process.ts';
 
-async function startPostgres(): Promise<EmbeddedPostgres> {
-  const stack = await startEmbedded({ dir: temporaryFolder(), postgres: true, temporal: false });
-  onTestFinished(stack.stop);
+/** One for all tests; each has databases of its own. */
+let stack: Embedded;
+let postgres: EmbeddedPostgres;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  putData(folder.path);
+  stack = await startEmbedded({ dir: folder.path, postgres: true, temporal: false });
   if (stack.postgres === undefined) throw new Error('no Postgres');
-  return stack.postgres;
-}
+  postgres = stack.postgres;
+});
+afterAll(async () => {
+  await stack?.stop();
+  await folder?.remove();
+});
 
 async function query(connectionString: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString });
@@ -27,7 +37,6 @@ async function query(connectionString: string, text: string): Promise<Record<str
 const refused = expect.objectContaining({ code: '42501' });
 
 test('the role of a database owns it, is no superuser, and has no access to other databases', async () => {
-  const postgres = await startPostgres();
   const warehouse = await postgres.ensureDatabase('metersync', { createRoles: true });
   const sandbox = await postgres.ensureDatabase('sandbox');
   await query(warehouse, 'create table bills (amount numeric); insert into bills values (1)');
@@ -64,7 +73,6 @@ test('the role of a database owns it, is no superuser, and has no access to othe
 });
 
 test('the URL of a database is the same for simultaneous and later callers', async () => {
-  const postgres = await startPostgres();
   const urls = await Promise.all(Array.from({ length: 6 }, () => postgres.ensureDatabase('together')));
   expect(new Set(urls).size).toBe(1);
   expect(await query(urls[0] ?? '', 'select current_user::text as me')).toEqual([{ me: 'together_owner' }]);
@@ -72,8 +80,7 @@ test('the URL of a database is the same for simultaneous and later callers', asy
 });
 
 test('the owner of a warehouse migrates it, with its roles, and makes logins that have them', async () => {
-  const postgres = await startPostgres();
-  const url = await postgres.ensureDatabase('metersync', { createRoles: true });
+  const url = await postgres.ensureDatabase('migrated', { createRoles: true });
   expect(await migrate(url)).toMatchObject({ rolesMissing: [] });
   await expectAnalyst(url);
 });
@@ -98,12 +105,11 @@ async function expectAnalyst(url: string): Promise<void> {
 }
 
 test("sessions search the database's given schemas in their order", async () => {
-  const postgres = await startPostgres();
   const searchPath = ['$user', 'public', 'analytics', 'ops'];
-  const url = await postgres.ensureDatabase('metersync', { createRoles: true, searchPath });
+  const url = await postgres.ensureDatabase('searched', { createRoles: true, searchPath });
   await query(url, 'create schema ops; create table ops.bills as select 2 as n');
   expect(await query(url, 'select n from bills')).toEqual([{ n: 2 }]);
   await query(url, 'create schema analytics; create table analytics.bills as select 1 as n');
-  await postgres.ensureDatabase('metersync', { createRoles: true, searchPath });
+  await postgres.ensureDatabase('searched', { createRoles: true, searchPath });
   expect(await query(url, 'select n from bills')).toEqual([{ n: 1 }]);
 });

@@ -12,7 +12,7 @@ import { readRunning } from '../../embedded/running.ts';
 import { attachEmbedded, type Embedded, type EmbeddedOptions, startEmbedded } from '../../embedded/start.ts';
 import { until } from '../support/poll.ts';
 import { projectBinDir } from '../support/stack.ts';
-import { startOwner, temporaryFolder } from './owner-process.ts';
+import { folderWithData, startOwner, temporaryFolder } from './owner-process.ts';
 
 const start = (dir: string) => run({ dir, postgres: true, temporal: true });
 const startPostgres = (dir: string) => run({ dir, postgres: true, temporal: false });
@@ -55,7 +55,7 @@ describe('a restart', () => {
   });
 
   test('chooses another port when something else uses the previous one', async () => {
-    const dir = temporaryFolder();
+    const dir = folderWithData();
     const first = await startPostgres(dir);
     const port = Number(new URL(first.postgres?.superuserUrl('postgres') ?? '').port);
     await first.stop();
@@ -70,7 +70,7 @@ describe('a restart', () => {
 
 describe('the servers', () => {
   test('are durable, listen on the loopback address only, and ask for a password', async () => {
-    const stack = await startPostgres(temporaryFolder());
+    const stack = await startPostgres(folderWithData());
     const url = stack.postgres?.superuserUrl('postgres') ?? '';
     const names = ['fsync', 'synchronous_commit', 'full_page_writes', 'listen_addresses'];
     const rows = await query(url, `select name, setting from pg_settings where name = any('{${names}}')`);
@@ -117,7 +117,7 @@ describe('the servers', () => {
 
 describe('a second caller', () => {
   test('attaches to the stack of another process, and does not stop it', async () => {
-    const dir = temporaryFolder();
+    const dir = folderWithData();
     expect(await attachEmbedded({ dir, postgres: true, temporal: true })).toBeUndefined();
     await startOwner(dir);
     const stack = await start(dir);
@@ -136,7 +136,7 @@ describe('a second caller', () => {
   });
 
   test('waits for the first while that stops, and starts its own stack', async () => {
-    const dir = temporaryFolder();
+    const dir = folderWithData();
     const first = await start(dir);
     const stopped = first.stop();
     await until('the first stops', () => readRunning(dir)?.state === 'stopping');
@@ -147,7 +147,7 @@ describe('a second caller', () => {
   });
 
   test('gets an error when the running stack lacks a wanted server', async () => {
-    const dir = temporaryFolder();
+    const dir = folderWithData();
     await startPostgres(dir);
     await expect(start(dir)).rejects.toThrow(/has no Temporal.*\n.*same settings/);
   });
@@ -155,7 +155,7 @@ describe('a second caller', () => {
 
 describe('a lock', () => {
   test('of a process that ended is taken over', async () => {
-    const dir = temporaryFolder();
+    const dir = folderWithData();
     writeFileSync(lockFile(dir), JSON.stringify({ pid: process.pid, started: 'in another life' }));
     const stack = await startPostgres(dir);
     expect(stack.owned).toBe(true);
@@ -178,7 +178,7 @@ test('a data folder that cannot be written is explained', async () => {
 });
 
 test('a server that does not start is explained by the end of its log', async () => {
-  const dir = temporaryFolder();
+  const dir = folderWithData();
   const first = await startPostgres(dir);
   await first.stop();
   const settings = join(dir, 'postgres', 'postgresql.conf');

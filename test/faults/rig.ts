@@ -99,6 +99,8 @@ export interface RigOptions {
     readonly workerAndPostgres?: (database: string) => Promise<string>;
   };
   readonly env?: Readonly<Record<string, string>>;
+  /** How often the watch looks; each second by default, as the alarms' pace needs it. */
+  readonly lookEverySeconds?: number;
 }
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
@@ -163,7 +165,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   await watchEffects(warehouse);
   const connection = Connection.lazy({ ...connect, address });
   const client = new Client({ connection, namespace });
-  await lookEachSecond(client);
+  await scheduleLooks(client, options.lookEverySeconds ?? 1);
   await Promise.all([parts.receiver.start(), parts.worker.start()]);
   return {
     parts,
@@ -201,10 +203,10 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
 }
 
 /** Makes the schedule of the look before a worker does: it leaves one that exists as it is. */
-async function lookEachSecond(client: Client): Promise<void> {
+async function scheduleLooks(client: Client, everySeconds: number): Promise<void> {
   await client.schedule.create({
     scheduleId: scheduleIds.watch,
-    spec: { intervals: [{ every: '1 second' }] },
+    spec: { intervals: [{ every: `${everySeconds} seconds` }] },
     action: {
       type: 'startWorkflow',
       workflowType: workflowNames.watch,

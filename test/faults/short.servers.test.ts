@@ -17,6 +17,8 @@ beforeAll(async () => {
   const made: Partial<typeof proxies> = {};
   rig = await startRig({
     size: { companies: 2, documents: 120, intervalDays: 1 },
+    // It judges no alarm; each look costs a tenth of a second of processor.
+    lookEverySeconds: 5,
     between: {
       serviceAndReceiver: async (receiver) => {
         made.deliveries = await startProxy(receiver);

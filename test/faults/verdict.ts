@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import { readStatus } from '../../db/read/status.ts';
 import type { AuditReport } from '../../operations/audit/audit.ts';
 import { until } from '../support/poll.ts';
+import { isWorkLeft } from '../support/work-left.ts';
 import { type Raised, raisedAlarms } from './alarms.ts';
 import { checkLedger, type Effect, readEffects, readSent, readUndone, type Sent } from './ledger.ts';
 import type { Rig } from './rig.ts';
@@ -124,6 +124,5 @@ async function nothingIsLeft({ client, warehouse }: Rig): Promise<boolean> {
     (await client.workflow.count(`ExecutionStatus = 'Running' and WorkflowType not in ('catchUp', 'watch')`))
       .count;
   if ((await open()) > 0) return false;
-  const { events, backfills } = await readStatus(warehouse.db);
-  return events.pending === 0 && backfills.running === 0 && (await open()) === 0;
+  return !(await isWorkLeft(warehouse.db)) && (await open()) === 0;
 }

@@ -2,7 +2,8 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readBuilds } from '../../app/worker-versions.ts';
 import { workflowNames } from '../../contract/names.ts';
-import { runProcess, startCommand } from '../support/command-process.ts';
+import { runCommand } from '../support/command.ts';
+import { startCommand } from '../support/command-process.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
@@ -17,7 +18,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => pipeline?.stop());
 
-const command = (...args: string[]) => runProcess(args, { env: { ...pipeline.env, ...deployment('any') } });
+const command = (...args: string[]) => runCommand(args, { env: { ...pipeline.env, ...deployment('any') } });
 
 /** Starts a worker and waits until Temporal knows its build. */
 async function worker(build: string) {

@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import axe from 'axe-core';
+import type axe from 'axe-core';
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { expect, inject } from 'vitest';
 import { fontNames, loadFonts, useFont } from './fonts.ts';
@@ -109,8 +109,16 @@ const beyondWidth = (page: Page) =>
     return [page.scrollWidth - page.clientWidth + ' px in all', ...widest];
   })()`);
 
+let source: string | undefined;
+
+/** Axe without comments and long names: each page reads it anew. */
+function axeSource(): string {
+  source ??= readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+  return source;
+}
+
 async function seriousViolations(page: Page): Promise<string[]> {
-  if (!(await page.evaluate(`'axe' in globalThis`))) await page.evaluate(axe.source);
+  if (!(await page.evaluate(`'axe' in globalThis`))) await page.evaluate(axeSource());
   const run = async () => {
     // Axe describes each element of the results that it lists, which takes longer than to find them.
     const wanted = { resultTypes: ['violations' as const] };

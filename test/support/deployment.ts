@@ -74,7 +74,8 @@ export async function createDeployment(options: {
       return begun;
     },
     start: async (part, more = {}) => {
-      const command = startCommand([part], { env: { ...env, ...more } });
+      // Workflows run in the main thread; see vitest.config.ts.
+      const command = startCommand([part], { env: { TEMPORAL_DEBUG: '1', ...env, ...more } });
       processes.set(part, command);
       await command.printed(ready[part]);
       return command;

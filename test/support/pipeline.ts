@@ -1,10 +1,10 @@
 import { sql } from 'drizzle-orm';
-import { readStatus } from '../../db/read/status.ts';
 import { createDeployment, type Deployment, type Endpoints } from './deployment.ts';
 import { until } from './poll.ts';
 import { freePort } from './port.ts';
 import type { Part } from './run-part.ts';
 import { type SandboxSize, startSandbox, type TestSandbox } from './sandbox.ts';
+import { isWorkLeft } from './work-left.ts';
 
 export interface PipelineOptions {
   readonly size?: SandboxSize;
@@ -70,6 +70,5 @@ async function nothingIsLeft({ client, warehouse }: Deployment): Promise<boolean
   const open = async () =>
     (await client.workflow.count(`ExecutionStatus = 'Running' and WorkflowType != 'catchUp'`)).count;
   if ((await open()) > 0) return false;
-  const { events, backfills } = await readStatus(warehouse.db);
-  return events.pending === 0 && backfills.running === 0 && (await open()) === 0;
+  return !(await isWorkLeft(warehouse.db)) && (await open()) === 0;
 }

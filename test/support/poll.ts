@@ -1,5 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+/** Bounds of the pause between two questions, which is a twentieth of the wait so far. */
+const pauseMs = { least: 25, most: 100 };
+
 /**
  * Waits until the condition returns a truthy value, and returns that. An error of the condition does not end
  * the wait.
@@ -8,9 +11,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
-  { timeoutMs = 45_000, everyMs = 25 }: { timeoutMs?: number; everyMs?: number } = {},
+  { timeoutMs = 45_000, everyMs }: { timeoutMs?: number; everyMs?: number } = {},
 ): Promise<NonNullable<T>> {
-  const deadline = Date.now() + timeoutMs;
+  const began = Date.now();
+  const deadline = began + timeoutMs;
   for (;;) {
     let cause: unknown;
     try {
@@ -20,6 +24,7 @@ export async function until<T>(
       cause = error;
     }
     if (Date.now() >= deadline) throw new Error(`Waited ${timeoutMs} ms until ${what}`, { cause });
-    await delay(everyMs);
+    const { least, most } = pauseMs;
+    await delay(everyMs ?? Math.min(most, Math.max(least, (Date.now() - began) / 20)));
   }
 }

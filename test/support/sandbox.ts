@@ -1,3 +1,4 @@
+import { inject } from 'vitest';
 import type { SandboxOptions } from '../../sandbox/options.ts';
 import { startSandbox as startService } from '../../sandbox/sandbox.ts';
 import { createDatabase } from './database.ts';
@@ -50,7 +51,7 @@ export async function startSandbox(
   size: SandboxSize = {},
   more: Omit<SandboxOptions, 'databaseUrl' | 'log'> = {},
 ): Promise<TestSandbox> {
-  const database = await createDatabase('sandbox');
+  const database = await createDatabase('sandbox', inject('sandboxTemplate'));
   // Not that of a command that runs in this process.
   const { stderr } = process;
   const service = await startService({

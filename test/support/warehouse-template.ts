@@ -2,28 +2,34 @@ import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { connectWarehouse } from '../../db/connect.ts';
 import { migrateWarehouse } from '../../db/migrate.ts';
+import { openStores } from '../../sandbox/database/stores.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** Name of the migrated warehouse that tests copy and never use. */
     warehouseTemplate: string;
+    /** The same of a sandbox without data; undefined in runs that migrate each. */
+    sandboxTemplate: string | undefined;
   }
 }
 
-const name = 'warehouse_template';
-
-/** Migrates a warehouse once for the run, which takes a second; the warehouses of tests are copies. */
-export default async function makeWarehouseTemplate(project: TestProject): Promise<void> {
+/** Migrates a warehouse once for the run, which takes a second, and a sandbox; those of tests are copies. */
+export default async function makeTemplates(project: TestProject): Promise<void> {
   const { postgresUrl, warehouseTemplate: made } = project.getProvidedContext();
   if (made !== undefined) return;
   const client = new pg.Client({ connectionString: postgresUrl });
   await client.connect();
-  await client.query(`create database ${name}`);
-  await client.end();
-  const url = new URL(postgresUrl);
-  url.pathname = `/${name}`;
-  const warehouse = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 1, onError: () => {} });
+  const create = async (name: string): Promise<string> => {
+    await client.query(`create database ${name}`);
+    return Object.assign(new URL(postgresUrl), { pathname: `/${name}` }).href;
+  };
+  const url = await create('warehouse_template');
+  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
   await migrateWarehouse(warehouse.db);
   await warehouse.close();
-  project.vitest.provide('warehouseTemplate', name);
+  const sandbox = await openStores(await create('sandbox_template'), () => {});
+  await sandbox.close();
+  await client.end();
+  project.vitest.provide('warehouseTemplate', 'warehouse_template');
+  project.vitest.provide('sandboxTemplate', 'sandbox_template');
 }

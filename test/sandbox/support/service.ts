@@ -1,3 +1,4 @@
+import { inject } from 'vitest';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../../sandbox/sandbox.ts';
 import { createDatabase } from '../../support/database.ts';
 import { until } from '../../support/poll.ts';
@@ -53,7 +54,7 @@ export interface ApiInit {
 }
 
 export async function startService(options: Partial<SandboxOptions> = {}): Promise<Service> {
-  const database = await createDatabase('sandbox');
+  const database = await createDatabase('sandbox', inject('sandboxTemplate'));
   const errors: Error[] = [];
   const sandbox = await startSandbox({
     databaseUrl: database.url,
