@@ -5,7 +5,7 @@ const cursors = new WeakMap<Context, unknown>();
 
 /**
  * Notes from where another attempt resumes. The next heartbeat carries it: one for each page would cost more
- * than it saves, as Temporal's library passes few of them on.
+ * than it saves.
  */
 export function noteCursor(cursor: unknown): void {
   cursors.set(Context.current(), cursor);

@@ -3,7 +3,7 @@ import { type NativeConnection, Worker, type WorkflowBundleOption } from '@tempo
 import type { Activities } from '../activities/create-activities.ts';
 import { batches } from '../contract/limits.ts';
 import { taskQueues } from '../contract/names.ts';
-import { serverWaits } from '../contract/retry-policy.ts';
+import { attemptPolicy, serverWaits } from '../contract/retry-policy.ts';
 
 /** Runs go on with the newest build: one that was pinned to an older would write a newer schema. */
 const versioned = (version: WorkerDeploymentVersion) =>
@@ -39,7 +39,8 @@ export async function runWorkers(options: {
     namespace,
     dataConverter,
     ...(version === undefined ? {} : { workerDeploymentOptions: versioned(version) }),
-    maxHeartbeatThrottleInterval: serverWaits.cursorAgeMax,
+    // Shorter than the pause between heartbeats, so that none is held back.
+    maxHeartbeatThrottleInterval: attemptPolicy.heartbeatEveryMs / 2,
     ...serverWaits.workerStop,
   };
   const withWorkflows = { ...common, workflowBundle, activities };

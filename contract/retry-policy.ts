@@ -93,8 +93,11 @@ export const activityPolicy = {
 
 /** Within an activity. */
 export const attemptPolicy = {
-  /** Well inside the heartbeat time-out. */
-  heartbeatEveryMs: 5 * seconds,
+  /**
+   * How often an activity sends its cursor, well inside the heartbeat time-out. Pages read since are read again
+   * when its worker is killed.
+   */
+  heartbeatEveryMs: 3 * seconds,
   /** After so many attempts, some minutes in all, a failure of unclear cause counts as the item's own. */
   unclearMax: 8,
   /** Attempts to read a meter; the last that fails leaves it out of the backfill, if others can be read. */
@@ -205,8 +208,6 @@ export const serverWaits = {
   limitLeaveMs: 2 * seconds,
   /** When a worker stops: time that running activities have to finish, and time until they are ended. */
   workerStop: { shutdownGraceTime: 5 * seconds, shutdownForceTime: 8 * seconds },
-  /** How old an activity's cursor may be when its worker is killed; pages read since are read again. */
-  cursorAgeMax: 3 * seconds,
   /** How long counts of fields wait in memory: they are lost when the process is killed. */
   fieldCountsEveryMs: 10 * seconds,
   /** How long a run on a new build of the workers may take before it is promoted. */
