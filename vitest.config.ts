@@ -32,6 +32,7 @@ const longest = [
   'pipeline/demo',
   'faults/short',
   'activities/any-records',
+  'app/liveness',
   'cli/start',
   'pipeline/crash',
   'verify/alert-rules',
