@@ -35,6 +35,7 @@ const longest = [
   'pipeline/demo',
   'faults/short',
   'activities/any-records',
+  'app/liveness',
   'cli/start',
   'pipeline/crash',
   'verify/alert-rules',

@@ -17,13 +17,15 @@ export interface Liveness {
  * Watches the poll loops of workers through the counts that Temporal's native library keeps of its long
  * polls. A queue whose count stands still counts as dead; one that the library does not report does not.
  * @param now milliseconds of a clock that only grows
+ * @param withinMs the time in which the worker of a queue has to begin another poll
  */
 export function watchPolls(options: {
   readonly workers: readonly { readonly queue: string; runs(): boolean }[];
   readonly core: Pick<CoreMetrics, 'text'>;
   readonly now: () => number;
+  readonly withinMs?: number | undefined;
 }): Liveness {
-  const { workers, core, now } = options;
+  const { workers, core, now, withinMs = monitorPolicy.pollWithinMs } = options;
   const since = now();
   const grew = new Map<string, { readonly count: number; readonly at: number }>();
   const look = remember(
@@ -47,7 +49,7 @@ export function watchPolls(options: {
       await look();
       return workers.map(({ queue, runs }) => {
         const at = Math.max(since, grew.get(queue)?.at ?? now());
-        return { queue, polls: runs() && now() - at <= monitorPolicy.pollWithinMs };
+        return { queue, polls: runs() && now() - at <= withinMs };
       });
     },
   };

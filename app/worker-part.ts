@@ -43,6 +43,8 @@ export interface WorkerOverrides {
   readonly dependencies?: Partial<ActivityDependencies>;
   /** Whether catch-ups and clean-ups are scheduled; by default they are. */
   readonly ownSchedules?: boolean;
+  /** The time in which the worker of a queue has to begin another poll, in ms. */
+  readonly pollWithinMs?: number;
 }
 
 /** Opens the pools of a worker: each kind of work has its own, and waits for no other's connections. */
@@ -85,7 +87,7 @@ export async function startWorker(
     observer?: WorkerObserver | undefined;
     log: Logger;
   },
-  { workflowBundle, dependencies, ownSchedules = true }: WorkerOverrides = {},
+  { workflowBundle, dependencies, ownSchedules = true, pollWithinMs }: WorkerOverrides = {},
 ): Promise<RunningWorker> {
   const { settings, service, databaseUrl, temporal, readHealth, core = noCore, observer, log } = options;
   const [{ client, close }, native, bundle] = await Promise.all([
@@ -137,7 +139,12 @@ export async function startWorker(
     activities: { ...activities, recordGroup: recordAndReport(activities.recordGroup, eventsLog, observer) },
     version: settings.workerVersion,
   });
-  const liveness = watchPolls({ workers: workers.queues, core, now: () => performance.now() });
+  const liveness = watchPolls({
+    workers: workers.queues,
+    core,
+    now: () => performance.now(),
+    withinMs: pollWithinMs,
+  });
   observer?.watch({
     warehouses: Object.values(pools),
     service: access.client,

@@ -1,5 +1,6 @@
 -- Rows of a view of months: kept ones of companies that did not change since, those of the others
--- as they are worked out now.
+-- as they are worked out now. The views add those without a company with a literal NULL for it, so
+-- that Postgres leaves this branch out of the plan of a question about a company.
 -- Argument: of, the table that keeps them.
 select *
 from metersync.{{of}} k

@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../contract/verdict.ts';
@@ -88,15 +88,17 @@ async function countSetAside(
   db: Executor,
   most: Most,
 ): Promise<Pick<WarehouseHealth, 'undecidedDeletes' | 'rejectedRecords'>> {
-  const count = async (from: SQL): Promise<number> => {
-    const { rows } = await db.execute<{ count: number }>(sql`
-    select ${countOf(from, most)} as count`);
-    return rows[0]?.count ?? 0;
-  };
-  return {
-    undecidedDeletes: await count(sql`from ${deletes}
-          where ${deletes.state} = 'quarantined'`),
-    rejectedRecords: await count(sql`from ${rejectedRecords}
-          order by ${rejectedRecords.resource}, ${rejectedRecords.recordId}`),
-  };
+  const { rows } = await db.execute<{ undecidedDeletes: number; rejectedRecords: number }>(sql`
+    select
+      ${countOf(
+        sql`from ${deletes}
+          where ${deletes.state} = 'quarantined'`,
+        most,
+      )} as "undecidedDeletes",
+      ${countOf(
+        sql`from ${rejectedRecords}
+          order by ${rejectedRecords.resource}, ${rejectedRecords.recordId}`,
+        most,
+      )} as "rejectedRecords"`);
+  return rows[0] ?? { undecidedDeletes: 0, rejectedRecords: 0 };
 }

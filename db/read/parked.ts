@@ -49,29 +49,40 @@ export async function readParked(db: Executor, most: Most): Promise<ParkedWork[]
 
 const codes = array(parkingCodes, 'text');
 
-/** Events that wait for a parking failure. */
+/**
+ * Events that wait for a parking failure. They are added up by owner first: that can be hashed, where
+ * a count of distinct owners sorts all.
+ */
 const parkedEvents = (most: Most): SQL => sql`
       select
         codes.code,
-        min(waiting.error) as reason,
-        sum(waiting.events) as events,
-        count(distinct waiting.owner) as owners,
+        min(owned.error) as reason,
+        sum(owned.events) as events,
+        count(*) as owners,
         0 as parts,
-        min(waiting.since) as since,
-        min(waiting.due_at) as next_attempt_at
+        min(owned.since) as since,
+        min(owned.due_at) as next_attempt_at
       from unnest(${codes}) as codes (code)
         cross join lateral (
           select
-            ${stale.error},
-            ${stale.events},
-            ${stale.owner},
-            ${stale.since},
-            ${stale.dueAt}
-          from ${staleRecords} ${stale}
-          where ${stale.errorCode} = codes.code
-          order by ${stale.dueAt}
-          limit ${most}
-        ) waiting
+            min(waiting.error) as error,
+            sum(waiting.events) as events,
+            min(waiting.since) as since,
+            min(waiting.due_at) as due_at
+          from (
+            select
+              ${stale.error},
+              ${stale.events},
+              ${stale.owner},
+              ${stale.since},
+              ${stale.dueAt}
+            from ${staleRecords} ${stale}
+            where ${stale.errorCode} = codes.code
+            order by ${stale.dueAt}
+            limit ${most}
+          ) waiting
+          group by waiting.owner
+        ) owned
       group by codes.code`;
 
 /** Whether another run read the part to any end since. */

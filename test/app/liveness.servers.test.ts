@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, inject, type TestContext, test } from 'vitest';
+import { taskQueues } from '../../contract/names.ts';
+import { startCommand } from '../support/command-process.ts';
+import { createDeployment, type Deployment } from '../support/deployment.ts';
+import { until } from '../support/poll.ts';
+import { freePort } from '../support/port.ts';
+import { startTemporalProxy } from '../support/temporal-proxy.ts';
+
+/** How long a poll without work takes here: a minute elsewhere. */
+const pollSeconds = 3;
+
+let deployment: Deployment;
+beforeAll(async () => {
+  deployment = await createDeployment({
+    env: { SERVICE_URL: 'http://127.0.0.1:9/v2.2', SERVICE_API_KEY: 'none' },
+  });
+});
+afterAll(() => deployment?.stop());
+
+/** Starts a worker behind a proxy, and waits until it polls. */
+async function startWorker(withinMs: number, { onTestFinished }: TestContext) {
+  const proxy = await startTemporalProxy(inject('temporalAddress'), pollSeconds);
+  const port = await freePort();
+  const worker = startCommand(['worker'], {
+    program: 'test/support/impatient-worker.ts',
+    env: {
+      ...deployment.env,
+      TEMPORAL_ADDRESS: proxy.address,
+      METRICS_PORT: String(port),
+      POLL_WITHIN_MS: String(withinMs),
+    },
+  });
+  onTestFinished(async () => {
+    await worker.end('SIGKILL');
+    await proxy.leave();
+  });
+  await worker.printed(/worker: running/);
+  const ask = async (path: string): Promise<{ status: number; body: unknown }> => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`);
+    return { status: answer.status, body: await answer.json() };
+  };
+  const polled = proxy.polls.passed;
+  await until('it has polled again', () => proxy.polls.passed > 2 * polled);
+  expect(await ask('/healthz')).toMatchObject({ status: 200 });
+  return { proxy, ask };
+}
+
+describe.concurrent('/healthz of a worker', () => {
+  test('is 503 soon after its last poll, though Temporal answers all else', async (context) => {
+    const { proxy, ask } = await startWorker(12_000, context);
+    proxy.holdPolls();
+    const dead = await until('all its queues are dead', async () => {
+      const { status, body } = await ask('/healthz');
+      const said = JSON.stringify(body);
+      return status === 503 && Object.values(taskQueues).every((queue) => said.includes(queue))
+        ? body
+        : undefined;
+    });
+    expect(dead).toEqual({
+      status: 'dead',
+      why: { worker: expect.stringMatching(/^it no longer polls metersync-/) },
+    });
+    expect(proxy.polls.held).toBeGreaterThan(0);
+    expect(await ask('/readyz')).toMatchObject({ status: 200 });
+  });
+
+  test('stays 200 while Temporal is away, as each attempt to poll counts', async (context) => {
+    // Its attempts are ten seconds apart then, and each is seen five seconds later.
+    const withinMs = 30_000;
+    const { proxy, ask } = await startWorker(withinMs, context);
+    await proxy.leave();
+    const left = performance.now();
+    const answers = new Set<number>();
+    const passed = async () => {
+      answers.add((await ask('/healthz')).status);
+      return performance.now() - left > withinMs + 2_000;
+    };
+    await until('the time for a poll has passed', passed, { timeoutMs: 60_000, everyMs: 500 });
+    expect([...answers]).toEqual([200]);
+    expect(await ask('/readyz')).toMatchObject({ status: 503 });
+  });
+});

@@ -1,0 +1,91 @@
+import { once } from 'node:events';
+import {
+  type ClientHttp2Session,
+  connect,
+  constants,
+  createServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import type { AddressInfo } from 'node:net';
+
+/** A proxy before Temporal that understands its requests. */
+export interface TemporalProxy {
+  /** Host and port to connect to instead. */
+  readonly address: string;
+  /** Polls that passed, and polls that it took and never answered. */
+  readonly polls: { readonly passed: number; readonly held: number };
+  /** From now on a poll's answer begins and never ends; all else passes. */
+  holdPolls(): void;
+  /** Ends all connections and refuses new ones, as if Temporal were away. */
+  leave(): Promise<void>;
+}
+
+const answered = { ':status': 200, 'content-type': 'application/grpc' } as const;
+
+/**
+ * Passes each request on to Temporal at `target`. A poll without work ends there after `pollSeconds`, which
+ * is a minute by default.
+ */
+export async function startTemporalProxy(target: string, pollSeconds: number): Promise<TemporalProxy> {
+  const sessions = new Set<ServerHttp2Session | ClientHttp2Session>();
+  const polls = { passed: 0, held: 0 };
+  let holds = false;
+  const server = createServer();
+  server.on('session', (near) => {
+    const far = connect(`http://${target}`);
+    const end = () => {
+      for (const session of [near, far]) {
+        sessions.delete(session);
+        session.destroy();
+      }
+    };
+    for (const session of [near, far]) {
+      sessions.add(session);
+      session.on('error', end).on('close', end);
+    }
+    near.on('stream', (stream, headers) => {
+      stream.on('error', () => {});
+      if (!isPoll(headers)) return pass(stream, headers, far);
+      if (holds) {
+        polls.held += 1;
+        return stream.respond(answered);
+      }
+      polls.passed += 1;
+      return pass(stream, { ...headers, 'grpc-timeout': `${pollSeconds}S` }, far);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    polls,
+    holdPolls: () => {
+      holds = true;
+    },
+    leave: async () => {
+      server.close();
+      for (const session of sessions) session.destroy();
+      await once(server, 'close');
+    },
+  };
+}
+
+const isPoll = ({ ':path': path }: IncomingHttpHeaders): boolean => /\/Poll\w+TaskQueue$/.test(String(path));
+
+/** Passes a request on, and its answer back. */
+function pass(near: ServerHttp2Stream, headers: IncomingHttpHeaders, session: ClientHttp2Session): void {
+  const far = session.request(headers);
+  const trailers = new Promise<IncomingHttpHeaders>((arrived) => far.once('trailers', arrived));
+  near.pipe(far);
+  far.on('error', () => near.close(constants.NGHTTP2_INTERNAL_ERROR));
+  near.on('close', () => far.close(constants.NGHTTP2_CANCEL));
+  far.on('response', (answer, flags) => {
+    // A failure may be an answer of headers alone.
+    if ((flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0) return near.respond(answer, { endStream: true });
+    near.respond(answer, { waitForTrailers: true });
+    near.on('wantTrailers', async () => near.sendTrailers(await trailers));
+    return far.pipe(near);
+  });
+}
