@@ -70,16 +70,57 @@ const capacities: readonly Capacity[] = [
   },
 ];
 
-/** Makes the table of docs/guides/capacity.md from the latest figures of bench/measured.json. */
+/** What a large customer's work took, and what ten times as much takes by measured growth. */
+function customerTable(measured: AllMeasured): string {
+  const { customer, growth, analytics } = measured;
+  if (customer === undefined || growth === undefined || analytics === undefined)
+    return 'Not measured yet: `npm run bench -- customer --keep`.';
+  const of = (name: string): number => customer.figures[name] ?? Number.NaN;
+  const slowdown = 1 / (growth.figures.documentsLastOfFirst ?? Number.NaN);
+  const viewGrowth = analytics.figures.medianGrowth ?? Number.NaN;
+  const rate = (figure: number) => `${twoDigits(figure)} a second`;
+  const rows = [
+    ['first load', duration(of('loadSeconds')), duration(10 * slowdown * of('loadSeconds'))],
+    [
+      'full backfill, nothing changed',
+      duration(of('unchangedSeconds')),
+      duration(10 * of('unchangedSeconds')),
+    ],
+    [
+      'events, and records read again for them',
+      `${rate(of('eventsSettledPerSecond'))}, ${twoDigits(of('recordsReadPerSecond'))}`,
+      'the same',
+    ],
+    ['months of all companies', duration(of('monthsSeconds')), duration(10 * of('monthsSeconds'))],
+    ['checks of all companies', duration(of('checksSeconds')), duration(10 * of('checksSeconds'))],
+    [
+      'slowest view of a company',
+      `${twoDigits(of('slowestViewMs'))} ms`,
+      `${twoDigits(viewGrowth * of('slowestViewMs'))} ms`,
+    ],
+    ['audit of 1 % of the companies', duration(of('auditSeconds')), duration(10 * of('auditSeconds'))],
+    ['disk', `${twoDigits(of('diskMegabytes') / 1000)} GB`, `${twoDigits(of('diskMegabytes') / 100)} GB`],
+  ];
+  const size = `${twoDigits(of('bills'))} bills, ${twoDigits(of('readings'))} readings`;
+  return markdownTable(['Work', size, 'Ten times that, by measured growth'], rows);
+}
+
+const twoDigits = (figure: number): string => Number(figure.toPrecision(2)).toLocaleString('en');
+
+const duration = (seconds: number): string =>
+  seconds < 600 ? `${twoDigits(seconds)} s` : `${twoDigits(seconds / 60)} min`;
+
+/** Makes the tables of docs/guides/capacity.md from the latest figures of bench/measured.json. */
 export function capacityPage(page: string, measured: AllMeasured = readMeasured()): string {
   const of: FigureOf = (name) => {
     const [measure = '', figure = ''] = name.split('.');
     const value = measured[measure]?.figures[figure];
     if (value === undefined) throw new Error(`bench/measured.json lacks ${name}`);
-    return Number(value.toPrecision(2)).toLocaleString('en');
+    return twoDigits(value);
   };
   const rows = capacities
     .filter(({ measures }) => measures.every((measure) => measure in measured))
     .map(({ work, figure, bound }) => [work, figure(of), bound]);
-  return replaceGenerated(page, markdownTable(['Work', 'On 2 cores', 'What bounds it'], rows));
+  const table = markdownTable(['Work', 'On 2 cores', 'What bounds it'], rows);
+  return replaceGenerated(replaceGenerated(page, table), customerTable(measured), 'customer');
 }
