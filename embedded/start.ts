@@ -190,20 +190,22 @@ async function startServers(setup: Setup): Promise<Embedded> {
   const ports = Promise.resolve(binary).then(() => choosePorts(dir));
   const starts: Promise<Addresses>[] = [];
   if (setup.postgres) {
-    const prepared = Promise.all([preparePostgres(dir, log), ports]);
-    starts.push(prepared.then(([postgres, { postgres: port }]) => start(postgresServer(postgres, port))));
+    starts.push(
+      preparePostgres(dir, log).then(async (prepared) =>
+        start(postgresServer(prepared, (await ports).postgres)),
+      ),
+    );
   }
   if (binary !== undefined) {
-    const prepared = Promise.all([binary, ports]);
     starts.push(
-      prepared.then(([found, { temporal: port, temporalUi: uiPort }]) =>
-        start(temporalServer({ dir, binary: found, port, uiPort })),
+      ports.then(async ({ temporal: port, temporalUi: uiPort }) =>
+        start(temporalServer({ dir, binary: await binary, port, uiPort })),
       ),
     );
   }
   try {
     // Nothing may go on in the folder once its lock is released.
-    await Promise.allSettled(starts);
+    await Promise.allSettled([ports, ...starts]);
     const addresses: Addresses = Object.assign({}, ...(await Promise.all(starts)));
     return embedded(addresses, { owned: true, stop: guarded.stop });
   } catch (error) {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -187,6 +187,16 @@ test('a server that does not start is explained by the end of its log', async ()
   await expect(started).rejects.toThrow(
     /postgres server .* ended at once[\s\S]*invalid value.*shared_buffers/,
   );
+});
+
+test('a start that fails for want of Temporal ends when nothing works in its folder any more', async () => {
+  const dir = temporaryFolder();
+  const temporalBinary = join(dir, 'no-such-temporal');
+  await expect(run({ dir, postgres: true, temporal: true, temporalBinary })).rejects.toThrow(
+    'no-such-temporal',
+  );
+  expect(existsSync(join(dir, 'postgres', 'metersync-password'))).toBe(true);
+  expect(readRunning(dir)).toBeUndefined();
 });
 
 async function query(connectionString: string | undefined, sql: string): Promise<Record<string, unknown>[]> {
