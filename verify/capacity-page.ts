@@ -6,8 +6,6 @@ type FigureOf = (name: string) => string;
 
 interface Capacity {
   readonly work: string;
-  /** The measures that its figures are of. */
-  readonly measures: readonly string[];
   readonly figure: (of: FigureOf) => string;
   readonly bound: string;
 }
@@ -15,56 +13,47 @@ interface Capacity {
 const capacities: readonly Capacity[] = [
   {
     work: 'Deliveries acknowledged',
-    measures: ['acknowledged'],
     figure: (of) =>
       `${of('acknowledged.perSecond512')} a second (a receiver alone: ${of('acknowledged.receiverAlonePerSecond512')})`,
     bound: "the receiver's core",
   },
   {
     work: 'Events into rows, records not read again',
-    measures: ['growth'],
     figure: (of) => `${of('growth.eventsPerSecond')} a second`,
     bound: 'Postgres',
   },
   {
     work: 'Events with their records read again',
-    measures: ['live'],
     figure: (of) => `${of('live.settledPerSecond')} a second`,
     bound: 'requests, and all cores',
   },
   {
     work: 'First load, documents of 3.8 kB',
-    measures: ['backfill'],
     figure: (of) => `${of('backfill.perSecond')} a second`,
     bound: 'one core of the worker, one of Postgres',
   },
   {
     work: 'Full backfill, nothing changed',
-    measures: ['backfill'],
     figure: (of) => `${of('backfill.unchangedPerSecond')} documents a second`,
     bound: "the worker's core: parsing and digests",
   },
   {
     work: 'Small companies of a backfill',
-    measures: ['backfill'],
     figure: (of) => `${of('backfill.companiesPerSecond')} a second`,
     bound: 'statements and requests for each',
   },
   {
     work: 'Readings',
-    measures: ['intervals'],
     figure: (of) => `${of('intervals.freshPerSecond')} a second, again ${of('intervals.overlapPerSecond')}`,
     bound: 'Postgres',
   },
   {
     work: 'Checks of 200,000 bills',
-    measures: ['checks'],
     figure: (of) => `${of('checks.allMs')} ms; ${of('checks.companyMs')} ms for a company that changed`,
     bound: 'Postgres',
   },
   {
     work: 'Audit',
-    measures: ['audit'],
     figure: (of) => `${of('audit.readingsPerSecond')} readings a second in ${of('audit.peakMegabytes')} MB`,
     bound: 'the service',
   },
@@ -72,12 +61,9 @@ const capacities: readonly Capacity[] = [
 
 /** What a large customer's work took, and what ten times as much takes by measured growth. */
 function customerTable(measured: AllMeasured): string {
-  const { customer, growth, analytics } = measured;
-  if (customer === undefined || growth === undefined || analytics === undefined)
-    return 'Not measured yet: `npm run bench -- customer --keep`.';
-  const of = (name: string): number => customer.figures[name] ?? Number.NaN;
-  const slowdown = 1 / (growth.figures.documentsLastOfFirst ?? Number.NaN);
-  const viewGrowth = analytics.figures.medianGrowth ?? Number.NaN;
+  const of = (name: string): number => figureOf(measured, `customer.${name}`);
+  const slowdown = 1 / figureOf(measured, 'growth.documentsLastOfFirst');
+  const viewGrowth = figureOf(measured, 'analytics.medianGrowth');
   const rate = (figure: number) => `${twoDigits(figure)} a second`;
   const rows = [
     ['first load', duration(of('loadSeconds')), duration(10 * slowdown * of('loadSeconds'))],
@@ -105,6 +91,14 @@ function customerTable(measured: AllMeasured): string {
   return markdownTable(['Work', size, 'Ten times that, by measured growth'], rows);
 }
 
+/** @throws Error where the figure was not kept */
+function figureOf(measured: AllMeasured, name: string): number {
+  const [measure = '', figure = ''] = name.split('.');
+  const value = measured[measure]?.figures[figure];
+  if (value === undefined) throw new Error(`bench/measured.json lacks ${name}`);
+  return value;
+}
+
 const twoDigits = (figure: number): string => Number(figure.toPrecision(2)).toLocaleString('en');
 
 const duration = (seconds: number): string =>
@@ -112,15 +106,8 @@ const duration = (seconds: number): string =>
 
 /** Makes the tables of docs/guides/capacity.md from the latest figures of bench/measured.json. */
 export function capacityPage(page: string, measured: AllMeasured = readMeasured()): string {
-  const of: FigureOf = (name) => {
-    const [measure = '', figure = ''] = name.split('.');
-    const value = measured[measure]?.figures[figure];
-    if (value === undefined) throw new Error(`bench/measured.json lacks ${name}`);
-    return twoDigits(value);
-  };
-  const rows = capacities
-    .filter(({ measures }) => measures.every((measure) => measure in measured))
-    .map(({ work, figure, bound }) => [work, figure(of), bound]);
+  const of: FigureOf = (name) => twoDigits(figureOf(measured, name));
+  const rows = capacities.map(({ work, figure, bound }) => [work, figure(of), bound]);
   const table = markdownTable(['Work', 'On 2 cores', 'What bounds it'], rows);
   return replaceGenerated(replaceGenerated(page, table), customerTable(measured), 'customer');
 }
