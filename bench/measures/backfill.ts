@@ -57,9 +57,7 @@ async function loadInTurn(
   recorded: Recorded,
   fetchAll: () => Promise<number>,
 ): Promise<Figures> {
-  const service = { url: recorded.url, apiKey, endpoints };
-  const pipeline = await startPipeline(bench, { service, filled: false });
-  await warmUp(pipeline, recorded);
+  const pipeline = await startWarm(bench, recorded);
   const before = await fetchAll();
   const seconds = await runBackfill(pipeline);
   const after = await fetchAll();
@@ -83,11 +81,9 @@ async function loadInTurn(
 /** Measures companies of a few documents each: what a company costs beside its records. */
 async function measureCompanies(bench: Bench): Promise<number> {
   const recorded = await record(bench, bench.size.backfillSmallCompanies, documentsOfSmall);
-  const service = { url: recorded.url, apiKey, endpoints };
   const rates: number[] = [];
   for (let round = 0; round < bench.size.rounds; round += 1) {
-    const pipeline = await startPipeline(bench, { service, filled: false });
-    await warmUp(pipeline, recorded);
+    const pipeline = await startWarm(bench, recorded);
     const seconds = await runBackfill(pipeline);
     await proveRows(pipeline.databaseUrl, recorded.documents);
     await pipeline.process.stop();
@@ -107,10 +103,12 @@ async function record(bench: Bench, companies: number, documents: number): Promi
   return recorded;
 }
 
-/** Reads some companies and forgets them: a second read would find their rows. */
-async function warmUp(pipeline: Pipeline, { companies }: Recorded): Promise<void> {
+/** Starts a pipeline that reads some companies and forgets them: a second read would find their rows. */
+async function startWarm(bench: Bench, { url, companies }: Recorded): Promise<Pipeline> {
+  const pipeline = await startPipeline(bench, { service: { url, apiKey, endpoints }, filled: false });
   await runBackfill(pipeline, companies.slice(0, warmUpCompanies));
   await withClient(pipeline.databaseUrl, (client) => client.query('truncate utility.documents'));
+  return pipeline;
 }
 
 async function proveRows(databaseUrl: string, documents: number): Promise<void> {
