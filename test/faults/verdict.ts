@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { AuditReport } from '../../operations/audit/audit.ts';
 import { until } from '../support/poll.ts';
-import { isWorkLeft } from '../support/work-left.ts';
+import { isAllDone } from '../support/work-left.ts';
 import { type Raised, raisedAlarms } from './alarms.ts';
 import { checkLedger, type Effect, readEffects, readSent, readUndone, type Sent } from './ledger.ts';
 import type { Rig } from './rig.ts';
@@ -116,13 +116,5 @@ export async function settle(rig: Rig, { advanceSeconds = 400, restored }: Optio
     },
     within,
   );
-  await until('nothing runs and nothing is pending', () => nothingIsLeft(rig), within);
-}
-
-async function nothingIsLeft({ client, warehouse }: Rig): Promise<boolean> {
-  const open = async () =>
-    (await client.workflow.count(`ExecutionStatus = 'Running' and WorkflowType not in ('catchUp', 'watch')`))
-      .count;
-  if ((await open()) > 0) return false;
-  return !(await isWorkLeft(warehouse.db)) && (await open()) === 0;
+  await until('nothing runs and nothing is pending', () => isAllDone(rig, ['catchUp', 'watch']), within);
 }

@@ -4,7 +4,7 @@ import { until } from './poll.ts';
 import { freePort } from './port.ts';
 import type { Part } from './run-part.ts';
 import { type SandboxSize, startSandbox, type TestSandbox } from './sandbox.ts';
-import { isWorkLeft } from './work-left.ts';
+import { isAllDone } from './work-left.ts';
 
 export interface PipelineOptions {
   readonly size?: SandboxSize;
@@ -56,19 +56,11 @@ async function settled(service: TestSandbox, deployment: Deployment, timeoutMs =
     async () => (await missingFrom(deployment, acknowledged)) === 0,
     within,
   );
-  await until('nothing runs and nothing is pending', () => nothingIsLeft(deployment), within);
+  await until('nothing runs and nothing is pending', () => isAllDone(deployment, ['catchUp']), within);
 }
 
 async function missingFrom({ warehouse }: Deployment, eventIds: readonly string[]): Promise<number> {
   const journal = await warehouse.db.execute<{ id: string }>(sql`select id from metersync.journal`);
   const recorded = new Set(journal.rows.map(({ id }) => id));
   return eventIds.filter((id) => !recorded.has(id)).length;
-}
-
-/** Asks Temporal too, as a backfill has no row before it begins. */
-async function nothingIsLeft({ client, warehouse }: Deployment): Promise<boolean> {
-  const open = async () =>
-    (await client.workflow.count(`ExecutionStatus = 'Running' and WorkflowType != 'catchUp'`)).count;
-  if ((await open()) > 0) return false;
-  return !(await isWorkLeft(warehouse.db)) && (await open()) === 0;
 }

@@ -1,8 +1,9 @@
+import type { Client } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
-import type { Executor } from '../../db/connect.ts';
+import type { Executor, Warehouse } from '../../db/connect.ts';
 
 /** Whether an event is pending or a backfill runs. Polls ask it, so it asks nothing else, as a status does. */
-export async function isWorkLeft(db: Executor): Promise<boolean> {
+async function isWorkLeft(db: Executor): Promise<boolean> {
   const { rows } = await db.execute<{ left: boolean }>(sql`
     select
       exists (select from metersync.events where outcome = 'pending')
@@ -11,4 +12,19 @@ export async function isWorkLeft(db: Executor): Promise<boolean> {
         where kind = 'full' and company_id is null and resource is null and finished_at is null
       ) as left`);
   return rows[0]?.left ?? true;
+}
+
+/**
+ * Whether no event is pending and no workflow runs but those of the named types. It asks Temporal, too, as a
+ * backfill has no row before it begins.
+ */
+export async function isAllDone(
+  { client, warehouse }: { readonly client: Client; readonly warehouse: Pick<Warehouse, 'db'> },
+  but: readonly string[],
+): Promise<boolean> {
+  const types = but.map((type) => `'${type}'`).join(', ');
+  const running = `ExecutionStatus = 'Running' and WorkflowType not in (${types})`;
+  const open = async () => (await client.workflow.count(running)).count;
+  if ((await open()) > 0) return false;
+  return !(await isWorkLeft(warehouse.db)) && (await open()) === 0;
 }
