@@ -6,6 +6,7 @@ import { startConsole } from '../../cli/commands/console.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { eventOf, idOf, loadPlots, meterOf, perPlot, prepareTables } from '../../test/db/cost/rows.ts';
+import { loadWithoutIndexes } from '../load/without-indexes.ts';
 import { type Bench, type Figures, type Measure, median, msOf } from '../measure.ts';
 import { withClient } from '../stack.ts';
 
@@ -40,7 +41,7 @@ async function measure(bench: Bench, times: number): Promise<Figures> {
     onError: () => {},
   });
   bench.atEnd(() => warehouse.close());
-  await fill(bench, warehouse, plots);
+  await loadWithoutIndexes(bench.stack.asSuperuser(url), () => fill(bench, warehouse, plots));
   await vacuum(bench, url);
   const troubled = await time(bench, url, 'a quarter of the events waits');
   await settle(warehouse);
