@@ -6,6 +6,7 @@ import { type AnalyticsShape, fillAnalytics } from '../load/analytics-world.ts';
 import { corrected, recordDocumentPages, writeDocumentPages } from '../load/document-pages.ts';
 import type { RunPlan } from '../load/plans.ts';
 import { answer, answersOf } from '../load/views.ts';
+import { loadWithoutIndexes } from '../load/without-indexes.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 import { withClient } from '../stack.ts';
 
@@ -123,13 +124,24 @@ const filledTogether = 200;
 async function measureMonths({ size, stack, say }: Bench): Promise<Figures> {
   const { analyticsLargeCompanies: companies, analyticsDocuments: documents } = size;
   say(`${companies} companies, ${(companies * documents).toLocaleString('en')} bills: months of all`);
-  return await withClient(await stack.warehouse(), async (client) => {
+  const url = await stack.warehouse();
+  return await withClient(url, async (client) => {
     await client.query('set jit = off; set max_parallel_workers_per_gather = 0');
-    const shape = { documents, months: Math.min(36, documents), intervalMeters: 0, readings: 0 };
-    for (let from = 1; from <= companies; from += filledTogether) {
-      const to = Math.min(companies, from + filledTogether - 1);
-      await fillAnalytics(client, { ...shape, analysed: to === companies }, { from, to });
-    }
+    const shape = {
+      documents,
+      months: Math.min(36, documents),
+      intervalMeters: 0,
+      readings: 0,
+      analysed: false,
+    };
+    await loadWithoutIndexes(stack.asSuperuser(url), async () => {
+      for (let from = 1; from <= companies; from += filledTogether) {
+        const to = Math.min(companies, from + filledTogether - 1);
+        await fillAnalytics(client, shape, { from, to });
+        say(`${to} companies are filled`);
+      }
+    });
+    await client.query('vacuum analyze');
     const began = performance.now();
     await keepMonths(client);
     const keptPerSecond = (companies * 1000) / (performance.now() - began);

