@@ -1,5 +1,7 @@
 import type pg from 'pg';
-import { type RunPlan, runPlan } from './plans.ts';
+import { planOf, type RunPlan, type RunTime, timeOf } from './plans.ts';
+
+export type Answer = RunPlan & RunTime;
 
 /** Queries of each view after one that warms up; the median counts. */
 const asked = 3;
@@ -15,8 +17,8 @@ async function viewsOfCompanies(client: pg.Client): Promise<string[]> {
 }
 
 /** Asks each of these views for one company. */
-export async function answersOf(client: pg.Client, companyId: string): Promise<Map<string, RunPlan>> {
-  const answers = new Map<string, RunPlan>();
+export async function answersOf(client: pg.Client, companyId: string): Promise<Map<string, Answer>> {
+  const answers = new Map<string, Answer>();
   for (const view of await viewsOfCompanies(client))
     answers.set(
       view,
@@ -25,11 +27,11 @@ export async function answersOf(client: pg.Client, companyId: string): Promise<M
   return answers;
 }
 
-/** Returns the median of several runs, after one that warms the caches. */
-export async function answer(client: pg.Client, statement: string): Promise<RunPlan> {
-  await runPlan(client, statement);
-  const plans: RunPlan[] = [];
-  for (let time = 0; time < asked; time++) plans.push(await runPlan(client, statement));
-  const ordered = plans.toSorted((a, b) => a.ms - b.ms);
-  return ordered[Math.floor(asked / 2)] as RunPlan;
+/** Returns the plan, of a run that warms the caches, and the median time of some after it. */
+export async function answer(client: pg.Client, statement: string): Promise<Answer> {
+  const plan = await planOf(client, statement);
+  const times: RunTime[] = [];
+  for (let time = 0; time < asked; time++) times.push(await timeOf(client, statement));
+  const ordered = times.toSorted((a, b) => a.ms - b.ms);
+  return { ...plan, ...(ordered[Math.floor(asked / 2)] as RunTime) };
 }

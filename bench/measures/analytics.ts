@@ -4,8 +4,7 @@ import { connectWarehouse } from '../../db/connect.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { type AnalyticsShape, fillAnalytics } from '../load/analytics-world.ts';
 import { corrected, recordDocumentPages, writeDocumentPages } from '../load/document-pages.ts';
-import type { RunPlan } from '../load/plans.ts';
-import { answer, answersOf } from '../load/views.ts';
+import { type Answer, answer, answersOf } from '../load/views.ts';
 import { loadWithoutIndexes } from '../load/without-indexes.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 import { withClient } from '../stack.ts';
@@ -70,11 +69,11 @@ function cpuFigures({ views, everyone, summedUp }: Answers): Figures {
 
 interface Answers {
   readonly readings: number;
-  readonly views: ReadonlyMap<string, RunPlan>;
+  readonly views: ReadonlyMap<string, Answer>;
   /** Usage by month of all companies. */
-  readonly everyone: RunPlan;
+  readonly everyone: Answer;
   /** The slowest of the views that sum months up, of all companies. */
-  readonly summedUp: RunPlan;
+  readonly summedUp: Answer;
 }
 
 const summedUp = ['usage_by_site', 'usage_by_company', 'cost_by_site', 'cost_by_company', 'by_site'];
@@ -112,7 +111,7 @@ async function grownTo(bench: Bench, client: pg.Client, from: number, to: number
 
 async function monthsOfAll(client: pg.Client): Promise<Pick<Answers, 'everyone' | 'summedUp'>> {
   const everyone = await answer(client, 'select * from analytics.monthly_usage');
-  const sums: RunPlan[] = [];
+  const sums: Answer[] = [];
   for (const view of summedUp) sums.push(await answer(client, `select * from analytics.monthly_${view}`));
   const [slowest = everyone] = sums.toSorted((a, b) => b.ms - a.ms);
   return { everyone, summedUp: slowest };
@@ -210,7 +209,7 @@ async function lookAtPlans(bench: Bench, client: pg.Client): Promise<Figures> {
 }
 
 function describe(small: Answers, large: Answers): string {
-  const row = (name: string, before: RunPlan | undefined, after: RunPlan) => [
+  const row = (name: string, before: Answer | undefined, after: Answer) => [
     name,
     after.rows,
     before === undefined ? '' : Math.round(before.ms),
