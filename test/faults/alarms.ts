@@ -55,7 +55,7 @@ export async function raisedAlarms({ warehouse, harmedAt, epoch }: Rig): Promise
 }
 
 /** Waits until an alarm is open. */
-export async function isRaised({ warehouse }: Rig, name: AlertName): Promise<void> {
+export async function untilRaised({ warehouse }: Rig, name: AlertName): Promise<void> {
   const raised = and(eq(alerts.name, name), isNotNull(alerts.openedAt));
   await until(
     `${name} is raised`,

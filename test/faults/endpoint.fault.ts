@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { until } from '../support/poll.ts';
 import type { TestSandbox } from '../support/sandbox.ts';
-import { isRaised } from './alarms.ts';
+import { untilRaised } from './alarms.ts';
 import { fault, seeds } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { seedOf } from './plan.ts';
@@ -38,7 +38,7 @@ fault(
       // From here on the service does not even attempt deliveries.
       const { perSecond } = await load.end(20);
       const unsent = await service.random(1_000, seed);
-      await isRaised(rig, 'Silent');
+      await untilRaised(rig, 'Silent');
       await rig.parts.receiver.start();
       const id = (await endpoint())?.id ?? '';
       await service.control('POST', `endpoints/${id}/state`, { state: 'active' });
