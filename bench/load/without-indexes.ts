@@ -16,7 +16,8 @@ const settings = {
 
 /**
  * Loads rows while the warehouse lacks its plain indexes, and makes these afterwards. A load of millions of
- * rows at random ids would otherwise slow down as soon as the indexes outgrow Postgres's memory.
+ * rows at random ids would otherwise slow down as soon as the indexes outgrow Postgres's memory. It resets
+ * what `alter system` had set.
  * @param url of the warehouse, as superuser
  */
 export async function loadWithoutIndexes(url: string, load: () => Promise<void>): Promise<void> {
@@ -34,7 +35,7 @@ export async function loadWithoutIndexes(url: string, load: () => Promise<void>)
     for (const { name } of indexes) await client.query(`drop index ${name}`);
     await load();
     for (const { definition } of indexes) await client.query(definition);
-    for (const name of Object.keys(settings)) await client.query(`alter system reset ${name}`);
+    await client.query('alter system reset all');
     await client.query('select pg_reload_conf()');
     await client.query('checkpoint');
   });

@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process';
-import { globSync } from 'node:fs';
 import { readFile, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -14,16 +13,15 @@ const checkout = resolve(import.meta.dirname, '../..');
  * @throws Error of git, for an unknown revision; for one before a change of a migration, which releases never make
  */
 export async function olderCheckout(revision: string): Promise<{ path: string; remove(): Promise<void> }> {
+  const changed = ['--name-only', '--no-renames', '--diff-filter=MD', revision, '--', 'db/migrations/*.sql'];
+  const { stdout } = await run('git', ['diff', ...changed], { cwd: checkout });
+  if (stdout !== '')
+    throw new Error(`${stdout.trim()} changed after ${revision}: name a revision from then on`);
   const folder = await temporaryFolder();
   try {
     const archive = join(folder.path, 'archive.tar');
     await run('git', ['archive', `--output=${archive}`, revision], { cwd: checkout });
     await run('tar', ['--extract', `--file=${archive}`], { cwd: folder.path });
-    for (const migration of globSync('db/migrations/*.sql', { cwd: folder.path })) {
-      const [theirs, ours] = [folder.path, checkout].map((path) => readFile(join(path, migration), 'utf8'));
-      if ((await theirs) !== (await ours))
-        throw new Error(`${migration} changed after ${revision}: name a revision from then on`);
-    }
     const lockOf = (path: string) => readFile(join(path, 'package-lock.json'), 'utf8');
     if ((await lockOf(folder.path)) === (await lockOf(checkout)))
       await symlink(join(checkout, 'node_modules'), join(folder.path, 'node_modules'));
