@@ -1,7 +1,10 @@
 import { connect, createServer, type Socket } from 'node:net';
+import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectWarehouse } from '../../db/connect.ts';
+import { readHealth } from '../../db/read/health.ts';
 import { readDeployment } from '../../operations/health.ts';
+import { connectExplained, nodesOf } from '../support/plans.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 /** Passes connections on to Postgres until it is deaf: then it says nothing more, and keeps them open. */
@@ -53,4 +56,22 @@ test('a Postgres that keeps connections open and says nothing counts as away', {
     warehouse: { away: expect.stringContaining('does not answer: no answer within 10 s') },
     schema: null,
   });
+});
+
+test('health reads no reading, so it costs the same however many there are', async () => {
+  const { url, db, drop } = await createWarehouse();
+  onTestFinished(drop);
+  await db.execute(sql`select metersync.ensure_interval_month('2026-01-01T00:00:00Z')`);
+  const explained = connectExplained(url);
+  onTestFinished(() => explained.close());
+  const read = async (work: () => Promise<unknown>) =>
+    (await explained.plansOf(work))
+      .flatMap(({ plan }) => nodesOf(plan))
+      .map((node) => node['Relation Name'] ?? '');
+  const isOfReadings = (table: string) => /^intervals(_\d{4}_\d{2})?$/.test(table);
+  const ofHealth = await read(() => readHealth(explained.db, { silenceHours: 24 }));
+  expect(ofHealth).toContain('runs');
+  expect(ofHealth.filter(isOfReadings)).toEqual([]);
+  const ofReadings = await read(() => explained.db.execute(sql`select count(*) from utility.intervals`));
+  expect(ofReadings.some(isOfReadings)).toBe(true);
 });
