@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
-import { listsSites, relatedSites, replaceSites } from '../records/connection-sites.ts';
+import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
@@ -66,6 +66,5 @@ export async function applyConnectionSites(
                 then e.payload -> 'sitesRelations' > l.relations
             end
         )
-    ), ${relatedSites}
-    ${replaceSites}`);
+    ), ${relatedSites}, ${goneSites}${serveSites}`);
 }

@@ -20,11 +20,8 @@ export const relatedSites = sql`relation as (
       order by connection_id, site_id, account_ids, datasource_types
     )`;
 
-/**
- * Makes connections `listing` serve the sites of `relation`, and no others: the rest of a
- * statement.
- */
-export const replaceSites = sql`, gone as (
+/** A step that removes sites of connections `listing` that `relation` lacks. */
+export const goneSites = sql`gone as (
       delete from ${connectionSites} s
       using listing l
       where s.connection_id = l.connection_id
@@ -32,7 +29,10 @@ export const replaceSites = sql`, gone as (
           select from relation r
           where r.connection_id = s.connection_id and r.site_id = s.site_id
         )
-    )
+    )`;
+
+/** Makes connections serve the sites of `relation`: a statement, or a step of one. */
+export const serveSites = sql`
     insert into ${connectionSites} as s (connection_id, site_id, account_ids, datasource_types)
     select connection_id, site_id, account_ids, datasource_types
     from relation

@@ -1,8 +1,10 @@
 import { sql } from 'drizzle-orm';
+import type { RowOf } from '../arrays.ts';
 import { resources } from '../resources.ts';
+import type { settlements } from '../schema/metersync.ts';
 import { connections } from '../schema/utility.ts';
-import { listsSites, relatedSites, replaceSites } from './connection-sites.ts';
-import { requeueMissing } from './missing.ts';
+import { goneSites, listsSites, relatedSites, serveSites } from './connection-sites.ts';
+import { refreshRequeued, requeueMissing } from './missing.ts';
 import { countRows, items, type UpsertPage, type WrittenRow } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
@@ -15,16 +17,19 @@ export const upsertConnections: UpsertPage = async (tx, page, closing) => {
     with ${upsertRecords(resources.connections, { items: items(page), page })}, ${closing}
     select id, inserted, own, clock_timestamp()::text as now
     from written`);
-  await tx.execute(sql`
+  const changed = rows.filter(({ inserted }) => !inserted);
+  const requeued = await tx.execute<RowOf<typeof settlements.recordId>>(sql`
     with ${items(page)}, listing as (
       select distinct on (c.id) c.id as connection_id, item.r -> 'sitesRelations' as relations
       from item
         join ${connections} c on c.id = (item.r ->> 'id')::uuid and c.raw = item.r
       where ${listsSites(sql`item.r`)}
         and c.raw_updated is not distinct from c.updated
-    ), ${relatedSites}
-    ${replaceSites}`);
-  const changed = rows.filter(({ inserted }) => !inserted);
-  if (changed.length > 0) await requeueMissing(tx, 'connections', changed);
+    ), ${relatedSites}, ${goneSites}, served as (${serveSites}
+    ), ${requeueMissing('connections', changed)}
+    select record_id
+    from requeued`);
+  const requeuedIds = requeued.rows.map(({ record_id }) => record_id);
+  await refreshRequeued(tx, 'connections', requeuedIds);
   return countRows(rows);
 };

@@ -4,8 +4,8 @@ import { sqlMessage } from '../failures.ts';
 import { resources } from '../resources.ts';
 import { documents } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
-import { requeueMissing } from './missing.ts';
-import { moveUsage } from './owner.ts';
+import { refreshRequeued, requeueMissing } from './missing.ts';
+import { movingUsage } from './owner.ts';
 import { countRows, items, type RecordPage, type UpsertPage, type WrittenRow } from './page.ts';
 import { rejectRecord, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
@@ -21,6 +21,10 @@ interface Written extends WrittenRow {
   /** Usage rows as JSON text; null if the record lists none, or a row has no id. */
   readonly listed: string | null;
 }
+
+type WithUsage = Written & { readonly listed: string };
+
+const listsUsage = (document: Written): document is WithUsage => document.listed !== null;
 
 /**
  * Writes documents, and the usage that their records list. A corrected bill corrects its usage in
@@ -57,11 +61,36 @@ export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
         select raw from ${documents} where id = written.id and not written.inserted offset 0
       ) earlier on true`);
   const changed = rows.filter(({ inserted }) => !inserted);
-  await moveUsage(tx, changed);
-  if (usage !== 'none') await writeUsage(tx, page, rows);
-  if (changed.length > 0) await requeueMissing(tx, 'documents', changed);
+  const listing = usage === 'none' ? [] : rows.filter(listsUsage);
+  const isAccepted = ({ inserted }: Written): boolean => inserted || usage === 'alone';
+  const asked = listing.filter((document) => !isAccepted(document));
+  const accepted = changed.length > 0 ? await followChanges(tx, changed, asked) : new Set();
+  const ofAccepted = listing.filter((each) => isAccepted(each) || accepted.has(each.id));
+  if (ofAccepted.length > 0) await writeUsage(tx, page, ofAccepted);
   return countRows(rows);
 };
+
+/**
+ * Does what follows from changed documents, in one statement: their usage moves to their owners, and
+ * those wait again whose missing events they answer. Of documents whose records list usage, it
+ * returns those whose usage is accepted.
+ */
+async function followChanges(
+  tx: Transaction,
+  changed: readonly Written[],
+  listing: readonly WithUsage[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await tx.execute<{ accepted: string[]; requeued: string[] }>(sql`
+    with moved as (${movingUsage(changed)}
+    ), ${requeueMissing('documents', changed)}
+    select
+      array(select record_id from requeued) as requeued,
+      array(${acceptedUsage(listing)}
+      ) as accepted`);
+  const { requeued = [], accepted = [] } = rows[0] ?? {};
+  await refreshRequeued(tx, 'documents', requeued);
+  return new Set(accepted);
+}
 
 /** Whether a record lists its usage, each row with an id. */
 const hasUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData') = 'array'
@@ -74,15 +103,11 @@ const hasUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData'
 async function writeUsage(
   tx: Transaction,
   page: RecordPage,
-  written: readonly Written[],
+  written: readonly WithUsage[],
 ): Promise<void> {
-  const withUsage = written.flatMap(({ listed, ...rest }) =>
-    listed === null ? [] : [{ ...rest, listed }],
-  );
-  if (withUsage.length === 0) return;
   const { readAt } = page;
   await splitOnRefusal(
-    await acceptedUsage(tx, withUsage, page.usage === 'alone'),
+    written,
     (part) => tx.transaction((inner) => replaceUsageByRecord(inner, page, part)),
     async ({ id, listed }, error) => {
       await usageIsNotRead(tx, id, readAt);

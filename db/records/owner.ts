@@ -192,13 +192,14 @@ export async function forgetListed(
 }
 
 /** Moves the usage of documents to the owners of the documents. */
-export async function moveUsage(
-  tx: Executor,
-  moved: readonly { readonly id: string }[],
-): Promise<void> {
-  if (moved.length === 0) return;
+async function moveUsage(tx: Executor, moved: readonly { readonly id: string }[]): Promise<void> {
+  if (moved.length > 0) await tx.execute(movingUsage(moved));
+}
+
+/** The same as a statement, or a step of one. */
+export const movingUsage = (moved: readonly { readonly id: string }[]): SQL => {
   const ids = moved.map(({ id }) => id).sort();
-  await tx.execute(sql`
+  return sql`
     update ${usageData} u
     set company_id = (
       select ${documents.companyId}
@@ -222,5 +223,5 @@ export async function moveUsage(
           offset 0
         ) theirs
       order by theirs.id
-    ))`);
-}
+    ))`;
+};

@@ -1,11 +1,11 @@
 import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { array, printedUuids, type RowOf } from '../arrays.ts';
+import { array, printedUuids } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { companyNamed, documentNamed, resources } from '../resources.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import { countWritten, items, type RecordPage, type UpsertPage } from './page.ts';
+import { countWritten, items, type RecordPage, type Step, type UpsertPage } from './page.ts';
 import { forgettingRejected, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
 
@@ -109,12 +109,17 @@ export async function replaceUsageByRecord(
   page: RecordPage,
   documents: readonly ListedUsage[],
 ): Promise<void> {
-  await countWritten(tx, upsertRows(fromRecords(documents, page), page, true));
+  const rows = upsertRows(fromRecords(documents, page), page, true);
   const existing = documents.filter(({ inserted }) => !inserted);
-  if (existing.length === 0) return;
   const seen = existing.flatMap(({ listed }) => JSON.parse(listed) as { readonly id: string }[]);
   const idOf = ({ id }: { readonly id: string }): string => id;
-  await retireUsage(tx, existing.map(idOf), seen.map(idOf), page.readAt);
+  const listing = [existing.map(idOf), seen.map(idOf), page.readAt] as const;
+  // A row that this statement writes is not seen where it lands: no other part may touch it.
+  const unwritten = sql`and id <> all(array(select id from written))`;
+  await countWritten(
+    tx,
+    existing.length === 0 ? rows : sql`${rows}, ${retiringUsage(...listing, unwritten)}`,
+  );
 }
 
 /** The rows that records list, as a step `reported`. They are JSON already, and need no quoting. */
@@ -152,20 +157,15 @@ export async function usageIsNotRead(
 }
 
 /**
- * Filters documents to those whose records' usage is accepted. A record may list other rows than
- * the usage endpoint does (service-facts 2 has versions that differ so). It is accepted for a new
- * document; if the rows it listed before are those of the warehouse, or were refused; or if usage
- * has no other source (`alone`).
+ * The documents whose records' usage is accepted, of those that existed before, as a query for `id`. A
+ * record may list other rows than the usage endpoint does (service-facts 2 has versions that differ
+ * so). It is accepted if the rows it listed before are those of the warehouse, or were refused.
  */
-export async function acceptedUsage<T extends ListedUsage>(
-  tx: Executor,
-  listing: readonly T[],
-  alone: boolean,
-): Promise<readonly T[]> {
-  const existing = listing.filter(({ inserted }) => !inserted);
-  if (alone || existing.length === 0) return listing;
-  const asked = existing.map(({ id, before }) => ({ id, before }));
-  const result = await tx.execute<RowOf<typeof documents.id>>(sql`
+export const acceptedUsage = (
+  listing: readonly { readonly id: string; readonly before: readonly string[] | null }[],
+): SQL => {
+  const asked = listing.map(({ id, before }) => ({ id, before }));
+  return sql`
     select asked.id
     from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as asked (id uuid, before text[])
     where (
@@ -182,10 +182,8 @@ export async function acceptedUsage<T extends ListedUsage>(
         where r.resource = 'usageData'
           and r.record_id = ${usageOfDocument('')} || asked.id::text
         offset 0
-      )`);
-  const ids = new Set(result.rows.map(({ id }) => id));
-  return listing.filter(({ id, inserted }) => inserted || ids.has(id));
-}
+      )`;
+};
 
 /** Locks documents, in order, against others that write their usage. */
 export async function holdDocuments(tx: Executor, documentIds: readonly string[]): Promise<void> {
@@ -209,10 +207,23 @@ export async function retireUsage(
   seenIds: readonly string[],
   readAt: string,
 ): Promise<number> {
+  const { rows } = await tx.execute<{ retired: number }>(sql`
+    with ${retiringUsage(documentIds, seenIds, readAt)}
+    select count(*)::int as retired
+    from retired`);
+  return rows[0]?.retired ?? 0;
+}
+
+/** The same as steps of a statement: `retired (id)`. `unless` is a condition on the rows. */
+function retiringUsage(
+  documentIds: readonly string[],
+  seenIds: readonly string[],
+  readAt: string,
+  unless: SQL = sql``,
+): Step {
   const refused = { resource: 'usageData', ids: documentIds.map(usageOfDocument), readAt };
   // Deleted as of that read: a row that a later read lists lives, whenever this one is written.
-  const { rows } = await tx.execute<{ retired: number }>(sql`
-    with covered as (
+  return sql`covered as (
       update ${documents} set usage_read_at = ${readAt}::timestamptz
       where id = any(${array([...documentIds].sort(), 'uuid')})
         and (usage_read_at is null or usage_read_at <= ${readAt}::timestamptz)
@@ -225,10 +236,8 @@ export async function retireUsage(
         and deleted_at is null
         and synced_at < ${readAt}::timestamptz
         and not (id::text = any(${array(printedUuids(seenIds), 'text')}))
+        ${unless}
       returning id
     ), forgotten as (${forgettingRejected(refused)}
-    )
-    select count(*)::int as retired
-    from retired`);
-  return rows[0]?.retired ?? 0;
+    )`;
 }

@@ -48,7 +48,7 @@ describe('a page of 50 records that a run notes costs at most', () => {
   test.for([
     ['companies', 1, 1],
     ['sites', 1, 1],
-    ['connections', 3, 4],
+    ['connections', 3, 3],
     ['usageData', 3, 3],
     ['meters', 2, 2],
   ] as const)('of %s %i statements, %i if they changed', async ([listing, fresh, changed]) => {
@@ -59,10 +59,10 @@ describe('a page of 50 records that a run notes costs at most', () => {
 
   // What follows from changed documents needs a snapshot that begins after their locks.
   test.for([
-    ['none', 2, 4],
-    ['corrected', 2, 7],
-    ['all', 3, 7],
-    ['alone', 3, 6],
+    ['none', 2, 3],
+    ['corrected', 2, 4],
+    ['all', 3, 4],
+    ['alone', 3, 4],
   ] as const)(
     'of documents with usage %s %i statements, %i if they changed',
     async ([usage, fresh, changed]) => {
