@@ -11,6 +11,7 @@ import {
 import { everything } from '../../test/db/cost/work/everything.ts';
 import type { Work } from '../../test/db/cost/work/work.ts';
 import { connectExplained, type Ran } from '../../test/support/plans.ts';
+import { loadWithoutIndexes } from '../load/without-indexes.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
 
 export const growthStatements: Measure = {
@@ -80,8 +81,10 @@ async function loadLarge(bench: Bench, url: string, plotsOfWork: number, plotsBe
     await prepareTables(db);
     await loadPlots(db, 1, plotsOfWork);
     await analyseAtRest(db, 1, plotsOfWork);
-    for (let loaded = 0; loaded < plotsBeside; loaded += plotsTogether)
-      await loadPlots(db, firstPlotBeside + loaded, Math.min(plotsTogether, plotsBeside - loaded));
+    await loadWithoutIndexes(url, async () => {
+      for (let loaded = 0; loaded < plotsBeside; loaded += plotsTogether)
+        await loadPlots(db, firstPlotBeside + loaded, Math.min(plotsTogether, plotsBeside - loaded));
+    });
   });
   const of = (each: number) => (each * plotsBeside).toLocaleString('en');
   bench.say(

@@ -1022,8 +1022,7 @@ create index "companies_name" on "utility"."companies" using btree(coalesce(name
 create index "connections_company" on "utility"."connections" using btree("company_id");
 
 --> statement-breakpoint
-create index "connections_status" on "utility"."connections" using btree("status", "id")
-where deleted_at is null;
+create index "connections_status" on "utility"."connections" using btree("status", "id");
 
 --> statement-breakpoint
 create index "documents_company" on "utility"."documents" using btree("company_id");

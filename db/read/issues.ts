@@ -126,7 +126,15 @@ function amongThem(
   limit: number,
   after: number | undefined,
 ): SQL {
-  if (id !== undefined || companyId !== undefined || closed) return sql`${dataIssues} ${issue}`;
+  // By the company alone: with another condition the planner may add all of an index of open issues.
+  if (companyId !== undefined)
+    return sql`(
+      select *
+      from ${dataIssues}
+      where ${dataIssues.companyId} = ${companyId}::uuid
+      offset 0
+    ) ${issue}`;
+  if (id !== undefined || closed) return sql`${dataIssues} ${issue}`;
   const isNew = (of: typeof next): SQL | undefined =>
     and(isNull(of.closedAt), isNull(of.acknowledgedAt));
   const chosen = and(
