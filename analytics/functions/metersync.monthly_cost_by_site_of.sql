@@ -1,1 +1,1 @@
-{{months_of of="monthly_cost_by_site" joins="on"}}
+{{months_of of="monthly_cost_by_site"}}

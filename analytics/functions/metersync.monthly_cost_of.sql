@@ -1,1 +1,1 @@
-{{months_of of="monthly_cost" joins="on"}}
+{{months_of of="monthly_cost"}}

@@ -1,1 +1,1 @@
-{{months_of of="monthly_usage_by_company" joins="on"}}
+{{months_of of="monthly_usage_by_company"}}

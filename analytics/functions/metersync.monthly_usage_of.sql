@@ -1,1 +1,1 @@
-{{months_of of="monthly_usage" joins="off"}}
+{{months_of of="monthly_usage"}}

@@ -1,7 +1,7 @@
 -- The function metersync.<of>_of: the months of a company, or sums of them, worked out now; NULL for
--- records without one. Readers of the view call it. It looks rows up, whatever the statistics of the
--- tables say.
--- Arguments: of, the table whose rows it returns; joins, whether joins by hash are on.
+-- records without one. Readers of the view call it. It looks rows up, and joins them by
+-- hash, whatever the statistics of the tables say.
+-- Argument: of, the table whose rows it returns.
 create or replace function metersync.{{of}}_of(company uuid)
 returns setof metersync.{{of}}
 language plpgsql stable parallel safe security definer
@@ -9,7 +9,7 @@ set search_path = pg_catalog, pg_temp
 set enable_nestloop = on
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_hashjoin = {{joins}}
+set enable_hashjoin = on
 set enable_mergejoin = off
 set enable_memoize = off
 set jit = off

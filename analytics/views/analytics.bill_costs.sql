@@ -110,6 +110,8 @@ with
       *,
       row_number() over (partition by company_id, bill_id order by meter_id) as place,
       count(*) over (partition by company_id, bill_id) as places,
+      sum(charged) over (partition by company_id, bill_id order by meter_id) as charged_through,
+      sum(charged) over (partition by company_id, bill_id) as charged_total,
       bool_and(coalesce(charged >= 0, false)) over (partition by company_id, bill_id)
       and sum(charged) over (partition by company_id, bill_id) > 0 as is_by_lines
     from charged
@@ -117,15 +119,13 @@ with
   weighed as (
     select
       *,
-      case when is_by_lines then charged else 1 end as weight
+      case when is_by_lines then charged else 1 end as weight,
+      case
+        when is_by_lines then charged_through
+        else place
+      end as weight_through,
+      case when is_by_lines then charged_total else places end as weight_total
     from placed
-  ),
-  added_up as (
-    select
-      *,
-      sum(weight) over (partition by company_id, bill_id order by meter_id) as weight_through,
-      sum(weight) over (partition by company_id, bill_id) as weight_total
-    from weighed
   ),
   final as (
     select
@@ -156,7 +156,7 @@ with
       cost_source,
       datasource_type as commodity,
       bill_id as document_id
-    from added_up
+    from weighed
   )
 select * from final;
 

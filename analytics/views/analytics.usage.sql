@@ -2,7 +2,8 @@
 -- company can be asked for alone. Only records whose days touch are compared with one another.
 -- A window function costs a pass for each frame: those that can share one do. lead() needs none.
 -- Records without a meter count by account and commodity (unmetered), each as a meter of its own.
--- Documents are looked up apart where few records need them, so that no other is unpacked.
+-- Documents are looked up apart where few records need them, so that no other is unpacked. Those of
+-- a company come by its index, all at once; of another owner is one only until it is read again.
 create or replace view analytics.usage as
 with
   records as (
@@ -10,9 +11,9 @@ with
       u.id as usage_id,
       u.document_id as bill_id,
       coalesce(u.document_id, u.id) as bill_key,
-      coalesce(d.created, u.created) as billed_at,
+      coalesce(d.created, other.created, u.created) as billed_at,
       u.company_id,
-      coalesce(m.site_id, d.site_id) as site_id,
+      coalesce(m.site_id, d.site_id, other.site_id) as site_id,
       u.meter_id,
       case
         when u.meter_id is null then array[
@@ -43,19 +44,33 @@ with
       u.exclusion as is_excluded,
       coalesce(u.net_metering_type, m.raw ->> 'netMeteringType') as net_metering_type,
       u.billed_demand,
-      d.api_version as bill_api_version,
+      coalesce(d.api_version, other.api_version) as bill_api_version,
       u.raw,
       u.created,
       u.updated,
       u.api_version
     from utility.usage_data u
       left join utility.documents d on d.id = u.document_id
+        and d.company_id = u.company_id
+      left join lateral (
+        select
+          created,
+          site_id,
+          api_version,
+          deleted_at,
+          revised_document_id
+        from utility.documents
+        where id = u.document_id
+          and d.id is null
+        offset 0
+      ) other on true
       left join utility.meters m on m.id = u.meter_id
     where u.deleted_at is null
       and d.deleted_at is null
+      and other.deleted_at is null
       and case
-        when d.revised_document_id is null then true
-        else analytics.superseded_by(d.id) is null
+        when coalesce(d.revised_document_id, other.revised_document_id) is null then true
+        else analytics.superseded_by(u.document_id) is null
       end
   ),
   standardized as ({{in_standard_units rows="records" commodity="own_commodity"}}),

@@ -39,7 +39,8 @@ with
       month,
       days_in_month,
       days,
-      period * daterange(month, next_month) as days_here,
+      -- A bit for each day of the month.
+      ((1::bigint << days) - 1) << greatest(0, - before) as days_here,
       case
         when period is null then cost
         when days > 0 then metersync.share(cost, before, through, total, greatest(scale(cost), 2))
@@ -57,12 +58,7 @@ with
       days_in_month,
       sum(share) as cost,
       coalesce(sum(days), 0) as days_billed,
-      (
-        case
-          when count(days) <= 1 then coalesce(sum(days), 0)
-          else metersync.days_in(range_agg(days_here))
-        end
-      )::integer as days_covered,
+      coalesce(bit_count(bit_or(days_here)::bit(64)), 0)::integer as days_covered,
       array_agg(distinct bill_id) filter (where days > 0 or month is null) as bill_ids
     from shares
     group by company_id, meter_id, month, currency, site_id, datasource_type, days_in_month

@@ -603,3 +603,20 @@ test('reading a bill in another version of the API is no correction, unless it c
   await read('v2', '2025-03-01T00:00:00', { currentCharges: '13.00', usageData: [usage] });
   expect(await fields()).toContainEqual(['cost', '1.00']);
 });
+
+test('usage counts by its document also while that has another owner', async () => {
+  const company = await newCompany();
+  const other = await newCompany();
+  const usage = [{ meterId: null, start: '2024-01-01', end: '2024-01-31', usage: '10' }];
+  const [id = ''] = await company.bill([{ billed: 1, cost: '5.00', usage, more: { site: other.siteId } }]);
+  const own = await company.rows('usage', 'usage_id');
+  expect(own).toMatchObject([{ bill_id: id, site_id: other.siteId }]);
+  const change = (set: ReturnType<typeof sql>) =>
+    warehouse.db.execute(sql`update utility.documents set ${set} where id = ${id}::uuid`);
+  for (const owner of [other.id, null]) {
+    await change(sql`company_id = ${owner}::uuid`);
+    expect(await company.rows('usage', 'usage_id'), `owned by ${owner}`).toEqual(own);
+  }
+  await change(sql`deleted_at = now(), deleted_reason = 'event'`);
+  expect(await company.rows('usage', 'usage_id')).toEqual([]);
+});
