@@ -63,7 +63,7 @@ const documents = ({ documents: wanted, months }: AnalyticsShape): string => `
       (date '${firstMonth}' + n * interval '1 month')::date + meter % 28 as first,
       ((date '${firstMonth}' + (n + 1) * interval '1 month')::date + meter % 28 - case when (meter + n) % 50 = 0 then -3 else 1 end)
         as last,
-      (abs(hashint4(company * 100000 + meter * 100 + n)) % 1000000) / 100.0 as amount
+      round((abs(hashint4(company * 100000 + meter * 100 + n)) % 1000000) / 100.0, 2) as amount
     from world_meters w, generate_series(0, ${months - 1}) n
     where meter * ${months} + n < ${wanted};
   insert into utility.documents (id, company_id, site_id, created, updated, raw_updated, raw, synced_at, deleted_at, deleted_reason)

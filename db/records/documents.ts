@@ -1,15 +1,24 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Transaction } from '../connect.ts';
-import { sqlMessage } from '../failures.ts';
+import type { RowOf } from '../arrays.ts';
+import type { Executor, Transaction } from '../connect.ts';
+import { isRefusal, sqlMessage } from '../failures.ts';
 import { resources } from '../resources.ts';
+import type { settlements } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 import { refreshRequeued, requeueMissing } from './missing.ts';
 import { movingUsage } from './owner.ts';
-import { countRows, items, type RecordPage, type UpsertPage, type WrittenRow } from './page.ts';
+import {
+  countRows,
+  countWritten,
+  items,
+  type RecordPage,
+  type UpsertPage,
+  type WrittenRow,
+} from './page.ts';
 import { rejectRecord, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
-import { acceptedUsage, replaceUsageByRecord, usageIsNotRead } from './usage-data.ts';
+import { replacingUsage, usageIsNotRead } from './usage-data.ts';
 
 /** A written document, and the usage that its record lists now and listed before. */
 interface Written extends WrittenRow {
@@ -62,35 +71,10 @@ export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
       ) earlier on true`);
   const changed = rows.filter(({ inserted }) => !inserted);
   const listing = usage === 'none' ? [] : rows.filter(listsUsage);
-  const isAccepted = ({ inserted }: Written): boolean => inserted || usage === 'alone';
-  const asked = listing.filter((document) => !isAccepted(document));
-  const accepted = changed.length > 0 ? await followChanges(tx, changed, asked) : new Set();
-  const ofAccepted = listing.filter((each) => isAccepted(each) || accepted.has(each.id));
-  if (ofAccepted.length > 0) await writeUsage(tx, page, ofAccepted);
+  if (listing.length > 0) await follow(tx, page, changed, listing);
+  else if (changed.length > 0) await followTogether(tx, page, changed, []);
   return countRows(rows);
 };
-
-/**
- * Does what follows from changed documents, in one statement: their usage moves to their owners, and
- * those wait again whose missing events they answer. Of documents whose records list usage, it
- * returns those whose usage is accepted.
- */
-async function followChanges(
-  tx: Transaction,
-  changed: readonly Written[],
-  listing: readonly WithUsage[],
-): Promise<ReadonlySet<string>> {
-  const { rows } = await tx.execute<{ accepted: string[]; requeued: string[] }>(sql`
-    with moved as (${movingUsage(changed)}
-    ), ${requeueMissing('documents', changed)}
-    select
-      array(select record_id from requeued) as requeued,
-      array(${acceptedUsage(listing)}
-      ) as accepted`);
-  const { requeued = [], accepted = [] } = rows[0] ?? {};
-  await refreshRequeued(tx, 'documents', requeued);
-  return new Set(accepted);
-}
 
 /** Whether a record lists its usage, each row with an id. */
 const hasUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData') = 'array'
@@ -98,17 +82,26 @@ const hasUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData'
             ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
 
 /**
- * Writes usage from records. If Postgres refuses a row, only its document's usage is not written.
+ * Does what follows from written documents. If Postgres refuses a row of usage, only its document's
+ * usage is not written.
  */
-async function writeUsage(
+async function follow(
   tx: Transaction,
   page: RecordPage,
-  written: readonly WithUsage[],
+  changed: readonly Written[],
+  listing: readonly WithUsage[],
 ): Promise<void> {
   const { readAt } = page;
+  try {
+    await tx.transaction((inner) => followTogether(inner, page, changed, listing));
+    return;
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+  }
+  await followTogether(tx, page, changed, []);
   await splitOnRefusal(
-    written,
-    (part) => tx.transaction((inner) => replaceUsageByRecord(inner, page, part)),
+    listing,
+    (part) => tx.transaction((inner) => followTogether(inner, page, [], part)),
     async ({ id, listed }, error) => {
       await usageIsNotRead(tx, id, readAt);
       await rejectRecord(tx, {
@@ -120,4 +113,30 @@ async function writeUsage(
       });
     },
   );
+}
+
+/**
+ * In one statement, whose snapshot begins after the documents' locks: the usage that records list
+ * replaces theirs, other usage of changed documents moves to their owners, and those wait again
+ * whose missing events they answer.
+ */
+async function followTogether(
+  tx: Executor,
+  page: RecordPage,
+  changed: readonly Written[],
+  listing: readonly WithUsage[],
+): Promise<void> {
+  const usage = listing.length === 0 ? undefined : replacingUsage(listing, page);
+  if (changed.length === 0) {
+    if (usage !== undefined) await countWritten(tx, usage.steps);
+    return;
+  }
+  const others = usage && sql`and u.id <> all(array(${usage.touched}))`;
+  const { rows } = await tx.execute<RowOf<typeof settlements.recordId>>(sql`
+    with ${usage ? sql`${usage.steps}, ` : sql``}moved as (${movingUsage(changed, others)}
+    ), ${requeueMissing('documents', changed)}
+    select record_id
+    from requeued`);
+  const requeued = rows.map(({ record_id }) => record_id);
+  await refreshRequeued(tx, 'documents', requeued);
 }

@@ -196,8 +196,8 @@ async function moveUsage(tx: Executor, moved: readonly { readonly id: string }[]
   if (moved.length > 0) await tx.execute(movingUsage(moved));
 }
 
-/** The same as a statement, or a step of one. */
-export const movingUsage = (moved: readonly { readonly id: string }[]): SQL => {
+/** The same as a statement, or a step of one. `unless` is a condition on the rows. */
+export const movingUsage = (moved: readonly { readonly id: string }[], unless?: SQL): SQL => {
   const ids = moved.map(({ id }) => id).sort();
   return sql`
     update ${usageData} u
@@ -223,5 +223,6 @@ export const movingUsage = (moved: readonly { readonly id: string }[]): SQL => {
           offset 0
         ) theirs
       order by theirs.id
-    ))`;
+    ))
+      ${unless ?? sql``}`;
 };

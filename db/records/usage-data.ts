@@ -100,35 +100,61 @@ export interface ListedUsage {
 }
 
 /**
- * Replaces the usage of documents by the rows of their own records, which this transaction just
- * wrote: a record that lists usage lists all of it. Rows with equal columns stay: the usage
- * endpoint's record has more fields, and a document's must not replace it at every backfill.
+ * Steps that replace the usage of documents by the rows of their own records, which this
+ * transaction just wrote: a record that lists usage lists all of it. Rows with equal columns stay:
+ * the usage endpoint's record has more fields, and a document's must not replace it at every
+ * backfill. `touched` is a query for the ids of rows that the steps write: a statement must not
+ * write a row twice.
  */
-export async function replaceUsageByRecord(
-  tx: Executor,
+export function replacingUsage(
+  listing: readonly ListedUsage[],
   page: RecordPage,
-  documents: readonly ListedUsage[],
-): Promise<void> {
-  const rows = upsertRows(fromRecords(documents, page), page, true);
-  const existing = documents.filter(({ inserted }) => !inserted);
-  const seen = existing.flatMap(({ listed }) => JSON.parse(listed) as { readonly id: string }[]);
-  const idOf = ({ id }: { readonly id: string }): string => id;
-  const listing = [existing.map(idOf), seen.map(idOf), page.readAt] as const;
-  // A row that this statement writes is not seen where it lands: no other part may touch it.
-  const unwritten = sql`and id <> all(array(select id from written))`;
-  await countWritten(
-    tx,
-    existing.length === 0 ? rows : sql`${rows}, ${retiringUsage(...listing, unwritten)}`,
-  );
+): { readonly steps: Step; readonly touched: SQL } {
+  const rows = upsertRows(fromRecords(listing, page), page, true);
+  const existing = listing.filter(({ inserted }) => !inserted);
+  if (existing.length === 0) return { steps: rows, touched: sql`select id from written` };
+  const accepted =
+    page.usage === 'alone' ? sql`select unnest(${idsOf(existing)}) as id` : acceptedUsage(existing);
+  const retired = retiringUsage({
+    documents: sql`array(select id from accepted)`,
+    seen: sql`array(
+          select metersync.canonical_id(r ->> 'id')
+          from reported
+          where document_id = any(array(select id from accepted))
+        )`,
+    refused: existing.map(({ id }) => id),
+    readAt: page.readAt,
+    also: sql`company_id = (
+          select d.company_id
+          from ${documents} d
+          where d.id = document_id
+        ),`,
+    unless: sql`and id <> all(array(select id from written))`,
+  });
+  return {
+    steps: sql`accepted as materialized (${accepted}
+    ), ${rows}, ${retired}`,
+    touched: sql`select id from written union all select id from retired`,
+  };
 }
 
-/** The rows that records list, as a step `reported`. They are JSON already, and need no quoting. */
-const fromRecords = (documents: readonly ListedUsage[], { companyId }: RecordPage): SQL => {
-  const lists = `[${documents.map(({ listed }) => listed).join(',')}]`;
-  const ids = array(
+const idsOf = (documents: readonly ListedUsage[]): SQL =>
+  array(
     documents.map(({ id }) => id),
     'uuid',
   );
+
+/**
+ * The rows that records list, as a step `reported`: those of new documents, and of `accepted` ones.
+ * They are JSON already, and need no quoting.
+ */
+function fromRecords(documents: readonly ListedUsage[], { companyId }: RecordPage): SQL {
+  const lists = `[${documents.map(({ listed }) => listed).join(',')}]`;
+  const isNew = array(
+    documents.map(({ inserted }) => inserted),
+    'boolean',
+  );
+  const areNew = documents.every(({ inserted }) => inserted);
   return sql`reported as materialized (
     select
       row.r,
@@ -137,12 +163,14 @@ const fromRecords = (documents: readonly ListedUsage[], { companyId }: RecordPag
       null::bytea as digest,
       listed.document_id
     from rows from (
-        unnest(${ids}),
+        unnest(${idsOf(documents)}),
+        unnest(${isNew}),
         jsonb_array_elements(${lists}::jsonb)
-      ) as listed (document_id, rows)
+      ) as listed (document_id, is_new, rows)
       cross join lateral jsonb_array_elements(listed.rows) with ordinality as row (r, place)
+    ${areNew ? sql`` : sql`where is_new or document_id = any(array(select id from accepted))`}
   )`;
-};
+}
 
 /** Notes that the usage of a document that was just written is in no row. */
 export async function usageIsNotRead(
@@ -157,14 +185,12 @@ export async function usageIsNotRead(
 }
 
 /**
- * The documents whose records' usage is accepted, of those that existed before, as a query for `id`. A
- * record may list other rows than the usage endpoint does (service-facts 2 has versions that differ
- * so). It is accepted if the rows it listed before are those of the warehouse, or were refused.
+ * A query for documents that existed before and whose records' usage is accepted. A record may list
+ * other rows than the usage endpoint does (service-facts 2 has versions that differ so). It is
+ * accepted if the rows it listed before are those of the warehouse, or were refused.
  */
-export const acceptedUsage = (
-  listing: readonly { readonly id: string; readonly before: readonly string[] | null }[],
-): SQL => {
-  const asked = listing.map(({ id, before }) => ({ id, before }));
+const acceptedUsage = (existing: readonly ListedUsage[]): SQL => {
+  const asked = existing.map(({ id, before }) => ({ id, before }));
   return sql`
     select asked.id
     from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as asked (id uuid, before text[])
@@ -207,37 +233,51 @@ export async function retireUsage(
   seenIds: readonly string[],
   readAt: string,
 ): Promise<number> {
+  const retired = retiringUsage({
+    documents: array([...documentIds].sort(), 'uuid'),
+    seen: array(printedUuids(seenIds), 'text'),
+    refused: documentIds,
+    readAt,
+  });
   const { rows } = await tx.execute<{ retired: number }>(sql`
-    with ${retiringUsage(documentIds, seenIds, readAt)}
+    with ${retired}
     select count(*)::int as retired
     from retired`);
   return rows[0]?.retired ?? 0;
 }
 
-/** The same as steps of a statement: `retired (id)`. `unless` is a condition on the rows. */
-function retiringUsage(
-  documentIds: readonly string[],
-  seenIds: readonly string[],
-  readAt: string,
-  unless: SQL = sql``,
-): Step {
-  const refused = { resource: 'usageData', ids: documentIds.map(usageOfDocument), readAt };
+/** What is retired, with expressions for the arrays of ids. */
+interface Retiring {
+  readonly documents: SQL;
+  readonly seen: SQL;
+  /** Documents whose refused usage is forgotten. */
+  readonly refused: readonly string[];
+  readonly readAt: string;
+  /** Further columns to set, and a further condition on the rows. */
+  readonly also?: SQL;
+  readonly unless?: SQL;
+}
+
+/** The same as steps of a statement: `retired (id)`. */
+function retiringUsage({ documents: of, seen, refused, readAt, also, unless }: Retiring): Step {
+  const mended = { resource: 'usageData', ids: refused.map(usageOfDocument), readAt };
   // Deleted as of that read: a row that a later read lists lives, whenever this one is written.
   return sql`covered as (
       update ${documents} set usage_read_at = ${readAt}::timestamptz
-      where id = any(${array([...documentIds].sort(), 'uuid')})
+      where id = any(${of})
         and (usage_read_at is null or usage_read_at <= ${readAt}::timestamptz)
       returning id
     ), retired as (
       update ${usageData} set
+        ${also ?? sql``}
         deleted_at = ${readAt}::timestamptz,
         deleted_reason = 'absent'
       where document_id = any(array(select id from covered))
         and deleted_at is null
         and synced_at < ${readAt}::timestamptz
-        and not (id::text = any(${array(printedUuids(seenIds), 'text')}))
-        ${unless}
+        and not (id::text = any(${seen}))
+        ${unless ?? sql``}
       returning id
-    ), forgotten as (${forgettingRejected(refused)}
+    ), forgotten as (${forgettingRejected(mended)}
     )`;
 }
