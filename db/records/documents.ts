@@ -101,7 +101,11 @@ async function follow(
   await followTogether(tx, page, changed, []);
   await splitOnRefusal(
     listing,
-    (part) => tx.transaction((inner) => followTogether(inner, page, [], part)),
+    (part) =>
+      tx.transaction((inner) => {
+        const elsewhere = listing.filter((document) => !part.includes(document));
+        return followTogether(inner, page, [], part, elsewhere);
+      }),
     async ({ id, listed }, error) => {
       await usageIsNotRead(tx, id, readAt);
       await rejectRecord(tx, {
@@ -125,8 +129,9 @@ async function followTogether(
   page: RecordPage,
   changed: readonly Written[],
   listing: readonly WithUsage[],
+  elsewhere: readonly WithUsage[] = [],
 ): Promise<void> {
-  const usage = listing.length === 0 ? undefined : replacingUsage(listing, page);
+  const usage = listing.length === 0 ? undefined : replacingUsage(listing, page, elsewhere);
   if (changed.length === 0) {
     if (usage !== undefined) await countWritten(tx, usage.steps);
     return;

@@ -103,12 +103,13 @@ export interface ListedUsage {
  * Steps that replace the usage of documents by the rows of their own records, which this
  * transaction just wrote: a record that lists usage lists all of it. Rows with equal columns stay:
  * the usage endpoint's record has more fields, and a document's must not replace it at every
- * backfill. `touched` is a query for the ids of rows that the steps write: a statement must not
- * write a row twice.
+ * backfill. Rows that documents `elsewhere` list are left for those. `touched` is a query for the
+ * ids of rows that the steps write: a statement must not write a row twice.
  */
 export function replacingUsage(
   listing: readonly ListedUsage[],
   page: RecordPage,
+  elsewhere: readonly ListedUsage[],
 ): { readonly steps: Step; readonly touched: SQL } {
   const rows = upsertRows(fromRecords(listing, page), page, true);
   const existing = listing.filter(({ inserted }) => !inserted);
@@ -121,7 +122,7 @@ export function replacingUsage(
           select metersync.canonical_id(r ->> 'id')
           from reported
           where document_id = any(array(select id from accepted))
-        )`,
+        ) || ${array(printedUuids(elsewhere.flatMap(idsListed)), 'text')}`,
     refused: existing.map(({ id }) => id),
     readAt: page.readAt,
     also: sql`company_id = (
@@ -137,6 +138,9 @@ export function replacingUsage(
     touched: sql`select id from written union all select id from retired`,
   };
 }
+
+const idsListed = ({ listed }: ListedUsage): string[] =>
+  (JSON.parse(listed) as { readonly id: string }[]).map(({ id }) => id);
 
 const idsOf = (documents: readonly ListedUsage[]): SQL =>
   array(

@@ -183,6 +183,28 @@ describe("the usage of a document's record is accepted only under conditions", (
     expect(left.rowCount).toBe(0);
   });
 
+  test.each([
+    ['alone', []],
+    ['in a page with refused usage', [{ ...row('9'), startDate: '2026-13-45' }]],
+  ])('with a new owner, %s: rows that stay, go and change their bill', async (_, refused) => {
+    const [kept, gone, taken] = [row('1'), row('2'), row('3')];
+    const [from, to, other] = [randomUUID(), randomUUID(), randomUUID()];
+    const show = async (...bills: object[]) =>
+      await writeRecords(warehouse, 'documents', bills, await now(), 'alone');
+    await show({ ...bill(from, older, [kept, gone, taken]), company: companyId });
+    await show(
+      { ...bill(from, newer, [kept]), company: other },
+      bill(to, older, [row('4', newer, taken.id)]),
+      ...(refused.length === 0 ? [] : [bill(randomUUID(), older, refused)]),
+    );
+    const shown = await Promise.all([kept, gone, taken].map(({ id }) => rowOf(warehouse, 'usageData', id)));
+    expect(shown).toMatchObject([
+      { document_id: from, company_id: other, deleted_at: null },
+      { document_id: from, company_id: other, deleted_reason: 'absent' },
+      { document_id: to, company_id: companyId, deleted_at: null, usage: '4' },
+    ]);
+  });
+
   test('usage that was read after the record is left alone', async () => {
     const [first, second] = [row('1'), row('2', newer)];
     const id = await billWithUsage([first]);
