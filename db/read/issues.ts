@@ -182,9 +182,12 @@ function amongThem(
         ) first
       where ${chosen ?? sql`true`}
       union all
-      select *
-      from ${dataIssues} ${acknowledged}
-      where ${and(isNull(acknowledged.closedAt), isNotNull(acknowledged.acknowledgedAt))}
+      (
+        select *
+        from ${dataIssues} ${acknowledged}
+        where ${and(isNull(acknowledged.closedAt), isNotNull(acknowledged.acknowledgedAt))}
+        offset 0
+      )
     ) ${issue}`;
 }
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -9,7 +9,6 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { failureTypes } from '../../contract/failures.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { readStatus } from '../../db/read/status.ts';
-import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
 import { startEmbedded } from '../../embedded/start.ts';
 import { runCommand } from '../support/command.ts';
@@ -168,55 +167,6 @@ describe('metersync start on servers of the user', () => {
   });
 });
 
-describe('metersync start on nothing but an empty folder', () => {
-  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-  beforeAll(async () => {
-    folder = await temporaryFolder();
-  });
-  afterAll(() => folder.remove());
-
-  const begin = async () => {
-    const start = startCommand(['start'], {
-      cwd: folder.path,
-      env: {
-        PATH: `${projectBinDir()}:${process.env.PATH}`,
-        RECEIVER_PORT: String(await freePort()),
-      },
-    });
-    await start.printed(/receiver: POST /, 90_000);
-    return start;
-  };
-
-  test('names its stand-ins, and leaves no process behind, drained or killed', {
-    timeout: 180_000,
-  }, async () => {
-    const drained = await begin();
-    try {
-      for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'SERVICE_URL']) {
-        expect(drained.stdout()).toContain(`${name} is not set: `);
-      }
-      expect(drained.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
-      const servers = processesIn(folder.path);
-      expect(servers.map(isRunning)).toEqual([true, true, true, true]);
-      const ended = await drained.end('SIGTERM');
-      expect(ended, drained.stderr()).toEqual({ status: 0, signal: null });
-      expect(servers.filter(isRunning)).toEqual([]);
-    } finally {
-      await drained.end('SIGKILL');
-    }
-
-    const killed = await begin();
-    try {
-      const servers = processesIn(folder.path);
-      expect(servers.map(isRunning)).toEqual([true, true, true, true]);
-      await killed.end('SIGKILL');
-      await until('its servers are gone', () => servers.filter(isRunning).length === 0);
-    } finally {
-      await killed.end('SIGKILL');
-    }
-  });
-});
-
 describe('the stand-ins of metersync start', () => {
   let folder: Awaited<ReturnType<typeof temporaryFolder>>;
   let start: RunningCommand;
@@ -295,12 +245,3 @@ describe('the stand-ins of metersync start', () => {
     expect(said).toEqual(Array.from({ length: 3 }, () => expect.stringContaining('Permission denied')));
   });
 });
-
-/** Lists the guardian, the servers and the sandbox that stand in. */
-function processesIn(cwd: string): ProcessIdentity[] {
-  const dir = join(cwd, '.metersync');
-  const running = readRunning(dir);
-  const sandbox = identify(JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8')).pid);
-  const { postgres, temporal } = running?.servers ?? {};
-  return [running?.guardian, postgres, temporal, sandbox].filter((one) => one !== undefined);
-}

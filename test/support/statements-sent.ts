@@ -7,7 +7,7 @@ export async function statementsTo(url: string): Promise<number> {
   await client.connect();
   const { rows } = await client.query<{ calls: number }>(
     `select coalesce(sum(s.calls), 0)::int as calls
-    from pg_stat_statements s join pg_database d on d.oid = s.dbid
+    from pg_stat_statements(showtext => false) s join pg_database d on d.oid = s.dbid
     where d.datname = $1 and s.toplevel`,
     [new URL(url).pathname.slice(1)],
   );

@@ -2,10 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
-import { startCommand } from '../support/command-process.ts';
+import { type RunningCommand, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
 import { projectBinDir } from '../support/stack.ts';
 
@@ -14,6 +16,32 @@ const secrets = {
   WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
   TEMPORAL_CODEC_KEYS: `k1:${Buffer.alloc(32, 8).toString('base64')}`,
 };
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let start: RunningCommand;
+
+async function begin(given: Readonly<Record<string, string>>): Promise<RunningCommand> {
+  const begun = startCommand(['start'], {
+    cwd: folder.path,
+    env: {
+      ...given,
+      PATH: `${projectBinDir()}:${process.env.PATH}`,
+      RECEIVER_PORT: String(await freePort()),
+    },
+  });
+  await begun.printed(/receiver: POST /, 90_000);
+  return begun;
+}
+
+// On nothing but an empty folder.
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  start = await begin(secrets);
+});
+afterAll(async () => {
+  await start?.end('SIGKILL');
+  await folder.remove();
+});
+
 const nobody = { uid: 65_534, gid: 65_534 };
 
 /** Lists the arguments of every process, as we see them, and if we are root, as another user does. */
@@ -26,21 +54,7 @@ function everybodysArguments(): string[] {
   );
 }
 
-test('no password is in the arguments of a process, and the sandbox has no secret and no superuser', {
-  timeout: 120_000,
-}, async () => {
-  const folder = await temporaryFolder();
-  onTestFinished(() => folder.remove());
-  const start = startCommand(['start'], {
-    cwd: folder.path,
-    env: {
-      ...secrets,
-      PATH: `${projectBinDir()}:${process.env.PATH}`,
-      RECEIVER_PORT: String(await freePort()),
-    },
-  });
-  onTestFinished(async () => void (await start.end('SIGTERM')));
-  await start.printed(/receiver: POST /, 90_000);
+test('no password is in the arguments of a process, and the sandbox has no secret and no superuser', async () => {
   const dir = join(folder.path, '.metersync');
   const superuser = readRunning(dir)?.addresses.postgres?.password ?? '';
   const { pid } = JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8'));
@@ -70,3 +84,36 @@ test('no password is in the arguments of a process, and the sandbox has no secre
   const { rows } = await client.query('select rolsuper from pg_roles where rolname = current_user');
   expect(rows).toEqual([{ rolsuper: false }]);
 });
+
+test('it names its stand-ins, and leaves no process behind, drained or killed', {
+  timeout: 120_000,
+}, async () => {
+  const servers = processesIn(folder.path);
+  expect(servers.map(isRunning)).toEqual([true, true, true, true]);
+  const ended = await start.end('SIGTERM');
+  expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
+  expect(servers.filter(isRunning)).toEqual([]);
+
+  const killed = await begin({});
+  try {
+    for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'SERVICE_URL']) {
+      expect(killed.stdout()).toContain(`${name} is not set: `);
+    }
+    expect(killed.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
+    const servers = processesIn(folder.path);
+    expect(servers.map(isRunning)).toEqual([true, true, true, true]);
+    await killed.end('SIGKILL');
+    await until('its servers are gone', () => servers.filter(isRunning).length === 0);
+  } finally {
+    await killed.end('SIGKILL');
+  }
+});
+
+/** Lists the guardian, the servers and the sandbox that stand in. */
+function processesIn(cwd: string): ProcessIdentity[] {
+  const dir = join(cwd, '.metersync');
+  const running = readRunning(dir);
+  const sandbox = identify(JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8')).pid);
+  const { postgres, temporal } = running?.servers ?? {};
+  return [running?.guardian, postgres, temporal, sandbox].filter((one) => one !== undefined);
+}
