@@ -1,9 +1,7 @@
 create or replace view analytics.monthly_cost as
-select
-  *,
-  datasource_type as commodity
+select *
 from (
-  {{months of="monthly_cost"}}
+  {{months of="monthly_cost" more=", datasource_type as commodity"}}
   union all
   select
     null as company_id,
@@ -18,7 +16,8 @@ from (
     coverage,
     days_overlapped,
     bills,
-    bill_ids
+    bill_ids,
+    datasource_type as commodity
   from metersync.monthly_cost_of(null)
 ) m;
 

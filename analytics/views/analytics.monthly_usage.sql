@@ -1,9 +1,7 @@
 create or replace view analytics.monthly_usage as
-select
-  *,
-  datasource_type as commodity
+select *
 from (
-  {{months of="monthly_usage"}}
+  {{months of="monthly_usage" more=", datasource_type as commodity"}}
   union all
   select
     null as company_id,
@@ -28,7 +26,8 @@ from (
     bills,
     bill_ids,
     peak_demand_units,
-    unmetered_source
+    unmetered_source,
+    datasource_type as commodity
   from metersync.monthly_usage_of(null)
 ) m;
 

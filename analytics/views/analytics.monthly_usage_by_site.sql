@@ -1,9 +1,7 @@
 create or replace view analytics.monthly_usage_by_site as
-select
-  *,
-  datasource_type as commodity
+select *
 from (
-  {{months of="monthly_usage_by_site"}}
+  {{months of="monthly_usage_by_site" more=", datasource_type as commodity"}}
   union all
   select
     null as company_id,
@@ -21,7 +19,8 @@ from (
     days_overlapped,
     estimated_days,
     is_complete,
-    peak_demand_units
+    peak_demand_units,
+    datasource_type as commodity
   from metersync.monthly_usage_by_site_of(null)
 ) m;
 
