@@ -19,9 +19,9 @@ const banned: readonly (readonly [word: RegExp, instead: string])[] = [
 /** Between words of a phrase: a space, or the end of a line and what begins a comment's next. */
 const gap = String.raw`\s+(?:(?:\*|\/\/|--)\s+)?`;
 
-/** Paths that are not searched: the words themselves, and the history of the project. */
+/** Paths that are not searched: what programs write, the words themselves, and the project's history. */
 const left =
-  /(^|\/)(node_modules|dist|\.\w[^/]*)\/|^(verify\/words|test\/verify\/words\.test)\.ts$|^CHANGELOG\.md$/;
+  /(^|\/)(node_modules|dist|\.\w[^/]*)\/|^dbt\/(logs|target)\/|^(verify\/words|test\/verify\/words\.test)\.ts$|^CHANGELOG\.md$/;
 
 export interface BannedWord {
   readonly line: number;
