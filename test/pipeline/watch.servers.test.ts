@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { taskQueues, workflowNames } from '../../contract/names.ts';
+import { scheduleIds, taskQueues, workflowNames } from '../../contract/names.ts';
 import { startAlertmanager, type TestAlertmanager } from '../support/alertmanager.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
 import { runCommand } from '../support/command.ts';
@@ -42,12 +42,13 @@ afterAll(async () => {
   await collector?.stop();
 });
 
-const look = (): Promise<unknown> =>
-  deployment.client.workflow.execute(workflowNames.watch, {
+const startLook = () =>
+  deployment.client.workflow.start(workflowNames.watch, {
     workflowId: `look/${randomUUID()}`,
     taskQueue: taskQueues.backfill,
     args: [],
   });
+const look = async (): Promise<unknown> => (await startLook()).result();
 const runId = randomUUID();
 const setRun = (state: string) =>
   deployment.warehouse.db.execute(sql`
@@ -67,6 +68,8 @@ test('a worker looks as soon as it starts, and calls the dead man’s switch', {
   await until('it has looked', () => collector.got.some(({ path }) => path === '/beat'));
   const { stdout } = await runCommand(['alerts', 'list'], { env: deployment.env });
   expect(stdout).toMatch(/^No alarm is open\.\nlast watch: \S+ \S+ \(\d+ s ago\)$/);
+  // From here only this file's looks send: one of the schedule would add an attempt.
+  await deployment.client.schedule.getHandle(scheduleIds.watch).pause();
 });
 
 test('an alarm is reported once when it opens and once when it is over, also when its worker is killed between sending and marking', {
@@ -75,8 +78,7 @@ test('an alarm is reported once when it opens and once when it is over, also whe
   const opened = Promise.withResolvers<void>();
   door = opened.promise;
   await setRun('failed');
-  // Its look ends with its worker, and is tried again 40 s later.
-  look().catch(() => {});
+  const killed = await startLook();
   const posts = () => collector.got.filter(({ path }) => path.startsWith('/api/')).length;
   await until('Alertmanager has it', () => posts() === 1);
   await until('the other target has marked it', async () => {
@@ -86,6 +88,8 @@ test('an alarm is reported once when it opens and once when it is over, also whe
     return rows.length === 1;
   });
   await deployment.part('worker').end('SIGKILL');
+  // Its look would be tried again 40 s later.
+  await killed.terminate();
   opened.resolve();
   await deployment.run('worker');
   await look();
