@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, type TestContext, test } from 'vitest';
 import { taskQueues } from '../../contract/names.ts';
-import { startCommand } from '../support/command-process.ts';
+import { startCommand, withoutThreads } from '../support/command-process.ts';
 import { createDeployment, type Deployment } from '../support/deployment.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
@@ -25,6 +25,7 @@ async function startWorker(withinMs: number, { onTestFinished }: TestContext) {
     program: 'test/support/impatient-worker.ts',
     env: {
       ...deployment.env,
+      ...withoutThreads,
       TEMPORAL_ADDRESS: proxy.address,
       METRICS_PORT: String(port),
       POLL_WITHIN_MS: String(withinMs),

@@ -8,7 +8,7 @@ import { auditResources } from '../../contract/endpoints.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
 import { runCommand } from '../support/command.ts';
-import { type RunningCommand, startCommand } from '../support/command-process.ts';
+import { type RunningCommand, startCommand, withoutThreads } from '../support/command-process.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { createNamespace } from '../support/namespace.ts';
@@ -170,7 +170,7 @@ describe('before anything runs', () => {
 describe('while metersync start runs', () => {
   let start: RunningCommand;
   beforeAll(async () => {
-    start = startCommand(['start'], { cwd: folder.path, env });
+    start = startCommand(['start'], { cwd: folder.path, env: { ...withoutThreads, ...env } });
     await start.printed(/receiver: POST /);
   });
   afterAll(() => start?.end('SIGKILL'));

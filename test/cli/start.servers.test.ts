@@ -12,7 +12,7 @@ import { readStatus } from '../../db/read/status.ts';
 import { readRunning } from '../../embedded/running.ts';
 import { startEmbedded } from '../../embedded/start.ts';
 import { runCommand } from '../support/command.ts';
-import { type RunningCommand, startCommand } from '../support/command-process.ts';
+import { type RunningCommand, startCommand, withoutThreads } from '../support/command-process.ts';
 import { deliver } from '../support/deliver.ts';
 import { delivery } from '../support/events.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -78,7 +78,12 @@ describe('metersync start on servers of the user', () => {
     onTestFinished(() => folder.remove());
     await writeFile(join(folder.path, 'ports.json'), JSON.stringify({ temporal: port }));
     const address = `127.0.0.1:${port}`;
-    const env = { ...pipeline.env, TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'default' };
+    const env = {
+      ...pipeline.env,
+      ...withoutThreads,
+      TEMPORAL_ADDRESS: address,
+      TEMPORAL_NAMESPACE: 'default',
+    };
     start = startCommand(['start'], { env });
     await start.printed(/receiver: POST /);
     const health = async (path: string) =>
@@ -120,7 +125,7 @@ describe('metersync start on servers of the user', () => {
     const outage = await outageOf(pipeline.env.DATABASE_URL ?? '');
     onTestFinished(() => outage.close());
     await outage.begin();
-    start = startCommand(['start'], { env: pipeline.env });
+    start = startCommand(['start'], { env: { ...pipeline.env, ...withoutThreads } });
     await start.printed(/receiver: POST /);
     expect(start.stdout()).toMatch(/Postgres at .*waiting for it; events are taken meanwhile/);
     expect(start.stdout()).not.toContain('worker: running');
@@ -175,6 +180,7 @@ describe('the stand-ins of metersync start', () => {
     start = startCommand(['start', '--live', '120'], {
       cwd: folder.path,
       env: {
+        ...withoutThreads,
         PATH: `${projectBinDir()}:${process.env.PATH}`,
         RECEIVER_PORT: String(await freePort()),
       },

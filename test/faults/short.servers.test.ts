@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRandom } from '../../bench/load/random.ts';
+import { withoutThreads } from '../support/command-process.ts';
 import { until } from '../support/poll.ts';
 import { blowsFor, type PartName, partNames } from './plan.ts';
 import { deliverPoison } from './poison.ts';
@@ -19,6 +20,7 @@ beforeAll(async () => {
     size: { companies: 2, documents: 120, intervalDays: 1 },
     // It judges no alarm; each look costs a tenth of a second of processor.
     lookEverySeconds: 5,
+    env: withoutThreads,
     between: {
       serviceAndReceiver: async (receiver) => {
         made.deliveries = await startProxy(receiver);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readBuilds } from '../../app/worker-versions.ts';
 import { workflowNames } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
-import { startCommand } from '../support/command-process.ts';
+import { startCommand, withoutThreads } from '../support/command-process.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
@@ -22,7 +22,9 @@ const command = (...args: string[]) => runCommand(args, { env: { ...pipeline.env
 
 /** Starts a worker and waits until Temporal knows its build. */
 async function worker(build: string) {
-  const started = startCommand(['worker'], { env: { ...pipeline.env, ...deployment(build) } });
+  const started = startCommand(['worker'], {
+    env: { ...pipeline.env, ...withoutThreads, ...deployment(build) },
+  });
   await until(`build ${build} polls`, async () =>
     readBuilds(pipeline.client, 'metersync').then(
       ({ builds }) => builds.some(({ buildId, polls }) => buildId === build && polls),

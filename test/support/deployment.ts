@@ -11,7 +11,7 @@ import { retries } from '../../app/temporal-retries.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { type RunState, workflowIds } from '../../contract/names.ts';
 import { type AuditReport, audit } from '../../operations/audit/audit.ts';
-import { type RunningCommand, startCommand } from './command-process.ts';
+import { type RunningCommand, startCommand, withoutThreads } from './command-process.ts';
 import { temporaryFolder } from './folder.ts';
 import { createNamespace } from './namespace.ts';
 import { type Part, runPart } from './run-part.ts';
@@ -74,8 +74,7 @@ export async function createDeployment(options: {
       return begun;
     },
     start: async (part, more = {}) => {
-      // Workflows run in the main thread; see vitest.config.ts.
-      const command = startCommand([part], { env: { TEMPORAL_DEBUG: '1', ...env, ...more } });
+      const command = startCommand([part], { env: { ...withoutThreads, ...env, ...more } });
       processes.set(part, command);
       await command.printed(ready[part]);
       return command;
