@@ -2,14 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readSettings } from '../../app/settings.ts';
 import { startConsole } from '../../cli/commands/console.ts';
-import {
-  type Browser,
-  eventually,
-  expectGoodPage,
-  openBrowser,
-  smallPhone,
-  watchErrors,
-} from '../support/browser.ts';
+import { type Browser, eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { fillTrouble, type Trouble } from '../support/trouble.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -72,7 +65,7 @@ test('each page is good to look at, at a desk and on a phone, in light and dark'
   };
   for (const [name, path] of Object.entries(paths)) {
     await page.goto(running.url + path);
-    await expectGoodPage(page, `console-${name}`, smallPhone);
+    await expectGoodPage(page, `console-${name}`);
   }
   expect(errors).toEqual([]);
   await context.close();

@@ -19,9 +19,8 @@ const args = [
 ];
 
 export const desktop = { width: 1280, height: 900 };
-export const phone = { width: 390, height: 844 };
 /** The narrowest phone that is common. */
-export const smallPhone = { width: 360, height: 780 };
+export const phone = { width: 360, height: 780 };
 
 /** A person's browser: its profile is removed after it. */
 export interface Browser {
@@ -65,23 +64,22 @@ const screenshots = process.env.SCREENSHOTS;
 /** Waits for the final state of a page: it follows events, and the machine may be busy. */
 export const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 30_000 });
 
-const viewsOn = (size: typeof phone) =>
-  [
-    { where: 'a desk', size: desktop, textPercent: 100, colorScheme: 'light' },
-    // A browser that zooms to 200 % lays out half of its width.
-    { where: 'a desk zoomed to 200 %', size: { width: 640, height: 450 }, textPercent: 100 },
-    { where: 'a phone', size, textPercent: 100, colorScheme: 'dark' },
-    { where: 'a phone with text of 200 %', size, textPercent: 200 },
-  ] as const;
+const views = [
+  { where: 'a desk', size: desktop, textPercent: 100, colorScheme: 'light' },
+  // A browser that zooms to 200 % lays out half of its width.
+  { where: 'a desk zoomed to 200 %', size: { width: 640, height: 450 }, textPercent: 100 },
+  { where: 'a phone', size: phone, textPercent: 100, colorScheme: 'dark' },
+  { where: 'a phone with text of 200 %', size: phone, textPercent: 200 },
+] as const;
 
 /**
  * Checks a page as people see it: at a desk and on a phone, zoomed, with large text, in the fonts of
  * different machines. Nothing is wider than the page. axe finds no serious violation, in light at a desk and
  * in dark on a phone.
  */
-export async function expectGoodPage(page: Page, name: string, onPhone = phone): Promise<void> {
+export async function expectGoodPage(page: Page, name: string): Promise<void> {
   await loadFonts(page);
-  for (const { where, size, textPercent, ...look } of viewsOn(onPhone)) {
+  for (const { where, size, textPercent, ...look } of views) {
     await page.setViewportSize(size);
     for (const font of fontNames) {
       await useFont(page, font, textPercent);
