@@ -10,8 +10,8 @@ process.env.TMPDIR ??= temporaryRoot();
 // Processes of tests take Vitest's code and that of packages compiled from where commands keep theirs.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '.metersync/compiled');
 
-// As many threads for V8's compiler and collector as the machine has cores to spare, in processes of tests and of
-// commands. Node's four, in each of twenty processes on two cores, cost a twentieth more processor.
+// V8's compiler and collector get as many threads as there are cores to spare, in tests and what they start. Node's
+// four, in each of twenty processes on two cores, cost a twentieth more processor.
 process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --v8-pool-size=0`.trim();
 
 const servers = ['test/support/stack.ts', 'test/support/warehouse-template.ts'];

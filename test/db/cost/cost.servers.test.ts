@@ -80,16 +80,17 @@ async function does(work: Work, plot: number, which: Which, planned: Planned): P
   return await warehouse.plansOf(() => work.run(warehouse, plot));
 }
 
-/** Statistics lead a plan astray when they are old or absent; with fresh ones, plans for any value are for `test:long`. */
+/**
+ * The states in which work is compared. Old or absent statistics lead a plan astray. Plans for any value with fresh
+ * ones are left to `npm run test:long`. One state shows that work has to ask for all.
+ */
 function statesOf({ asksForAll }: Work, planned: Planned): readonly Which[] {
   if (asksForAll !== undefined) return ['never analysed'];
   const astray = ['never analysed', 'analysed at rest'] as const;
   return planned === 'for any' && !long ? astray : [...astray, 'analysed'];
 }
 
-/**
- * Complaints about work in a large warehouse, with statistics of any age. That work has to ask for all shows in one.
- */
+/** Complaints about work in a large warehouse, with statistics of any age. */
 async function complaintsOf(
   work: Work,
   plot: number,
@@ -106,7 +107,7 @@ async function complaintsOf(
 
 const excused = new Set<string>();
 
-// That work has to ask for all shows with one plan, too.
+// One kind of plan shows that work has to ask for all.
 const everyWay = everything.flatMap((work, at) => {
   const forParameters = [work.name, 'for parameters', work, at + 1] as const;
   if (work.asksForAll !== undefined) return [forParameters];
