@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { withoutThreads } from './test/support/command-process.ts';
 import { temporaryRoot } from './test/support/temporary-root.ts';
 
 // What Node calls the folder for temporary files, in this process and those of tests.
@@ -10,8 +11,8 @@ process.env.TMPDIR ??= temporaryRoot();
 // Processes of tests take Vitest's code and that of packages compiled from where commands keep theirs.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '.metersync/compiled');
 
-// V8's compiler and collector get as many threads as there are cores to spare, in tests and what they start. Node's
-// four, in each of twenty processes on two cores, cost a twentieth more processor.
+// V8's compiler and collector get as many threads as there are cores to spare, in processes of tests. Node's four in
+// each, on two cores, cost a twentieth more processor.
 process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --v8-pool-size=0`.trim();
 
 const servers = ['test/support/stack.ts', 'test/support/warehouse-template.ts'];
@@ -23,9 +24,8 @@ const shared = {
   isolate: false,
   execArgv: ['--import', pathToFileURL(join(import.meta.dirname, 'cli/quick-start.ts')).href],
   unstubEnvs: true,
-  // A worker in a test's process, and in the bench's, runs workflows in the main thread: its two threads for them
-  // cost 0.6 s of processor. Commands that tests start have these threads, but for parts of a deployment.
-  env: { TEMPORAL_DEBUG: '1' },
+  // For workers in a test's process, and in the bench's.
+  env: withoutThreads,
   // Else a line that a stopping server writes as its process ends fails the run, although every test passed.
   disableConsoleIntercept: true,
 };

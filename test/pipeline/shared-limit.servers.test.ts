@@ -26,11 +26,9 @@ test('two worker processes never have more requests in flight than the one limit
     endpoints: { meters: null, documents: null, usageData: null, intervals: null },
   });
   onTestFinished(() => deployment.stop());
-  const { warehouse, env } = deployment;
+  const { warehouse } = deployment;
   await deployment.run('worker');
-  const other = startCommand(['worker'], { env });
-  onTestFinished(async () => void (await other.end('SIGKILL')));
-  await other.printed(/worker: running/);
+  await deployment.start('worker');
 
   const count = async (from: ReturnType<typeof sql>) =>
     (await warehouse.db.execute<{ n: number }>(sql`select count(*)::int as n from ${from}`)).rows[0]?.n;

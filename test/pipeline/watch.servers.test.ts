@@ -68,7 +68,7 @@ test('a worker looks as soon as it starts, and calls the dead man’s switch', {
   await until('it has looked', () => collector.got.some(({ path }) => path === '/beat'));
   const { stdout } = await runCommand(['alerts', 'list'], { env: deployment.env });
   expect(stdout).toMatch(/^No alarm is open\.\nlast watch: \S+ \S+ \(\d+ s ago\)$/);
-  // From here only this file's looks send: one of the schedule would add an attempt.
+  // Each minute's look would add an attempt to what a target refused.
   await deployment.client.schedule.getHandle(scheduleIds.watch).pause();
 });
 

@@ -36,7 +36,7 @@ export interface Ended {
 
 /**
  * A variable with which a worker runs workflows in its main thread. Its two threads for them, as users have them,
- * cost 0.6 s of processor at a start: tests of what a whole command does leave them on.
+ * cost 0.6 s of processor at a start. Tests of draining, of the demo and of a start from nothing leave them on.
  */
 export const withoutThreads = { TEMPORAL_DEBUG: '1' } as const;
 
@@ -44,9 +44,7 @@ export const withoutThreads = { TEMPORAL_DEBUG: '1' } as const;
 export function startCommand(args: readonly string[], options: ProcessOptions = {}): RunningCommand {
   const { PATH = '', HOME = '' } = process.env;
   const code = options.checkout ?? checkout;
-  const program = resolve(code, options.program ?? 'cli/main.ts');
-  // Threads: see vitest.config.ts.
-  const child = spawn(process.execPath, ['--v8-pool-size=0', program, ...args], {
+  const child = spawn(process.execPath, [resolve(code, options.program ?? 'cli/main.ts'), ...args], {
     cwd: options.cwd ?? code,
     // The program's code is kept compiled too; this covers its first two files, which run before it enables
     // that.
