@@ -32,6 +32,8 @@ const kinds: readonly (readonly [RegExp, LockMode | 'none'])[] = [
     'none',
   ],
   [/^comment on (schema|function)\b/, 'none'],
+  // Functions of migrations that make functions.
+  [/^select metersync\.make_(history|notes)_of\(/, 'none'],
   [
     new RegExp(`^create (?:unique )?index concurrently .*? on (?:only )?${name}`),
     'SHARE UPDATE EXCLUSIVE',

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startRun } from '../../db/backfill/runs.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { tableName } from '../../db/resources.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
+import { connectExplained, nodesOf } from '../support/plans.ts';
+import { runsAndPlansOf } from '../support/statements-sent.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -99,6 +101,34 @@ test('a change that is rolled back leaves no history', async () => {
   });
   await expect(failed).rejects.toThrow('no');
   expect(await earlier('meters', id)).toEqual([]);
+});
+
+test('what follows a write is planned once a session, with a plan that serves any number of rows', async () => {
+  const ids = Array.from({ length: 300 }, () => randomUUID());
+  const pages = (second: number) => ids.map((id) => ({ id, updated: at(second), second }));
+  const write = (second: number, count: number) =>
+    writeRecords(session, 'documents', pages(second).slice(0, count), {
+      companyId: company.id,
+      readAt: `2026-06-03T00:00:0${second}Z`,
+    });
+  await writeRecords(warehouse, 'documents', pages(0), { companyId: company.id });
+  const session = connectExplained(warehouse.url, {
+    'pg_stat_statements.track': 'all',
+    'pg_stat_statements.track_planning': 'on',
+  });
+  onTestFinished(() => session.close());
+  await write(1, 1);
+  await write(2, 1);
+  const ran = await session.plansOf(() => write(3, ids.length));
+  for (const table of ['history.documents', 'metersync.company_changes']) {
+    const text = `insert into ${table}`;
+    const nodes = ran
+      .filter((statement) => statement.text.startsWith(text))
+      .flatMap(({ plan }) => nodesOf(plan));
+    const joins = nodes.filter((node) => node['Node Type'] === 'Hash Join');
+    expect(joins.map((node) => node['Actual Rows'])).toEqual([ids.length]);
+    expect(await runsAndPlansOf(warehouse.url, text)).toContainEqual({ runs: 3, plans: 1 });
+  }
 });
 
 test('odd values in columns of fields keep no record out', async () => {

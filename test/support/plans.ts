@@ -8,6 +8,7 @@ export interface PlanNode {
   readonly 'Index Name'?: string;
   readonly 'Index Cond'?: string;
   readonly 'Actual Loops': number;
+  readonly 'Actual Rows': number;
   readonly 'Shared Hit Blocks': number;
   readonly 'Shared Read Blocks': number;
   readonly Plans?: readonly PlanNode[];
