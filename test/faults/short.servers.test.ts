@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRandom } from '../../bench/load/random.ts';
+import { cases } from '../support/cases.ts';
 import { withoutThreads } from '../support/command-process.ts';
 import { until } from '../support/poll.ts';
 import { blowsFor, type PartName, partNames } from './plan.ts';
@@ -47,10 +48,10 @@ async function blow(parts: readonly PartName[], batch: number): Promise<void> {
   const [planned] = blowsFor(seed, `short ${batch}`, { times: 1, parts, afterMs: [0, 0], downMs: [0, 0] });
   const order = (planned?.at ?? []).map(({ part }) => rig.parts[part]);
   const before = await delivered();
-  await rig.service.random(120, seed + batch);
+  await rig.service.random(cases(50, 120), seed + batch);
   await until('some are acknowledged', async () => (await delivered()) > before + 20, { timeoutMs: 120_000 });
   await Promise.all(order.map((part) => part.kill()));
-  await rig.service.random(60, seed + batch + 100);
+  await rig.service.random(cases(20, 60), seed + batch + 100);
   for (const part of order) await Promise.all([part.start(), rig.service.random(1, seed + batch + 200)]);
 }
 
@@ -71,13 +72,13 @@ test('lost answers after an accepted event or start, and poison events, lose not
 }, async () => {
   const random = createRandom(seed);
   for (const proxy of Object.values(proxies)) proxy.cutWhen(() => random.next() < 0.2);
-  await rig.service.random(300, seed + 300);
+  await rig.service.random(cases(150, 300), seed + 300);
   await until('answers were lost', () => proxies.deliveries.cuts > 3 && proxies.starts.cuts > 0, {
     timeoutMs: 120_000,
   });
   for (const proxy of Object.values(proxies)) proxy.cutWhen(() => false);
   const alsoAcknowledged: string[] = [];
-  await rig.service.random(100, seed + 400);
+  await rig.service.random(cases(40, 100), seed + 400);
   while (alsoAcknowledged.length < 10) alsoAcknowledged.push(await deliverPoison(rig, random));
   const figures = await verdict(rig, { alsoAcknowledged });
   expect(figures.dead).toBe(alsoAcknowledged.length);

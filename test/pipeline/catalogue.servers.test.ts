@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { pageOf } from '../service/listing.ts';
+import { cases } from '../support/cases.ts';
 import { createDeployment, type Endpoints } from '../support/deployment.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { documents, startScriptedService } from '../support/scripted-service.ts';
@@ -19,7 +20,7 @@ describe('a service that lacks endpoints', () => {
     const companies = (await service.read<{ id: string }[]>('/company')).map(({ id }) => id);
     expect(await pipeline.backfill(endpoints.companies === null ? companies : undefined)).toBe('complete');
     await service.disturb({ duplicate: 0.2, shuffle: true, delayMs: [0, 800] });
-    await service.random(120, 11);
+    await service.random(cases(60, 120), 11);
     await pipeline.settled();
     expect(await pipeline.audit()).toMatchObject({ differences: 0, examples: [] });
     const live = await pipeline.warehouse.db.execute<{ n: number }>(

@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { workflowIds } from '../../contract/names.ts';
+import { cases } from '../support/cases.ts';
 import { outageOf } from '../support/outage.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
@@ -57,7 +58,7 @@ test('a receiver killed with -9 under load loses no acknowledged event; the othe
   const { service, client } = pipeline;
   const before = (await service.status()).deliveries.delivered;
   await service.disturb({ delayMs: [0, 2_500] });
-  const fired = await service.random(600, 2);
+  const fired = await service.random(cases(200, 600), 2);
   await until('a part is delivered', async () => (await service.status()).deliveries.delivered > before + 50);
   await pipeline.part('receiver').end('SIGKILL');
   await service.disturb({});
@@ -91,7 +92,7 @@ test('events are acknowledged while the warehouse is away, and applied when it i
   const before = (await service.status()).deliveries.delivered;
   try {
     await outage.begin();
-    const fired = await service.random(150, 3);
+    const fired = await service.random(cases(60, 150), 3);
     await until('everything is acknowledged', async () => (await service.status()).quiet);
     expect((await service.status()).deliveries.delivered).toBe(before + fired);
     await expect(journalled()).rejects.toThrow();
@@ -111,7 +112,7 @@ test('a backfill and events lose nothing while connections to the warehouse are 
   const outage = await outageOf(pipeline.warehouse.url);
   const runId = await startBackfill(client);
   await service.disturb({ delayMs: [0, 2_000], duplicate: 0.2 });
-  await service.random(200, 4);
+  await service.random(cases(80, 200), 4);
   let cuts = 0;
   const cutOften = async () => {
     if ((await outage.cut()) > 0) cuts += 1;

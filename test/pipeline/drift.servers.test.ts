@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cases } from '../support/cases.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 
 let pipeline: Pipeline;
@@ -16,7 +17,7 @@ afterAll(() => pipeline?.stop());
 const timeout = 150_000;
 /** Bounds of the changes: a fast run has few, and more would only take longer to settle. */
 const changesLeast = 40;
-const changesMax = 120;
+const changesMax = cases(60, 120);
 
 /** Runs a backfill while the service changes; returns how it ended and the number of events. */
 async function backfillUnder(

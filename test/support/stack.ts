@@ -47,6 +47,7 @@ export default async function startStack(project: TestProject): Promise<(() => P
   const postgresUrl = given ?? stack.postgres?.superuserUrl('postgres');
   if (postgresUrl === undefined || stack.temporal === undefined) throw new Error('The stack lacks a server.');
   await countStatements(postgresUrl);
+  if (given === undefined) await hashPasswordOnce(postgresUrl);
   project.vitest.provide('postgresUrl', postgresUrl);
   project.vitest.provide('temporalAddress', stack.temporal.address);
   return async () => {
@@ -79,6 +80,18 @@ async function countStatements(postgresUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: postgresUrl });
   await client.connect();
   await client.query('create extension pg_stat_statements');
+  await client.end();
+}
+
+/**
+ * Keeps the superuser's password under one hash instead of 4096. A run opens thousands of connections, and for
+ * each both sides would hash it anew.
+ */
+async function hashPasswordOnce(postgresUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: postgresUrl });
+  await client.connect();
+  await client.query('set scram_iterations = 1');
+  await client.query(`alter role current_user password ${pg.escapeLiteral(client.password ?? '')}`);
   await client.end();
 }
 
