@@ -19,7 +19,7 @@ const servers = ['test/support/stack.ts', 'test/support/warehouse-template.ts'];
 
 /** What the files of a kind share. A file is of the kind that the suffix of its name says; see CONTRIBUTING.md. */
 const shared = {
-  setupFiles: ['test/support/seed.ts'],
+  setupFiles: ['test/support/setup.ts'],
   // Files share processes, as each process loads the code of servers' clients again, for a second or more.
   isolate: false,
   execArgv: ['--import', pathToFileURL(join(import.meta.dirname, 'cli/quick-start.ts')).href],

@@ -16,12 +16,12 @@ import { rejection, setup } from '../service/setup.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
 import { until } from '../support/poll.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import { borrowWarehouse, type TestWarehouse } from '../support/warehouse.ts';
 
 /** The service's records by the path below the version; a record may be JSON text. */
 type Held = Record<string, readonly (object | string)[]>;
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let warehouse: TestWarehouse;
 let ids: ReturnType<typeof someIds>;
 const someIds = () => ({
   company: randomUUID(),
@@ -33,7 +33,7 @@ const someIds = () => ({
 });
 
 beforeEach(async () => {
-  warehouse = await createWarehouse();
+  warehouse = await borrowWarehouse();
   onTestFinished(() => warehouse.drop());
   ids = someIds();
 });

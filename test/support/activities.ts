@@ -13,7 +13,7 @@ import type { Warehouse } from '../../db/connect.ts';
 import { createFieldCatalogue, type FieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import type { Script } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
-import { createWarehouse } from './warehouse.ts';
+import { borrowWarehouse } from './warehouse.ts';
 
 export interface ActivitiesUnderTest {
   readonly activities: Activities;
@@ -34,13 +34,13 @@ export interface ActivitiesUnderTest {
   ): Promise<O>;
 }
 
-/** Makes a worker's activities on a warehouse of their own and a scripted service. */
+/** Makes a worker's activities on an empty warehouse and a scripted service. */
 export async function activitiesOn(
   script: Script,
   endpoints: Partial<EndpointCatalogue> = {},
   { companies = [] }: { readonly companies?: readonly string[] } = {},
 ): Promise<ActivitiesUnderTest> {
-  const warehouse = await createWarehouse();
+  const warehouse = await borrowWarehouse();
   onTestFinished(() => warehouse.drop());
   const { client, server } = await setup(script, { endpoints: { ...defaultEndpoints, ...endpoints } });
   const woken: CatchUpKind[] = [];

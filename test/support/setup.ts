@@ -1,4 +1,6 @@
 import fc from 'fast-check';
+import { afterAll } from 'vitest';
+import { cleanUpFile } from './file-end.ts';
 
 /**
  * With `CI` set every property draws the same cases, so that a run judges the change and not chance. Without
@@ -6,3 +8,5 @@ import fc from 'fast-check';
  */
 const seed = process.env.PROPERTY_SEED ?? (process.env.CI === undefined ? undefined : '1');
 if (seed !== undefined) fc.configureGlobal({ seed: Number(seed) });
+
+afterAll(cleanUpFile);
