@@ -1,7 +1,16 @@
-import type { Client } from '@temporalio/client';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type Client,
+  isGrpcServiceError,
+  ServiceError,
+  type WorkflowHandleWithFirstExecutionRunId,
+} from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { taskQueues, workflowNames } from '../contract/names.ts';
 import { serverWaits } from '../contract/retry-policy.ts';
+
+/** gRPC's FAILED_PRECONDITION. */
+const failedPrecondition = 9;
 
 const { VersionDrainageStatus } = proto.temporal.api.enums.v1;
 
@@ -70,7 +79,7 @@ const secondsOf = (time: { seconds?: unknown } | null | undefined): number => Nu
 /**
  * Gives work to a build: all of it, or a percentage of the workflows. First the watch runs on this build
  * alone.
- * @throws Error when the watch does not end on it: then nothing has changed
+ * @throws Error when no worker of it polls, or the watch does not end on it: then nothing has changed
  */
 export async function promote(
   client: Client,
@@ -107,17 +116,39 @@ export async function rollBack(client: Client, deploymentName: string): Promise<
 }
 
 async function tryBuild(client: Client, deploymentName: string, buildId: string): Promise<void> {
-  const handle = await client.workflow.start(workflowNames.watch, {
-    workflowId: `try-build/${deploymentName}/${buildId}`,
-    taskQueue: taskQueues.events,
-    args: [],
-    versioningOverride: { pinnedTo: { deploymentName, buildId } },
-    workflowExecutionTimeout: serverWaits.buildTriedWithinMs,
-  });
+  const handle = await startOnBuild(client, deploymentName, buildId);
   await handle.result().catch((error: unknown) => {
     throw new Error(
       `a run on build ${buildId} alone did not end, so nothing was changed: does a worker of it run? Its log says why`,
       { cause: error },
     );
   });
+}
+
+/** Starts the watch. A worker's queue has its build a moment after the worker began to poll. */
+async function startOnBuild(
+  client: Client,
+  deploymentName: string,
+  buildId: string,
+): Promise<WorkflowHandleWithFirstExecutionRunId> {
+  const refusedUntil = performance.now() + serverWaits.buildKnownWithinMs;
+  for (;;) {
+    try {
+      return await client.workflow.start(workflowNames.watch, {
+        workflowId: `try-build/${deploymentName}/${buildId}`,
+        taskQueue: taskQueues.events,
+        args: [],
+        versioningOverride: { pinnedTo: { deploymentName, buildId } },
+        workflowExecutionTimeout: serverWaits.buildTriedWithinMs,
+      });
+    } catch (error) {
+      const cause = error instanceof ServiceError ? error.cause : undefined;
+      if (!isGrpcServiceError(cause) || Number(cause.code) !== failedPrecondition) throw error;
+      if (performance.now() > refusedUntil)
+        throw new Error(`no worker of build ${buildId} has polled, so nothing was changed: start one first`, {
+          cause: error,
+        });
+    }
+    await delay(serverWaits.buildLookEveryMs);
+  }
 }

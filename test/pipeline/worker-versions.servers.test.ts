@@ -25,12 +25,12 @@ async function worker(build: string) {
   const started = startCommand(['worker'], {
     env: { ...pipeline.env, ...withoutThreads, ...deployment(build) },
   });
-  await until(`build ${build} polls`, async () =>
+  const polls = () =>
     readBuilds(pipeline.client, 'metersync').then(
       ({ builds }) => builds.some(({ buildId, polls }) => buildId === build && polls),
       () => false,
-    ),
-  );
+    );
+  await until(`build ${build} polls`, polls, { everyMs: 5 });
   return started;
 }
 
@@ -44,7 +44,8 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
   const older = await worker('1');
   const { stdout } = await command('status');
   expect(stdout).toContain('Temporal gives events to no build, and workers of others poll');
-  expect(await command('workers', 'promote', '1')).toMatchObject({ status: 0, stdout: '1 is current.' });
+  const promoted = await command('workers', 'promote', '1');
+  expect(promoted).toMatchObject({ status: 0, stdout: '1 is current.', stderr: '' });
   expect(await pipeline.backfill()).toBe('complete');
 
   const newer = await worker('2');
@@ -89,4 +90,17 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
   expect(await gone).toMatchObject({ status: 1, stderr: expect.stringContaining('nothing was changed') });
   expect(await state('1')).toBe('current');
   await older.end('SIGTERM');
+});
+
+test('a build is promoted as soon as its worker polls; one without a worker is not', {
+  timeout: 120_000,
+}, async () => {
+  const third = await worker('3');
+  expect(await command('workers', 'promote', '3')).toMatchObject({ status: 0, stderr: '' });
+  expect(await command('workers', 'promote', 'none')).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('no worker of build none has polled, so nothing was changed'),
+  });
+  expect(await state('3')).toBe('current');
+  await third.end('SIGTERM');
 });
