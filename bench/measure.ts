@@ -36,7 +36,10 @@ export interface Measure {
 /** Runs a measure and stops all that it started, also after a failure. */
 export async function runMeasure(
   measure: Measure,
-  given: Pick<Bench, 'stack' | 'size' | 'say' | 'profileDir'>,
+  {
+    start = startChild,
+    ...given
+  }: Pick<Bench, 'stack' | 'size' | 'say' | 'profileDir'> & { readonly start?: typeof startChild },
 ): Promise<Figures> {
   const cleanUps: (() => Promise<void>)[] = [];
   const output = join(given.stack.dir, 'logs', 'bench.log');
@@ -44,7 +47,7 @@ export async function runMeasure(
     ...given,
     atEnd: (cleanUp) => cleanUps.push(cleanUp),
     child: <C extends Calls>(script: string) => {
-      const child = startChild<C>(script, { output, profileDir: given.profileDir });
+      const child = start<C>(script, { output, profileDir: given.profileDir });
       cleanUps.push(() => child.stop());
       return child;
     },

@@ -51,9 +51,17 @@ export interface PipelineInput {
 
 export type PipelineCalls = ReturnType<typeof createPipeline>['calls'];
 
+/** Whether Temporal's native library has its options, which it takes once a process. */
+let installed = false;
+
 function createPipeline() {
   const running: Running[] = [];
   let stopping = false;
+  const stop = async (): Promise<void> => {
+    stopping = true;
+    await Promise.all(running.splice(0).map((part) => part.stop()));
+    stopping = false;
+  };
   const calls = {
     start: async ({
       temporal,
@@ -77,7 +85,8 @@ function createPipeline() {
             log,
           })
         : undefined;
-      installRuntime(log, monitor?.core);
+      if (!installed) installRuntime(log, monitor?.core);
+      installed = true;
       if (worker !== undefined) {
         const { bundlePath, service } = worker;
         const endpoints = { ...settings.service.endpoints, ...service?.endpoints };
@@ -120,6 +129,8 @@ function createPipeline() {
       const metricsUrl = served === undefined ? undefined : `${served.url}/metrics`;
       return { port: Number(new URL(started.url).port), metricsUrl };
     },
+    /** Stops the parts; others may be started. */
+    stop,
     /** Returns the resident memory of this process in bytes. */
     memory: async (): Promise<number> => process.memoryUsage().rss,
     /** Returns the processor time of this process so far, in milliseconds. */
@@ -128,13 +139,7 @@ function createPipeline() {
       return (user + system) / 1_000;
     },
   };
-  return {
-    calls,
-    stop: async () => {
-      stopping = true;
-      await Promise.all(running.map((part) => part.stop()));
-    },
-  };
+  return { calls, stop };
 }
 
 const pipeline = createPipeline();

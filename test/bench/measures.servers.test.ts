@@ -5,14 +5,18 @@ import { measures } from '../../bench/measures/all.ts';
 import { sizes } from '../../bench/size.ts';
 import { type BenchStack, startBenchStack } from '../../bench/stack.ts';
 import { long } from '../support/cases.ts';
+import { reusingProcesses } from './reused-processes.ts';
 
 let stack: BenchStack;
+// A measure of metrics gives Temporal's library options that a process takes once, so all get one of their own.
+const processes = long ? undefined : reusingProcesses();
 
 beforeAll(async () => {
   stack = await startBenchStack(inject('temporalAddress'));
 });
 
 afterAll(async () => {
+  await processes?.end();
   await stack?.stop();
 });
 
@@ -21,7 +25,8 @@ afterAll(async () => {
 const own = measures.filter(({ name, onlyByName }) => name !== 'peers' && (long || !onlyByName));
 
 test.each(own)('$name runs on real parts and yields a finite figure for every goal', async (measure) => {
-  const figures = await runMeasure(measure, { stack, size: sizes.tiny, say: () => {} });
+  const given = { stack, size: sizes.tiny, say: () => {} };
+  const figures = await runMeasure(measure, processes ? { ...given, start: processes.start } : given);
   for (const [name, figure] of Object.entries(figures)) {
     expect(figure, `${measure.name}.${name}`).toSatisfy(Number.isFinite);
     // Memory may fall during a measure.

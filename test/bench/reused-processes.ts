@@ -1,0 +1,31 @@
+import { type Child, startChild } from '../../bench/process/child.ts';
+import type { Calls } from '../../bench/process/serve.ts';
+
+/** A deployment's process takes two seconds of processor to start, and its parts a tenth of that. */
+const reused = 'pipeline/process.ts';
+
+/** Starts processes of the bench. Those of deployments outlive a measure, and serve the next. */
+export function reusingProcesses(): { start: typeof startChild; end(): Promise<void> } {
+  const idle: Child<{ stop: () => Promise<void> }>[] = [];
+  return {
+    start: <C extends Calls>(...[script, options]: Parameters<typeof startChild>): Child<C> => {
+      if (script !== reused) return startChild<C>(script, options);
+      const child = idle.pop() ?? startChild<{ stop: () => Promise<void> }>(script, options);
+      let stopped = false;
+      return {
+        ...(child as unknown as Child<C>),
+        stop: async () => {
+          if (stopped) return;
+          stopped = true;
+          await child.call('stop', undefined).then(
+            () => idle.push(child),
+            () => child.stop(),
+          );
+        },
+      };
+    },
+    end: async () => {
+      await Promise.all(idle.splice(0).map((child) => child.stop()));
+    },
+  };
+}
