@@ -27,8 +27,9 @@ export function idOf(kind: Kind, plot: number, n = 1): string {
 export const eventOf = (plot: number, n: number): string => `event ${plot} ${n}`;
 export const meterOf = (plot: number, n: number): string => `meter ${plot} ${n}`;
 
-/** The id as SQL; `n` is an expression. */
-const id = (kind: Kind, n = '1'): string => `md5('${kind} ' || p || ' ' || ${n})::uuid`;
+/** The id as SQL; `n` is an expression. That of its company is a column of a plot, as most rows have it. */
+const id = (kind: Kind, n = '1'): string =>
+  kind === 'company' ? 'plot.company' : `md5('${kind} ' || p || ' ' || ${n})::uuid`;
 
 /** When records last changed at the service, were read, and were named by events. */
 export const times = {
@@ -250,7 +251,10 @@ export async function loadPlots(db: Executor, from: number, count: number): Prom
 
 async function load(db: Executor, table: keyof typeof inserts, from: number, count: number): Promise<void> {
   await db.execute(
-    sql.raw(`with plot as (select p from generate_series(${from}, ${from + count - 1}) p)
+    sql.raw(`with plot as materialized (
+        select p, md5('company ' || p || ' 1')::uuid as company
+        from generate_series(${from}, ${from + count - 1}) p
+      )
       insert into ${table} ${inserts[table]}`),
   );
 }
