@@ -60,7 +60,6 @@ function createPipeline() {
   const stop = async (): Promise<void> => {
     stopping = true;
     await Promise.all(running.splice(0).map((part) => part.stop()));
-    stopping = false;
   };
   const calls = {
     start: async ({
@@ -70,6 +69,7 @@ function createPipeline() {
       worker,
       metrics = false,
     }: PipelineInput): Promise<{ port: number; metricsUrl?: string | undefined }> => {
+      stopping = false;
       const log = createLog({ level: 'warn', file: logFile });
       let startHere: Start | undefined;
       const settings = readSettings({});
