@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { steering } from '../support/steering.ts';
+import { anyCharacter } from '../support/text.ts';
 
 const cli = resolve(import.meta.dirname, '../../cli');
 
@@ -42,7 +43,7 @@ const controls = [
 
 test('no text in rows steers the terminal or adds lines', async () => {
   const value = fc.oneof(
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: anyCharacter }),
     fc.array(fc.constantFrom(...controls), { maxLength: 20 }).map((chars) => chars.join('')),
   );
   const rows = fc.sample(fc.tuple(value, value, value), { seed: 20_261_124, numRuns: 400 });

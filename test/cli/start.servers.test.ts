@@ -24,17 +24,20 @@ import { projectBinDir } from '../support/stack.ts';
 
 describe('metersync start on servers of the user', () => {
   let pipeline: Pipeline;
-  let start: RunningCommand;
   beforeAll(async () => {
     pipeline = await startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] });
   });
-  afterAll(async () => {
-    await start?.end('SIGKILL');
-    await pipeline?.stop();
-  });
+  afterAll(() => pipeline?.stop());
+  /** Starts a command that leaves its port to the next test, also when this one fails. */
+  const startUntilFinished = (command: 'start' | 'worker', env: Readonly<Record<string, string>> = {}) => {
+    const started = startCommand([command], { env: { ...pipeline.env, ...env } });
+    onTestFinished(async () => void (await started.end('SIGKILL')));
+    return started;
+  };
   const begin = async () => {
-    start = startCommand(['start'], { env: pipeline.env });
+    const start = startUntilFinished('start');
     await start.printed(/receiver: POST /);
+    return start;
   };
   const settled = async () => {
     await pipeline.settled();
@@ -44,7 +47,7 @@ describe('metersync start on servers of the user', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
     'drains on %s, even sent twice as under npm, and ends with status 0 within 10 s',
     async (signal) => {
-      await begin();
+      const start = await begin();
       start.child.kill(signal);
       // Draining that takes longer than 9.5 s ends with status 1.
       const ended = await start.end(signal);
@@ -56,7 +59,7 @@ describe('metersync start on servers of the user', () => {
   );
 
   test("the worker beside the receiver gets a group's first task with the answer to its start", async () => {
-    await begin();
+    const start = await begin();
     const { id } = await deliver(pipeline, { eventType: 'weather.changed' });
     const { rows } = await until('the event is in the journal', async () => {
       const kept = await pipeline.warehouse.db.execute<{ workflow_id: string }>(
@@ -78,13 +81,11 @@ describe('metersync start on servers of the user', () => {
     onTestFinished(() => folder.remove());
     await writeFile(join(folder.path, 'ports.json'), JSON.stringify({ temporal: port }));
     const address = `127.0.0.1:${port}`;
-    const env = {
-      ...pipeline.env,
+    const start = startUntilFinished('start', {
       ...withoutThreads,
       TEMPORAL_ADDRESS: address,
       TEMPORAL_NAMESPACE: 'default',
-    };
-    start = startCommand(['start'], { env });
+    });
     await start.printed(/receiver: POST /);
     const health = async (path: string) =>
       (await fetch(`http://127.0.0.1:${pipeline.env.RECEIVER_PORT}${path}`)).status;
@@ -104,7 +105,8 @@ describe('metersync start on servers of the user', () => {
     onTestFinished(() => temporal.stop());
     expect(temporal.temporal?.address).toBe(address);
     await start.printed(/worker: running/);
-    expect(await health('/readyz')).toBe(200);
+    // An answer is kept for ten seconds.
+    await until('it says that it is ready', async () => (await health('/readyz')) === 200);
     expect(await deliver(pipeline, event, id)).toEqual({ id, status: 204 });
     await until('the event is in the journal', async () => {
       const kept = await pipeline.warehouse.db.execute(sql`select from metersync.events where id = ${id}`);
@@ -125,7 +127,7 @@ describe('metersync start on servers of the user', () => {
     const outage = await outageOf(pipeline.env.DATABASE_URL ?? '');
     onTestFinished(() => outage.close());
     await outage.begin();
-    start = startCommand(['start'], { env: { ...pipeline.env, ...withoutThreads } });
+    const start = startUntilFinished('start', withoutThreads);
     await start.printed(/receiver: POST /);
     expect(start.stdout()).toMatch(/Postgres at .*waiting for it; events are taken meanwhile/);
     expect(start.stdout()).not.toContain('worker: running');
@@ -141,9 +143,9 @@ describe('metersync start on servers of the user', () => {
 
     // It stops when asked to while it waits.
     await outage.begin();
-    start = startCommand(['worker'], { env: pipeline.env });
-    await start.printed(/waiting for it; events are taken meanwhile/);
-    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+    const worker = startUntilFinished('worker');
+    await worker.printed(/waiting for it; events are taken meanwhile/);
+    expect(await worker.end('SIGTERM')).toEqual({ status: 0, signal: null });
     await outage.end();
   });
 
@@ -151,7 +153,7 @@ describe('metersync start on servers of the user', () => {
     timeout: 120_000,
   }, async () => {
     const { service, warehouse } = pipeline;
-    await begin();
+    const start = await begin();
     await warehouse.db.transaction(async (tx) => {
       await tx.execute(sql`lock table utility.documents in exclusive mode`);
       await service.random(5, 1, ['createDocument']);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
+import { type RunState, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { createDoor, type Door } from '../service/door.ts';
@@ -11,6 +11,7 @@ import { ScriptedServer } from '../service/scripted-server.ts';
 import { runCommand } from '../support/command.ts';
 import { createDeployment, type Deployment } from '../support/deployment.ts';
 import { until } from '../support/poll.ts';
+import { pauseWatch } from '../support/watch.ts';
 
 const companies = Array.from({ length: 5 }, () => ({ id: randomUUID() }));
 const [held, alsoHeld, denied] = [randomUUID(), randomUUID(), randomUUID()];
@@ -36,17 +37,8 @@ beforeAll(async () => {
     endpoints: { connections: null, meters: null, usageData: null, documentUsage: null, intervals: null },
   });
   await deployment.run('worker');
-  const looks = `WorkflowType = '${workflowNames.watch}'`;
-  const ended = async () =>
-    (await deployment.client.workflow.count(`${looks} and ExecutionStatus != 'Running'`)).count;
-  // A pause just after the trigger of the start would take its place.
-  await until('the look of the start is over', async () => (await ended()) > 0, { timeoutMs: 120_000 });
   // The test looks itself, when it wants to.
-  await deployment.client.schedule.getHandle(scheduleIds.watch).pause();
-  await until(
-    'no look is open',
-    async () => (await deployment.client.workflow.count(looks)).count === (await ended()),
-  );
+  await pauseWatch(deployment.client);
 }, 180_000);
 afterAll(async () => {
   door.open();

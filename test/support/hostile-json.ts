@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { anyCharacter } from './text.ts';
 
 /** Texts that are hard for some layer between a socket and a column. */
 const hostileTexts = [
@@ -80,7 +81,7 @@ const hostileNumbers = [
 
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...hostileTexts) },
-  { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
+  { weight: 2, arbitrary: fc.string({ unit: anyCharacter, maxLength: 40 }) },
   // Lone halves of surrogate pairs, beside any other characters.
   fc
     .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 12 })
