@@ -30,7 +30,7 @@ const shared = {
   disableConsoleIntercept: true,
 };
 
-/** Files of half a minute and more. The last of them would run alone at the end, so they come first. */
+/** Files that take long, many as they wait. The last of them would run alone at the end, so they come first. */
 const longest = [
   'db/cost/cost',
   'db/cost/coverage',
@@ -48,6 +48,15 @@ const longest = [
   'embedded/planted',
   'cli/commands',
   'pipeline/encryption',
+  'pipeline/worker-versions',
+  'pipeline/drift',
+  'pipeline/hostile-fuzz',
+  'analytics/kept-months',
+  'sandbox/delivery',
+  'sandbox/process',
+  'build/build',
+  'cli/metrics',
+  'cli/schedule',
 ].map((name) => join(import.meta.dirname, `test/${name}.servers.test.ts`));
 
 class LongestFirst extends BaseSequencer {

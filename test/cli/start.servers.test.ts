@@ -34,8 +34,8 @@ describe('metersync start on servers of the user', () => {
     onTestFinished(async () => void (await started.end('SIGKILL')));
     return started;
   };
-  const begin = async () => {
-    const start = startUntilFinished('start');
+  const begin = async (env: Readonly<Record<string, string>> = withoutThreads) => {
+    const start = startUntilFinished('start', env);
     await start.printed(/receiver: POST /);
     return start;
   };
@@ -47,7 +47,7 @@ describe('metersync start on servers of the user', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
     'drains on %s, even sent twice as under npm, and ends with status 0 within 10 s',
     async (signal) => {
-      const start = await begin();
+      const start = await begin({});
       start.child.kill(signal);
       // Draining that takes longer than 9.5 s ends with status 1.
       const ended = await start.end(signal);

@@ -6,6 +6,7 @@ import { replayHistories } from '../../app/replay-histories.ts';
 import type { Running } from '../../app/running.ts';
 import { workflowIds, workflowNames } from '../../contract/names.ts';
 import { changedCheckout } from '../faults/changed-checkout.ts';
+import { runCommand } from '../support/command.ts';
 import { runProcess } from '../support/command-process.ts';
 import { holdCompany, waited } from '../support/held-company.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -73,7 +74,7 @@ test('Temporal is not replaced while it holds events that no worker has recorded
   });
   const listed = `WorkflowId = 'events/waiting'`;
   await until('the group is listed', async () => (await client.workflow.count(listed)).count === 1);
-  const check = (...more: string[]) => runProcess(['upgrade', 'check', ...more], { env });
+  const check = (...more: string[]) => runCommand(['upgrade', 'check', ...more], { env });
   const [product, temporal] = [await check(), await check('--temporal')];
   await group.terminate();
   await release();

@@ -1,3 +1,4 @@
+import module from 'node:module';
 import fc from 'fast-check';
 import { afterAll } from 'vitest';
 import { cleanUpFile } from './file-end.ts';
@@ -8,5 +9,8 @@ import { cleanUpFile } from './file-end.ts';
  */
 const seed = process.env.PROPERTY_SEED ?? (process.env.CI === undefined ? undefined : '1');
 if (seed !== undefined) fc.configureGlobal({ seed: Number(seed) });
+
+// Vitest asks Node to search each file for a source map. Ours run as they are written.
+module.setSourceMapsSupport(false);
 
 afterAll(cleanUpFile);
