@@ -30,7 +30,7 @@ const shared = {
   disableConsoleIntercept: true,
 };
 
-/** Files that take long, many as they wait. The last of them would run alone at the end, so they come first. */
+/** Long files, many of which mostly wait. The last one would run alone at the end, so they come first. */
 const longest = [
   'db/cost/cost',
   'db/cost/coverage',
