@@ -51,9 +51,6 @@ export interface PipelineInput {
 
 export type PipelineCalls = ReturnType<typeof createPipeline>['calls'];
 
-/** Whether Temporal's native library has its options, which it takes once a process. */
-let installed = false;
-
 function createPipeline() {
   const running: Running[] = [];
   let stopping = false;
@@ -85,9 +82,9 @@ function createPipeline() {
             log,
           })
         : undefined;
-      if (!installed) installRuntime(log, monitor?.core);
-      installed = true;
       if (worker !== undefined) {
+        // Temporal's runtime ends with its workers; the next ones bring their own options.
+        installRuntime(log, monitor?.core);
         const { bundlePath, service } = worker;
         const endpoints = { ...settings.service.endpoints, ...service?.endpoints };
         const workers = await startWorker(

@@ -8,15 +8,14 @@ import { long } from '../support/cases.ts';
 import { reusingProcesses } from './reused-processes.ts';
 
 let stack: BenchStack;
-// A measure of metrics gives Temporal's library options that a process takes once, so all get one of their own.
-const processes = long ? undefined : reusingProcesses();
+const processes = reusingProcesses();
 
 beforeAll(async () => {
   stack = await startBenchStack(inject('temporalAddress'));
 });
 
 afterAll(async () => {
-  await processes?.end();
+  await processes.end();
   await stack?.stop();
 });
 
@@ -25,8 +24,12 @@ afterAll(async () => {
 const own = measures.filter(({ name, onlyByName }) => name !== 'peers' && (long || !onlyByName));
 
 test.each(own)('$name runs on real parts and yields a finite figure for every goal', async (measure) => {
-  const given = { stack, size: sizes.tiny, say: () => {} };
-  const figures = await runMeasure(measure, processes ? { ...given, start: processes.start } : given);
+  const figures = await runMeasure(measure, {
+    stack,
+    size: sizes.tiny,
+    say: () => {},
+    start: processes.start,
+  });
   for (const [name, figure] of Object.entries(figures)) {
     expect(figure, `${measure.name}.${name}`).toSatisfy(Number.isFinite);
     // Memory may fall during a measure.
