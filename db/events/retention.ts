@@ -1,31 +1,62 @@
 import { sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Database } from '../connect.ts';
 import { events, journal } from '../schema/metersync.ts';
 
+export interface PayloadsDropped {
+  readonly dropped: number;
+  /** When the last event that was looked at was received; null when no later one is old enough. */
+  readonly last: string | null;
+}
+
 /**
- * Drops the payloads of the oldest settled events that were received more than `days` ago; returns
- * how many. Their rows stay, so that a late delivery still finds its id. Pending, dead and missing
- * events keep their bytes at any age: no other copy exists.
+ * Looks at the `limit` oldest events with payloads that were received after `after` and more than `days` ago, and
+ * drops the payloads of those that are settled. Their rows stay, so that a late delivery still finds its id.
+ * Pending, dead and missing events keep their bytes at any age: no other copy exists.
  */
 export async function dropPayloads(
-  db: Executor,
-  { days, limit }: { days: number; limit: number },
-): Promise<number> {
-  const result = await db.execute(sql`
-    update ${journal}
-    set payload = null,
-      body = null,
-      payload_dropped_at = clock_timestamp()
-    from (
-      select ${events.id}
-      from ${events}
-      where ${events.payloadDroppedAt} is null
-        and ${events.receivedAt} < clock_timestamp() - make_interval(days => ${days}::int)
-        and ${events.outcome} in ('applied', 'superseded', 'ignored')
-      order by ${events.receivedAt}
-      limit ${limit}
-    ) old
-    where ${journal.id} = old.id
-      and ${journal.payloadDroppedAt} is null`);
-  return result.rowCount ?? 0;
+  db: Database,
+  { days, limit, after = null }: { days: number; limit: number; after?: string | null },
+): Promise<PayloadsDropped> {
+  return await db.transaction(async (tx) => {
+    // Else the planner may sort all old events for each batch: it knows neither how many there are, nor how
+    // many still have a payload.
+    await tx.execute(sql`
+      select set_config('enable_sort', 'off', true),
+        set_config('enable_bitmapscan', 'off', true),
+        set_config('enable_seqscan', 'off', true)`);
+    const { rows } = await tx.execute<{ dropped: number; looked: number; last: string | null }>(sql`
+      with old as materialized (
+        select ${journal.id},
+          ${journal.receivedAt}
+        from ${journal}
+        where ${journal.payloadDroppedAt} is null
+          and ${journal.receivedAt} > coalesce(${after}::timestamptz, '-infinity')
+          and ${journal.receivedAt} < clock_timestamp() - make_interval(days => ${days}::int)
+        order by ${journal.receivedAt}
+        fetch first ${limit} rows with ties
+      ),
+      dropped as (
+        update ${journal}
+        set payload = null,
+          body = null,
+          payload_dropped_at = clock_timestamp()
+        from old
+          cross join lateral (
+            select ${events.outcome}
+            from ${events}
+            where ${events.id} = old.id
+            offset 0
+          ) settled
+        where ${journal.id} = old.id
+          and ${journal.payloadDroppedAt} is null
+          and settled.outcome in ('applied', 'superseded', 'ignored')
+        returning ${journal.id}
+      )
+      select (select count(*) from dropped)::int as dropped,
+        count(*)::int as looked,
+        max(old.received_at) as last
+      from old`);
+    const { dropped = 0, looked = 0, last = null } = rows[0] ?? {};
+    return { dropped, last: looked < limit ? null : last };
+  });
 }

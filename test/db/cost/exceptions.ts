@@ -12,10 +12,6 @@ export const exceptions: readonly { readonly statement: string; readonly why: st
     statement: 'order by coalesce("utility"."companies"."name"',
     why: 'A page of the console. Before the first analyse the planner takes the companies for few, and sorts all.',
   },
-  {
-    statement: 'payload_dropped_at = clock_timestamp()',
-    why: 'Retention, once a day: it sorts all old enough events to find the oldest.',
-  },
 ];
 
 /** Statements that a deployment sends without a case, each by a part of its text and with the reason. */
