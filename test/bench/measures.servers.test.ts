@@ -19,9 +19,13 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-// A test run fetches no other programs; test/bench/peers.test.ts tests the parts of that measure. Measures that
-// run by their name alone take as long as five others, even at this size: they are tested by npm run test:long.
-const own = measures.filter(({ name, onlyByName }) => name !== 'peers' && (long || !onlyByName));
+/** Measures whose processes take as long as all others, even at this size. */
+const costly = ['acknowledged', 'backfill', 'audit'];
+// A test run fetches no other programs; test/bench/peers.test.ts tests the parts of that measure. Costly measures,
+// and those that run by their name alone, are tested by npm run test:long.
+const own = measures.filter(
+  ({ name, onlyByName }) => name !== 'peers' && (long || !(onlyByName || costly.includes(name))),
+);
 
 test.each(own)('$name runs on real parts and yields a finite figure for every goal', async (measure) => {
   const figures = await runMeasure(measure, {

@@ -44,22 +44,18 @@ describe('metersync start on servers of the user', () => {
     expect((await readStatus(pipeline.warehouse.db)).events).toMatchObject({ pending: 0, dead: 0 });
   };
 
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    'drains on %s, even sent twice as under npm, and ends with status 0 within 10 s',
-    async (signal) => {
-      const start = await begin({});
-      start.child.kill(signal);
-      // Draining that takes longer than 9.5 s ends with status 1.
-      const ended = await start.end(signal);
-      expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
-      expect(start.stdout()).toContain(`${signal}: draining; once more to force`);
-      expect(start.stdout()).toContain('"stopped"');
-      await expect(fetch(`http://127.0.0.1:${pipeline.env.RECEIVER_PORT}/healthz`)).rejects.toThrow();
-    },
-  );
+  /** Signals a command twice, as npm and the terminal do, and expects it to drain within 10 s. */
+  const drains = async (start: RunningCommand, signal: 'SIGTERM' | 'SIGINT') => {
+    start.child.kill(signal);
+    // Draining that takes longer than 9.5 s ends with status 1.
+    expect(await start.end(signal), start.stderr()).toEqual({ status: 0, signal: null });
+    expect(start.stdout()).toContain(`${signal}: draining; once more to force`);
+    expect(start.stdout()).toContain('"stopped"');
+    await expect(fetch(`http://127.0.0.1:${pipeline.env.RECEIVER_PORT}/healthz`)).rejects.toThrow();
+  };
 
-  test("the worker beside the receiver gets a group's first task with the answer to its start", async () => {
-    const start = await begin();
+  test("the worker beside the receiver gets a group's first task with the answer to its start, and drains on SIGTERM", async () => {
+    const start = await begin({});
     const { id } = await deliver(pipeline, { eventType: 'weather.changed' });
     const { rows } = await until('the event is in the journal', async () => {
       const kept = await pipeline.warehouse.db.execute<{ workflow_id: string }>(
@@ -70,7 +66,7 @@ describe('metersync start on servers of the user', () => {
     const { events } = await pipeline.client.workflow.getHandle(rows[0]?.workflow_id ?? '').fetchHistory();
     const started = events?.[0]?.workflowExecutionStartedEventAttributes;
     expect(started?.eagerExecutionAccepted).toBe(true);
-    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+    await drains(start, 'SIGTERM');
     expect(start.stdout()).toContain('"1 event taken, all settled"');
   });
 
@@ -121,13 +117,13 @@ describe('metersync start on servers of the user', () => {
     expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
   });
 
-  test('while Postgres is away deliveries are taken; when it is there they are applied', {
+  test('while Postgres is away deliveries are taken; when it is there they are applied, and it drains on SIGINT', {
     timeout: 120_000,
   }, async () => {
     const outage = await outageOf(pipeline.env.DATABASE_URL ?? '');
     onTestFinished(() => outage.close());
     await outage.begin();
-    const start = startUntilFinished('start', withoutThreads);
+    const start = startUntilFinished('start');
     await start.printed(/receiver: POST /);
     expect(start.stdout()).toMatch(/Postgres at .*waiting for it; events are taken meanwhile/);
     expect(start.stdout()).not.toContain('worker: running');
@@ -139,7 +135,7 @@ describe('metersync start on servers of the user', () => {
       const kept = await pipeline.warehouse.db.execute(sql`select from metersync.events where id = ${id}`);
       return kept.rowCount === 1;
     });
-    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+    await drains(start, 'SIGINT');
 
     // It stops when asked to while it waits.
     await outage.begin();

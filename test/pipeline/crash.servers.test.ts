@@ -52,38 +52,6 @@ test('a worker killed with -9 between two pages and in the middle of a group los
   expect(await pipeline.audit()).toMatchObject(noDifferences);
 });
 
-test('a receiver killed with -9 under load loses no acknowledged event; the others are delivered again', {
-  timeout: 120_000,
-}, async () => {
-  const { service, client } = pipeline;
-  const before = (await service.status()).deliveries.delivered;
-  await service.disturb({ delayMs: [0, 2_500] });
-  const fired = await service.random(cases(200, 600), 2);
-  await until('a part is delivered', async () => (await service.status()).deliveries.delivered > before + 50);
-  await pipeline.part('receiver').end('SIGKILL');
-  await service.disturb({});
-
-  const groups = `ExecutionStatus = 'Running' and WorkflowType = 'applyEvents'`;
-  await until('what was taken is applied', async () => (await client.workflow.count(groups)).count === 0);
-  const acknowledged = await service.delivered();
-  expect(acknowledged.length).toBeLessThan(before + fired);
-  const recorded = await pipeline.warehouse.db.execute<{ id: string }>(sql`select id from metersync.events`);
-  expect(recorded.rows.map(({ id }) => id)).toEqual(expect.arrayContaining(acknowledged));
-
-  await pipeline.run('receiver');
-  await until(
-    'the service has delivered everything',
-    async () => {
-      await service.advance(400);
-      return (await service.status()).quiet;
-    },
-    { timeoutMs: 60_000, everyMs: 500 },
-  );
-  expect((await service.status()).deliveries.delivered).toBe(before + fired);
-  await pipeline.settled();
-  expect(await pipeline.audit()).toMatchObject(noDifferences);
-});
-
 test('events are acknowledged while the warehouse is away, and applied when it is back', {
   timeout: 120_000,
 }, async () => {
