@@ -203,7 +203,7 @@ const examples: readonly History[] = [
 ];
 
 const seed = Number(process.env.SEED ?? 20_261_121);
-const numRuns = cases(300, 1_200);
+const numRuns = cases(200, 1_200);
 const sideBySide = 604;
 
 /** Plays one history alone that failed beside others, and shrinks it. */

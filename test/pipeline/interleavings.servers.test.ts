@@ -468,7 +468,7 @@ class Lane {
 const warehouses: (Warehouse & { drop(): Promise<void> })[] = [];
 /** Databases side by side: while one run waits for Postgres, the other one works. */
 const lanes = 2;
-const runsPerLane = cases(120, 1_020) / lanes;
+const runsPerLane = cases(80, 1_020) / lanes;
 const seed = Number(process.env.SEED ?? 20_261_121);
 beforeAll(async () => {
   for (let lane = 0; lane < lanes; lane++) warehouses.push(await createWarehouse());

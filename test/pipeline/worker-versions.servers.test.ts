@@ -49,7 +49,7 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
   expect(await pipeline.backfill()).toBe('complete');
 
   const newer = await worker('2');
-  await service.random(30, 3);
+  await service.random(15, 3);
   expect(await state('2')).toBe('inactive');
   const listed = await command('workers', 'list');
   expect(listed.stdout).toContain('2 polls and gets no work: metersync workers promote 2');
@@ -58,13 +58,13 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
 
   expect((await command('workers', 'promote', '2', '--ramp', '50')).status).toBe(0);
   expect(await state('2')).toBe('ramping');
-  await service.random(30, 4);
+  await service.random(15, 4);
   expect((await command('workers', 'promote', '2')).status).toBe(0);
   expect(await state('2')).toBe('current');
-  await service.random(30, 5);
+  await service.random(15, 5);
   expect((await command('workers', 'rollback')).stdout).toBe('1 has the work.');
   expect(await state('1')).toBe('current');
-  await service.random(30, 6);
+  await service.random(15, 6);
   await pipeline.settled();
   expect((await pipeline.audit()).differences).toBe(0);
 
