@@ -1,7 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { batches } from '../contract/limits.ts';
 import { dropOldParts } from '../db/backfill/retention.ts';
-import type { Database } from '../db/connect.ts';
 import { dropPayloads } from '../db/events/retention.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
@@ -15,43 +14,37 @@ export function retentionActivities(deps: ActivityDependencies) {
     dropPayloads: mapFailures(async (_: object): Promise<{ events: number; parts: number }> => {
       const { db } = deps.warehouse;
       const [ofEvents, ofRuns] = [deps.journalPayloadDays, deps.runsDays];
-      const events = await dropOldPayloads(db, ofEvents);
+      let after: string | null = null;
+      const events = await inBatches(ofEvents, async (batch) => {
+        const { dropped, last } = await dropPayloads(db, { ...batch, after });
+        after = last;
+        return { dropped, more: last !== null };
+      });
       if (events > 0)
         deps.log.info({ events, days: ofEvents }, 'payloads of old events were dropped from the journal');
-      const parts = await inBatches(ofRuns, (batch) => dropOldParts(db, batch));
+      const parts = await inBatches(ofRuns, async (batch) => {
+        const dropped = await dropOldParts(db, batch);
+        return { dropped, more: dropped === batch.limit };
+      });
       if (parts > 0) deps.log.info({ parts, days: ofRuns }, 'old parts of runs were dropped');
       return { events, parts };
     }),
   };
 }
 
-/** Drops payloads older than `days`, from the oldest event to the newest; 0 days keep everything. */
-async function dropOldPayloads(db: Database, days: number): Promise<number> {
-  if (days === 0) return 0;
-  const { cancellationSignal } = Context.current();
-  let all = 0;
-  let after: string | null = null;
-  do {
-    cancellationSignal.throwIfAborted();
-    const { dropped, last } = await dropPayloads(db, { days, limit: batches.rowsDropped, after });
-    all += dropped;
-    after = last;
-  } while (after !== null);
-  return all;
-}
-
-/** Drops what is older than `days` until a batch is not full; 0 days keep everything. */
+/** Drops what is older than `days`, in batches, until there is no more; 0 days keep everything. */
 async function inBatches(
   days: number,
-  drop: (batch: { days: number; limit: number }) => Promise<number>,
+  drop: (batch: { days: number; limit: number }) => Promise<{ dropped: number; more: boolean }>,
 ): Promise<number> {
   if (days === 0) return 0;
   const { cancellationSignal } = Context.current();
-  const limit: number = batches.rowsDropped;
   let all = 0;
-  for (let dropped = limit; dropped === limit; all += dropped) {
+  for (let more = true; more; ) {
     cancellationSignal.throwIfAborted();
-    dropped = await drop({ days, limit });
+    const batch = await drop({ days, limit: batches.rowsDropped });
+    all += batch.dropped;
+    more = batch.more;
   }
   return all;
 }
