@@ -80,9 +80,6 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'plain',
-          // They run before the others, and never wait: a third process would only load its code.
-          maxWorkers: 2,
-          sequence: { groupOrder: 0 },
           include: ['test/**/*.test.ts'],
           exclude: ['test/**/*.{servers,browser}.test.ts'],
           testTimeout: 60_000,
@@ -92,7 +89,6 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'servers',
-          sequence: { groupOrder: 1 },
           include: ['test/**/*.servers.test.ts'],
           globalSetup: servers,
           testTimeout: 120_000,
@@ -103,7 +99,6 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'browser',
-          sequence: { groupOrder: 1 },
           include: ['test/**/*.browser.test.ts'],
           globalSetup: [...servers, 'test/support/chromium.ts'],
           testTimeout: 120_000,
