@@ -66,8 +66,11 @@ function exactItems(body: string, itemsKey: string | null): readonly unknown[] {
   return (itemsKey === null ? parsed : (parsed as Record<string, unknown>)[itemsKey]) as unknown[];
 }
 
+/** Ids as they are kept. Postgres keeps no text with a zero byte, so a record with such an id is refused by itself. */
 function idsOf(items: readonly unknown[]): (string | null)[] {
-  return items.map((item) => (isObject(item) && typeof item.id === 'string' ? canonicalId(item.id) : null));
+  return items.map((item) =>
+    isObject(item) && typeof item.id === 'string' && !item.id.includes('\0') ? canonicalId(item.id) : null,
+  );
 }
 
 function keyOfRecords(envelope: Readonly<Record<string, unknown>>, endpoint: Endpoint): string | undefined {

@@ -112,6 +112,10 @@ describe('a page', () => {
     expect(read(body).ids).toEqual(['90071992547409931234', '12.50', 'a', null, null, null, null]);
     expect(read('[{"id": 9007199254740993}]').ids).toEqual(['9007199254740993']);
   });
+
+  test('has no id where Postgres could not keep it', () => {
+    expect(read('[{"id": "a\\u0000b"}, {"id": "c"}]').ids).toEqual([null, 'c']);
+  });
 });
 
 describe('what is no page', () => {
