@@ -35,10 +35,13 @@ export interface Ended {
 }
 
 /**
- * A variable with which a worker runs workflows in its main thread. Its two threads for them, as users have them,
+ * Variables with which a worker runs workflows in its main thread. Its two threads for them, as users have them,
  * cost 0.6 s of processor at a start. Tests of draining, of the demo and of a start from nothing leave them on.
  */
-export const withoutThreads = { TEMPORAL_DEBUG: '1' } as const;
+export const withoutThreads = {
+  TEMPORAL_DEBUG: '1',
+  NODE_OPTIONS: `--import=${import.meta.resolve('./without-promise-hooks.ts')}`,
+} as const;
 
 /** Starts `node PROGRAM ARGS`. The caller ends it; when the test process goes, it goes too. */
 export function startCommand(args: readonly string[], options: ProcessOptions = {}): RunningCommand {

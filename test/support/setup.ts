@@ -2,6 +2,7 @@ import module from 'node:module';
 import fc from 'fast-check';
 import { afterAll } from 'vitest';
 import { cleanUpFile } from './file-end.ts';
+import './without-promise-hooks.ts';
 
 /**
  * With `CI` set every property draws the same cases, so that a run judges the change and not chance. Without
