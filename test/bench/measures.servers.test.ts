@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 /** Measures whose processes take as long as all others, even at this size. */
-const costly = ['acknowledged', 'backfill', 'history', 'analytics', 'audit'];
+const costly = ['acknowledged', 'applied', 'backfill', 'history', 'analytics', 'audit'];
 // A test run fetches no other programs; test/bench/peers.test.ts tests the parts of that measure. Costly measures,
 // and those that run by their name alone, are tested by npm run test:long.
 const own = measures.filter(

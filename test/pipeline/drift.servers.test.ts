@@ -5,7 +5,7 @@ import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 
 let pipeline: Pipeline;
 beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 2, documents: 320, intervalDays: 1 } });
+  pipeline = await startPipeline({ size: { companies: 2, documents: cases(220, 320), intervalDays: 1 } });
   // Slow pages, so that the listings move between them, and copies of events that come late and in any order.
   for (const path of ['/document/company', '/usage/company']) {
     await pipeline.service.fault({ kind: 'latency', path, ms: [40, 80] });

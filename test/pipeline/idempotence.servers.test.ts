@@ -33,11 +33,11 @@ test('repeated, late and shuffled events end in the state of the service, each o
 }, async () => {
   const { service } = pipeline;
   await service.disturb({ duplicate: 0.5, shuffle: true, delayMs: [0, 2_500], seed: 31 });
-  for (const seed of [31, 32, 33]) await service.random(cases(60, 150), seed);
+  for (const seed of [31, 32, 33]) await service.random(cases(45, 150), seed);
   await pipeline.settled();
   await service.disturb({});
   const { events, deliveries } = await service.status();
-  expect(deliveries.duplicates).toBeGreaterThan(cases(40, 100));
+  expect(deliveries.duplicates).toBeGreaterThan(cases(30, 100));
   const outcomes = await rows(sql`select outcome, count(*)::int as n from metersync.events group by outcome`);
   expect(outcomes.reduce((sum, { n }) => sum + Number(n), 0)).toBe(events.total);
   expect(outcomes.map(({ outcome }) => outcome).sort()).toEqual(['applied', 'superseded']);

@@ -58,7 +58,7 @@ describe.concurrent('a listing that stands still', () => {
     ['no page of its own in the answer', { omit: ['currentPage'] }],
   ];
   test.each(shapes)('with %s is read to its end, and no page beyond is written', async (_, shape) => {
-    const counts = { 1: 1, 99: 1, 100: 1, 101: 2, 200: 2, 201: 3 };
+    const counts = { 1: 1, 100: 1, 101: 2, 200: 2 };
     const companies = Object.entries(counts).map(([count, pages]) => {
       const held = documents(Number(count));
       const { id } = service.addCompany({ documents: (asked) => pageOf(held, asked, shape) });

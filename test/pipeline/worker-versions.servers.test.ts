@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Running } from '../../app/running.ts';
 import { readBuilds } from '../../app/worker-versions.ts';
 import { workflowNames } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
-import { startCommand, withoutThreads } from '../support/command-process.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
@@ -20,18 +20,16 @@ afterAll(() => pipeline?.stop());
 
 const command = (...args: string[]) => runCommand(args, { env: { ...pipeline.env, ...deployment('any') } });
 
-/** Starts a worker and waits until Temporal knows its build. */
-async function worker(build: string) {
-  const started = startCommand(['worker'], {
-    env: { ...pipeline.env, ...withoutThreads, ...deployment(build) },
-  });
+/** Runs a worker and waits until Temporal knows its build, which may be before the worker is ready. */
+async function worker(build: string): Promise<Pick<Running, 'stop'>> {
+  const running = pipeline.run('worker', deployment(build));
   const polls = () =>
     readBuilds(pipeline.client, 'metersync').then(
       ({ builds }) => builds.some(({ buildId, polls }) => buildId === build && polls),
       () => false,
     );
   await until(`build ${build} polls`, polls, { everyMs: 5 });
-  return started;
+  return { stop: async () => await (await running).stop() };
 }
 
 const state = async (build: string) =>
@@ -77,7 +75,7 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
     { action: 'workers promote', outcome: 'done' },
     { action: 'workers rollback', outcome: 'done' },
   ]);
-  await newer.end('SIGTERM');
+  await newer.stop();
 
   // No worker of it runs, so the run that tries it does not end.
   const gone = command('workers', 'promote', '2');
@@ -89,7 +87,7 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
   await tried.terminate();
   expect(await gone).toMatchObject({ status: 1, stderr: expect.stringContaining('nothing was changed') });
   expect(await state('1')).toBe('current');
-  await older.end('SIGTERM');
+  await older.stop();
 });
 
 test('a build is promoted as soon as its worker polls; one without a worker is not', {
@@ -102,5 +100,5 @@ test('a build is promoted as soon as its worker polls; one without a worker is n
     stderr: expect.stringContaining('no worker of build none has polled, so nothing was changed'),
   });
   expect(await state('3')).toBe('current');
-  await third.end('SIGTERM');
+  await third.stop();
 });

@@ -1,7 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type axe from 'axe-core';
-import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import {
+  type BrowserContext,
+  type BrowserContextOptions,
+  type Browser as Chromium,
+  chromium,
+  type Page,
+} from 'playwright-core';
 import { expect, inject } from 'vitest';
 import { fontNames, loadFonts, useFont } from './fonts.ts';
 
@@ -22,29 +28,39 @@ export const desktop = { width: 1280, height: 900 };
 /** The narrowest phone that is common. */
 export const phone = { width: 360, height: 780 };
 
-/** A person's browser: its profile is removed after it. */
+/** Browsers of people: each has a profile of its own, which is removed with it. */
 export interface Browser {
   /** Makes a fresh browser: other cookies, other history. */
   person(options?: BrowserContextOptions): Promise<BrowserContext>;
   close(): Promise<void>;
 }
 
-/** Starts a real Chromium on a fresh profile. */
-export async function openBrowser(): Promise<Browser> {
+let started: Promise<Chromium> | undefined;
+
+/** One Chromium serves all files of a process, and ends with it. */
+function startChromium(): Promise<Chromium> {
   const executablePath = inject('chromium');
   if (!existsSync(executablePath)) {
     throw new Error(
       'the portal is tested in a real browser: apt-get install chromium-headless-shell, or name one with CHROMIUM',
     );
   }
-  const browser = await chromium.launch({ executablePath, args });
+  return chromium.launch({ executablePath, args });
+}
+
+/** Opens a real Chromium for a file. */
+export async function openBrowser(): Promise<Browser> {
+  started ??= startChromium();
+  const browser = await started;
+  const opened: BrowserContext[] = [];
   return {
     person: async (options = {}) => {
       const context = await browser.newContext({ viewport: desktop, reducedMotion: 'reduce', ...options });
       context.setDefaultTimeout(30_000);
+      opened.push(context);
       return context;
     },
-    close: () => browser.close(),
+    close: async () => void (await Promise.all(opened.map((context) => context.close()))),
   };
 }
 
