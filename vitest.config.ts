@@ -15,10 +15,6 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '.metersync/compile
 // each, on two cores, cost a twentieth more processor.
 process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --v8-pool-size=0`.trim();
 
-// Temporal's collector runs when its heap has grown fivefold, not twofold, as long as it stays under a GiB.
-process.env.GOGC ??= '400';
-process.env.GOMEMLIMIT ??= '1GiB';
-
 const servers = ['test/support/stack.ts', 'test/support/warehouse-template.ts'];
 
 /** What the files of a kind share. A file is of the kind that the suffix of its name says; see CONTRIBUTING.md. */

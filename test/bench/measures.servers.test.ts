@@ -19,13 +19,11 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-/** Measures whose processes take as long as all others, even at this size. */
-const costly = ['acknowledged', 'applied', 'backfill', 'history', 'analytics', 'audit'];
-// A test run fetches no other programs; test/bench/peers.test.ts tests the parts of that measure. Costly measures,
-// and those that run by their name alone, are tested by npm run test:long.
-const own = measures.filter(
-  ({ name, onlyByName }) => name !== 'peers' && (long || !(onlyByName || costly.includes(name))),
-);
+/** Measures with at most one process of ours. The processes of the others take far longer than their work. */
+const quick = ['catalogue', 'catch-up', 'intervals', 'sandbox'];
+// `npm run test:long` tests the others too. A test run fetches no other programs; test/bench/peers.test.ts tests the
+// parts of that measure.
+const own = measures.filter(({ name }) => name !== 'peers' && (long || quick.includes(name)));
 
 test.each(own)('$name runs on real parts and yields a finite figure for every goal', async (measure) => {
   const figures = await runMeasure(measure, {
