@@ -30,22 +30,25 @@ test('two worker processes never have more requests in flight than the one limit
   await deployment.run('worker');
   await deployment.start('worker');
 
-  const count = async (from: ReturnType<typeof sql>) =>
-    (await warehouse.db.execute<{ n: number }>(sql`select count(*)::int as n from ${from}`)).rows[0]?.n;
-  await until('both are noted', async () => (await count(sql`metersync.service_workers`)) === 2);
+  const workers = async () =>
+    (await warehouse.db.execute(sql`select *, now() as now from metersync.service_workers`)).rows;
+  await until('both are noted', async () => (await workers()).length === 2);
   const runs: Promise<unknown>[] = [];
   const read = () => runs.push(deployment.backfill([companies[runs.length]?.id ?? '']));
   while (runs.length < 8) read();
-  await until(
-    'eight companies are being read',
-    async () => (await count(sql`metersync.runs where resource = 'connections' and state = 'running'`)) === 8,
-  );
+  await until('eight companies are being read', async () => {
+    const { rows } = await warehouse.db.execute<{ n: number }>(sql`
+        select count(*)::int as n from metersync.runs where resource = 'connections' and state = 'running'`);
+    return rows[0]?.n === 8;
+  });
   // Temporal may give all of them to one worker: more are started until the other has one too.
   await until(
     'as many requests as the limit allows are at the door',
-    () => {
-      if (door.waiting < 2) read();
-      return door.waiting === 2;
+    async () => {
+      if (door.waiting === 2) return true;
+      read();
+      const said = deployment.part('worker').stdout();
+      throw new Error(`${door.waiting} at the door; ${JSON.stringify(await workers())}; ${said}`);
     },
     { everyMs: 1_000, timeoutMs: 30_000 },
   );
