@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { itemTexts } from '../../db/records/item-texts.ts';
+import { cases } from '../support/cases.ts';
 
 const page = (body: string, itemsKey: string | null = 'items', joined = false) =>
   itemTexts({ body, itemsKey, joined });
@@ -42,7 +43,7 @@ describe('the text of each record of a page', () => {
           expect(page(body).map((text) => JSON.parse(text))).toEqual(JSON.parse(body).items);
         },
       ),
-      { seed: 20_261_121, numRuns: 500 },
+      { seed: 20_261_121, numRuns: cases(200, 500) },
     );
   });
 });
