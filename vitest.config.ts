@@ -24,7 +24,7 @@ const shared = {
   isolate: false,
   execArgv: ['--import', pathToFileURL(join(import.meta.dirname, 'cli/quick-start.ts')).href],
   unstubEnvs: true,
-  // For workers in a test's process, and in the bench's.
+  // For workers in a test's process, and in the bench's. The promises of the former: test/support/setup.ts.
   env: { TEMPORAL_DEBUG: withoutThreads.TEMPORAL_DEBUG },
   // Else a line that a stopping server writes as its process ends fails the run, although every test passed.
   disableConsoleIntercept: true,

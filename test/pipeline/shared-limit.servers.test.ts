@@ -38,7 +38,7 @@ test('two worker processes never have more requests in flight than the one limit
   while (runs.length < 8) read();
   await until('eight companies are being read', async () => {
     const { rows } = await warehouse.db.execute<{ n: number }>(sql`
-        select count(*)::int as n from metersync.runs where resource = 'connections' and state = 'running'`);
+      select count(*)::int as n from metersync.runs where resource = 'connections' and state = 'running'`);
     return rows[0]?.n === 8;
   });
   // Temporal may give all of them to one worker: more are started until the other has one too.
