@@ -8,6 +8,7 @@ import { tableOf } from '../../db/resources.ts';
 import { activitiesOn } from '../support/activities.ts';
 import { cases } from '../support/cases.ts';
 import { nested } from '../support/nested.ts';
+import { anyCharacter } from '../support/text.ts';
 
 const updated = '2026-05-01T00:00:00.000001';
 const deep = { array: `${'['.repeat(20_000)}${']'.repeat(20_000)}`, object: nested.object };
@@ -15,7 +16,7 @@ const huge = '9'.repeat(40);
 
 /** Any JSON value that a service may send in any field. */
 const value = fc.oneof(
-  fc.json({ noUnicodeString: false }),
+  fc.json({ stringUnit: anyCharacter }),
   fc.constantFrom(
     '"a\\u0000b"',
     '"\\ud800"',

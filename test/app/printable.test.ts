@@ -39,7 +39,7 @@ test('escaped text steers nothing, and escaping it again changes nothing', () =>
 
 test('JSON stays the same JSON', () => {
   fc.assert(
-    fc.property(fc.json({ stringUnit: 'binary' }), (text) => {
+    fc.property(fc.json({ stringUnit: anyCharacter }), (text) => {
       const oneLine = JSON.stringify(JSON.parse(text));
       expect(JSON.parse(printable(oneLine))).toEqual(JSON.parse(text));
     }),

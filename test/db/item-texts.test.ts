@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { itemTexts } from '../../db/records/item-texts.ts';
 import { cases } from '../support/cases.ts';
+import { anyCharacter } from '../support/text.ts';
 
 const page = (body: string, itemsKey: string | null = 'items', joined = false) =>
   itemTexts({ body, itemsKey, joined });
@@ -35,7 +36,7 @@ describe('the text of each record of a page', () => {
   test('parses to its record, for any records and indentation', () => {
     fc.assert(
       fc.property(
-        fc.array(fc.jsonValue({ noUnicodeString: false })),
+        fc.array(fc.jsonValue({ stringUnit: anyCharacter })),
         fc.jsonValue(),
         fc.nat(3),
         (records, other, indent) => {

@@ -106,7 +106,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
   );
 
   test('43: idle sockets beyond the bound make room for deliveries, and never exceed it', async () => {
-    const opening = cases(3_000, 5_000);
+    const opening = cases(2_500, 5_000);
     const clock = new ManualClock();
     const { port, deliver, receiver } = await listening({ socketClock: clock });
     const atOnce = 100;

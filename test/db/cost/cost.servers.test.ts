@@ -11,12 +11,10 @@ import { analyseAtRest, forgetStatistics, idOf, loadPlots, prepareTables } from 
 import { everything } from './work/everything.ts';
 import type { Work } from './work/work.ts';
 
-/**
- * Plots that the work uses, one for custom and one for generic plans each, and further plots of a large
- * warehouse.
- */
+/** Plots that the work uses: one for custom and one for generic plans each. */
 const plotsOfWork = 2 * everything.length + 10;
-const plotsBeside = cases(500, 1_000);
+/** Further plots of a large warehouse: to read all of it costs twice as much, and half as much more is allowed. */
+const plotsBeside = cases(250, 1_000);
 /** Tables of which work reads the beginning. Postgres rightly reads all of one in which that is a large part. */
 const readInPart = ['utility.companies', 'metersync.stale_records'] as const;
 
@@ -45,7 +43,7 @@ beforeAll(async () => {
   await change(atRest.url, async ({ db }) => {
     await analyseAtRest(db, 1, plotsOfWork);
     await loadPlots(db, 10_001, plotsBeside);
-    await loadPlots(db, 10_001 + plotsBeside, 500, readInPart);
+    await loadPlots(db, 10_001 + plotsBeside, 750, readInPart);
   });
   const never = await createDatabase('cost_never', nameOf(atRest));
   await change(never.url, ({ db }) => forgetStatistics(db));
