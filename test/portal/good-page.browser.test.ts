@@ -39,3 +39,10 @@ test('a line that is too wide in one font alone is found', async () => {
   const page = await pageOf('m'.repeat(30), '14px');
   await expect(expectGoodPage(page, 'line')).rejects.toThrow('beyond a phone in dejavu');
 });
+
+test('text that is pale in the dark alone is found', async () => {
+  const page = await pageOf('A line');
+  const content = '@media (prefers-color-scheme: dark) { code { color: #ccc } }';
+  await page.addStyleTag({ content });
+  await expect(expectGoodPage(page, 'pale')).rejects.toThrow(/pale, a phone, dark.*color-contrast/s);
+});
