@@ -12,11 +12,11 @@ export const upsertCompanies: UpsertPage = (tx, page, closing) => {
 };
 
 /**
- * Writes the sites that company records embed (service-facts 2). Sites of a record without an id,
- * which is refused, are left out.
+ * Writes the sites that company records embed (service-facts 2), after the companies. Sites of a
+ * company without a row are left out: its record was refused, and no run would tombstone them.
  */
 export const upsertCompanySites: UpsertPage = (tx, page, closing) => {
-  const from = page.existingOnly ? sql`site where ${hasRow(sql`site.company`)}` : sql`site`;
+  const from = sql`site where ${hasRow(sql`site.company`)}`;
   const embedded = sql`${items(page)}, ${sitesOfCompanies}`;
   const sites = upsertRecords(resources.sites, { items: embedded, page, from });
   return countWritten(tx, sql`${sites}, ${closing}`);

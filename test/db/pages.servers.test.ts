@@ -8,6 +8,8 @@ import { createWarehouse } from '../support/warehouse.ts';
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 beforeAll(async () => {
   warehouse = await createWarehouse();
+  // Sites are written of companies that have a row.
+  await writeRecords(warehouse, 'companies', [{ id: companyId }], early);
 });
 afterAll(() => warehouse.drop());
 

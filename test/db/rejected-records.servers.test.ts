@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
+import { type Listing, type Read, rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -72,9 +72,16 @@ describe('a record that Postgres refuses', () => {
     expect(await rejected('documents', 'not a uuid')).toMatchObject({ record: '{"id":"not a uuid"}' });
   });
 
-  test('brings no sites if it is a company without an id: nothing would ever tombstone them', async () => {
+  test.each([
+    ['has no id', {}],
+    ['Postgres refuses', { id: randomUUID(), externalId: randomBytes(10_000).toString('hex') }],
+  ])('brings no sites if it is a company that %s: no run would tombstone them', async (_, company) => {
     const [stray, site] = [randomUUID(), randomUUID()];
-    const page = [{ sites: [{ id: stray }] }, { id: randomUUID(), sites: [{ id: site }] }];
+    const page = [
+      { ...company, sites: [{ id: stray }] },
+      { id: randomUUID(), sites: [{ id: site }] },
+    ];
+    expect(await writeRecords(warehouse, 'companies', page)).toMatchObject({ inserted: 1, rejected: 1 });
     await writeRecords(warehouse, 'sites', page);
     expect(await rowOf(warehouse, 'sites', stray)).toBeUndefined();
     expect(await rowOf(warehouse, 'sites', site)).toBeDefined();
@@ -106,12 +113,18 @@ describe.each(['companies', 'sites', 'connections', 'documents', 'usageData', 'm
     const record = (id: string, fields: string) =>
       listing === 'sites' ? `{"id":"${id}","sites":[{"id":"${id}",${fields}}]}` : `{"id":"${id}",${fields}}`;
     const good = () => record(randomUUID(), '"name":"in order"');
+    const write = async (page: readonly string[], read: Read) => {
+      // Sites are written after their companies.
+      const companies = page.map((text) => text.replace(/,.*/, '}'));
+      if (listing === 'sites') await writeRecords(warehouse, 'companies', companies);
+      return await writeRecords(warehouse, listing, page, read);
+    };
 
     test('a refused record is kept until a later read succeeds', async () => {
       const bad = Object.entries(kinds).map(([kind, fields]) => ({ id: randomUUID(), kind, fields }));
       const page = bad.flatMap(({ id, fields }) => [good(), record(id, fields)]);
       const [before, readAt] = [await warehouseNow(warehouse.db), await warehouseNow(warehouse.db)];
-      expect(await writeRecords(warehouse, listing, page, { companyId, readAt })).toMatchObject({
+      expect(await write(page, { companyId, readAt })).toMatchObject({
         inserted: bad.length,
         rejected: bad.length,
       });
@@ -123,10 +136,10 @@ describe.each(['companies', 'sites', 'connections', 'documents', 'usageData', 'm
         expect(await rowOf(warehouse, listing, id)).toBeUndefined();
       }
       const mended = bad.map(({ id }) => record(id, '"name":"mended"'));
-      await writeRecords(warehouse, listing, mended, { companyId, readAt: before });
+      await write(mended, { companyId, readAt: before });
       for (const { id } of bad) expect(await rejected(listing, id)).toBeDefined();
       const later = await warehouseNow(warehouse.db);
-      await writeRecords(warehouse, listing, [...mended, record(randomUUID(), unholdable['a NUL'])], {
+      await write([...mended, record(randomUUID(), unholdable['a NUL'])], {
         companyId,
         readAt: later,
       });
