@@ -212,15 +212,27 @@ export async function refreshStale(
     kind === 'interval'
       ? sql`e.id = asked.record_id`
       : sql`e.record_id = asked.record_id and e.kind = ${kind}`;
+  // Its last event may also be one that was settled, unless the row has changed since this began.
+  const cameMeanwhile = sql`s.last_event_at > excluded.last_event_at
+          and (
+            select p.known_until is null
+              or (s.last_event_at, s.events) <> (p.known_until, p.known_events)
+            from pending p
+            where p.record_id = s.record_id
+          )`;
   await db.execute(sql`
     with pending as materialized (
-      select asked.record_id, existing.last_event_at as known_until, reported.*
+      select
+        asked.record_id,
+        existing.last_event_at as known_until,
+        existing.events as known_events,
+        reported.*
       from (
           select distinct unnest(${array(recordIds, 'text')}) as record_id
           order by 1
         ) asked
         left join lateral (
-          select s.last_event_at
+          select s.last_event_at, s.events
           from ${staleRecords} s
           where s.key = ${keyOf(kind, sql`asked.record_id`)}
           offset 0
@@ -243,7 +255,8 @@ export async function refreshStale(
       using pending p
       where s.key = ${keyOf(kind, sql`p.record_id`)}
         and p.events = 0
-        and s.last_event_at = p.known_until
+        -- The number too: an event that came meanwhile may have been recorded before the last.
+        and (s.last_event_at, s.events) = (p.known_until, p.known_events)
     )
     insert into ${staleRecords} as s
       (kind, record_id, owner, events, since, last_event_at, wanted, due_at)
@@ -255,17 +268,20 @@ export async function refreshStale(
     on conflict (key) do update set
       events = greatest(
         excluded.events,
-        case when s.last_event_at > excluded.last_event_at then s.events end
+        case when ${cameMeanwhile} then s.events end
       ),
       since = least(
         excluded.since,
-        case when s.last_event_at > excluded.last_event_at then s.since end
+        case when ${cameMeanwhile} then s.since end
       ),
       wanted = greatest(
         excluded.wanted,
-        case when s.last_event_at > excluded.last_event_at then s.wanted end
+        case when ${cameMeanwhile} then s.wanted end
       ),
-      last_event_at = greatest(excluded.last_event_at, s.last_event_at),
+      last_event_at = case
+        when ${cameMeanwhile} then s.last_event_at
+        else excluded.last_event_at
+      end,
       due_at = excluded.due_at,
       attempts = 0,
       tried_since = null,
