@@ -212,13 +212,11 @@ export async function refreshStale(
     kind === 'interval'
       ? sql`e.id = asked.record_id`
       : sql`e.record_id = asked.record_id and e.kind = ${kind}`;
-  // Its last event may also be one that was settled, unless the row has changed since this began.
-  const cameMeanwhile = sql`s.last_event_at > excluded.last_event_at
-          and (
-            select p.known_until is null
-              or (s.last_event_at, s.events) <> (p.known_until, p.known_events)
+  // Its events may also be settled ones, unless the row has changed since this statement began.
+  const cameMeanwhile = sql`(s.record_id, s.last_event_at, s.events) not in (
+            select p.record_id, p.known_until, p.known_events
             from pending p
-            where p.record_id = s.record_id
+            where p.known_until is not null
           )`;
   await db.execute(sql`
     with pending as materialized (
@@ -278,10 +276,10 @@ export async function refreshStale(
         excluded.wanted,
         case when ${cameMeanwhile} then s.wanted end
       ),
-      last_event_at = case
-        when ${cameMeanwhile} then s.last_event_at
-        else excluded.last_event_at
-      end,
+      last_event_at = greatest(
+        excluded.last_event_at,
+        case when ${cameMeanwhile} then s.last_event_at end
+      ),
       due_at = excluded.due_at,
       attempts = 0,
       tried_since = null,

@@ -170,20 +170,24 @@ test('stale records equal pending events, and every outcome is counted and liste
   );
 }, 120_000);
 
-test('a record stays stale when an event comes during a refresh, although its last event is none later', async () => {
+test.each([
+  { others: 'were settled', waits: 0 },
+  { others: 'still wait', waits: 1 },
+])('an event that comes during a refresh is kept, recorded before others that $others', async ({ waits }) => {
   const { db } = warehouse;
-  const [recordId, owner] = [randomUUID(), randomUUID()];
-  // Its only event was settled; the row still has it.
-  await db.execute(sql`
-    insert into metersync.stale_records
-      (kind, record_id, owner, events, since, last_event_at, wanted, due_at)
-    values ('document', ${recordId}, ${owner}, 1, now(), now(), now(), now())`);
+  const recordId = randomUUID();
+  if (waits > 0) await recordEvents(db, [delivery(documentEvent('updated', recordId, at(2)))]);
+  else
+    await db.execute(sql`
+      insert into metersync.stale_records
+        (kind, record_id, owner, events, since, last_event_at, wanted, due_at)
+      values ('document', ${recordId}, ${recordId}, 1, now(), now(), ${at(2)}::timestamptz, now())`);
   let refreshed: Promise<void> | undefined;
   await db.transaction(async (tx) => {
     // What a group writes that recorded its event before the last one, and commits after it.
-    await tx.execute(
-      sql`update metersync.stale_records set events = events + 1 where record_id = ${recordId}`,
-    );
+    await tx.execute(sql`
+      update metersync.stale_records set events = events + 1, wanted = ${at(3)}::timestamptz
+      where record_id = ${recordId}`);
     refreshed = refreshStale(db, 'document', [recordId]);
     await until('the refresh waits for the group', async () => {
       const { rowCount } = await db.execute(
@@ -193,8 +197,9 @@ test('a record stays stale when an event comes during a refresh, although its la
     });
   });
   await refreshed;
-  const { rows } = await db.execute(
-    sql`select events from metersync.stale_records where record_id = ${recordId}`,
-  );
-  expect(rows).toEqual([{ events: 2 }]);
+  const { rows } = await db.execute(sql`
+    select events, wanted = ${at(3)}::timestamptz as is_newest
+    from metersync.stale_records
+    where record_id = ${recordId}`);
+  expect(rows).toEqual([{ events: 2, is_newest: true }]);
 });
