@@ -9,8 +9,8 @@ import { absentSites } from '../../db/deletes/absent-sites.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
+import { untilLocked } from '../support/lock-waits.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
-import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -100,12 +100,7 @@ test('an undo locks rows in the order of their keys, as writers do, so the two n
   const undone = await warehouse.db.transaction(async (tx) => {
     await tx.execute(sql`select from utility.documents where id = ${first}::uuid for no key update`);
     const undo = undoDeletes(warehouse.db, runId);
-    await until('the undo waits for the row', async () => {
-      const { rows } = await warehouse.db.execute(sql`
-        select from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`);
-      return rows.length === 1;
-    });
+    await untilLocked(warehouse.db, 'the undo waits for the row');
     await tx.execute(sql`set local lock_timeout = '5s'`);
     await tx.execute(sql`select from utility.documents where id = ${second}::uuid for no key update`);
     return { undo };

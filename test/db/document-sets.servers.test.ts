@@ -3,8 +3,8 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { usageListedByRecords, warehouseNow } from '../../db/catch-up/due.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import { untilLocked } from '../support/lock-waits.ts';
 import { pageOfRecords, type Read, rowOf, writeRecords } from '../support/pages.ts';
-import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -53,12 +53,7 @@ async function heldBackBy(rowId: string, documentId: string, write: () => Promis
   const meanwhile = await warehouse.db.transaction(async (tx) => {
     await tx.execute(sql`select from utility.usage_data where id = ${rowId}::uuid for update`);
     written = write();
-    await until('the write waits', async () => {
-      const waiting = await warehouse.db.execute(
-        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return waiting.rowCount;
-    });
+    await untilLocked(warehouse.db, 'the write waits');
     return await state(documentId);
   });
   await written;

@@ -17,8 +17,8 @@ import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { cases } from '../support/cases.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { untilLocked } from '../support/lock-waits.ts';
 import { writeRecords } from '../support/pages.ts';
-import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -189,12 +189,7 @@ test.each([
       update metersync.stale_records set events = events + 1, wanted = ${at(3)}::timestamptz
       where record_id = ${recordId}`);
     refreshed = refreshStale(db, 'document', [recordId]);
-    await until('the refresh waits for the group', async () => {
-      const { rowCount } = await db.execute(
-        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return rowCount === 1;
-    });
+    await untilLocked(db, 'the refresh waits for the group');
   });
   await refreshed;
   const { rows } = await db.execute(sql`

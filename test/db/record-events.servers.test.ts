@@ -12,7 +12,7 @@ import {
   intervalsEvent,
   site,
 } from '../support/events.ts';
-import { until } from '../support/poll.ts';
+import { untilLocked } from '../support/lock-waits.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -75,12 +75,7 @@ describe('recordEvents', () => {
     });
     await locked.promise;
     const both = [recordEvents(db, [event]), recordEvents(db, [event])];
-    await until('both wait for the row', async () => {
-      const [{ waiting } = {}] = await rows(sql`
-        select count(*)::int as waiting from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`);
-      return waiting === 2;
-    });
+    await untilLocked(db, 'both wait for the row', 2);
     release.resolve();
     await holder;
     const fresh = (await Promise.all(both)).map((recorded) => recorded.fresh);

@@ -6,8 +6,8 @@ import { recordEvents } from '../../db/events/record-events.ts';
 import { retireUsage, upsertUsageData } from '../../db/records/usage-data.ts';
 import { writePage } from '../../db/records/write-page.ts';
 import { delivery, documentEvent } from '../support/events.ts';
+import { untilLocked } from '../support/lock-waits.ts';
 import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
-import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -72,13 +72,7 @@ describe('a delete event and a page of usage that are written at once', () => {
     readAt,
     apiVersion: 'v2.2',
   });
-  const someoneWaits = () =>
-    until('one transaction waits for the other', async () => {
-      const waiting = await warehouse.db.execute(
-        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return waiting.rowCount;
-    });
+  const someoneWaits = () => untilLocked(warehouse.db, 'one transaction waits for the other');
 
   test('the event waits for the page, and tombstones what it wrote', async () => {
     const { usageId, usage, deleted } = aDocument();
