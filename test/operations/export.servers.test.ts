@@ -53,17 +53,20 @@ function raw(table: Table, name: string): unknown[] {
   );
 }
 
-/** Reads a CSV file by another program: Postgres's COPY, into columns of text. */
+/** Reads a CSV file by another program: Postgres's COPY, into columns of text. Rows are in the file's order. */
 async function readBack(bytes: Buffer): Promise<Record<string, string | null>[]> {
   const [head = ''] = bytes.toString('utf8').split('\n', 1);
+  const names = head.replaceAll(/[^,]+/g, '"$&"');
   const client = await warehouse.pool.connect();
   try {
-    await client.query(`create temp table read_back (${head.replaceAll(/[^,]+/g, '"$&" text')})`);
+    await client.query(`create temp table read_back
+      (line int generated always as identity, ${names.replaceAll(/[^,]+/g, '$& text')})`);
     await pipeline(
       Readable.from([bytes]),
-      client.query(copyFrom('copy read_back from stdin (format csv, header)')),
+      client.query(copyFrom(`copy read_back (${names}) from stdin (format csv, header)`)),
     );
-    return (await client.query<Record<string, string | null>>('select * from read_back')).rows;
+    const lines = await client.query(`select ${names} from read_back order by line`);
+    return lines.rows as Record<string, string | null>[];
   } finally {
     await client.query('drop table if exists read_back');
     client.release();
