@@ -5,8 +5,8 @@ import { checkNames } from '../../contract/check-names.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
 import { countIssues, listDataIssues } from '../../db/read/issues.ts';
 import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
+import { untilLocked } from '../support/lock-waits.ts';
 import { writeRecords } from '../support/pages.ts';
-import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -434,12 +434,7 @@ test('a second check of a company waits for the first, finds the same, and opens
     });
     // Other companies are checked meanwhile.
     await check(other);
-    await until('the second waits for the first', async () => {
-      const { rowCount } = await db.execute(
-        sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%refresh_data_issues%'`,
-      );
-      return rowCount === 1;
-    });
+    await untilLocked(db, 'the second waits for the first');
     expect(done).toBe(false);
   });
   expect(await second).toEqual({ opened: 0, closed: 0, stillOpen: 1 });

@@ -68,7 +68,7 @@ describe('verify', () => {
 
   test('any signed id, text and key are verified and return the text', () => {
     const id = fc.stringMatching(/^[!-\-/-~]{1,256}$/);
-    const text = fc.string({ unit: anyCharacter, maxLength: 200 }).filter((body) => body.isWellFormed());
+    const text = fc.string({ unit: anyCharacter, maxLength: 200 });
     const key = fc.uint8Array({ minLength: 24, maxLength: 64 });
     fc.assert(
       fc.property(id, text, key, (id, body, bytes) => {
@@ -81,7 +81,7 @@ describe('verify', () => {
   });
 
   test("1: two libraries of the delivery provider's signature sign alike", () => {
-    const text = fc.string({ unit: anyCharacter, maxLength: 200 }).filter((body) => body.isWellFormed());
+    const text = fc.string({ unit: anyCharacter, maxLength: 200 });
     const key = fc.uint8Array({ minLength: 24, maxLength: 80 });
     const seconds = fc.integer({ min: 1_000_000_000, max: 9_999_999_999 });
     fc.assert(
@@ -105,7 +105,6 @@ describe('verify', () => {
     const key = fc.uint8Array({ minLength: 24, maxLength: 64 });
     const large = fc
       .string({ unit: anyCharacter, minLength: 1, maxLength: 20 })
-      .filter((text) => text.isWellFormed())
       .map((text) => text.repeat(30_000));
     fc.assert(
       fc.property(key, large, (bytes, body) => {
