@@ -253,7 +253,8 @@ describe('csv', () => {
     const relation = await createTyped([...rows, nothing]);
     const plain = await readBack((await exported({ relation, format: 'csv' })).bytes);
     const guarded = await readBack((await exported({ relation, format: 'csv', spreadsheet: true })).bytes);
-    expect(plain.map(({ said }) => said)).toEqual([...texts, null]);
+    // Postgres may keep a short row before longer ones that were written earlier.
+    expect(plain.map(({ said }) => said).sort()).toEqual([...texts, null].sort());
     const risky = /^[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠−]|^[\t\r\n]/u;
     for (const [at, { said, ...others }] of guarded.entries()) {
       const { said: was = null, ...same } = plain[at] ?? {};
