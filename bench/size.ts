@@ -7,6 +7,8 @@ export interface Size {
   readonly events64: number;
   /** Events that are sent before anything is timed. */
   readonly warmUpEvents: number;
+  /** Rounds with metrics, in turn with as many without. */
+  readonly metricsRounds: number;
   /** Events that each have a workflow. */
   readonly eventsUngrouped: number;
   readonly eventsApplied: number;
@@ -86,6 +88,7 @@ const full = {
   events512: 12_000,
   events64: 4_000,
   warmUpEvents: 3_000,
+  metricsRounds: 10,
   eventsUngrouped: 500,
   eventsApplied: 20_000,
   eventsLone: 150,
@@ -154,6 +157,7 @@ export const sizes = {
     events512: 8_000,
     events64: 2_000,
     warmUpEvents: 1_500,
+    metricsRounds: 3,
     eventsUngrouped: 200,
     eventsApplied: 8_000,
     eventsLone: 30,
@@ -205,6 +209,7 @@ export const sizes = {
     events512: 200,
     events64: 100,
     warmUpEvents: 50,
+    metricsRounds: 1,
     eventsUngrouped: 20,
     eventsApplied: 200,
     eventsLone: 2,

@@ -19,6 +19,8 @@ export interface Pipeline extends Target {
   readonly temporal: NamedPlace;
   /** Undefined without metrics. */
   readonly metricsUrl: string | undefined;
+  /** Starts its parts again in the same process, which has compiled its code. */
+  restart(options: { readonly metrics: boolean }): Promise<Pipeline>;
 }
 
 /** Starts a deployment in its own process, on its own warehouse and Temporal namespace. */
@@ -46,14 +48,21 @@ export async function startPipeline(
   if (filled) await fillWarehouse(databaseUrl);
   const secret = newSecret();
   const work = { databaseUrl, bundlePath, ...(service === undefined ? {} : { service }) };
-  const { port, metricsUrl } = await child.call('start', {
-    temporal,
-    logFile: join(stack.dir, 'logs', 'bench.log'),
-    receiver: { secret, grouping },
-    ...(worker ? { worker: work } : {}),
-    metrics,
-  });
-  return { process: child, port, secret, databaseUrl, temporal, metricsUrl };
+  const start = async (metrics: boolean): Promise<Pipeline> => {
+    const { port, metricsUrl } = await child.call('start', {
+      temporal,
+      logFile: join(stack.dir, 'logs', 'bench.log'),
+      receiver: { secret, grouping },
+      ...(worker ? { worker: work } : {}),
+      metrics,
+    });
+    const restart: Pipeline['restart'] = async (options) => {
+      await child.call('stop', undefined);
+      return await start(options.metrics);
+    };
+    return { process: child, port, secret, databaseUrl, temporal, metricsUrl, restart };
+  };
+  return await start(metrics);
 }
 
 /** Starts the limit of a receiver. */
