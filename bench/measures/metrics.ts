@@ -23,18 +23,19 @@ async function measureMetrics(bench: Bench): Promise<Figures> {
   const generator = startGenerator(bench);
   let pipeline = await startPipeline(bench);
   const send = senderTo(generator);
+  const measured = async (metrics: boolean) => {
+    pipeline = await pipeline.restart({ metrics });
+    await send(pipeline, bench.size.warmUpEvents);
+    return await send(pipeline, bench.size.events512);
+  };
   await send(pipeline, bench.size.events512);
   const rounds: { ofWithout: number; processorOfWithout: number }[] = [];
   for (let round = 1; round <= bench.size.metricsRounds; round++) {
     bench.say(`round ${round} of ${bench.size.metricsRounds}, ${inFlight} in flight`);
-    const measured = async (metrics: boolean) => {
-      pipeline = await pipeline.restart({ metrics });
-      await send(pipeline, bench.size.warmUpEvents);
-      return await send(pipeline, bench.size.events512);
-    };
-    const first = await measured(round % 2 === 0);
-    const second = await measured(round % 2 !== 0);
-    const [on, off] = round % 2 === 0 ? [first, second] : [second, first];
+    const onFirst = round % 2 === 0;
+    const first = await measured(onFirst);
+    const second = await measured(!onFirst);
+    const [on, off] = onFirst ? [first, second] : [second, first];
     rounds.push({
       ofWithout: on.perSecond / off.perSecond,
       processorOfWithout: off.processorMs / on.processorMs,

@@ -23,7 +23,7 @@ export interface Pipeline extends Target {
   restart(options: { readonly metrics: boolean }): Promise<Pipeline>;
 }
 
-/** Starts a deployment in its own process, on its own warehouse and Temporal namespace. */
+/** Starts a deployment without metrics in its own process, on its own warehouse and Temporal namespace. */
 export async function startPipeline(
   bench: Bench,
   options: {
@@ -33,10 +33,9 @@ export async function startPipeline(
     readonly service?: NonNullable<PipelineInput['worker']>['service'];
     /** Whether the warehouse has the world that the generator draws its events from. */
     readonly filled?: boolean;
-    readonly metrics?: boolean;
   } = {},
 ): Promise<Pipeline> {
-  const { grouping = 'groups', worker = true, service, filled = true, metrics = false } = options;
+  const { grouping = 'groups', worker = true, service, filled = true } = options;
   const { stack } = bench;
   // It loads its modules while the servers prepare.
   const child = bench.child<PipelineCalls>('pipeline/process.ts');
@@ -62,7 +61,7 @@ export async function startPipeline(
     };
     return { process: child, port, secret, databaseUrl, temporal, metricsUrl, restart };
   };
-  return await start(metrics);
+  return await start(false);
 }
 
 /** Starts the limit of a receiver. */
