@@ -24,7 +24,7 @@ const never = new Promise<void>(() => {});
  */
 export function secretsOf(settings: Settings['webhooks'], log: Logger): ConfiguredSecrets {
   if (settings.secretsFile !== undefined) {
-    return fileSecrets({ path: settings.secretsFile, now: Date.now, log });
+    return fileSecrets({ path: settings.secretsFile, now: systemClock.now, log });
   }
   return fixedSecrets(settings.secrets);
 }

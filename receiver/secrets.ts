@@ -88,17 +88,17 @@ function secretsOfText(text: string): string[] {
 
 /**
  * Secrets in a file that is read again when it changes, so that a rotation needs no restart. The file is
- * checked when the secrets are used, at most once a second. If a new version is wrong or missing, that is
- * logged once and the previous secrets stay in force. A file that says `none` revokes them all.
+ * checked when the secrets are used, at most once a second. If a new version is wrong or cannot be read, that
+ * is logged once and the previous secrets stay in force. A file that says `none` revokes them all.
  * @param now milliseconds of any monotonic clock
  * @throws SecretsError when the first version is wrong or cannot be read
  */
 export function fileSecrets(file: { path: string; now: () => number; log: Log }): ConfiguredSecrets {
   const { path, now, log } = file;
-  let version = versionOfFile(path);
+  let version: string | undefined = versionOfFile(path);
   let secrets = readFirst(path, log);
   let checkedAt = now();
-  let valid = true;
+  let problem: string | undefined;
   const read = (): readonly SigningKey[] => {
     if (now() - checkedAt < httpLimits.secretsCheckMs) return secrets;
     checkedAt = now();
@@ -107,19 +107,24 @@ export function fileSecrets(file: { path: string; now: () => number; log: Log })
     version = seen;
     try {
       secrets = readSecretsFile(path, log);
-      valid = true;
+      problem = undefined;
       log.info({ path, secrets: secrets.length }, 'webhook secrets read again');
     } catch (error) {
-      valid = false;
-      const problem = error instanceof Error ? error.message : String(error);
-      log.error(
-        { path, problem },
-        'webhook secrets not read: those before stay in force, until the file holds others or the word none',
-      );
+      const before = problem;
+      problem = error instanceof Error ? error.message : String(error);
+      // What the file holds is judged once. That it cannot be read may pass, so it is tried again.
+      const isJudged = error instanceof SecretsError;
+      if (!isJudged) version = undefined;
+      if (isJudged || problem !== before) {
+        log.error(
+          { path, problem },
+          'webhook secrets not read: those before stay in force, until the file holds others or the word none',
+        );
+      }
     }
     return secrets;
   };
-  return Object.defineProperty(read, 'valid', { get: () => valid }) as ConfiguredSecrets;
+  return Object.defineProperty(read, 'valid', { get: () => problem === undefined }) as ConfiguredSecrets;
 }
 
 function readFirst(path: string, log: Log): readonly SigningKey[] {
@@ -167,7 +172,7 @@ function judgeMode(path: string, { mode, uid }: BigIntStats, log: Log): void {
 function versionOfFile(path: string): string {
   try {
     const stat = statSync(path, { bigint: true });
-    return `${stat.ino}/${stat.size}/${stat.mtimeNs}/${stat.mode}`;
+    return `${stat.ino}/${stat.size}/${stat.mtimeNs}/${stat.ctimeNs}`;
   } catch (error) {
     return String((error as NodeJS.ErrnoException).code);
   }

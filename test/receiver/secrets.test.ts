@@ -14,6 +14,17 @@ const signs = (secret: string, source: ReturnType<typeof fixedSecrets>) => {
   return source().some((key) => key.sign('msg', at, 'body') === signature);
 };
 
+/** Takes the access to a file away, from root by being somebody else; returns how to give it back. */
+function withoutAccess(path: string): () => void {
+  if (process.getuid?.() === 0) {
+    process.seteuid?.(65_534);
+    onTestFinished(() => process.seteuid?.(0));
+    return () => process.seteuid?.(0);
+  }
+  chmodSync(path, 0);
+  return () => chmodSync(path, 0o600);
+}
+
 describe('secrets', () => {
   const short = secretOf(Buffer.alloc(23, 1));
   const wrong = [
@@ -186,6 +197,20 @@ describe('secrets in a file', () => {
     expect(log.lines).toHaveLength(2);
     writeFileSync(path, otherSecret);
     expect(signs(otherSecret, later(1_000))).toBe(true);
+  });
+
+  test('a file that could not be read for a moment is read when it can be', () => {
+    const { path, folder, later, log } = inFile(golden.secret);
+    chmodSync(folder, 0o755);
+    writeFileSync(path, otherSecret);
+    const restore = withoutAccess(path);
+    for (let n = 0; n < 3; n += 1) expect(signs(golden.secret, later(1_000))).toBe(true);
+    expect(log.lines).toMatchObject([
+      { level: 'error', fields: { problem: expect.stringMatching(/^EACCES/) } },
+    ]);
+    restore();
+    expect(signs(otherSecret, later(1_000))).toBe(true);
+    expect(log.lines).toHaveLength(2);
   });
 
   test('a file that can no longer be read leaves the previous secrets in force', () => {
