@@ -23,7 +23,7 @@ export const httpLimits = {
   bodiesBytesPerSecond: 200 * 1024 * 1024,
   /** What they may bring at once before the pace holds: a millisecond or two of reading. */
   bodiesBytesAtOnce: 1024 * 1024,
-  /** The header block: 16 signatures and an id of 256 characters are a tenth of it. Past it, 431. */
+  /** The header block: 16 signatures and an id of 200 characters are a tenth of it. Past it, 431. */
   headerBytesMax: 16 * 1024,
   /** Header fields that Node keeps; what the receiver reads, it reads from the uncut list. */
   headersMax: 200,
@@ -54,6 +54,11 @@ export const httpLimits = {
    * load.
    */
   requestsPerSocketMax: 10_000,
+  /**
+   * Requests of one socket that wait for their answer. No delivery is sent before the answer to the one
+   * before; Node would make some 2,600 requests, of several kB each, out of one read.
+   */
+  unansweredPerSocketMax: 4,
   /** Open sockets, at about 15 kB each; further ones are closed at once. */
   connectionsMax: 8_192,
   /** Past this many, the oldest socket that never brought a verified delivery makes room for each new one. */

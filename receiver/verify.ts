@@ -42,8 +42,11 @@ export interface Verify {
   body(claim: Claim, body: Buffer): Verified | RefusalReason;
 }
 
-/** Printable ASCII without the space, and without the dot, which separates the signed parts. */
-const idPattern = /^[\x21-\x2d\x2f-\x7e]{1,256}$/;
+/**
+ * Printable ASCII without the space, and without the dot, which separates the signed parts. Temporal's
+ * databases hold workflow ids of 255 characters, which are made of these and more.
+ */
+const idPattern = /^[\x21-\x2d\x2f-\x7e]{1,200}$/;
 /** Strict, as the library's parseInt takes `1614265330junk` for a number. Ten digits last until 2286. */
 const timestampPattern = /^\d{10}$/;
 /** `v1` and 32 bytes in canonical base64: the last character carries four bits and two zeros. */

@@ -122,7 +122,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
   });
 
   test.each([
-    ['of 257 characters', 'm'.repeat(257)],
+    ['of 201 characters', 'm'.repeat(201)],
     ['of 10 kB', 'm'.repeat(10_000)],
     ['that is empty', ''],
     ['with a space', 'msg 1'],
@@ -138,9 +138,9 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect((await deliver({ id: 'msg_\u0001' })).status).toBe(400);
   });
 
-  test('9: an id of 256 printable characters is taken', async () => {
+  test('9: an id of 200 printable characters is taken', async () => {
     const { deliver } = await listening();
-    expect((await deliver({ id: '!"/~'.repeat(64) })).status).toBe(204);
+    expect((await deliver({ id: '!"/~'.repeat(50) })).status).toBe(204);
   });
 
   const looseTimestamps = [
