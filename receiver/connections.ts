@@ -60,6 +60,38 @@ export function boundConnections(
   };
 }
 
+/** Node's parser of a socket. It has no public way to stop amid the bytes that it has read. */
+interface ParsedSocket extends Socket {
+  readonly parser?: { onIncoming: () => number } | null;
+}
+
+/** What a parser's `onIncoming` returns to end the parsing. */
+const parseNoMore = 2;
+
+/**
+ * Bounds the requests of a socket that wait for their answer.
+ * @param crowded ends a socket that sends more
+ */
+export function boundUnanswered(
+  server: Server,
+  { unansweredPerSocketMax }: Pick<HttpLimits, 'unansweredPerSocketMax'>,
+  crowded: (socket: Socket) => void,
+): void {
+  const unanswered = new WeakMap<Socket, number>();
+  const add = (socket: Socket, requests: number): number => {
+    const now = (unanswered.get(socket) ?? 0) + requests;
+    unanswered.set(socket, now);
+    return now;
+  };
+  server.prependListener('request', ({ socket }: { readonly socket: ParsedSocket }, response) => {
+    response.once('close', () => add(socket, -1));
+    if (add(socket, 1) <= unansweredPerSocketMax) return;
+    // Ending the socket alone leaves what was read, and its memory until Node has closed it.
+    if (socket.parser) socket.parser.onIncoming = () => parseNoMore;
+    crowded(socket);
+  });
+}
+
 /**
  * Ends the sockets that are left at close, once every accepted event has its answer. Otherwise a socket that
  * sends a byte a second would hold the close, for which Node has no timeout.

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { DeliveredEvent } from '../contract/delivery.ts';
 import { type HttpLimits, httpLimits } from '../contract/http-limits.ts';
@@ -12,7 +13,7 @@ import {
 import { type BodyProblem, createBodyReader } from './body.ts';
 import { answerClientErrors, endWithAnswer } from './client-errors.ts';
 import type { Clock } from './clock.ts';
-import { boundConnections, type Connections, endConnectionsAtClose } from './connections.ts';
+import { boundConnections, boundUnanswered, type Connections, endConnectionsAtClose } from './connections.ts';
 import type { Answer } from './group-commit.ts';
 import { rememberReady } from './readiness.ts';
 import type { Claim, Verify } from './verify.ts';
@@ -61,12 +62,14 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     frameworkErrors: (_error, _request, reply) => send(reply, 'not-found'),
   });
   app.server.maxHeadersCount = limits.headersMax;
-  const connections = boundConnections(app.server, limits, clock, (socket) => {
+  const endCrowded = (socket: Socket): void => {
     count('busy');
     endWithAnswer(socket, 'busy');
     // At once, even if the sender reads none of its answers.
     socket.destroy();
-  });
+  };
+  const connections = boundConnections(app.server, limits, clock, endCrowded);
+  boundUnanswered(app.server, limits, endCrowded);
   const taken = endConnectionsAtClose(app, limits, clock);
   const readBody = createBodyReader(limits, clock);
   const send = (reply: FastifyReply, reason: AnswerReason): void => {

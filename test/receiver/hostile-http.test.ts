@@ -184,6 +184,34 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     expect(receiver.counters.encoded).toBe(1);
   });
 
+  test.each([
+    ['/readyz', () => new Promise<boolean>(() => {})],
+    ['/', () => true],
+  ])(
+    '61: requests to %s that wait for no answer end their socket before most are made',
+    async (path, ready) => {
+      const { port, receiver } = await listening({ ready });
+      let made = 0;
+      receiver.server.on('request', () => (made += 1));
+      const connection = await RawConnection.open(port);
+      connection.write(`GET ${path} HTTP/1.1\r\nHost:\r\n\r\n`.repeat(2_000));
+      await connection.closed;
+      expect(made).toBe(httpLimits.unansweredPerSocketMax + 1);
+      expect(receiver.counters.busy).toBe(1);
+    },
+  );
+
+  test('61: requests that come together within the bound are all answered', async () => {
+    const { port } = await listening();
+    const connection = await RawConnection.open(port);
+    const several = httpLimits.unansweredPerSocketMax;
+    for (let round = 0; round < 3; round += 1) {
+      connection.write(Buffer.concat(Array.from({ length: several }, () => requestBytes({ method: 'GET' }))));
+      for (let n = 0; n < several; n += 1) expect((await connection.answer()).status).toBe(405);
+    }
+    connection.end();
+  });
+
   test('44: the counter notices inflating', () => {
     const inflating = countInflating();
     gunzipSync(gzipSync(golden.body));

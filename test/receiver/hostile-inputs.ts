@@ -69,4 +69,5 @@ export const hostileInputs: Readonly<Record<number, readonly [input: string, ans
     'floods of 1 MiB bodies: unsigned; forged and never finished',
     '401 before the body; 503 for the oldest; every signed delivery is taken, large ones maybe later',
   ],
+  61: ['thousands of requests on a socket that waits for no answer', 'the socket ends at the fifth'],
 };
