@@ -25,16 +25,25 @@ export async function run(args: readonly string[]): Promise<void> {
     if (error instanceof UsageError) say(seeHelp(called));
     process.exitCode = exitStatus(error);
   }
-  // Errors of writing come a turn after the write.
+  // A pipe takes what was written when its reader does. Errors of writing come a turn later.
+  await Promise.all([written(process.stdout), written(process.stderr)]);
   await nextTurn();
   if (lost.reason === undefined || process.exitCode) return;
   say(`metersync: standard output: ${lost.reason}`);
   process.exitCode = failed;
 }
 
-/** Notes why output was lost, unless the reader closed the pipe, as in `metersync events list | head`. */
+/** Waits until all that was written to a stream is out, or lost. */
+const written = (stream: NodeJS.WriteStream): Promise<void> =>
+  new Promise((done) => stream.write('', () => done()));
+
+/**
+ * Notes why output was lost, unless the reader closed the pipe, as in `metersync events list | head`. Of
+ * standard error nothing is noted: work goes on without its progress.
+ */
 function lostOutput(): { readonly reason?: string } {
   const lost: { reason?: string } = {};
+  process.stderr.on('error', () => {});
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
     if (code !== 'EPIPE') lost.reason = message;
   });

@@ -21,6 +21,17 @@ test('npm run -s metersync -- --help prints the same help, from a checkout', asy
   expect((await npm).stdout.trim()).toBe((await runProcess(['--help'])).stdout.trim());
 });
 
+test('a lost standard error changes no status', async () => {
+  const main = resolve(checkout, 'cli/main.ts');
+  const sent = promisify(execFile)('sh', [
+    '-c',
+    '"$0" "$1" status --fast 2> /dev/full',
+    process.execPath,
+    main,
+  ]);
+  await expect(sent).rejects.toMatchObject({ code: 2 });
+});
+
 test('output to a full disk', async () => {
   const main = resolve(checkout, 'cli/main.ts');
   const sent = promisify(execFile)('sh', ['-c', '"$0" "$1" --help > /dev/full', process.execPath, main]);

@@ -50,13 +50,18 @@ async function runAlone(args: readonly string[], options: CommandOptions): Promi
   }
 }
 
-/** Makes a stream that keeps what is written; `text` leaves out the last line end. */
+/**
+ * Makes a stream that keeps what is written, each piece a turn later, as a pipe does; `text` leaves out the last
+ * line end.
+ */
 function collect(): { readonly stream: Writable; text(): string } {
   const pieces: Buffer[] = [];
   const stream = new Writable({
     write: (piece: Buffer, _, done) => {
-      pieces.push(piece);
-      done();
+      setImmediate(() => {
+        pieces.push(piece);
+        done();
+      });
     },
   });
   return { stream, text: () => Buffer.concat(pieces).toString('utf8').replace(/\n$/, '') };
