@@ -126,22 +126,22 @@ export async function openStack(
   const standIns: string[] = [];
   if (standInPostgres)
     standIns.push(`DATABASE_URL is not set: an embedded Postgres, ${psqlCommand(databaseUrl)}`);
-  if (embedded.temporal !== undefined) {
+  // A running stack that was joined for its Postgres has a Temporal too, which the settings may not name.
+  const ownTemporal = embeddedTemporal ? embedded.temporal : undefined;
+  if (ownTemporal !== undefined) {
     standIns.push(
-      `TEMPORAL_ADDRESS is not set: an embedded Temporal at ${embedded.temporal.address}, web page ${embedded.temporal.uiUrl}`,
+      `TEMPORAL_ADDRESS is not set: an embedded Temporal at ${ownTemporal.address}, web page ${ownTemporal.uiUrl}`,
     );
   }
   return {
     databaseUrl,
     temporal: {
-      ...(embedded.temporal === undefined
-        ? {}
-        : { address: embedded.temporal.address, namespace: 'default' }),
+      ...(ownTemporal === undefined ? {} : { address: ownTemporal.address, namespace: 'default' }),
       codecKeys: [...settings.temporalCodecKeys, ...(ownKey === undefined ? [] : [ownKey])],
       plaintext: settings.temporalPlaintext,
     },
-    hasTemporal: settings.temporalConfigured || embedded.temporal !== undefined,
-    temporalUi: embedded.temporal?.uiUrl,
+    hasTemporal: settings.temporalConfigured || ownTemporal !== undefined,
+    temporalUi: ownTemporal?.uiUrl,
     standIns,
     databaseFor,
     stop: () => embedded.stop(),
