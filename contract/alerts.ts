@@ -2,7 +2,15 @@ import { type FailureCode, failureTypes } from './failures.ts';
 import { alarmPolicy, notifyPolicy, recordPolicy } from './retry-policy.ts';
 import { describeFit } from './schema-versions.ts';
 import { formatSeconds, formatTime } from './times.ts';
-import { expires, type Health, isQuiet, type TemporalHealth, type WarehouseHealth } from './verdict.ts';
+import {
+  expires,
+  type Health,
+  isQuiet,
+  overdueRuns,
+  stalledRuns,
+  type TemporalHealth,
+  type WarehouseHealth,
+} from './verdict.ts';
 import { countedToMax, eventsGivenUp } from './words.ts';
 
 /** An alarm that is raised. */
@@ -439,12 +447,10 @@ export const alertTypes = {
     judge: ({ warehouse, temporal }) =>
       'away' in warehouse || 'away' in temporal
         ? undefined
-        : temporal.schedules.flatMap(({ name, intervalSeconds }) => {
-            const ago = warehouse.runs[name].lastCompleteSecondsAgo;
-            if (ago === null || intervalSeconds === null) return [];
-            if (ago <= alarmPolicy.runOverdueIntervals * intervalSeconds) return [];
-            return [{ labels: { kind: name }, detail: `the last was ${formatSeconds(ago)} ago` }];
-          }),
+        : overdueRuns({ warehouse, temporal }).map(({ kind, secondsAgo }) => ({
+            labels: { kind },
+            detail: `the last was ${formatSeconds(secondsAgo)} ago`,
+          })),
     forMinutes: 10,
     causes: [
       'RunUnwell is open: runs end incomplete.',
@@ -457,17 +463,11 @@ export const alertTypes = {
     severity: 'ticket',
     means: 'A run has stored nothing for half an hour.',
     promql: `max by (kind) (metersync_run_progress_age_seconds) > ${alarmPolicy.runStalledSeconds}`,
-    judge: inWarehouse(({ runs }) =>
-      Object.entries(runs).flatMap(([kind, { underWay }]) =>
-        underWay === null || underWay.progressSecondsAgo <= alarmPolicy.runStalledSeconds
-          ? []
-          : [
-              {
-                labels: { kind },
-                detail: `run ${underWay.runId} stored its last page ${formatSeconds(underWay.progressSecondsAgo)} ago`,
-              },
-            ],
-      ),
+    judge: inWarehouse((warehouse) =>
+      stalledRuns(warehouse).map(({ kind, run }) => ({
+        labels: { kind },
+        detail: `run ${run.runId} stored its last page ${formatSeconds(run.progressSecondsAgo)} ago`,
+      })),
     ),
     forMinutes: 0,
     causes: [
@@ -577,12 +577,17 @@ export const alarmsOfFindings: Readonly<
     silent:
       'Without workers for backfills or checks RunOverdue or RunStalled follows; without any that look, HeartbeatStopped.',
   },
+  workflows: { alarms: ['WorkflowsStuck'] },
   certificate: { alarms: ['CertificateExpires'] },
   'schedule full': { alarms: ['SchedulePaused'] },
   'schedule reconcile': { alarms: ['SchedulePaused'] },
   'first backfill': { alarms: [], silent: 'Somebody is just setting it up.' },
   'last backfill': { alarms: ['RunUnwell'] },
   'last reconcile': { alarms: ['RunUnwell'] },
+  'backfill under way': { alarms: ['RunStalled'] },
+  'reconcile under way': { alarms: ['RunStalled'] },
+  'next backfill': { alarms: ['RunOverdue'] },
+  'next reconcile': { alarms: ['RunOverdue'] },
   events: { alarms: ['EventsStalled'] },
   service: { alarms: ['ServiceDown'] },
   parked: { alarms: ['KeyRefused', 'Parked'] },

@@ -1,5 +1,5 @@
 import { type FailureCode, failureTypes } from './failures.ts';
-import type { RunKind, RunState, Severity } from './names.ts';
+import { type RunKind, type RunState, runKinds, type Severity } from './names.ts';
 import { alarmPolicy, notifyPolicy, recordPolicy } from './retry-policy.ts';
 import type { SchemaVersions } from './schema-versions.ts';
 import { formatSeconds, formatTime } from './times.ts';
@@ -217,6 +217,7 @@ export function verdictOf({ warehouse, temporal }: Pick<Health, 'warehouse' | 't
   const findings = [
     ...('away' in temporal ? [unknown('Temporal', temporal)] : judgeTemporal(temporal)),
     ...('away' in warehouse ? [unknown('warehouse', warehouse)] : judgeWarehouse(warehouse)),
+    ...overdueRuns({ warehouse, temporal }).map(judgeOverdue),
   ].toSorted((a, b) => rank(b.word) - rank(a.word));
   return { word: worst(findings.map(({ word }) => word)), findings };
 }
@@ -230,7 +231,24 @@ const unknown = (name: string, { away, todo }: Away): Finding => ({ name, word: 
 const well = (name: string, saw: string): Finding => ({ name, word: 'In sync', saw, todo: null });
 
 function judgeTemporal(health: TemporalHealth): Finding[] {
-  return [judgeWorkers(health), ...judgeCertificate(health), ...health.schedules.map(judgeSchedule)];
+  return [
+    judgeWorkers(health),
+    ...judgeStuck(health),
+    ...judgeCertificate(health),
+    ...health.schedules.map(judgeSchedule),
+  ];
+}
+
+function judgeStuck({ stuckWorkflows }: TemporalHealth): Finding[] {
+  if (stuckWorkflows === null || stuckWorkflows === 0) return [];
+  return [
+    {
+      name: 'workflows',
+      word: 'Broken',
+      saw: `tasks of ${countedToMax(stuckWorkflows, 'workflow')} keep failing: their work stands still`,
+      todo: 'Run metersync doctor; see WorkflowsStuck in docs/runbooks.md.',
+    },
+  ];
 }
 
 /** Whether the client certificate for Temporal has to be renewed. */
@@ -289,6 +307,7 @@ function judgeWarehouse(health: WarehouseHealth): Finding[] {
     judgeLoad(health),
     judgeRun('full', health.runs.full.last),
     judgeRun('reconcile', health.runs.reconcile.last),
+    ...stalledRuns(health).map(judgeStalled),
     judgeDue(health.oldestDueSeconds),
     ...health.parked.map(judgeParked),
     ...judgeCounts(health),
@@ -315,10 +334,11 @@ function judgeLoad({ loaded, runs }: WarehouseHealth): Finding | undefined {
   };
 }
 
+const wordOfRun = { full: 'backfill', reconcile: 'reconcile' } as const satisfies Record<RunKind, string>;
+
 function judgeRun(kind: RunKind, last: LastRun | null): Finding | undefined {
   if (last === null) return undefined;
-  const what = kind === 'full' ? 'backfill' : 'reconcile';
-  const name = `last ${what}`;
+  const name = `last ${wordOfRun[kind]}`;
   const why = last.error === null ? '' : `: ${last.error}`;
   const saw = `${last.state}, ended ${formatTime(last.finishedAt)}, run ${last.runId}${why}`;
   if (last.state === 'complete') return well(name, saw);
@@ -330,6 +350,45 @@ function todoOfRun(kind: RunKind, { state, runId }: LastRun): string {
     return 'See metersync deletes list, and decide; if nothing waits there, the next run reads it again.';
   if (kind === 'reconcile') return 'The next run reads it again; if it lasts, see the error and its company.';
   return `See which parts failed (metersync backfill --run ${runId}), mend the cause, then run metersync backfill all.`;
+}
+
+/** Lists the kinds whose run has stored nothing for too long. */
+export function stalledRuns({ runs }: WarehouseHealth): { kind: RunKind; run: RunUnderWay }[] {
+  return runKinds.flatMap((kind) => {
+    const run = runs[kind].underWay;
+    return run !== null && run.progressSecondsAgo > alarmPolicy.runStalledSeconds ? [{ kind, run }] : [];
+  });
+}
+
+function judgeStalled({ kind, run }: { kind: RunKind; run: RunUnderWay }): Finding {
+  return {
+    name: `${wordOfRun[kind]} under way`,
+    word: 'Needs you',
+    saw: `run ${run.runId} stored its last page ${formatSeconds(run.progressSecondsAgo)} ago`,
+    todo: `See what it reads (metersync backfill --run ${run.runId}), and RunStalled in docs/runbooks.md.`,
+  };
+}
+
+/** Lists the kinds of which no run completed for too long, by the interval of their schedule. */
+export function overdueRuns({
+  warehouse,
+  temporal,
+}: Pick<Health, 'warehouse' | 'temporal'>): { kind: RunKind; secondsAgo: number }[] {
+  if ('away' in warehouse || 'away' in temporal) return [];
+  return temporal.schedules.flatMap(({ name: kind, intervalSeconds }) => {
+    const secondsAgo = warehouse.runs[kind].lastCompleteSecondsAgo;
+    if (secondsAgo === null || intervalSeconds === null) return [];
+    return secondsAgo > alarmPolicy.runOverdueIntervals * intervalSeconds ? [{ kind, secondsAgo }] : [];
+  });
+}
+
+function judgeOverdue({ kind, secondsAgo }: { kind: RunKind; secondsAgo: number }): Finding {
+  return {
+    name: `next ${wordOfRun[kind]}`,
+    word: 'Needs you',
+    saw: `overdue: the last complete one ended ${formatSeconds(secondsAgo)} ago`,
+    todo: 'See RunOverdue in docs/runbooks.md; metersync schedule trigger starts a run now.',
+  };
 }
 
 function judgeDue(seconds: number | null): Finding {

@@ -66,6 +66,11 @@ const lastFull = (last: Partial<LastRun> | null, running = 0): Partial<Warehouse
     full: { ...completed, running, last: last === null ? null : { ...complete, ...last } },
   },
 });
+const stalled = {
+  running: 1,
+  underWay: { runId: 'r', startedAt: '2026-11-22', progressAt: '2026-11-22', progressSecondsAgo: 1_801 },
+};
+const longAgo = { lastCompleteSecondsAgo: 1.5 * 86_400 + 1 };
 export const paused = {
   ...scheduled,
   name: 'full',
@@ -146,6 +151,17 @@ export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalH
     ...([{}, 'Needs you', /notify test/] as const),
   ],
   ['changes without an event', { silence: missed }, {}, 'Needs you', /endpoint may be disabled/],
+  ['a workflow whose task fails', {}, { stuckWorkflows: 1 }, 'Broken', /WorkflowsStuck/],
+  [
+    'runs that store nothing',
+    { runs: { full: { ...completed, ...stalled }, reconcile: { ...completed, ...stalled } } },
+    ...([{}, 'Needs you', /backfill --run r/] as const),
+  ],
+  [
+    'runs that are overdue',
+    { runs: { full: { ...completed, ...longAgo }, reconcile: { ...completed, ...longAgo } } },
+    ...([{}, 'Needs you', /schedule trigger/] as const),
+  ],
 ];
 
 const schema = { known: 1, applied: 1, floor: 1 };
@@ -155,32 +171,3 @@ export const health = (a: Partial<WarehouseHealth> = {}, b: Partial<TemporalHeal
   temporal: { ...temporal, ...b },
   schema,
 });
-
-/** Faults that raise an alarm and that the verdict does not know. */
-export const alarming: readonly (readonly [string, Partial<WarehouseHealth>, Partial<TemporalHealth>])[] = [
-  [
-    'a run that stores nothing',
-    {
-      runs: {
-        ...warehouse.runs,
-        full: {
-          ...completed,
-          running: 1,
-          underWay: {
-            runId: 'r',
-            startedAt: '2026-11-22',
-            progressAt: '2026-11-22',
-            progressSecondsAgo: 1_801,
-          },
-        },
-      },
-    },
-    {},
-  ],
-  [
-    'a run that is overdue',
-    { runs: { ...warehouse.runs, reconcile: { ...completed, lastCompleteSecondsAgo: 5_401 } } },
-    {},
-  ],
-  ['a workflow whose task fails', {}, { stuckWorkflows: 1 }],
-];

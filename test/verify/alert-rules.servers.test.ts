@@ -19,7 +19,7 @@ import type { Health } from '../../contract/verdict.ts';
 import { alertRules } from '../../verify/alerts-pages.ts';
 import { amtool, promtool } from '../support/debian.ts';
 import { temporaryFolder } from '../support/folder.ts';
-import { alarming, away, health, ills, refused, warehouse } from '../support/health-states.ts';
+import { away, health, ills, refused, warehouse } from '../support/health-states.ts';
 
 /** Series with their values at each step, in promtool's notation. */
 type Series = Readonly<Record<string, string>>;
@@ -365,7 +365,6 @@ test.each(['ReceiverDown', 'WorkersGone', 'HeartbeatStopped'] as const)(
 const states: readonly (readonly [string, Health])[] = [
   ['a well deployment', health()],
   ...ills.map(([name, a, b]) => [name, health(a, b)] as const),
-  ...alarming.map(([name, a, b]) => [name, health(a, b)] as const),
   ['no warehouse', { ...health(), warehouse: away, schema: null }],
   [
     'a schema of another version',
