@@ -21,6 +21,7 @@ interface Service {
   readonly entrypoint?: string[];
   readonly command?: string[];
   readonly environment?: Record<string, string | number>;
+  readonly env_file?: { readonly path: string }[];
   readonly volumes?: string[];
   readonly depends_on?: Record<string, { condition: string }>;
   readonly healthcheck?: { test: string[] };
@@ -100,6 +101,13 @@ describe('docker-compose.yml', () => {
         'SERVICE_API_KEY_FILE',
       ]),
     );
+  });
+
+  test('passes on what .env sets: all to the worker, to the receiver its own settings', () => {
+    expect(compose.services.worker?.env_file).toEqual([{ path: '.env', required: false }]);
+    const { environment = {} } = compose.services.receiver ?? {};
+    for (const name of ['WEBHOOK_HEADER_PREFIX', 'WEBHOOK_TOLERANCE_SECONDS', 'TEMPORAL_PLAINTEXT'])
+      expect(environment).toMatchObject({ [name]: `\${${name}:-}` });
   });
 
   test('requires the setting that would start the sandbox if absent', () => {
