@@ -123,6 +123,9 @@ const url = (schemes: readonly string[], example: string) =>
     message: `has to be a URL, for example ${example}`,
     abort: true,
   });
+/** Whether a URL has no place where a password or token may stand. */
+const isPlainAddress = ({ username, password, search, hash }: URL): boolean =>
+  `${username}${password}${search}${hash}` === '';
 const wholeNumber = (min: number, max: number) =>
   z
     .string()
@@ -158,6 +161,9 @@ const notifyUrlsHaveTo =
 const environment = z.object({
   SERVICE_URL: url(['http:', 'https:'], 'https://service.example/v2.2')
     .refine((text) => /\/v\d[^/]*\/?$/.test(text), 'has to end in the version, for example /v2.2')
+    .refine((text) => isPlainAddress(new URL(text)), {
+      message: 'has to be an address alone, as it is logged: the key goes into SERVICE_API_KEY',
+    })
     .optional(),
   SERVICE_API_KEY: z
     .string()

@@ -1,5 +1,5 @@
-import { createServer } from 'node:net';
 import { monitorPolicy } from '../../contract/retry-policy.ts';
+import { freePort } from '../free-port.ts';
 import type { Metrics } from './registry.ts';
 
 /** Temporal's own metrics, which its native library serves on an address of this machine alone. */
@@ -12,7 +12,7 @@ export interface CoreMetrics {
 
 /** Finds a free port for the exporter, which it takes when the runtime is installed. */
 export async function placeCoreMetrics(): Promise<CoreMetrics> {
-  const address = `127.0.0.1:${await freePort()}`;
+  const address = `127.0.0.1:${await freePort('127.0.0.1')}`;
   return {
     address,
     text: async () => {
@@ -26,16 +26,6 @@ export async function placeCoreMetrics(): Promise<CoreMetrics> {
       }
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const { promise: port, resolve, reject } = Promise.withResolvers<number>();
-  server.once('error', reject);
-  server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port));
-  const found = await port;
-  await new Promise((closed) => server.close(closed));
-  return found;
 }
 
 /** Writes all metrics of a process that runs workers: ours, then Temporal's. */

@@ -123,7 +123,7 @@ async function describeNext(
   const call = howCalled();
   return [
     'Its data stays until the next demo. Try:',
-    `  export METERSYNC_DIR=${dataDir}`,
+    `  export METERSYNC_DIR='${dataDir.replaceAll("'", "'\\''")}'`,
     `  ${call} status`,
     `  ${call} report --html report.html`,
     ...(console !== undefined

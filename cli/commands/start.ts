@@ -1,6 +1,7 @@
 import type { Monitor } from '../../app/monitor.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import { allOf, type Running, whenThere } from '../../app/running.ts';
+import type { Settings } from '../../app/settings.ts';
 import { awaitTemporal, type TemporalArrival } from '../../app/temporal-arrival.ts';
 import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
 import type { Health } from '../../contract/verdict.ts';
@@ -41,7 +42,8 @@ export async function start(
   const begin = async () => {
     for (const line of stack.standIns) log.info(line);
     for (const { saw, todo } of context.insecure) log.warn({ todo }, saw);
-    const secrets = parts.includes('receiver') ? configuredSecrets(context) : undefined;
+    const at = await placeOfReceiver(context);
+    const secrets = parts.includes('receiver') ? configuredSecrets(context, at) : undefined;
     const port = await monitor?.serve();
     if (port !== undefined) running.push(port);
     const arrival = await awaitTemporal(stack.temporal, log);
@@ -58,7 +60,7 @@ export async function start(
       );
     }
     if (secrets !== undefined) {
-      running.push(await receive(context, await secrets(), arrival, monitor, () => worker?.startHere));
+      running.push(await receive(context, at, await secrets(), arrival, monitor, () => worker?.startHere));
     }
     if (parts.includes('console')) await openConsole(context, running);
     if (sandbox !== undefined && options.live !== undefined) {
@@ -75,6 +77,14 @@ export async function start(
 }
 
 type Secrets = ReturnType<typeof secretsOf>;
+type Place = Settings['receiver'];
+
+/** Where the receiver listens. The sandbox has to know a free port before it is taken. */
+async function placeOfReceiver({ settings: { receiver }, sandbox }: Context): Promise<Place> {
+  if (sandbox === undefined || receiver.port !== 0) return receiver;
+  const { freePort } = await import('../../app/free-port.ts');
+  return { ...receiver, port: await freePort(receiver.host) };
+}
 
 const never = new Promise<void>(() => {});
 
@@ -149,10 +159,9 @@ async function work(
  * Returns how to get the signing secrets: the configured ones, or the sandbox's for the receiver's endpoint.
  * @throws UsageError when there are none, Error when some are wrong
  */
-function configuredSecrets(context: Context): () => Promise<Secrets> {
+function configuredSecrets(context: Context, { host, port }: Place): () => Promise<Secrets> {
   const { settings, sandbox, log } = context;
   const { webhooks } = settings;
-  const { host, port } = settings.receiver;
   if (webhooks.secrets.length > 0 || webhooks.secretsFile !== undefined) {
     const secrets = secretsOf(webhooks, log);
     return async () => secrets;
@@ -175,13 +184,15 @@ function configuredSecrets(context: Context): () => Promise<Secrets> {
 
 async function receive(
   context: Context,
+  at: Place,
   secrets: Secrets,
   arrival: TemporalArrival,
   monitor: Monitor | undefined,
   startHere: () => RunningWorker['startHere'],
 ): Promise<Running> {
-  const { settings, stack, log } = context;
+  const { stack, log } = context;
   const { temporal } = stack;
+  const settings = { ...context.settings, receiver: at };
   const observer = monitor?.receiver;
   const receiver = await startReceiver({ settings, secrets, temporal, arrival, startHere, observer, log });
   log.info(`receiver: POST ${receiver.url}`);

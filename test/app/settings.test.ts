@@ -256,6 +256,9 @@ describe('wrong settings', () => {
   test.each([
     ['SERVICE_URL', 'https://service.example', 'has to end in the version, for example /v2.2'],
     ['SERVICE_URL', 'ftp://service.example/v2.2', 'has to be a URL'],
+    ['SERVICE_URL', 'https://user:word@service.example/v2.2', 'has to be an address alone'],
+    ['SERVICE_URL', 'https://service.example/?token=word/v2.2', 'has to be an address alone'],
+    ['SERVICE_URL', 'https://service.example/#word/v2.2', 'has to be an address alone'],
     ['SERVICE_MAX_CONCURRENCY', '101', 'from 1 to 100'],
     ['SERVICE_MAX_CONCURRENCY', '-1', 'from 1 to 100'],
     ['SERVICE_MAX_CONCURRENCY', '2.5', 'from 1 to 100'],

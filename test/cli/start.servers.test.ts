@@ -180,7 +180,7 @@ describe('the stand-ins of metersync start', () => {
       env: {
         ...withoutThreads,
         PATH: `${projectBinDir()}:${process.env.PATH}`,
-        RECEIVER_PORT: String(await freePort()),
+        RECEIVER_PORT: '0',
       },
     });
     await start.printed(/worker: running/, 90_000);
@@ -233,6 +233,14 @@ describe('the stand-ins of metersync start', () => {
       .split('\n')
       .filter((line) => line.includes(`"todo":${JSON.stringify(failureTypes.PAYLOAD_REFUSED.operator)}`));
     expect(said).toHaveLength(1);
+  });
+
+  test('give no work to a command that names another Temporal', async () => {
+    const env = { PATH: `${projectBinDir()}:${process.env.PATH}`, TEMPORAL_ADDRESS: '127.0.0.1:1' };
+    expect(await runCommand(['backfill', 'all'], { cwd: folder.path, env })).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('Temporal at 127.0.0.1:1 (TEMPORAL_ADDRESS) is away'),
+    });
   });
 
   test('keep secrets in private files', () => {
