@@ -19,8 +19,8 @@ export interface ExportOptions {
   /** Exports only the rows of this company. */
   readonly companyId?: string | undefined;
   /**
-   * CSV only: puts an apostrophe before texts that a spreadsheet would run as formulas; other values stay
-   * exact.
+   * CSV only: puts an apostrophe before what a spreadsheet would run as a formula, at the start of a text or
+   * after a separator in it; other values stay exact.
    */
   readonly spreadsheet?: boolean;
   /**

@@ -17,12 +17,15 @@ const safeTypes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Matches texts that a spreadsheet may run: `= + - @`, also full-width, after the characters that it skips;
- * and characters that end a cell. Both Postgres and JavaScript can read the pattern.
+ * Matches what a spreadsheet may run: `= + - @`, also full-width, after the characters that it skips. It stands
+ * at the start of a text, or after a character that separates the cells of a line somewhere. Both Postgres and
+ * JavaScript can read the pattern.
  */
-const formula = String.raw`^([\u0001-\u0020\u007f-\u00a0\u200b-\u200f\u2028-\u202f\u2060\u3000\ufeff]*[-=+@\u2212\uff1d\uff0b\uff0d\uff20]|[\u0009\u000a\u000d])`;
+const formula = String.raw`(^|[;,|\t\n\r])([\u0001-\u0008\u000b\u000c\u000e-\u0020"\u007f-\u00a0\u200b-\u200f\u2028-\u202f\u2060\u3000\ufeff]*[-=+@\u2212\uff1d\uff0b\uff0d\uff20])`;
+/** Matches texts that begin with a character that ends a cell. */
+const cellEnd = String.raw`^[\t\n\r]`;
 
-/** Selects the columns of a relation for a spreadsheet, with an apostrophe before texts that it would run. */
+/** Selects the columns of a relation for a spreadsheet, with an apostrophe before what it would run in texts. */
 export const guardedColumns = (columns: readonly RelationColumn[]): SQL =>
   sql.join(
     columns.map(({ name, type }) => {
@@ -30,10 +33,14 @@ export const guardedColumns = (columns: readonly RelationColumn[]): SQL =>
       if (safeTypes.has(type)) return sql`${column} as ${sql.identifier(guarded(name))}`;
       const text = sql`${column}::text`;
       // No parameters: the query is part of COPY, which takes none.
-      return sql`case when ${text} ~ '${sql.raw(formula)}' then '''' || ${text} else ${text} end as ${sql.identifier(guarded(name))}`;
+      const start = sql`case when ${text} ~ '${sql.raw(cellEnd)}' then '''' else '' end`;
+      const rest = sql`regexp_replace(${text}, '${sql.raw(formula)}', '\\1''\\2', 'g')`;
+      return sql`${start} || ${rest} as ${sql.identifier(guarded(name))}`;
     }),
     sql`, `,
   );
 
-const formulaName = new RegExp(formula, 'u');
-const guarded = (name: string): string => (formulaName.test(name) ? `'${name}` : name);
+const formulas = new RegExp(formula, 'gu');
+const endsCell = new RegExp(cellEnd, 'u');
+const guarded = (name: string): string =>
+  `${endsCell.test(name) ? "'" : ''}${name.replaceAll(formulas, "$1'$2")}`;
