@@ -50,6 +50,8 @@ const retryMs = 500;
 export async function createDispatcher(dependencies: DispatcherDependencies): Promise<Dispatcher> {
   const { pool, clock, report } = dependencies;
   const routes = new Map<string, Route>();
+  /** Routes that send nothing more; each attempt in flight still has its 15 seconds (seed 4.1.2). */
+  const ending = new Map<Route, Promise<void>>();
   const connect = connectorTo(dependencies.allows);
   const ledger = createLedger({ pool, report, disabled: () => void reload().catch(report) });
 
@@ -86,7 +88,11 @@ export async function createDispatcher(dependencies: DispatcherDependencies): Pr
       now: clock.now,
       signingTime,
       retryDelay,
-      record: ledger.add,
+      record: async (outcome) => {
+        await ledger.add(outcome);
+        // Another route makes the next attempt.
+        if (ending.has(route)) wake();
+      },
       idle: () => void sleepUntilDue(route).catch((error: unknown) => failed(route)(error)),
       failed: (error) => failed(route)(error),
     });
@@ -94,15 +100,16 @@ export async function createDispatcher(dependencies: DispatcherDependencies): Pr
     return route;
   };
 
-  const shut = async (route: Route) => {
+  const end = async (route: Route) => {
     clearTimeout(route.timer);
-    const grace = setTimeout(() => void route.sender.close(), closeGraceMs);
-    const unsent = await route.lane.stop();
-    clearTimeout(grace);
-    await route.sender.close();
-    await unclaim(pool, unsent);
+    const { unsent, ended } = route.lane.stop();
+    await unsent.then((claims) => unclaim(pool, claims)).catch(report);
     wake();
+    await ended;
+    await route.sender.close();
+    ending.delete(route);
   };
+  const shut = (route: Route) => ending.set(route, end(route).catch(report));
 
   await releaseClaims(pool);
   const reload = async () => {
@@ -113,7 +120,7 @@ export async function createDispatcher(dependencies: DispatcherDependencies): Pr
     for (const [id, route] of routes) {
       if (kept.has(id)) continue;
       routes.delete(id);
-      void shut(route).catch(report);
+      shut(route);
     }
     for (const endpoint of active) if (!kept.has(endpoint.id)) routes.set(endpoint.id, open(endpoint));
     wake();
@@ -123,11 +130,17 @@ export async function createDispatcher(dependencies: DispatcherDependencies): Pr
   return {
     reload,
     wake,
-    busy: () => [...routes.values()].reduce((sum, { lane }) => sum + lane.inFlight(), ledger.open()),
+    busy: () =>
+      [...routes.values(), ...ending.keys()].reduce((sum, { lane }) => sum + lane.inFlight(), ledger.open()),
     async close() {
-      const open = [...routes.values()];
+      for (const route of routes.values()) shut(route);
       routes.clear();
-      await Promise.all(open.map(shut));
+      const cut = () => {
+        for (const { sender } of ending.keys()) void sender.close();
+      };
+      const grace = setTimeout(cut, closeGraceMs);
+      await Promise.all(ending.values());
+      clearTimeout(grace);
       await ledger.close();
     },
   };

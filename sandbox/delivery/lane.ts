@@ -31,8 +31,8 @@ export interface Lane {
   /** Looks for due deliveries. */
   wake(): void;
   readonly inFlight: () => number;
-  /** Sends nothing more; resolves with the unsent claims once all deliveries in flight have ended. */
-  stop(): Promise<Claimed[]>;
+  /** Sends nothing more. Its unsent claims are known at once or after a claim; what is in flight goes on. */
+  stop(): { readonly unsent: Promise<readonly Claimed[]>; readonly ended: Promise<void> };
 }
 
 export function createLane(dependencies: LaneDependencies): Lane {
@@ -44,6 +44,7 @@ export function createLane(dependencies: LaneDependencies): Lane {
   /** Woken during a claim: later deliveries may not be in it. */
   let wokenAgain = false;
   let stopped = false;
+  const unsent = Promise.withResolvers<readonly Claimed[]>();
   const ended = Promise.withResolvers<void>();
 
   const refill = async () => {
@@ -69,7 +70,9 @@ export function createLane(dependencies: LaneDependencies): Lane {
       if (next === undefined) break;
       start(next);
     }
-    if (stopped && inFlight === 0 && !claiming) ended.resolve();
+    if (!stopped || claiming) return;
+    unsent.resolve(queue);
+    if (inFlight === 0) ended.resolve();
   };
 
   const start = (claimed: Claimed) => {
@@ -116,7 +119,7 @@ export function createLane(dependencies: LaneDependencies): Lane {
     stop() {
       stopped = true;
       pump();
-      return ended.promise.then(() => queue);
+      return { unsent: unsent.promise, ended: ended.promise };
     },
   };
 }

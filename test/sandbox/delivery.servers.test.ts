@@ -169,20 +169,24 @@ describe('a delivery', () => {
     expect(attempt).toMatchObject({ status: null, error: expect.any(String) });
   });
 
-  test('seed 4.1.2, 8 row 4: no answer within 15 seconds is a failed delivery', async () => {
+  test('seed 4.1.2, 8 row 4: no answer within 15 seconds is a failed delivery, also if the endpoint is edited meanwhile', async () => {
     const held: (() => void)[] = [];
     receiver.answer = (_delivery, response) => held.push(() => response.writeHead(204).end());
-    const { id } = await endpoint();
+    const [{ id }, edited] = [await endpoint(), await endpoint()];
     await bill();
-    const failed = await until(
-      'the attempt has timed out',
-      async () => (await deliveriesOf(id)).find(({ attempts }) => attempts === 1),
-      { timeoutMs: 40_000, everyMs: 250 },
-    );
-    const [attempt] = await attemptsOf(failed.id);
-    expect(attempt?.error).toContain('15 s');
-    expect(attempt?.durationMs).toBeGreaterThanOrEqual(14_900);
-    expect(attempt?.durationMs).toBeLessThan(25_000);
+    await arrived(2);
+    await service.control('POST', `/sandbox/endpoints/${edited.id}/secret`, {});
+    for (const endpointId of [id, edited.id]) {
+      const failed = await until(
+        'the attempt has timed out',
+        async () => (await deliveriesOf(endpointId)).find(({ attempts }) => attempts === 1),
+        { timeoutMs: 40_000, everyMs: 250 },
+      );
+      const [attempt] = await attemptsOf(failed.id);
+      expect(attempt?.error).toContain('15 s');
+      expect(attempt?.durationMs).toBeGreaterThanOrEqual(14_900);
+      expect(attempt?.durationMs).toBeLessThan(25_000);
+    }
     for (const release of held) release();
   });
 
