@@ -52,6 +52,12 @@ export interface Passwords {
   check(name: string, password: string): Promise<Identity | 'busy' | undefined>;
 }
 
+/** Reads a file, and what changes when it does. */
+interface PasswordFile {
+  text(): Promise<string>;
+  version(): Promise<string>;
+}
+
 /**
  * Opens a file of passwords, which is read again when it changes. While it cannot be read, or is wrong,
  * nobody gets in.
@@ -61,9 +67,11 @@ export async function openPasswords(
   path: string,
   log: Pick<Logger, 'error' | 'info'>,
   now: () => number = () => performance.now(),
+  file: PasswordFile = fileAt(path),
 ): Promise<Passwords> {
-  let people = await readPeople(path);
-  let readAs = await versionOf(path);
+  // Before its text: a change between the two is found by the next look.
+  let readAs = await file.version();
+  let people = await readPeople(path, file);
   let lookedAt = now();
   /** Users who proved their password with this file, so that not each request costs a check. */
   const proved = new Map<string, Identity>();
@@ -72,17 +80,17 @@ export async function openPasswords(
   const look = async (): Promise<void> => {
     if (now() - lookedAt < consolePolicy.passwordsCheckMs) return;
     lookedAt = now();
-    const version = await versionOf(path);
+    const version = await file.version();
     if (version === readAs) return;
     readAs = version;
+    const read = await readPeople(path, file).catch((error: Error) => error);
+    // A later look may have been faster.
+    if (readAs !== version) return;
+    people = read instanceof Error ? new Map() : read;
+    // Together with `people`: a check that began before proves nothing after.
     proved.clear();
-    try {
-      people = await readPeople(path);
-      log.info('CONSOLE_PASSWORDS_FILE was read again');
-    } catch (error) {
-      people = new Map();
-      log.error(`${(error as Error).message}: nobody can sign in to the console`);
-    }
+    if (read instanceof Error) log.error(`${read.message}: nobody can sign in to the console`);
+    else log.info('CONSOLE_PASSWORDS_FILE was read again');
   };
   return {
     check: async (name, password) => {
@@ -110,9 +118,9 @@ async function prove(person: Person | undefined, password: string): Promise<Iden
   return { name: person.name, role: person.role };
 }
 
-async function readPeople(path: string): Promise<ReadonlyMap<string, Person>> {
+async function readPeople(path: string, file: PasswordFile): Promise<ReadonlyMap<string, Person>> {
   try {
-    return parsePasswords(await readFile(path, 'utf8'));
+    return parsePasswords(await file.text());
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new Error(
@@ -124,11 +132,14 @@ async function readPeople(path: string): Promise<ReadonlyMap<string, Person>> {
   }
 }
 
-async function versionOf(path: string): Promise<string> {
-  try {
-    const { mtimeMs, size, ino } = await stat(path);
-    return `${mtimeMs} ${size} ${ino}`;
-  } catch {
-    return 'absent';
-  }
-}
+const fileAt = (path: string): PasswordFile => ({
+  text: () => readFile(path, 'utf8'),
+  version: async () => {
+    try {
+      const { mtimeMs, size, ino } = await stat(path);
+      return `${mtimeMs} ${size} ${ino}`;
+    } catch {
+      return 'absent';
+    }
+  },
+});

@@ -1,0 +1,76 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { openPasswords, passwordLine } from '../../console/passwords.ts';
+import { consolePolicy } from '../../contract/retry-policy.ts';
+
+let otto: string;
+let vera: string;
+beforeAll(async () => {
+  [otto, vera] = await Promise.all([
+    passwordLine('otto', 'operator', 'a long password'),
+    passwordLine('vera', 'viewer', 'another password'),
+  ]);
+});
+
+/** A file of passwords whose contents and clock the test sets, and whose readings it can hold. */
+function editable(text: string) {
+  const log = { info: () => {}, error: () => {} };
+  const held: (() => void)[] = [];
+  const state = { text, version: 1, at: 0, holds: false };
+  const file = {
+    version: async () => String(state.version),
+    text: async () => {
+      const { text: now } = state;
+      if (state.holds) await new Promise<void>((release) => held.push(release));
+      return now;
+    },
+  };
+  const edit = (next: string) => {
+    state.text = next;
+    state.version += 1;
+    state.at += consolePolicy.passwordsCheckMs;
+  };
+  return { state, held, edit, open: () => openPasswords('people', log, () => state.at, file) };
+}
+
+describe('who is removed from the file of passwords is let in no more', () => {
+  test('after a check of the password that ended while the new file was being read', async () => {
+    const { state, held, edit, open } = editable(`${otto}\n${vera}`);
+    const passwords = await open();
+    const before = passwords.check('otto', 'a long password');
+    edit(vera);
+    state.holds = true;
+    const reading = passwords.check('vera', 'another password');
+    expect(await before).toMatchObject({ name: 'otto' });
+    for (const release of held) release();
+    expect(await reading).toMatchObject({ name: 'vera' });
+    expect(await passwords.check('otto', 'a long password')).toBeUndefined();
+  });
+
+  test('when the file changes while it is being opened', async () => {
+    const { state, held, edit, open } = editable(`${otto}\n${vera}`);
+    state.holds = true;
+    const opening = open();
+    await expect.poll(() => held.length).toBe(1);
+    edit(vera);
+    state.holds = false;
+    held[0]?.();
+    const passwords = await opening;
+    state.at += consolePolicy.passwordsCheckMs;
+    expect(await passwords.check('otto', 'a long password')).toBeUndefined();
+  });
+
+  test('when an older reading of the file ends after a newer one', async () => {
+    const { state, held, edit, open } = editable(vera);
+    const passwords = await open();
+    edit(`${otto}\n${vera}`);
+    state.holds = true;
+    const slow = passwords.check('vera', 'another password');
+    await expect.poll(() => held.length).toBe(1);
+    edit(vera);
+    state.holds = false;
+    expect(await passwords.check('otto', 'a long password')).toBeUndefined();
+    held[0]?.();
+    await slow;
+    expect(await passwords.check('otto', 'a long password')).toBeUndefined();
+  });
+});
