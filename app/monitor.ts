@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { workflowNames } from '../contract/names.ts';
 import { monitorPolicy } from '../contract/retry-policy.ts';
 import type { Health } from '../contract/verdict.ts';
 import { remember } from '../receiver/remember.ts';
@@ -43,6 +44,7 @@ export async function createMonitor(options: {
   let isReady: (() => Promise<boolean>) | undefined;
   let liveness: Liveness | undefined;
   let buildId = '';
+  let types: ReadonlySet<string> = new Set();
   const all: Readonly<Record<WatchedPart['name'], WatchedPart>> = {
     receiver: {
       name: 'receiver',
@@ -78,11 +80,12 @@ export async function createMonitor(options: {
     worker: works
       ? observeWorker(metrics, (begun) => {
           ({ liveness, buildId } = begun);
+          types = new Set([...Object.values(workflowNames), ...begun.activities]);
         })
       : undefined,
     core,
     async serve() {
-      const text = core === undefined ? metrics.text : withCoreMetrics(metrics, core);
+      const text = core === undefined ? metrics.text : withCoreMetrics(metrics, core, () => types);
       try {
         return await servePrivately({ at: settings, parts: watched, metrics: text, log });
       } catch (error) {

@@ -150,6 +150,7 @@ export async function startWorker(
     service: access.client,
     liveness,
     buildId: workers.buildId,
+    activities: Object.keys(activities),
   });
   if (ownSchedules) await ensureOwnSchedules(client);
   if (settings.makeSchedules) await ensureSchedules(client);

@@ -13,6 +13,8 @@ export interface WorkerParts {
   readonly liveness: Liveness;
   /** The build id of its workers, as Temporal shows it. */
   readonly buildId: string;
+  /** Names of its activities. */
+  readonly activities: readonly string[];
 }
 
 /** What a worker reports while it runs. */

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMetrics } from '../../app/metrics/registry.ts';
+import { withCoreMetrics } from '../../app/metrics/temporal-core.ts';
 import { servePrivately, type WatchedPart } from '../../app/private-port.ts';
 import { metricTypes } from '../../contract/metrics.ts';
 import { remember } from '../../receiver/remember.ts';
@@ -32,6 +33,39 @@ describe('metrics', () => {
     // The code's, and one a version.
     expect(new Set(personal)).toEqual(new Set(['build_id']));
   });
+});
+
+test('types that a stranger invents add up in one series of each metric', async () => {
+  const core = String.raw`# TYPE temporal_failed_total counter
+temporal_failed_total{activity_type="read",queue="q",workflow_type="applyEvents"} 2
+temporal_failed_total{activity_type="read",queue="q",workflow_type="other"} 1
+temporal_failed_total{activity_type="odd",queue="q",workflow_type="applyEvents"} 3
+temporal_failed_total{activity_type="read",queue="q",workflow_type="a\"} 9,{workflow_type=\"applyEvents\\"} 4
+temporal_failed_total{activity_type="read",queue="p",workflow_type="x"} 5
+# TYPE temporal_latency_seconds histogram
+temporal_latency_seconds_bucket{workflow_type="x",le="1"} 1
+temporal_latency_seconds_bucket{workflow_type="x",le="+Inf"} 2
+temporal_latency_seconds_sum{workflow_type="x"} 1.5
+temporal_latency_seconds_count{workflow_type="x"} 2
+temporal_latency_seconds_bucket{workflow_type="y",le="1"} 0
+temporal_latency_seconds_bucket{workflow_type="y",le="+Inf"} 1
+temporal_latency_seconds_sum{workflow_type="y"} 2.25
+temporal_latency_seconds_count{workflow_type="y"} 1
+`;
+  const types = new Set(['applyEvents', 'read']);
+  const text = withCoreMetrics(createMetrics(), { text: async () => core }, () => types);
+  const ofTemporal = (await text()).slice((await text()).indexOf('# TYPE temporal_'));
+  expect(ofTemporal).toBe(`# TYPE temporal_failed_total counter
+temporal_failed_total{activity_type="read",queue="q",workflow_type="applyEvents"} 2
+temporal_failed_total{activity_type="read",queue="q",workflow_type="other"} 5
+temporal_failed_total{activity_type="other",queue="q",workflow_type="applyEvents"} 3
+temporal_failed_total{activity_type="read",queue="p",workflow_type="other"} 5
+# TYPE temporal_latency_seconds histogram
+temporal_latency_seconds_bucket{workflow_type="other",le="1"} 1
+temporal_latency_seconds_bucket{workflow_type="other",le="+Inf"} 3
+temporal_latency_seconds_sum{workflow_type="other"} 3.75
+temporal_latency_seconds_count{workflow_type="other"} 3
+`);
 });
 
 test('remembered readings are shared by callers at the same time, and made again when they are old', async () => {
