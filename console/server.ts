@@ -76,7 +76,13 @@ export async function serveConsole(
   deps: ConsoleDependencies,
   at: { readonly host: string; readonly port: number },
 ): Promise<RunningConsole> {
-  const app = fastify({ logger: false, forceCloseConnections: true, bodyLimit: 64 * 1024 });
+  const app = fastify({
+    logger: false,
+    forceCloseConnections: true,
+    bodyLimit: 64 * 1024,
+    // An id of an event has up to 256 characters, and each takes up to three in an address.
+    routerOptions: { maxParamLength: 3 * 256 },
+  });
   const activity = createActivity();
   const assets = await serveAssets(app, '/assets', site);
   app.decorateRequest('identity');

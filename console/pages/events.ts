@@ -142,7 +142,9 @@ export const eventTable = (rows: readonly JournalledEvent[], now: number): Marku
 
 export const eventPage: MakePage = async (asking) => {
   const { deps, params, query, now } = asking;
-  const event = await readEvent(deps.db, params.id ?? '');
+  const { id: named = '' } = params;
+  // Postgres holds no NUL.
+  const event = named.includes('\0') ? undefined : await readEvent(deps.db, named);
   if (event === undefined) return undefined;
   const { id, type, outcome } = event;
   const at = `/events/${encodeURIComponent(id)}`;

@@ -176,11 +176,25 @@ describe('the pages', () => {
     expect(seen).toEqual(rows.map(({ id }) => id));
   });
 
+  test('an event with the longest id that a receiver takes has its page', async () => {
+    const { ask } = await serve();
+    const id = `msg_${'~'.repeat(126)}${'%'.repeat(126)}`;
+    await warehouse.db.execute(sql`insert into metersync.journal
+      select (jsonb_populate_record(j, ${JSON.stringify({ id })}::jsonb)).*
+      from metersync.journal j where id = ${trouble.dead}`);
+    onTestFinished(async () => {
+      await warehouse.db.execute(sql`delete from metersync.journal where id = ${id}`);
+    });
+    const answer = await ask(`/events/${encodeURIComponent(id)}`);
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(id)]);
+  });
+
   test('what is not there is 404, with the way back', async () => {
     const { ask } = await serve();
     for (const path of [
       '/nowhere',
       '/events/msg_none',
+      '/events/msg%00',
       '/companies/x',
       `/runs/${trouble.document}`,
       '/issues/999999',
