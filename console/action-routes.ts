@@ -7,7 +7,7 @@ import { beginOperation, finishOperation, type Operation } from '../db/operation
 import { Refused, record } from '../operations/recorded.ts';
 import { formOf } from '../web/form.ts';
 import { icons } from '../web/icons.ts';
-import { actions, type Question } from './actions.ts';
+import { actions, isAction, type Question } from './actions.ts';
 import type { Activity } from './activity.ts';
 import { type Asking, asked, mayAct } from './asking.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
@@ -32,11 +32,11 @@ export function actionRoutes(app: FastifyInstance, serving: Serving): void {
   const { deps, askingOf, show } = serving;
   app.get<ByName>('/act/:name', async (request, reply) => {
     const asking = await askingOf(request);
-    const ask = actions[nameOf(request)];
-    if (ask === undefined) return await show(reply, asking, missing, 404);
+    const action = nameOf(request);
+    if (!isAction(action)) return await show(reply, asking, missing, 404);
     if (!mayAct(asking)) return await show(reply, asking, notForViewers, 403);
     try {
-      return await show(reply, asking, question(asking, await ask(asking)));
+      return await show(reply, asking, question(asking, await actions[action](asking)));
     } catch (error) {
       return await show(reply, asking, refusal(asking, (error as Error).message), 409);
     }
@@ -44,8 +44,7 @@ export function actionRoutes(app: FastifyInstance, serving: Serving): void {
   app.post<ByName>('/act/:name', async (request, reply) => {
     const asking = await askingOf(request);
     const action = nameOf(request);
-    const ask = actions[action];
-    if (ask === undefined) return await show(reply, asking, missing, 404);
+    if (!isAction(action)) return await show(reply, asking, missing, 404);
     const operation = operationOf(asking, action);
     const refuse = async (why: string, page: Page, status: number) => {
       await finishOperation(deps.writer, await beginOperation(deps.writer, operation), 'refused', why);
@@ -54,7 +53,7 @@ export function actionRoutes(app: FastifyInstance, serving: Serving): void {
     if (!mayAct(asking)) return await refuse('a viewer may not act', notForViewers, 403);
     let wanted: Question;
     try {
-      wanted = await ask(asking);
+      wanted = await actions[action](asking);
     } catch (error) {
       const { message } = error as Error;
       return await refuse(message, refusal(asking, message), 409);
@@ -63,8 +62,7 @@ export function actionRoutes(app: FastifyInstance, serving: Serving): void {
   });
 }
 
-const nameOf = ({ params }: FastifyRequest<ByName>): OperationAction =>
-  params.name.replaceAll('-', ' ') as OperationAction;
+const nameOf = ({ params }: FastifyRequest<ByName>): string => params.name.replaceAll('-', ' ');
 
 /** Values of an address that an operation notes: what it is about. */
 const noted = ['code', 'outcome', 'type', 'id', 'record', 'company', 'since', 'until', 'run', 'kind'];

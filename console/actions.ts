@@ -52,7 +52,7 @@ export interface Question {
 export type Ask = (asking: Asking) => Promise<Question>;
 
 /** Actions by their names, as the log of operations has them; addresses have hyphens for spaces. */
-export const actions: Readonly<Partial<Record<OperationAction, Ask>>> = {
+export const actions = {
   resume: askResume,
   replay: askReplay,
   backfill: askBackfill,
@@ -66,7 +66,9 @@ export const actions: Readonly<Partial<Record<OperationAction, Ask>>> = {
   'deletes undo': (asking) => askDecision(asking, 'undo'),
   'issue acknowledge': (asking) => askAcknowledge(asking, false),
   'issue unacknowledge': (asking) => askAcknowledge(asking, true),
-};
+} satisfies Partial<Record<OperationAction, Ask>>;
+
+export const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(actions, name);
 
 async function withTemporal<T>(
   { deps }: Asking,

@@ -190,7 +190,8 @@ describe('the pages', () => {
   });
 
   test('what is not there is 404, with the way back', async () => {
-    const { ask } = await serve();
+    const { ask, post } = await serve();
+    const before = await operations();
     for (const path of [
       '/nowhere',
       '/events/msg_none',
@@ -199,11 +200,16 @@ describe('the pages', () => {
       `/runs/${trouble.document}`,
       '/issues/999999',
       '/act/nothing',
+      '/act/constructor',
+      '/act/__proto__',
     ]) {
       const answer = await ask(path);
       expect(answer.status, path).toBe(404);
       expect(await answer.text(), path).toContain('Page not found');
     }
+    for (const name of ['constructor', 'toString', 'nothing'])
+      expect((await post(`/act/${name}`)).status, name).toBe(404);
+    expect(await operations()).toEqual(before);
   });
 
   test('sessions that read cannot write', async () => {
