@@ -1,9 +1,9 @@
 import type { ChangeOf } from './schema.ts';
-import type { ChangeContext } from './working-set.ts';
+import { type ChangeContext, unused } from './working-set.ts';
 
 /** Creates a company with one site, without an event. Returns its id. */
 export function createCompany({ set, newId }: ChangeContext, change: ChangeOf<'createCompany'>): string {
-  const id = change.id ?? newId();
+  const id = unused(set.companies, 'company', change.id ?? newId());
   const company = {
     externalId: change.externalId ?? `C-${id.slice(0, 8)}`,
     id,

@@ -7,7 +7,7 @@ import type { Account, ConnectionFacts, SiteRelation } from '../records/connecti
 import { type MeterInPlace, meterFacts } from '../records/meter.ts';
 import { fromText, laterThan, toText } from '../timestamps.ts';
 import type { ChangeOf } from './schema.ts';
-import { type ChangeContext, type Connection, emit, take } from './working-set.ts';
+import { type ChangeContext, type Connection, emit, take, unused } from './working-set.ts';
 
 /** A connection appears: `connection.created.v2`, once (seed 6.2). Returns its id. */
 export function createConnection(context: ChangeContext, change: ChangeOf<'createConnection'>): string {
@@ -19,7 +19,7 @@ export function createConnection(context: ChangeContext, change: ChangeOf<'creat
     url: change.url ?? 'https://www.harborlightpower.example',
     types: ['ELECTRICITY'],
   };
-  const id = change.id ?? newId();
+  const id = unused(set.connections, 'connection', change.id ?? newId());
   const stamp = toText(now);
   const facts: ConnectionFacts = {
     company,
@@ -103,7 +103,8 @@ export function addAccount(context: ChangeContext, change: ChangeOf<'addAccount'
   const connection = take(set.connections, 'connection', change.connectionId);
   const site = take(set.sites, 'site', change.siteId);
   const id = change.id ?? newId();
-  const meter = newMeter(connection, site, change.meterId ?? newId(), id, change.datasourceType);
+  const meterId = unused(set.meters, 'meter', change.meterId ?? newId());
+  const meter = newMeter(connection, site, meterId, id, change.datasourceType);
   set.meters.set(meter.id, meter);
   set.newMeters.push(meter);
   const stamp = toText(now);

@@ -8,7 +8,7 @@ import type { SiteObject } from '../records/company.ts';
 import { mainMeter } from '../records/document-rows.ts';
 import { addDays, fromText, laterThan, toText } from '../timestamps.ts';
 import type { ChangeOf } from './schema.ts';
-import { type ChangeContext, type Document, emit, take } from './working-set.ts';
+import { type ChangeContext, type Document, emit, take, unused } from './working-set.ts';
 
 /**
  * Adds a bill of the meter's account, retrieved or uploaded: `document.created.v2`. It is of the next period
@@ -19,7 +19,7 @@ export function createDocument(context: ChangeContext, change: ChangeOf<'createD
   const meter = take(set.meters, 'meter', change.meterId);
   const own = [...set.meters.values()].filter((other) => other.accountId === meter.accountId);
   const meters = [meter, ...own.filter((other) => other.id !== meter.id)];
-  const id = change.id ?? newId();
+  const id = unused(set.documents, 'document', change.id ?? newId());
   const random = createRandom('document', id);
   const stamp = toText(now);
   const { start, end } = periodOf(context, meter.accountId, random, change.billDate);
@@ -64,7 +64,7 @@ export function reprocessDocument(context: ChangeContext, change: ChangeOf<'repr
 /** A new bill takes a document's place: `document.created.v2`, and `document.updated.v2` for the link to it. */
 export function supersedeDocument(context: ChangeContext, change: ChangeOf<'supersedeDocument'>): string {
   const before = present(context, change.documentId);
-  const id = change.id ?? context.newId();
+  const id = unused(context.set.documents, 'document', change.id ?? context.newId());
   const stamp = toText(context.now);
   const bill = corrected(createRandom('supersede', id), before.bill);
   const next = { id, company: before.company, created: stamp, updated: stamp, deletedAt: null, bill };

@@ -4,7 +4,7 @@ import type { CompanyObject } from '../records/company.ts';
 import type { ConnectionFacts } from '../records/connection.ts';
 import { fromMembers } from '../records/members.ts';
 import type { MeterFacts, MeterInPlace } from '../records/meter.ts';
-import type { Change } from './schema.ts';
+import type { Change, ChangeType } from './schema.ts';
 import { type Billed, emptyWorkingSet, type Site, type WorkingSet } from './working-set.ts';
 
 interface Mentioned {
@@ -43,7 +43,15 @@ function mentionedBy(changes: readonly Change[]): Mentioned {
     meters: new Set(),
     documents: new Set(),
   };
+  const newOnes: Readonly<Partial<Record<ChangeType, Set<string>>>> = {
+    createCompany: ids.companies,
+    createConnection: ids.connections,
+    createDocument: ids.documents,
+    supersedeDocument: ids.documents,
+  };
   for (const change of changes) {
+    // A record that has the id of a new one.
+    if ('id' in change && change.id !== undefined) newOnes[change.type]?.add(change.id);
     if ('companyId' in change) ids.companies.add(change.companyId);
     if ('connectionId' in change) ids.connections.add(change.connectionId);
     if ('documentId' in change) ids.documents.add(change.documentId);

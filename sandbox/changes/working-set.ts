@@ -1,6 +1,6 @@
 import type { PendingEvent } from '../events/outbox.ts';
 import type { EventType } from '../events/payloads.ts';
-import { notFound } from '../problem.ts';
+import { notFound, Problem } from '../problem.ts';
 import type { Bill } from '../records/bill.ts';
 import type { CompanyFacts, CompanyObject, SiteFacts, SiteObject } from '../records/company.ts';
 import type { ConnectionFacts } from '../records/connection.ts';
@@ -97,6 +97,12 @@ export function take<T>(records: ReadonlyMap<string, T>, what: string, id: strin
   const record = records.get(id);
   if (record === undefined) throw notFound(`${what} ${id}`);
   return record;
+}
+
+/** Returns the id for a new record. @throws Problem 409 when one has it: each is created once (seed 6.2). */
+export function unused(records: ReadonlyMap<string, unknown>, what: string, id: string): string {
+  if (records.has(id)) throw new Problem(409, `${what} ${id} exists`);
+  return id;
 }
 
 export function emit(set: WorkingSet, companyId: string, type: EventType, payload: object): void {

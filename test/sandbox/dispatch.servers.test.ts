@@ -278,6 +278,23 @@ describe('document events', () => {
     expect((await service.api(`/usage/${usageData[0].id}`)).status).toBe(404);
   });
 
+  test('seed 6.2 row 1: a record is created once, and its id is refused for another', async () => {
+    const [one, { id }] = [await connection(), await document()];
+    const { id: siteId } = company.sites[0];
+    const before = (await service.api(`/connection/${one.id}`)).text;
+    const { events } = await service.change({ type: 'createConnection', companyId: company.id });
+    for (const change of [
+      { type: 'createConnection', companyId: company.id, id: one.id },
+      { type: 'createDocument', meterId: meter.id, id },
+      { type: 'supersedeDocument', documentId: id, id },
+      { type: 'createCompany', id: company.id },
+      { type: 'addAccount', connectionId: one.id, siteId, meterId: meter.id },
+    ])
+      await expect(service.change(change), change.type).rejects.toThrow('409');
+    expect(await service.eventsAfter(events[0]?.seq ?? 0)).toEqual([]);
+    expect((await service.api(`/connection/${one.id}`)).text).toBe(before);
+  });
+
   test('a deleted document cannot change, and a refused batch changes nothing', async () => {
     const { id } = await document();
     const connectionId = (await connection()).id;
