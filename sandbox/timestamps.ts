@@ -12,12 +12,18 @@ export function toText(at: Micros): string {
   return millis + micros.toString().padStart(3, '0');
 }
 
+/** Whether `YYYY-MM-DD` is a day, of a year that Postgres has. Date.parse takes February 31 for March 3. */
+export function isDay(date: string): boolean {
+  const millis = Date.parse(`${date}T00:00:00Z`);
+  return date >= '0001' && !Number.isNaN(millis) && new Date(millis).toISOString().startsWith(date);
+}
+
 /** Reads `YYYY-MM-DD[T ]HH:MM:SS[.f{1,6}]` as UTC, and `YYYY-MM-DD` as its midnight. */
 export function fromText(text: string): Micros {
   const [, date = '', time = '00:00:00', fraction = ''] =
     /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?)?$/.exec(text) ?? [];
   const millis = Date.parse(`${date}T${time}Z`);
-  if (Number.isNaN(millis)) throw new RangeError(`not a timestamp: ${text}`);
+  if (Number.isNaN(millis) || !isDay(date)) throw new RangeError(`not a timestamp: ${text}`);
   return BigInt(millis) * thousand + BigInt(fraction.padEnd(6, '0'));
 }
 

@@ -1,5 +1,5 @@
 import { badRequest } from '../problem.ts';
-import { fromText, toText } from '../timestamps.ts';
+import { fromText, isDay, toText } from '../timestamps.ts';
 
 /** A query string as Fastify parses it: a repeated parameter is an array. */
 export type Query = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -60,7 +60,7 @@ export function readChoice<T extends string>(
 export function readDate(query: Query, name: string): string | undefined {
   const text = one(query, name);
   if (text === undefined || text === '') return undefined;
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || Number.isNaN(Date.parse(`${text}T00:00:00Z`))) {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || !isDay(text)) {
     throw badRequest(`${name} must be a date, YYYY-MM-DD.`);
   }
   return text;
@@ -74,7 +74,10 @@ export function readTime(query: Query, name: string): string | undefined {
     /^(\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?)?)(Z|[+ -]\d{2}:?\d{2})?$/i.exec(text) ?? [];
   if (time === undefined) throw badRequest(`${name} must be an ISO 8601 date or date-time.`);
   try {
-    return toText(fromText(time.replace(/(\.\d{6})\d+$/, '$1')) - offsetMicros(offset));
+    const at = toText(fromText(time.replace(/(\.\d{6})\d+$/, '$1')) - offsetMicros(offset));
+    // The offset may lead out of the years.
+    fromText(at);
+    return at;
   } catch {
     throw badRequest(`${name} is not a time that exists.`);
   }

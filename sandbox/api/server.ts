@@ -1,4 +1,5 @@
 import Fastify, { type FastifyInstance } from 'fastify';
+import { badRequest } from '../problem.ts';
 
 /**
  * The HTTP server of API, control routes and portal. Every refusal is JSON `{"detail": …}`. Unexpected errors
@@ -12,6 +13,10 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
     routerOptions: { ignoreTrailingSlash: true, caseSensitive: true },
     forceCloseConnections: true,
   });
+  // Postgres holds no NUL, so nothing is named by one.
+  app.addHook('preHandler', (request, _reply, done) =>
+    done(request.url.includes('%00') ? badRequest('An address holds no NUL.') : undefined),
+  );
   // A request that names JSON and has no body is no error.
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser('application/json');

@@ -57,8 +57,7 @@ function momentOf(text: string): Micros | null | undefined {
   const full = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}$/.test(text) ? `${text}:00` : text;
   try {
     const at = fromText(full);
-    // A day that its month does not have would be taken for one of the next.
-    return at >= 0n && toText(at).startsWith(full) ? at : undefined;
+    return at >= 0n ? at : undefined;
   } catch {
     return undefined;
   }

@@ -94,6 +94,9 @@ describe('errors', () => {
       [`/document/${randomUUID()}`, 404],
       [`/connection/${randomUUID()}/details`, 404],
       ['/nothing/here', 404],
+      ['/connection/%00', 400],
+      [`/connection/company/${randomUUID()}?status=%00`, 400],
+      [`/connection/company/${randomUUID()}?sites=a&sites=%00`, 400],
     ] as const;
     for (const [path, expected] of cases) {
       const { status, body } = await service.api<{ detail: string }>(path);

@@ -75,12 +75,17 @@ describe('dates', () => {
     expect(envelope(byBill, 'usageData').total).toBe(usageData.length);
   });
 
-  test.each([['startDate=yesterday'], ['endDate=2026-13-01'], ['dateType=OTHER'], ['isDeleted=maybe']])(
-    'refuses %s with 400',
-    async (query) => {
-      expect((await service.api(`/document/company/${company.id}?${query}`)).status).toBe(400);
-    },
-  );
+  test.each([
+    ['startDate=yesterday'],
+    ['endDate=2026-13-01'],
+    ['startDate=2026-02-31'],
+    ['startDate=0000-01-01'],
+    ['dateType=OTHER'],
+    ['isDeleted=maybe'],
+    ['identifier=%00'],
+  ])('refuses %s with 400', async (query) => {
+    expect((await service.api(`/document/company/${company.id}?${query}`)).status).toBe(400);
+  });
 });
 
 describe('filters of meters', () => {
@@ -174,7 +179,11 @@ describe('intervals', () => {
     expect(await read(`startDate=${day}&endDate=${next}`)).toEqual(
       all.filter((one) => one.end <= `${next}T00:00:00.000000`),
     );
-    expect((await service.api(`/interval/meter/${meter.id}?startDate=monday`)).status).toBe(400);
+    for (const none of ['monday', '2026-02-31', '0000-01-01', '0001-01-01T00:00:00%2B01:00'])
+      expect([none, (await service.api(`/interval/meter/${meter.id}?startDate=${none}`)).status]).toEqual([
+        none,
+        400,
+      ]);
   });
 
   test('of a connection are those of all its meters', async () => {
