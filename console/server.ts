@@ -80,7 +80,7 @@ export async function serveConsole(
     logger: false,
     forceCloseConnections: true,
     bodyLimit: 64 * 1024,
-    // An id of an event has up to 256 characters, and each takes up to three in an address.
+    // Ids of events have had up to 256 characters, and each takes up to three in an address.
     routerOptions: { maxParamLength: 3 * 256 },
   });
   const activity = createActivity();

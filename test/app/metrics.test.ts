@@ -53,9 +53,8 @@ temporal_latency_seconds_sum{workflow_type="y"} 2.25
 temporal_latency_seconds_count{workflow_type="y"} 1
 `;
   const types = new Set(['applyEvents', 'read']);
-  const text = withCoreMetrics(createMetrics(), { text: async () => core }, () => types);
-  const ofTemporal = (await text()).slice((await text()).indexOf('# TYPE temporal_'));
-  expect(ofTemporal).toBe(`# TYPE temporal_failed_total counter
+  const text = await withCoreMetrics(createMetrics(), { text: async () => core }, () => types)();
+  expect(text.slice(text.indexOf('# TYPE temporal_'))).toBe(`# TYPE temporal_failed_total counter
 temporal_failed_total{activity_type="read",queue="q",workflow_type="applyEvents"} 2
 temporal_failed_total{activity_type="read",queue="q",workflow_type="other"} 5
 temporal_failed_total{activity_type="other",queue="q",workflow_type="applyEvents"} 3
