@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { array, columnNames, printedUuids, type RowOf } from '../arrays.ts';
+import { array, columnNames, printedUuids, type RowOf, setToExcluded } from '../arrays.ts';
 import { recordRead } from '../backfill/strangers.ts';
 import { lookAtOnce } from '../catch-up/stale.ts';
 import type { Database, Executor } from '../connect.ts';
@@ -8,7 +8,7 @@ import { alsoListing } from '../records/owner.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';
 import { alsoListed, deletes, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
-import { note, row, tombstone } from './tombstone.ts';
+import { keyOfNoted, note, row, tombstone } from './tombstone.ts';
 
 const event = alias(journal, 'event');
 
@@ -174,13 +174,17 @@ export async function retireAbsent(
     await clearQuarantine(tx, listing);
     const { live, absent } = await countAbsent(tx, listing, seen, capped);
     const noted = await noteAbsent(tx, runId, listing, seen, overCap(cap, absent, live));
+    // A read or an event may have touched a row until its lock was granted.
     const which = sql`${note.state} = 'applied'
       and ${note.companyId} is not distinct from ${companyId}::uuid
-      and ${row.deletedAt} is null`;
+      and ${row.deletedAt} is null
+      and ${untouchedSince(resource, sql`${note.absentSince}`)}`;
     await tombstone(tx, runId, resource, which);
     const [applied, quarantined] = [idsOf(noted, 'applied'), idsOf(noted, 'quarantined')];
+    const spared = await dropSpared(tx, runId, resource, applied);
     const { eventKind } = resources[resource];
-    const awaited = eventKind === null ? 0 : await lookAtOnce(tx, eventKind, applied);
+    const gone = applied.filter((id) => !spared.has(id));
+    const awaited = eventKind === null ? 0 : await lookAtOnce(tx, eventKind, gone);
     return { quarantined: quarantined.length, awaited };
   });
 }
@@ -210,9 +214,33 @@ async function noteAbsent(
     where ${listed(listing)}
       and ${absentFrom(listing, seen)}
     order by ${row.id}
-    on conflict (run_id, resource, record_id) do update set state = excluded.state
+    on conflict (run_id, resource, record_id) do update set
+      ${setToExcluded([deletes.state, deletes.absentSince])}
     returning record_id, state`);
   return noted.rows;
+}
+
+/** Drops the notes of rows that were not tombstoned after all; returns their ids. */
+async function dropSpared(
+  tx: Executor,
+  runId: string,
+  resource: RecordResource,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const spared = await tx.execute<RowOf<typeof deletes.recordId>>(sql`
+    delete from ${deletes} ${note}
+    where ${note.runId} = ${runId}::uuid
+      and ${note.resource} = ${resource}
+      and ${note.recordId} = any(${array(ids, 'text')})
+      and not exists (
+        select
+        from ${tableOf(resource)} ${row}
+        where ${row.id} = ${keyOfNoted(resource)}
+          and ${row.deletedReason} = ${note.reason}
+        offset 0
+      )
+    returning ${note.recordId}`);
+  return new Set(spared.rows.map(({ record_id }) => record_id));
 }
 
 type Noted = RowOf<typeof deletes.recordId> & RowOf<typeof deletes.state>;

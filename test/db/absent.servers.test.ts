@@ -92,6 +92,23 @@ test('a row is absent if the pass did not list it and nothing else touched it si
   }
 });
 
+test('a row that is read while a run waits to tombstone it lives, and no note of it stays', async () => {
+  const { companyId, ids } = await documentsOf(2);
+  const beganAt = await now();
+  const runId = randomUUID();
+  const [read = '', gone = ''] = ids;
+  const retired = await warehouse.db.transaction(async (tx) => {
+    const again = { id: read, updated, note: 'read again' };
+    await writeRecords({ ...warehouse, db: tx }, 'documents', [again], { readAt: await now(), companyId });
+    const retiring = retire(companyId, [], beganAt, roomy, runId);
+    await untilLocked(warehouse.db, 'the run waits for the row');
+    return { retiring };
+  });
+  expect(await retired.retiring).toEqual({ quarantined: 0, tombstoned: 1 });
+  expect(await rowOf(warehouse, 'documents', read)).toMatchObject({ deleted_at: null });
+  expect(await rowOf(warehouse, 'documents', gone)).toMatchObject({ deleted_reason: 'absent' });
+});
+
 test('an undo locks rows in the order of their keys, as writers do, so the two never deadlock', async () => {
   const { companyId, ids } = await documentsOf(8);
   const runId = randomUUID();
