@@ -25,7 +25,7 @@ export async function settleRecords(
   notFound: readonly string[] = [],
   companyId?: string,
 ): Promise<{ applied: number; waiting: number }> {
-  if (notFound.length > 0) await tombstoneNotFound(db, kind, notFound, companyId);
+  if (notFound.length > 0) await tombstoneNotFound(db, kind, notFound, readAt, companyId);
   const { settled, left } = await settleCovered(db, kind, recordIds, readAt);
   if (left.length === 0) return { applied: settled, waiting: 0 };
   const reason = {
@@ -292,11 +292,15 @@ async function acceptOlder(
       and r.deleted_at is null`);
 }
 
-/** Tombstones records that the service did not have for long enough, and their usage. */
+/**
+ * Tombstones records that the service did not have for long enough, and their usage. Leaves alone
+ * those that a later read found.
+ */
 async function tombstoneNotFound(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
+  readAt: string,
   companyId?: string,
 ): Promise<void> {
   const ofCompany = companyId === undefined ? sql`` : sql`and s.owner = ${companyId}`;
@@ -306,6 +310,7 @@ async function tombstoneNotFound(
       deleted_reason = 'not_found'
     where r.id = any(${array(recordIds, 'uuid')})
       and r.deleted_at is null
+      and (r.synced_at is null or r.synced_at < ${readAt}::timestamptz)
       and exists (
         select from (
           select owner, error_code, attempts

@@ -121,6 +121,25 @@ test('a document that no complete listing contains backs off, then is tombstoned
   });
 });
 
+test('a document that a later read found is not tombstoned by an earlier read that did not', async () => {
+  const { id, event } = await pendingDocument();
+  const usageId = randomUUID();
+  await writeRecords(warehouse, 'usageData', [{ id: usageId, document: { id } }]);
+  for (let attempt = 0; attempt < recordPolicy.notFoundAttemptsMax; attempt++) {
+    await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
+    await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+  }
+  const readAt = await now();
+  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() });
+  await settleRecords(warehouse.db, 'documents', [id], readAt, [id]);
+  for (const [resource, row] of [
+    ['documents', id],
+    ['usageData', usageId],
+  ] as const)
+    expect(await rowOf(warehouse, resource, row)).toMatchObject({ deleted_at: null });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+});
+
 test('a burst of events about a record uses up one attempt, not one for each look', async () => {
   const { id, event } = await pendingDocument();
   for (let change = 1; change <= 2 * recordPolicy.notFoundAttemptsMax; change++) {
