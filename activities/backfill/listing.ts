@@ -5,6 +5,7 @@ import { finishListing, notePages, notingPages, readManifest } from '../../db/ba
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { countAbsent, retireAbsent } from '../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../../db/deletes/absent-sites.ts';
+import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import { forgetListed } from '../../db/records/owner.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
@@ -188,10 +189,11 @@ async function conclude(
   const verdict = await judgeAbsent(deps, input, ids, before, now);
   if (input.resource !== 'companies') return verdict;
   const ofSites = await judgeSites(deps, input.runId, ids, before, now);
-  const reasons = [verdict, ofSites].flatMap(({ reason }) => reason ?? []);
+  const verdicts = [verdict, ofSites, await judgeGone(deps, input.runId, ids, before, now)];
+  const reasons = verdicts.flatMap(({ reason }) => reason ?? []);
   return {
-    done: verdict.done && ofSites.done,
-    state: verdict.state === 'complete' ? ofSites.state : verdict.state,
+    done: verdicts.every(({ done }) => done),
+    state: verdicts.find(({ state }) => state !== 'complete')?.state ?? 'complete',
     lacksNothing: verdict.lacksNothing ?? false,
     ...(reasons.length === 0 ? {} : { reason: reasons.join('; ') }),
   };
@@ -265,11 +267,45 @@ async function judgeSites(
     const retired = await retireAbsent(db, runId, { resource: 'sites', companyId }, seen, cap);
     quarantined += retired.quarantined;
   }
+  return verdictOf('sites', 'the records of one pass', doubtful, quarantined);
+}
+
+/**
+ * Tombstones the records of companies that are gone, once two passes agree that these are. Records that
+ * another company lists go to it. An empty list proves nothing about any company.
+ */
+async function judgeGone(
+  deps: ActivityDependencies,
+  runId: string,
+  companyIds: readonly string[],
+  before: Pass | undefined,
+  now: Pass,
+): Promise<Verdict> {
+  const { db } = deps.warehouse;
+  const agreed = before !== undefined && confirmsPass(before.manifest, now.manifest);
+  let quarantined = 0;
+  let doubtful = 0;
+  const gone = companyIds.length === 0 ? [] : await goneCompanies(db, companyIds);
+  for (const listing of await livingOf(db, gone)) {
+    await forgetListed(db, listing.resource, listing.companyId, []);
+    if (!agreed) {
+      doubtful += (await countAbsent(db, listing, { ids: [], beganAt: now.beganAt })).absent;
+      continue;
+    }
+    const seen = { ids: [], beganAt: before.beganAt };
+    const retired = await retireAbsent(db, runId, listing, seen, deps.deletesCap);
+    quarantined += retired.quarantined;
+    if (retired.awaited > 0) await wakeFor(deps, listing.resource);
+  }
+  return verdictOf('records of companies that are gone', 'one pass', doubtful, quarantined);
+}
+
+function verdictOf(what: string, from: string, doubtful: number, quarantined: number): Verdict {
   if (doubtful > 0) {
-    const reason = `${doubtful} sites were absent from the records of one pass and no second one agreed: none of them was tombstoned`;
+    const reason = `${doubtful} ${what} were absent from ${from} and no second one agreed: none of them was tombstoned`;
     return { done: false, state: 'suspect', reason };
   }
   if (quarantined === 0) return { done: true, state: 'complete' };
-  const reason = `${quarantined} sites are absent: quarantined until somebody decides (metersync deletes list)`;
+  const reason = `${quarantined} ${what} are absent: quarantined until somebody decides (metersync deletes list)`;
   return { done: true, state: 'suspect', reason };
 }

@@ -32,7 +32,11 @@ type OfCompanies = PgTable & { readonly companyId: PgColumn };
  * Whether a table has a row of a company. For a plain `exists` the planner expects to meet one soon
  * when it reads all rows in order. `materialized` hides that one row is enough.
  */
-const anyOf = (table: OfCompanies, companyId: SQLWrapper, also = sql`true`): SQL => sql`exists (
+export const anyOf = (
+  table: OfCompanies,
+  companyId: SQLWrapper,
+  also = sql`true`,
+): SQL => sql`exists (
   with theirs as materialized (
     select
     from ${table}

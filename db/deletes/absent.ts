@@ -268,8 +268,8 @@ const keptBefore = (resource: RecordResource): SQL => sql`exists (
 )`;
 
 /**
- * Counts the rows of a listing that a run tombstoned, over all its attempts; for companies also
- * their sites.
+ * Counts the rows of a listing that a run tombstoned, over all its attempts. With companies go their
+ * sites and their records: a run begins with the list of companies.
  */
 export const tombstonedBy = (runId: string, { resource, companyId }: Listing): SQL => sql`
   select count(*)
@@ -277,9 +277,9 @@ export const tombstonedBy = (runId: string, { resource, companyId }: Listing): S
   where ${deletes.runId} = ${runId}::uuid
     and ${deletes.state} = 'applied'
     and (
-      ${deletes.resource} = ${resource}
+      ${resource} = 'companies'
+      or ${deletes.resource} = ${resource}
         and ${deletes.companyId} is not distinct from ${companyId}::uuid
-      or ${deletes.resource} = 'sites' and ${resource} = 'companies'
     )`;
 
 export async function countTombstoned(

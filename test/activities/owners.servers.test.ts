@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { approveDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { tableOf } from '../../db/resources.ts';
 import { audit } from '../../operations/audit/audit.ts';
@@ -143,13 +144,13 @@ test('the owner of a record does not depend on the order of pages and events', a
 
 /** A service of two companies whose listings have the records held at that moment. */
 const serviceOf =
-  (companies: readonly string[], held: () => readonly Held[]): Script =>
+  (companies: readonly string[], held: () => readonly Held[], inList = (_: string) => true): Script =>
   ({ path, query }) => {
     const [, , kind, , id] = path.split('/');
     const listed = (resource: Resource, company: string) =>
       listingOf(held(), resource, companies.indexOf(company)).map(({ record }) => record);
     if (kind === 'company') {
-      const records = companies.map((id) => ({ id, sites: listed('sites', id) }));
+      const records = companies.filter(inList).map((id) => ({ id, sites: listed('sites', id) }));
       return pageOf(records, { query }, { key: 'companies', total: 'totalCompanies', perPage: 1 });
     }
     const paths = {
@@ -163,10 +164,14 @@ const serviceOf =
     return pageOf(listed(resource, id ?? ''), { query }, shapeOf(resource));
   };
 
-async function backfill({ run, activities }: ActivitiesUnderTest, companies: readonly string[]) {
+async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, companies: readonly string[]) {
   const runId = randomUUID();
   await run(activities.beginRun, { runId, companies: [] });
   for (const companyId of companies) await run(activities.readCompany, { runId, companyId, cursor: null });
+  const { rows } = await warehouse.db.execute(sql`
+    select state, rows_tombstoned::int as tombstoned, error
+    from metersync.runs where run_id = ${runId}::uuid and resource = 'companies'`);
+  return { runId, ...rows[0] };
 }
 
 test('a second backfill of records that two companies list changes no row, and the audit agrees', async () => {
@@ -242,4 +247,66 @@ test('a record that leaves one of two listings belongs to the other, unless it n
   expect(await rowsOf(under.warehouse, other)).toEqual(
     new Map(other.map((plan) => [plan.id, expect.objectContaining({ lives: true })])),
   );
+});
+
+test('the records of a company that is gone go with it, unless another lists them; they come back with it', async () => {
+  const companies = twoCompanies();
+  const [gone, other] = companies;
+  const named = { resource: 'documents', names: 0, listedBy: [0, 1] } as const;
+  const unnamed = ([[0], [1], [0, 1]] as const).flatMap((listedBy) =>
+    resources.map((resource) => ({ resource, names: null, listedBy })),
+  );
+  let held = holding([named, ...unnamed], companies);
+  let listed: readonly string[] = companies;
+  const script = serviceOf(
+    companies,
+    () => held,
+    (id) => listed.includes(id),
+  );
+  const under = await activitiesOn(script);
+  const { db } = under.warehouse;
+  const { client } = await setup(script);
+  const owners = async () => {
+    const run = await backfill(under, listed);
+    const options = { warehouse: under.warehouse, service: client, concurrency: 2 };
+    expect(await audit(options)).toMatchObject({ differences: 0 });
+    const rows = await rowsOf(under.warehouse, held);
+    const states = held.map(({ id, names, listedBy }) => {
+      const by = listedBy.length === 2 ? 'both' : companies[listedBy[0] ?? 0];
+      const row = rows.get(id);
+      return [names === null ? by : 'named', row?.lives ? row.owner : 'gone'];
+    });
+    return { run, owners: Object.fromEntries(states), alike: new Set(states.map(String)).size };
+  };
+  const asListed = { owners: { [gone]: gone, [other]: other, both: gone, named: gone }, alike: 4 };
+  const without = { owners: { [gone]: 'gone', [other]: other, both: other, named: gone }, alike: 4 };
+  expect(await owners()).toMatchObject(asListed);
+
+  const awaited = held.find(({ resource, listedBy }) => resource === 'documents' && listedBy.length === 1);
+  const event = { ...documentEvent('updated', awaited?.id ?? '', updated), company: { id: gone } };
+  await recordEvents(db, [delivery(event)]);
+  listed = [other];
+  expect(await owners()).toMatchObject({ ...without, run: { state: 'complete', tombstoned: 6 } });
+  expect(under.woken).toEqual(['documents']);
+
+  // The state that earlier versions left.
+  await db.execute(sql`update utility.documents set deleted_at = null, deleted_reason = null`);
+  await db.execute(sql`update utility.usage_data set deleted_at = null, deleted_reason = null`);
+  expect(await owners()).toMatchObject({ ...without, run: { state: 'complete', tombstoned: 3 } });
+
+  listed = companies;
+  expect(await owners()).toMatchObject(asListed);
+
+  const more = holding(
+    Array.from({ length: 4 }, () => ({ resource: 'documents', names: null, listedBy: [0] })),
+    companies,
+  );
+  held = [...held, ...more];
+  await backfill(under, companies);
+  listed = [other];
+  const many = await backfill(under, listed);
+  const error = expect.stringMatching(/^6 records of companies that are gone are absent: quarantined/);
+  expect(many).toMatchObject({ state: 'suspect', tombstoned: 4, error });
+  expect(await approveDeletes(db, many.runId)).toEqual({ tombstoned: 6, spared: 0 });
+  expect(await backfill(under, listed)).toMatchObject({ state: 'complete', tombstoned: 0 });
 });

@@ -244,6 +244,27 @@ test('companies made by events of an earlier version are tombstoned by the next 
   expect(await livesOf(under, genuine)).toEqual(['companies', 'connections', 'documents', 'sites']);
 });
 
+test('an event of a company that is gone has its record read; all are, once the company is listed again', async () => {
+  const world = new World();
+  const under = await activitiesOn(world.answer, withoutUsage);
+  const { db } = under.warehouse;
+  const [gone] = [world.add('by the service'), world.add('by the service')];
+  await recordEvents(db, eventsOf(gone));
+  await round(under);
+  expect(await backfill(under)).toBe('complete');
+  gone.listed = false;
+  expect(await backfill(under)).toBe('complete');
+  // Its record has no list of sites.
+  expect(await livesOf(under, gone)).toEqual(['sites']);
+  await recordEvents(db, [delivery(documentEvent('updated', gone.documentId, updated, named(gone)))]);
+  await round(under);
+  expect(await outcomesOf(under, gone)).toEqual(['applied']);
+  expect(await livesOf(under, gone)).toEqual(['documents', 'sites']);
+  gone.listed = true;
+  expect(await backfill(under)).toBe('complete');
+  expect(await livesOf(under, gone)).toEqual(['companies', 'connections', 'documents', 'sites']);
+});
+
 test.each([400, 403, 500])(
   'an invented document answered with %i stops no other of its company',
   async (status) => {

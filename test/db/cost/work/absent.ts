@@ -9,6 +9,7 @@ import {
 } from '../../../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../../../../db/deletes/absent-sites.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../../../db/deletes/decide.ts';
+import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
 import { changedUntimed, clearListed, reconciledSince, retireListed } from '../../../../db/reconcile.ts';
 import { forgetListed } from '../../../../db/records/owner.ts';
 import { forgetVersions } from '../../../../db/records/repair.ts';
@@ -42,6 +43,7 @@ function companiesOfTheList(): Work {
     },
     run: async ({ db }) => {
       await countAbsent(db, { resource: 'companies', companyId: null }, { ids: others, beganAt: readAt });
+      await goneCompanies(db, others);
     },
   };
 }
@@ -76,6 +78,14 @@ export const absent: readonly Work[] = [
     },
   },
   companiesOfTheList(),
+  {
+    name: 'what lives of companies that are gone',
+    rows: 175,
+    prepare: ({ db }, plot) =>
+      db.execute(sql`update utility.documents set deleted_at = now(), deleted_reason = 'absent'
+        where company_id = ${idOf('company', plot)}::uuid`),
+    run: ({ db }, plot) => livingOf(db, [idOf('company', plot)]),
+  },
   {
     name: 'sites that the record of a company no longer names',
     rows: 10,

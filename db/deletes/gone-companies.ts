@@ -1,0 +1,54 @@
+import { and, eq, isNotNull, sql } from 'drizzle-orm';
+import { array, printedUuids } from '../arrays.ts';
+import { anyOf } from '../backfill/strangers.ts';
+import type { Executor } from '../connect.ts';
+import { companies, connections, documents, meters, usageData } from '../schema/utility.ts';
+
+/**
+ * Lists companies that the service listed once, and that are tombstoned because their list lacks
+ * them. Those that a pass over the list contains are left out: Postgres may have refused their
+ * records.
+ */
+export async function goneCompanies(db: Executor, listedIds: readonly string[]): Promise<string[]> {
+  const listed = array(printedUuids(listedIds), 'text');
+  const gone = await db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(
+      and(
+        eq(companies.deletedReason, 'absent'),
+        isNotNull(companies.raw),
+        sql`not (${companies.id}::text = any(${listed}))`,
+      ),
+    )
+    .orderBy(companies.id);
+  return gone.map(({ id }) => id);
+}
+
+/** Tables of what companies list, documents before their usage, which moves with them. */
+const tables = { connections, meters, documents, usageData } as const;
+
+/** A listing of a company. */
+export interface CompanyListing {
+  readonly companyId: string;
+  readonly resource: keyof typeof tables;
+}
+
+/** Lists the listings of companies of which rows live. */
+export async function livingOf(
+  db: Executor,
+  companyIds: readonly string[],
+): Promise<CompanyListing[]> {
+  const living = Object.entries(tables).map(
+    ([resource, table], place) => sql`
+      select ${resource} as resource, ${place}::int as place
+      where ${anyOf(table, sql`asked.id`, sql`${table.deletedAt} is null`)}`,
+  );
+  const result = await db.execute<Record<string, unknown> & CompanyListing>(sql`
+    select asked.id as "companyId", living.resource
+    from unnest(${array(companyIds, 'uuid')}) as asked (id)
+      cross join lateral (${sql.join(living, sql` union all `)}
+      ) living
+    order by asked.id, living.place`);
+  return result.rows;
+}
