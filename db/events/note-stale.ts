@@ -7,7 +7,8 @@ import { connections, documents } from '../schema/utility.ts';
 
 /**
  * Makes the records of events stale, and wakes sleeping catch-ups; returns the kinds of those.
- * Events older than the last read state, or covered by a tombstone, are superseded at once.
+ * Events older than the last read state, or covered by a tombstone, are superseded at once: of a
+ * document if its usage was read since. A page read for another document has none of it.
  * This is the last statement on records: their rows are locked by now, so the later of two groups
  * sees what the earlier one wrote.
  */
@@ -22,7 +23,7 @@ export async function noteStale(tx: Executor, eventIds: readonly string[]): Prom
         e.occurred_at,
         case e.kind
           when 'document' then e.type <> 'document.deleted.v2' and (
-            select e.occurred_at < d.raw_updated
+            select e.occurred_at < d.raw_updated and d.usage_read_at >= d.synced_at
               or d.deleted_reason = 'event' and e.occurred_at <= d.updated
             from ${documents} d
             where d.id = e.record_id::uuid

@@ -6,6 +6,7 @@ import { warehouseNow } from '../../db/catch-up/due.ts';
 import { parkOwner, settleRecords } from '../../db/catch-up/settle.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -88,6 +89,20 @@ test('an event whose state the service does not return yet backs off', async () 
     waits: true,
     error: expect.stringContaining('does not show'),
   });
+});
+
+test('an event older than its document is superseded at once if the usage was read since; else it waits', async () => {
+  const id = randomUUID();
+  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() }, 'all');
+  const [before, after] = [
+    delivery(documentEvent('updated', id, older)),
+    delivery(documentEvent('updated', id, older)),
+  ];
+  await recordEvents(warehouse.db, [before]);
+  expect(await eventRow(before.id)).toMatchObject({ outcome: 'pending' });
+  await writeDocumentSets(warehouse.db, { documentIds: [id], readAt: await now() });
+  await recordEvents(warehouse.db, [after]);
+  expect(await eventRow(after.id)).toMatchObject({ outcome: 'superseded' });
 });
 
 test('an event recorded during a read is left to the next read', async () => {
