@@ -77,11 +77,7 @@ with
   described as (
     select
       *,
-      case net_metering_type
-        when 'EXPORT' then -1
-        when 'GENERATION' then 0
-        else 1
-      end * case when is_excluded then -1 else 1 end as sign,
+      metersync.usage_sign(net_metering_type, usage, is_excluded) as sign,
       case
         when start_date is null
           or end_date is null
@@ -246,7 +242,7 @@ comment on column analytics.usage.dimension is
   'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.usage.factor is 'Standard units in one unit.';
 comment on column analytics.usage.sign is
-  '1; -1 for excluded or exported usage; 0 for generation.';
+  '1; -1 for excluded or exported usage that is not negative; 0 for generation.';
 comment on column analytics.usage.signed_usage is 'standard_usage × sign: what sums are made of.';
 comment on column analytics.usage.is_excluded is 'Whether sums subtract it.';
 comment on column analytics.usage.net_metering_type is

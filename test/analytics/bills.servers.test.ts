@@ -232,6 +232,33 @@ describe('usage', () => {
     ]);
   });
 
+  test('a negative export or exclusion is subtracted once, and negative generation is apart', async () => {
+    const company = await newCompany({
+      m: {},
+      out: { netMeteringType: 'EXPORT' },
+      sun: { netMeteringType: 'GENERATION' },
+    });
+    const of = (meterId: string, usage: string, more: object = {}) => ({
+      meterId,
+      start: '2026-01-01',
+      end: '2026-01-31',
+      usage,
+      more,
+    });
+    const excluded = of('m', '-5', { exclusion: true });
+    await company.bill([{ billed: 1, usage: [of('m', '31'), excluded, of('out', '-7'), of('sun', '-9')] }]);
+    const signs = await company.rows('usage', 'meter_id, usage');
+    expect(signs.map((row) => [row.meter_id, row.sign, row.signed_usage])).toEqual([
+      ['m', 1, '-5'],
+      ['m', 1, '31'],
+      ['out', 1, '-7'],
+      ['sun', 0, '0'],
+    ]);
+    expect(await company.rows('monthly_usage_by_site', 'month')).toMatchObject([
+      { billed_usage: '19', generated_usage: '-9' },
+    ]);
+  });
+
   test('usage and cost of a site are listed by commodity and month, each once, with names', async () => {
     const company = await newCompany({ e: {}, g: { datasourceType: 'GAS' }, w: { datasourceType: 'WATER' } });
     const of = (meterId: string, units: string, usage: string) => ({

@@ -279,18 +279,16 @@ export const answers: Readonly<Record<string, Answer>> = {
     ),
 
   'What did net-metered sites take from the grid, and give back?': ({ now }) => {
-    const flow = (group: readonly Period[], type: string, signed: boolean) => {
+    const flow = (group: readonly Period[], type: string) => {
       const own = group.filter(({ meter }) => meter.netMetering === type);
-      return sum(own.map(({ reading, sign }) => BigInt(reading.usageMilli) * (signed ? sign : 1n)));
+      return sum(own.map(({ reading, sign }) => BigInt(reading.usageMilli) * sign));
     };
     const rows = grouped(
       periods(now).filter(({ meter }) => meter.netMetering !== null),
       ({ meter }) => [meter.siteId, meter.site],
       (group) => {
-        const net = flow(group, 'IMPORT', true) + flow(group, 'EXPORT', true);
-        return [flow(group, 'IMPORT', true), flow(group, 'EXPORT', false), net].map((milli) =>
-          quotient(milli, 1000n, 3),
-        );
+        const [taken, given] = [flow(group, 'IMPORT'), -flow(group, 'EXPORT')];
+        return [taken, given, taken - given].map((milli) => quotient(milli, 1000n, 3));
       },
     );
     return byAmount(3, 5)(rows.map((row) => row.slice(1)));

@@ -188,7 +188,7 @@ export interface Period {
   readonly meter: SandboxMeter;
   readonly from: number;
   readonly until: number;
-  /** The sign in sums: negative if excluded or exported, but not if both. */
+  /** The sign in sums: negative if excluded or exported, but not if both, nor if the usage is negative. */
   readonly sign: bigint;
 }
 
@@ -207,7 +207,8 @@ export function periods(data: SandboxData): Period[] {
     const [from, end] = [toDay(reading.startDate), toDay(reading.endDate)];
     const next = starts.get(meter.id)?.find((start) => start > from);
     const until = end > from && next === end ? end : end + 1;
-    const sign = (meter.netMetering === 'EXPORT' ? -1n : 1n) * (reading.isExcluded ? -1n : 1n);
+    const isSubtracted = (meter.netMetering === 'EXPORT') !== (reading.isExcluded === true);
+    const sign = isSubtracted && reading.usageMilli >= 0 ? -1n : 1n;
     return { document, reading, meter, from, until, sign };
   });
 }
