@@ -13,7 +13,10 @@ with
           upper(u.period) - 1 as last_day,
           u.created as collected_at,
           r.synced_at as applied_at,
-          lower(u.period) - lag(lower(u.period)) over (order by lower(u.period)) as days_between
+          nullif(
+            lower(u.period) - lag(lower(u.period)) over (order by lower(u.period)),
+            0
+          ) as days_between
         from analytics.usage u
           join utility.usage_data r on r.id = u.usage_id
         where u.company_id = c.company_id
@@ -98,7 +101,7 @@ comment on column analytics.freshness.oldest_pending_at is 'Since when the first
 comment on column analytics.freshness.usual_days_between_bills is
   'Median days between bills of a meter.';
 comment on column analytics.freshness.next_bill_expected_on is
-  '1.5 times that after the last bill; 31 days after an only bill.';
+  '1.5 times that after the last bill, rounded up; 47 days after an only bill.';
 comment on column analytics.freshness.is_late is
   'Whether the next bill is overdue; NULL without any bill.';
 comment on column analytics.freshness.cause_of_lateness is

@@ -71,6 +71,30 @@ test.each([
   },
 );
 
+test('a bill of several rows is one bill: the usual days between bills are those of their periods', async () => {
+  const company = await connected('CONNECTED');
+  const [{ meter_id: meterId } = {}] = await company.rows<{ meter_id: string }>('usage', 'usage_id');
+  const of = (start: string, end: string) =>
+    ['PEAK', 'OFF_PEAK', null].map((timeOfUse) => ({
+      meterId: meterId ?? '',
+      start,
+      end,
+      usage: '10',
+      more: { timeOfUse },
+    }));
+  await company.bill([
+    { billed: 2, usage: of('2026-02-01', '2026-02-28') },
+    { billed: 3, usage: of('2026-03-01', '2026-03-31') },
+  ]);
+  expect(await company.rows('freshness', 'connection_id')).toMatchObject([
+    {
+      utility_published_until: '2026-03-31',
+      usual_days_between_bills: '29.5',
+      next_bill_expected_on: '2026-05-15',
+    },
+  ]);
+});
+
 test('a status is as old as its record says, or as its newest event', async () => {
   const id = randomUUID();
   const statusEvent = (at: string, status: string, old: string) =>
