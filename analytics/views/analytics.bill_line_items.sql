@@ -46,12 +46,12 @@ from analytics.bills b
   )
   cross join lateral (
     select
-      case
-        when r."electricityChargeType" <> ''
-          or r."electricityIsDemand" <> ''
-          or r."electricityTimeOfUse" <> '' then 'ELECTRICITY'
-        when r."gasChargeType" <> '' then 'GAS'
-      end as datasource_type
+      metersync.line_commodity(
+        r."electricityChargeType",
+        r."gasChargeType",
+        metersync.boolean_of(r."electricityIsDemand"),
+        r."electricityTimeOfUse"
+      ) as datasource_type
   ) c;
 
 comment on view analytics.bill_line_items is 'One row for each line of a bill that counts.';

@@ -518,6 +518,27 @@ describe('usage', () => {
   });
 });
 
+test('the commodity of a line is that of its charge, else electricity where it is a demand or has a time of use', async () => {
+  const company = await newCompany();
+  const none = { electricityChargeType: null, gasChargeType: '', electricityIsDemand: false };
+  const lineItems = [
+    { ...none, electricityChargeType: 'SUPPLY' },
+    { ...none, gasChargeType: 'SUPPLY', electricityTimeOfUse: 'PEAK' },
+    { ...none, chargeType: 'TAX' },
+    { ...none, electricityIsDemand: 'true' },
+    { ...none, electricityTimeOfUse: 'PEAK' },
+  ];
+  await company.bill([{ billed: 1, usage: [], more: { lineItems } }]);
+  const lines = await company.rows('bill_line_items', 'seq');
+  expect(lines.map((row) => [row.commodity, row.is_demand])).toEqual([
+    ['ELECTRICITY', false],
+    ['GAS', false],
+    [null, false],
+    ['ELECTRICITY', true],
+    ['ELECTRICITY', false],
+  ]);
+});
+
 describe('cost', () => {
   const january = { start: '2026-01-01', end: '2026-01-31' };
   const lines = [
