@@ -218,7 +218,7 @@ async function differences(): Promise<{ company: string; sums: string; said: unk
     ), usage as (
       select u.company_id, u.meter_id, coalesce(f.standard_units, u.usage_units) as units,
         sum(case when f.dimension = 'power' then null else
-          u.usage * coalesce(f.factor, 1) * case when (u.raw ->> 'exclusion')::boolean then -1 else 1 end end) as amount
+          case when (u.raw ->> 'exclusion')::boolean then -abs(u.usage) else u.usage end * coalesce(f.factor, 1) end) as amount
       from utility.usage_data u join counts d on d.id = u.document_id left join ops.unit_factors f on f.units = u.usage_units
       group by 1, 2, 3
     ), cost as (
