@@ -38,7 +38,7 @@ comment on view analytics.monthly_by_site is
 comment on column analytics.monthly_by_site.company is 'Name of the company.';
 comment on column analytics.monthly_by_site.site is 'Name of the site.';
 comment on column analytics.monthly_by_site.commodity is
-  'NULL for the cost of bills without usage.';
+  'NULL for the cost of bills without a meter.';
 comment on column analytics.monthly_by_site.month is
   'First day of the month; NULL for what has no dates.';
 comment on column analytics.monthly_by_site.usage is

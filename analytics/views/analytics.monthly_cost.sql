@@ -24,7 +24,7 @@ from (
 comment on view analytics.monthly_cost is
   'Cost of each meter by month and currency, from bills spread evenly over their days. A '
   'bill''s months sum to it exactly.';
-comment on column analytics.monthly_cost.meter_id is 'Meter; NULL for bills without usage.';
+comment on column analytics.monthly_cost.meter_id is 'Meter; NULL for bills without one.';
 comment on column analytics.monthly_cost.days_in_month is 'Days in month.';
 comment on column analytics.monthly_cost.days_covered is 'Billed days.';
 comment on column analytics.monthly_cost.days_overlapped is
