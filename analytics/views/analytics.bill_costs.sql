@@ -1,6 +1,8 @@
--- Divides the cost of a bill among its meters. Lines of a commodity are divided by use among its
--- meters, demand among meters with demand, the rest in equal parts. The parts are scaled to the
--- cost of the bill, and add up to it exactly: each is the difference of two rounded running sums.
+-- Divides the cost of a bill among its meters. Demand is divided equally among meters with demand.
+-- Lines with a quantity are divided by use in standard units: those of a commodity among its meters,
+-- others among meters with usage in the line's unit. The rest is divided equally. The parts are
+-- scaled to the cost of the bill, and add up to it exactly: each is the difference of two rounded
+-- running sums.
 create or replace view analytics.bill_costs as
 with
   bill_meters as (
@@ -16,11 +18,81 @@ with
           max(upper(period))
         )
       end as period,
+      bool_or(billed_demand > 0) as has_demand,
+      sum(abs(standard_usage)) filter (where not metersync.is_power(dimension)) as used,
+      array_agg(usage_units) as units,
+      array_agg(abs(standard_usage)) as amounts,
       count(*) over (partition by company_id, bill_id) as meters
     from analytics.usage
     where bill_id is not null
       and meter_id is not null
     group by company_id, bill_id, meter_id
+  ),
+  line_parts as (
+    select
+      m.*,
+      l.seq,
+      l.amount,
+      case
+        when l.is_demand then m.has_demand::integer
+        when not l.is_by_use then 1
+        when l.datasource_type is null then (
+          select sum(u.amount)
+          from unnest(m.units, m.amounts) as u(units, amount)
+          where u.units is not distinct from l.units
+        )
+        when l.datasource_type = m.datasource_type then m.used
+      end as part
+    from bill_meters m
+      -- Documents are read where a bill has several meters: else there is nothing to divide.
+      left join lateral (
+        select
+          i.seq,
+          metersync.number_of(i.item ->> 'totalCharge') as amount,
+          f.is_demand,
+          i.item ->> 'quantity' is not null as is_by_use,
+          metersync.line_commodity(
+            i.item ->> 'electricityChargeType',
+            i.item ->> 'gasChargeType',
+            f.is_demand,
+            i.item ->> 'electricityTimeOfUse'
+          ) as datasource_type,
+          i.item ->> 'quantityUnits' as units
+        from utility.documents d
+          cross join jsonb_array_elements(
+            metersync.elements(d.raw -> 'lineItems')
+          ) with ordinality as i(item, seq)
+          cross join lateral (
+            select metersync.boolean_of(i.item ->> 'electricityIsDemand') as is_demand
+          ) f
+        where d.id = m.bill_id
+          and m.meters > 1
+          and metersync.is_current_line(i.item ->> 'billingPeriod')
+        offset 0
+      ) l on true
+  ),
+  line_shares as (
+    select
+      *,
+      sum(part) over (partition by company_id, bill_id, seq) as parts
+    from line_parts
+  ),
+  meter_charges as (
+    select
+      company_id,
+      bill_id,
+      meter_id,
+      site_id,
+      datasource_type,
+      period,
+      sum(
+        amount * case
+          when parts > 0 then coalesce(part, 0) / parts
+          else 1.0 / meters
+        end
+      ) as charged
+    from line_shares
+    group by company_id, bill_id, meter_id, site_id, datasource_type, period
   ),
   charged as (
     select
@@ -39,71 +111,10 @@ with
       ) as period,
       b.cost,
       b.cost_source,
-      c.charged
+      m.charged
     from analytics.bills b
-      left join bill_meters m on m.bill_id = b.bill_id
+      left join meter_charges m on m.bill_id = b.bill_id
         and m.company_id = b.company_id
-        -- Documents are read where a bill has several meters: else there is nothing to divide.
-      left join lateral (
-        with
-          lines as (
-            select
-              l.*,
-              d.raw
-            from utility.documents d
-              cross join jsonb_array_elements(metersync.elements(d.raw -> 'lineItems')) as i(item)
-              cross join lateral (
-                select
-                  metersync.number_of(i.item ->> 'totalCharge') as amount,
-                  metersync.is_current_line(i.item ->> 'billingPeriod') as is_current,
-                  metersync.boolean_of(i.item ->> 'electricityIsDemand') as is_demand,
-                  i.item ->> 'quantity' is not null as is_by_use,
-                  case
-                    when i.item ->> 'electricityChargeType' <> '' then 'ELECTRICITY'
-                    when i.item ->> 'gasChargeType' <> '' then 'GAS'
-                  end as datasource_type,
-                  i.item ->> 'quantityUnits' as units
-                offset 0
-              ) l
-            where d.id = b.bill_id
-              and m.meters > 1
-              and l.is_current
-          ),
-          parts as (
-            select
-              l.amount,
-              p.of_all,
-              p.of_meter
-            from lines l
-              cross join lateral (
-                select
-                  sum(o.part) as of_all,
-                  sum(o.part) filter (where o.meter_id = m.meter_id) as of_meter
-                from (
-                  select
-                    u ->> 'meter' as meter_id,
-                    case
-                      when not l.is_by_use then 1
-                      when l.is_demand then (metersync.number_of(u ->> 'billedDemand') > 0)::int
-                      when l.datasource_type is not null
-                        and u ->> 'datasourceType' is distinct from l.datasource_type then 0
-                      when l.datasource_type is null
-                        and u ->> 'usageUnits' is distinct from l.units then 0
-                      else abs(metersync.number_of(u ->> 'usage'))
-                    end as part
-                  from jsonb_array_elements(metersync.elements(l.raw -> 'usageData')) as u
-                ) o
-              ) p
-          )
-        select
-          sum(
-            amount * case
-              when of_all > 0 then of_meter / of_all
-              else 1.0 / m.meters
-            end
-          ) as charged
-        from parts
-      ) c on true
   ),
   placed as (
     select
@@ -163,12 +174,12 @@ select * from final;
 comment on view analytics.bill_costs is
   'One row for each bill and meter on it. Parts add up to the bill exactly.';
 comment on column analytics.bill_costs.site_id is 'Site of the meter, else of the document.';
-comment on column analytics.bill_costs.meter_id is 'Meter; NULL for bills without usage.';
+comment on column analytics.bill_costs.meter_id is 'Meter; NULL for bills without one.';
 comment on column analytics.bill_costs.period is
   'Days of the meter''s usage on the bill, else of the bill, else its date; half-open.';
 comment on column analytics.bill_costs.cost is 'The meter''s part of the bill''s cost.';
 comment on column analytics.bill_costs.allocation_method is
-  'direct: one meter; line_items: lines by usage or demand, fees and taxes equally; equal: '
+  'direct: one meter; line_items: lines by use or demand, fees and taxes equally; equal: '
   'lines without usable amounts; none: no meter.';
 comment on column analytics.bill_costs.bill_cost is 'Cost of the bill.';
 comment on column analytics.bill_costs.cost_source is 'Which charges cost is: see bills.';

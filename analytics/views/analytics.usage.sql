@@ -32,7 +32,6 @@ with
           )
         ]
       end as unmetered,
-      m.datasource_type,
       coalesce(m.datasource_type, u.raw ->> 'datasourceType') as own_commodity,
       u.start_date,
       u.end_date,
@@ -162,7 +161,7 @@ with
       company_id,
       site_id,
       meter_id,
-      coalesce(datasource_type, unmetered[1]) as datasource_type,
+      own_commodity as datasource_type,
       start_date,
       end_date,
       case
@@ -203,7 +202,7 @@ with
       demand[1] as demand_kw,
       demand[2] as demand_kva,
       demand[3] as demand_kvar,
-      coalesce(datasource_type, unmetered[1]) as commodity,
+      own_commodity as commodity,
       usage_units as units,
       bill_id as document_id,
       raw ->> 'utilityName' as provider

@@ -565,6 +565,64 @@ describe('cost', () => {
     ]);
   });
 
+  describe('of a line is divided', () => {
+    const [electric, gas] = [{ datasourceType: 'ELECTRICITY' }, { datasourceType: 'GAS' }];
+    const of = (meterId: string | null, usage: string, units = 'kWh', more: object = electric) => ({
+      meterId,
+      ...january,
+      usage,
+      units,
+      more,
+    });
+    const byUse = { quantity: '9', quantityUnits: 'kWh' };
+    const supply = { ...byUse, electricityChargeType: 'SUPPLY' };
+    const demand = { ...byUse, electricityIsDemand: true };
+    const hours = ['1', '2', '3'].map((usage) => of('b', usage));
+    test.each([
+      ['equally among meters, a fee', {}, [of('a', '1'), ...hours], ['50.00', '50.00']],
+      ['among meters alone', {}, [of('a', '1'), of('b', '1'), of(null, '8')], ['50.00', '50.00']],
+      ['by use, in one unit', supply, [of('a', '1', 'MWh'), of('b', '1000')], ['50.00', '50.00']],
+      ['by use, not by power', supply, [of('a', '1'), of('a', '9', 'KW'), of('b', '1')], ['50.00', '50.00']],
+      [
+        'by use of meters that are objects',
+        supply,
+        ['a', 'b'].map((id, at) => of(id, `${1 + 2 * at}`, 'kWh', { ...electric, meter: { id } })),
+        ['25.00', '75.00'],
+      ],
+      ['by use of meters not read yet', supply, [of('x', '1'), of('y', '3')], ['25.00', '75.00']],
+      [
+        'by use of its unit',
+        byUse,
+        [of('a', '2'), ...hours, of('g', '1', 'CCF', gas)],
+        ['25.00', '75.00', '0.00'],
+      ],
+      [
+        'equally among meters with demand',
+        demand,
+        [
+          of('a', '1', 'kWh', { billedDemand: '5' }),
+          of('b', '1', 'kWh', { billedDemand: '7' }),
+          of('b', '7', 'KW', { billedDemand: '7' }),
+          of('g', '1', 'CCF', gas),
+        ],
+        ['50.00', '50.00', '0.00'],
+      ],
+      [
+        'equally where no meter has a part',
+        supply,
+        [of('g', '1', 'CCF', gas), of('h', '2', 'CCF', gas)],
+        ['50.00', '50.00'],
+      ],
+    ])('%s', async (_how, line, usage, parts) => {
+      const company = await newCompany({ a: {}, b: {}, g: gas, h: gas });
+      const lineItems = [{ totalCharge: '40.00', ...line }];
+      await company.bill([{ billed: 1, cost: '100.00', usage, more: { lineItems } }]);
+      const costs = await company.rows('bill_costs', 'meter_id');
+      expect(costs.map((row) => row.cost)).toEqual(parts);
+      expect(costs[0]?.allocation_method).toBe('line_items');
+    });
+  });
+
   test('of a bill with a date of another century is in the month of its last day', async () => {
     const company = await newCompany();
     const of = (start: string, end: string) => ({ meterId: 'm', start, end, usage: '1' });
