@@ -210,9 +210,9 @@ from (
       'intervals',
       'meter',
       'error',
-      'Readings of more digits than can be reckoned with: the table keeps them, views leave '
-      'them out.',
-      '{readings} readings of more digits than views compute with: they leave them out.'
+      'Readings without an amount, or of more digits than can be reckoned with: the table keeps '
+      'them, views leave them out.',
+      '{readings} readings without an amount, or of more digits than views compute with: they leave them out.'
     ),
     (
       'unknown_quality',

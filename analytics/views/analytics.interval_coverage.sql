@@ -76,7 +76,7 @@ comment on column analytics.interval_coverage.standard_usage is 'Usage in standa
 comment on column analytics.interval_coverage.max_kw is 'Highest mean power of a reading.';
 comment on column analytics.interval_coverage.readings is 'Readings.';
 comment on column analytics.interval_coverage.covered_seconds is
-  'Seconds that readings cover, overlapping ones once.';
+  'Seconds that amounts cover, overlapping ones once.';
 comment on column analytics.interval_coverage.month_seconds is 'Seconds of the month.';
 comment on column analytics.interval_coverage.coverage is 'covered_seconds / month_seconds.';
 comment on column analytics.interval_coverage.days is 'Days with a reading.';

@@ -88,7 +88,7 @@ comment on column analytics.interval_daily.readings is 'Readings that start on t
 comment on column analytics.interval_daily.expected_readings is
   'Readings that fill the day: 92, 96 or 100 of 15 minutes.';
 comment on column analytics.interval_daily.covered_seconds is
-  'Seconds that readings cover, overlapping ones once.';
+  'Seconds that amounts cover, overlapping ones once.';
 comment on column analytics.interval_daily.day_seconds is 'Seconds of the day.';
 comment on column analytics.interval_daily.coverage is 'covered_seconds / day_seconds.';
 comment on column analytics.interval_daily.estimated_readings is 'Estimated readings.';

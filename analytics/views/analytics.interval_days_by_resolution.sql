@@ -1,5 +1,6 @@
 -- Each resolution stands by itself. A reading that crosses midnight is split there, by time.
--- What readings of one resolution cover together is counted once.
+-- What readings of one resolution cover together is counted once. One without an amount covers
+-- nothing, also of others.
 -- Most readings neither cross midnight nor overlap: their seconds are summed as integers.
 -- Units are looked up once a day, not once a reading.
 -- A day that a zone left out, as Samoa did in 2011, has no row.
@@ -22,7 +23,7 @@ with
       local_start,
       coalesce(
         lead(start_at) over (
-          partition by company_id, meter_id, usage_units, granularity_seconds
+          partition by company_id, meter_id, usage_units, granularity_seconds, usage is null
           order by start_at
         ),
         'infinity'
@@ -121,6 +122,7 @@ with
           )
       end as usage_here,
       case
+        when usage is null then 0
         when parts = 0
           and next_start >= end_at then null
         when parts = 0 then extract(epoch from next_start - start_at)
@@ -209,7 +211,7 @@ comment on column analytics.interval_days_by_resolution.readings is
   'Readings that start on the day.';
 comment on column analytics.interval_days_by_resolution.usage is 'Sum of what falls on the day.';
 comment on column analytics.interval_days_by_resolution.covered_seconds is
-  'Seconds that readings cover, overlapping ones once.';
+  'Seconds that amounts cover, overlapping ones once.';
 comment on column analytics.interval_days_by_resolution.estimated_readings is
   'Estimated readings.';
 comment on column analytics.interval_days_by_resolution.doubtful_readings is

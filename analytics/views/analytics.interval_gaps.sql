@@ -13,6 +13,7 @@ with
       max(end_at) over (meter rows between unbounded preceding and current row) as held_until,
       lead(start_at) over meter as next_start
     from analytics.interval_readings
+    where usage is not null
     window meter as (partition by company_id, meter_id, usage_units order by start_at)
   ),
   gaps as (
@@ -41,8 +42,7 @@ with
 select * from final;
 
 comment on view analytics.interval_gaps is
-  'One row for each span between a meter''s first and last reading of a unit that none '
-  'covers.';
+  'One row for each span without an amount between a meter''s first and last of a unit.';
 comment on column analytics.interval_gaps.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_gaps.gap_start is 'Start.';
 comment on column analytics.interval_gaps.gap_end is 'Where readings go on.';

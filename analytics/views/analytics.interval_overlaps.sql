@@ -8,6 +8,7 @@ with
       max(end_at) over (meter rows between unbounded preceding and 1 preceding) as held_until,
       lag(granularity_seconds) over meter as before_seconds
     from analytics.interval_readings
+    where usage is not null
     window
       meter as (
         partition by company_id, meter_id, usage_units
@@ -68,8 +69,8 @@ with
 select * from final;
 
 comment on view analytics.interval_overlaps is
-  'One row for each span that several readings of a meter and unit cover. interval_daily '
-  'counts one of them.';
+  'One row for each span that several readings of a meter and unit cover. interval_daily adds '
+  'those of one length.';
 comment on column analytics.interval_overlaps.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_overlaps.overlap_start is 'Start.';
 comment on column analytics.interval_overlaps.overlap_end is 'End, not included.';

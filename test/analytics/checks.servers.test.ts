@@ -498,6 +498,26 @@ test('amounts too long to multiply are issues, stay in their records, and make n
   );
 });
 
+test('readings without an amount are an issue', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-01-01')`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+    select ${meter}, '2026-01-05Z'::timestamptz + n * interval '1 hour', 3600, 'kWh', nullif(n, 0), now()
+    from generate_series(0, 2) n`);
+  await check(company);
+  const { rows } = await warehouse.db.execute(sql`
+    select sentence from ops.open_issues
+    where company_id = ${company.id}::uuid and check_name = 'unusable_reading'`);
+  expect(rows).toEqual([
+    {
+      sentence:
+        '1 reading without an amount, or of more digits than views compute with: they leave them out.',
+    },
+  ]);
+});
+
 test('each listed check has found something here', async () => {
   const { rows } = await warehouse.db.execute<{ check_name: string }>(sql`
     select check_name from ops.data_issue_checks where check_name not in (select check_name from ops.data_issues)`);

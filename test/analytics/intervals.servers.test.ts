@@ -267,6 +267,43 @@ test('days of 23, 24 and 25 hours expect 92, 96 and 100 quarter-hours', async ()
   ]);
 });
 
+test('readings without an amount cover nothing, and a month that they are of counts by its bill', async () => {
+  const april = Date.parse('2026-04-01T00:00:00Z') / 1000;
+  const days = Array.from({ length: 30 }, (_, at) => ({ start: april + at * 86_400, seconds: 86_400 }));
+  const noon = { start: april + 43_200, seconds: 86_400 };
+  const company = await metered('UTC', [...days, noon]);
+  const [{ meter_id: meterId } = {}] = await company.rows<{ meter_id: string }>(
+    'interval_daily',
+    'local_date',
+  );
+  await warehouse.db.execute(sql`
+    update utility.intervals set usage = null
+    where meter_id = ${meterId} and (start_at >= '2026-04-16Z' or start_at = to_timestamp(${noon.start}::int))`);
+  await company.bill([
+    { billed: 1, usage: [{ meterId: meterId ?? '', start: '2026-04-01', end: '2026-04-30', usage: '300' }] },
+  ]);
+  expect(await company.rows('interval_coverage', 'month')).toMatchObject([
+    { usage: '18.75', readings: 31, coverage: '0.5000', days: 30, days_covered: 15 },
+  ]);
+  expect(await company.rows('monthly_best_usage', 'month')).toMatchObject([
+    { usage: '300', method: 'bill_proration', interval_coverage: '0.5000' },
+  ]);
+  expect(await company.rows('interval_overlaps', 'overlap_start')).toEqual([]);
+  await warehouse.db.execute(sql`
+    update utility.intervals set usage = 1 where meter_id = ${meterId} and start_at = '2026-04-30Z'`);
+  expect(await company.rows('interval_gaps', 'gap_start')).toMatchObject([{ seconds: '1209600' }]);
+});
+
+test('of overlapping readings interval_daily adds those of one length, and counts one length', async () => {
+  const start = Date.parse('2026-03-01T00:00:00Z') / 1000;
+  const hours = Array.from({ length: 24 }, (_, at) => ({ start: start + at * 3600, seconds: 3600 }));
+  const between = { start: start + 1800, seconds: 3600 };
+  const company = await metered('UTC', [...hours, between, { start, seconds: 86_400 }]);
+  expect(await company.rows('interval_daily', 'local_date')).toMatchObject([
+    { usage: '31.25', readings: 25, coverage: '1.0000' },
+  ]);
+});
+
 test('a day that a zone left out has no row, and its readings belong to the days around it', async () => {
   const company = await metered('Pacific/Apia', [
     { start: Date.parse('2011-12-29T22:00:00Z') / 1000, seconds: 86_400 },
