@@ -15,6 +15,15 @@ with
     group by company_id, meter_id, month, standard_units
     having count(*) = 1
   ),
+  -- With the sign of the meter's bills, so that no month is of another.
+  signed_months as (
+    select
+      i.*,
+      i.usage * metersync.usage_sign(m.raw ->> 'netMeteringType', i.usage, false) as signed_usage
+    from interval_months i
+      left join utility.meters m on m.id = i.meter_id
+        and m.company_id = i.company_id
+  ),
   final as (
     select
       company_id,
@@ -23,7 +32,10 @@ with
       coalesce(b.datasource_type, i.datasource_type) as datasource_type,
       month,
       units,
-      case when i.coverage >= 0.95 then i.usage else b.usage end as usage,
+      case
+        when i.coverage >= 0.95 then i.signed_usage
+        else b.usage
+      end as usage,
       case
         when i.coverage >= 0.95 then 'interval'
         when b.usage is not null then 'bill_proration'
@@ -33,21 +45,21 @@ with
       b.is_complete,
       b.bills,
       b.bill_ids,
-      i.usage as interval_usage,
+      i.signed_usage as interval_usage,
       i.coverage as interval_coverage,
       coalesce(b.datasource_type, i.datasource_type) as commodity
     from analytics.monthly_usage b
-      full join interval_months i using (company_id, meter_id, month, units)
+      full join signed_months i using (company_id, meter_id, month, units)
   )
 select * from final;
 
 comment on view analytics.monthly_best_usage is
-  'Usage of each meter in each month, by readings where they cover 95 % of it, else by bills.';
+  'Usage of each meter and month, by readings where they cover 95 %, else by bills.';
 comment on column analytics.monthly_best_usage.month is
   'First day of the month; NULL for what has no dates.';
 comment on column analytics.monthly_best_usage.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_best_usage.usage is
-  'interval_usage or billed_usage, as method says.';
+  'interval_usage or billed_usage, as method says, signed.';
 comment on column analytics.monthly_best_usage.method is
   'interval; bill_proration: bills spread over their days; NULL where neither is known.';
 comment on column analytics.monthly_best_usage.billed_usage is 'Usage, each day counted once.';
@@ -56,6 +68,7 @@ comment on column analytics.monthly_best_usage.billed_coverage is
 comment on column analytics.monthly_best_usage.is_complete is 'Whether each day is billed once.';
 comment on column analytics.monthly_best_usage.bills is 'Bills with days in the month.';
 comment on column analytics.monthly_best_usage.bill_ids is 'Their documents.';
-comment on column analytics.monthly_best_usage.interval_usage is 'Sum of the readings.';
+comment on column analytics.monthly_best_usage.interval_usage is
+  'Sum of the readings: negative for exports, 0 for generation.';
 comment on column analytics.monthly_best_usage.interval_coverage is
   'Part of the month that readings cover.';

@@ -40,7 +40,7 @@ export interface Report {
     readonly source: 'site' | 'company' | 'default';
     readonly sites: number;
   }[];
-  /** Mean kW of all meters together; weekday 1 is Monday. */
+  /** Mean kW of all meters together, but those of exports and generation; weekday 1 is Monday. */
   readonly load: readonly {
     readonly weekday: number;
     readonly hour: number;
@@ -266,6 +266,12 @@ function readLoad(rows: Rows, where: SQL): Promise<Report['load'][number][]> {
     select weekday, hour, round(sum(average_kw), 3) as kw
     from analytics.load_profile
     where ${where}
+      and not exists (
+        select
+        from ${meters} m
+        where m.id = meter_id
+          and m.raw ->> 'netMeteringType' in ('EXPORT', 'GENERATION')
+      )
     group by 1, 2
     order by 1, 2`);
 }

@@ -93,7 +93,7 @@ function loadSection(report: Report, figure: string): Html {
   return section({
     title: 'Load profile',
     figure,
-    caption: `Mean power of all meters together, by hour and weekday, from readings of energy or power. Hours are ${zonesOf(report)}.`,
+    caption: `Mean power of all meters together, but those of exports and generation, by hour and weekday, from readings of energy or power. Hours are ${zonesOf(report)}.`,
     chart: report.load.some(({ kw }) => kw !== null) ? loadChart(report.load) : undefined,
     head: ['Weekday', 'Hour', 'kW'],
     rows: report.load.map((row) => [weekdays[row.weekday - 1] ?? '', row.hour, amount(row.kw, 3)]),

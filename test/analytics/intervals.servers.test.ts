@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readReport } from '../../db/read/report.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { cases } from '../support/cases.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -292,6 +293,44 @@ test('readings without an amount cover nothing, and a month that they are of cou
   await warehouse.db.execute(sql`
     update utility.intervals set usage = 1 where meter_id = ${meterId} and start_at = '2026-04-30Z'`);
   expect(await company.rows('interval_gaps', 'gap_start')).toMatchObject([{ seconds: '1209600' }]);
+});
+
+test('readings of exports and generation have the sign of their bills, and add nothing to the load', async () => {
+  const company = new BilledCompany(warehouse);
+  const [taken, given, made] = [randomUUID(), randomUUID(), randomUUID()];
+  await company.add({
+    [taken]: { netMeteringType: 'IMPORT' },
+    [given]: { netMeteringType: 'EXPORT' },
+    [made]: { netMeteringType: 'GENERATION' },
+  });
+  const january = { start: '2026-01-01', end: '2026-01-31' };
+  await company.bill([
+    { billed: 1, usage: [taken, given, made].map((meterId) => ({ meterId, ...january, usage: '310' })) },
+  ]);
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-02-01')`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+    select meter, '2026-02-01Z'::timestamptz + n * interval '1 day', 86400, 'kWh', 24, now()
+    from generate_series(0, 27) n, unnest(array[${taken}, ${given}, ${made}]) meter`);
+  const months = await company.rows('monthly_best_usage', 'month');
+  const of = (meter: string) =>
+    months
+      .filter((row) => row.meter_id === meter)
+      .map((row) => [row.method, Number(row.usage), row.interval_usage && Number(row.interval_usage)]);
+  expect(of(taken)).toEqual([
+    ['bill_proration', 310, null],
+    ['interval', 672, 672],
+  ]);
+  expect(of(given)).toEqual([
+    ['bill_proration', -310, null],
+    ['interval', -672, -672],
+  ]);
+  expect(of(made)).toEqual([
+    ['bill_proration', 0, null],
+    ['interval', 0, 0],
+  ]);
+  const { load } = await readReport(warehouse.db, company.id);
+  expect(load.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
 test('of overlapping readings interval_daily adds those of one length, and counts one length', async () => {
