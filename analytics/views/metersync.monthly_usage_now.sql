@@ -142,7 +142,10 @@ with
       (
         coalesce(sum(days) filter (where overlapped_days is null and is_estimated), 0) + coalesce(
           metersync.days_in(
-            range_agg(days_here) filter (where overlapped_days is not null and is_estimated)
+            range_agg(days_here - overlapped_days) filter (
+              where overlapped_days is not null
+                and is_estimated
+            )
           ),
           0
         )

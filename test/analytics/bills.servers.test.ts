@@ -447,6 +447,18 @@ describe('usage', () => {
     expect(Number(months[3]?.extrapolated_usage)).toBe(30);
   });
 
+  test('days of an estimated bill that a newer one is for are not estimated', async () => {
+    const company = await newCompany();
+    const of = (billed: number, start: string, isEstimated: boolean) => ({
+      billed,
+      usage: [{ meterId: 'm', start, end: '2026-01-31', usage: '31', more: { isEstimated } }],
+    });
+    await company.bill([of(1, '2026-01-01', true), of(2, '2026-01-11', false)]);
+    expect(await company.rows('monthly_usage', 'month')).toMatchObject([
+      { days_covered: 31, days_overlapped: 21, estimated_days: 10 },
+    ]);
+  });
+
   test('no month is invented after the present one, nor between bills that a wrong date sets ten years apart', async () => {
     const company = await newCompany();
     const of = (billed: number, meterId: string, start: string) => ({
