@@ -79,19 +79,31 @@ as $$
       where day_seconds <> 86400
         and readings * granularity_seconds = 86400
     ),
+    billed as (
+      select
+        meter_id,
+        bill_id,
+        min(usage_id::text) as usage_id,
+        period,
+        standard_units,
+        sum(standard_usage) as billed
+      from usage
+      where not metersync.is_power(dimension)
+      group by meter_id, bill_id, coalesce(bill_id, usage_id), period, standard_units
+    ),
     billed_days as (
       select
         u.usage_id,
         u.bill_id,
         u.period,
-        u.standard_usage as billed,
+        u.billed,
         u.standard_units,
         d.standard_usage,
         d.covered_seconds,
         d.time_zone,
         d.usage_units,
         min(d.usage_units) over (partition by u.usage_id) as one_of
-      from usage u
+      from billed u
         join days d on d.meter_id = u.meter_id
           and d.standard_units = u.standard_units
           and d.local_date >= lower(u.period)
@@ -124,7 +136,7 @@ as $$
     interval_bill_mismatch as (
       select
         'interval_bill_mismatch',
-        usage_id::text,
+        usage_id,
         '',
         jsonb_build_object(
           'billed', billed,

@@ -1,63 +1,70 @@
+-- Records of one bill, meter, period and unit are added: parts of the day have one sum of readings.
+-- Demand is no sum.
 create or replace view analytics.bill_interval_comparison as
 with
-  usage_days as (
+  billed as (
     select
-      u.company_id,
-      u.meter_id,
-      u.usage_id,
-      u.period,
+      company_id,
+      min(site_id::text)::uuid as site_id,
+      meter_id,
+      bill_id,
+      min(usage_id::text)::uuid as usage_id,
+      period,
+      standard_units as units,
+      sum(standard_usage) as billed_usage,
+      bool_or(is_estimated) as is_estimated
+    from analytics.usage
+    where not metersync.is_power(dimension)
+    group by company_id, meter_id, bill_id, coalesce(bill_id, usage_id), period, standard_units
+  ),
+  billed_days as (
+    select
+      b.*,
       d.standard_usage,
       d.covered_seconds,
       d.time_zone,
       d.time_zone_source,
       d.usage_units,
-      min(d.usage_units) over (partition by u.company_id, u.meter_id, u.usage_id) as first_units
-    from analytics.usage u
-      join analytics.interval_daily d on d.company_id = u.company_id
-        and d.meter_id = u.meter_id
-        and d.standard_units = u.standard_units
-        and d.local_date >= lower(u.period)
-        and d.local_date < upper(u.period)
+      min(d.usage_units) over (partition by b.company_id, b.meter_id, b.usage_id) as first_units
+    from billed b
+      join analytics.interval_daily d on d.company_id = b.company_id
+        and d.meter_id = b.meter_id
+        and d.standard_units = b.units
+        and d.local_date >= lower(b.period)
+        and d.local_date < upper(b.period)
   ),
   -- A meter may send one amount in two units: readings of one count.
   days_of_one_unit as (
     select *
-    from usage_days
+    from billed_days
     where usage_units = first_units
-  ),
-  read_usage as (
-    select
-      company_id,
-      meter_id,
-      usage_id,
-      sum(standard_usage) as usage,
-      sum(covered_seconds) as covered_seconds,
-      min(lower(period)) as first_day,
-      max(upper(period)) as until_day,
-      min(time_zone) as time_zone,
-      min(time_zone_source) as time_zone_source
-    from days_of_one_unit
-    group by company_id, meter_id, usage_id
-  ),
-  covered as (
-    select
-      *,
-      metersync.day_start(until_day, time_zone)
-        - metersync.day_start(first_day, time_zone) as span
-    from read_usage
   ),
   compared as (
     select
-      u.*,
-      i.usage as interval_usage,
-      round(i.covered_seconds / extract(epoch from i.span), 4) as interval_coverage,
-      i.usage - u.standard_usage as difference,
-      i.time_zone,
-      i.time_zone_source
-    from covered i
-      join analytics.usage u on u.company_id = i.company_id
-        and u.meter_id = i.meter_id
-        and u.usage_id = i.usage_id
+      company_id,
+      site_id,
+      meter_id,
+      bill_id,
+      usage_id,
+      period,
+      units,
+      billed_usage,
+      is_estimated,
+      sum(standard_usage) as interval_usage,
+      sum(covered_seconds) as covered_seconds,
+      min(time_zone) as time_zone,
+      min(time_zone_source) as time_zone_source
+    from days_of_one_unit
+    group by
+      company_id,
+      meter_id,
+      usage_id,
+      site_id,
+      bill_id,
+      period,
+      units,
+      billed_usage,
+      is_estimated
   ),
   final as (
     select
@@ -67,12 +74,21 @@ with
       bill_id,
       usage_id,
       period,
-      standard_units as units,
-      standard_usage as billed_usage,
+      units,
+      billed_usage,
       interval_usage,
-      interval_coverage,
-      difference,
-      round(difference / nullif(abs(standard_usage), 0), 4) as relative_difference,
+      round(
+        covered_seconds / extract(
+          epoch from metersync.day_start(upper(period), time_zone)
+            - metersync.day_start(lower(period), time_zone)
+        ),
+        4
+      ) as interval_coverage,
+      interval_usage - billed_usage as difference,
+      round(
+        (interval_usage - billed_usage) / nullif(abs(billed_usage), 0),
+        4
+      ) as relative_difference,
       is_estimated,
       time_zone,
       time_zone_source
@@ -81,8 +97,9 @@ with
 select * from final;
 
 comment on view analytics.bill_interval_comparison is
-  'Each billed usage record beside its meter''s readings of the same local days.';
-comment on column analytics.bill_interval_comparison.usage_id is 'Id of the usage record.';
+  'Usage of each bill, meter, period and unit, without demand, beside readings of the same local '
+  'days.';
+comment on column analytics.bill_interval_comparison.usage_id is 'One of its usage records.';
 comment on column analytics.bill_interval_comparison.period is 'Days, half-open.';
 comment on column analytics.bill_interval_comparison.units is 'Standard unit of the amounts.';
 comment on column analytics.bill_interval_comparison.billed_usage is 'Billed usage.';

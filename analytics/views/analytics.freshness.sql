@@ -101,7 +101,7 @@ comment on column analytics.freshness.oldest_pending_at is 'Since when the first
 comment on column analytics.freshness.usual_days_between_bills is
   'Median days between bills of a meter.';
 comment on column analytics.freshness.next_bill_expected_on is
-  '1.5 times that after the last bill, rounded up; 47 days after an only bill.';
+  '1.5 times that after the last bill; 47 days after an only bill.';
 comment on column analytics.freshness.is_late is
   'Whether the next bill is overdue; NULL without any bill.';
 comment on column analytics.freshness.cause_of_lateness is

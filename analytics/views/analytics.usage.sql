@@ -241,7 +241,7 @@ comment on column analytics.usage.dimension is
   'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.usage.factor is 'Standard units in one unit.';
 comment on column analytics.usage.sign is
-  '1; -1 for excluded or exported usage that is not negative; 0 for generation.';
+  '1; -1 for excluded or exported usage above 0; 0 for generation.';
 comment on column analytics.usage.signed_usage is 'standard_usage × sign: what sums are made of.';
 comment on column analytics.usage.is_excluded is 'Whether sums subtract it.';
 comment on column analytics.usage.net_metering_type is

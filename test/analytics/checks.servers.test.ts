@@ -315,9 +315,25 @@ test('readings: gaps in coverage, days of the wrong number of hours, and differe
     from generate_series(timestamptz '2026-02-28 23:00+00', '2026-04-02 21:00+00', '1 hour') at
     where (at at time zone 'Europe/Berlin')::date not in ('2026-03-10', '2026-03-11')
     union all select ${meter}, timestamptz '2026-03-29 00:30+00', 3600, 'kWh', 1, 'SUNNY', now()`);
+  // Two rows of a bill with one sum, and a demand, which readings in kW are no sum of.
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
+    select meter_id, start_at, 3600, 'kW', 1, 'ACTUAL', now() from utility.intervals
+    where meter_id = ${meter} and start_at >= '2026-03-25 23:00+00' and start_at < '2026-03-28 23:00+00'`);
+  const parts = [
+    { usage: '24', units: 'kWh', more: { timeOfUse: 'PEAK' } },
+    { usage: '48', units: 'kWh', more: { timeOfUse: 'OFF_PEAK', isEstimated: true } },
+    { usage: '15', units: 'KW' },
+  ].map((part) => ({ meterId: meter, start: '2026-03-26', end: '2026-03-28', ...part }));
   await company.bill([
     billOf(meter, 0, { start: '2026-03-12', end: '2026-03-20', usage: '216' }),
     billOf(meter, 1, { start: '2026-03-21', end: '2026-03-25', usage: '100' }),
+    { billed: 2, usage: parts },
+  ]);
+  expect(await company.rows('bill_interval_comparison', 'period')).toMatchObject([
+    { billed_usage: '216', interval_usage: '216', difference: '0' },
+    { billed_usage: '100', interval_usage: '120' },
+    { billed_usage: '72', interval_usage: '72', interval_coverage: '1.0000', is_estimated: true },
   ]);
   await check(company);
   const found = (await issues(company)).filter(({ check_name: name }) => /interval|clock|quality/.test(name));
