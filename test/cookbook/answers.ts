@@ -500,6 +500,7 @@ export const answers: Readonly<Record<string, Answer>> = {
   'How does the load run through a Tuesday?': ({ now }) => {
     const tuesdays = now.intervals
       .filter((one) => one.units === 'kWh' && localTime(one).weekday === 'Tue')
+      .filter(({ meter }) => !['EXPORT', 'GENERATION'].includes(meter.netMetering ?? ''))
       .map((one) => ({ ...one, hour: Number(localTime(one).time.slice(0, 2)) }));
     return [0, 6, 12, 18].map((hour) => {
       const meters = Map.groupBy(
