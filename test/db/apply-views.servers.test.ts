@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrateWarehouse } from '../../db/migrate.ts';
+import { keepMonths } from '../../db/months.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -26,6 +27,19 @@ test("views with unchanged columns are replaced under users' own views", async (
   await fromEarlierVersion();
   await migrateWarehouse(warehouse.db);
   expect((await run('select * from public.mine')).rows).toEqual([]);
+});
+
+test('months that earlier views kept are worked out again', async () => {
+  await run(`insert into metersync.company_months (company_id, made_at, valid_from, valid_until)
+    values (gen_random_uuid(), now(), '-infinity', 'infinity')`);
+  await run('delete from metersync.company_changes');
+  const kept = async () => (await run('select from metersync.kept_companies')).rowCount;
+  expect(await kept()).toBe(1);
+  await fromEarlierVersion();
+  await migrateWarehouse(warehouse.db);
+  expect(await kept()).toBe(0);
+  expect(await keepMonths(warehouse.db, { companiesMax: 2, quietSeconds: 0 })).toBe(1);
+  expect(await kept()).toBe(1);
 });
 
 test('views with changed columns are dropped and made again', async () => {
