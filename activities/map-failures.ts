@@ -1,5 +1,6 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
+import { msToNumber } from '@temporalio/common/lib/time.js';
 import { Failure } from '../contract/failures.ts';
 import { sqlState, warehouseFailure, withoutStatement } from '../db/failures.ts';
 import { keepAlive } from './heartbeat.ts';
@@ -7,8 +8,8 @@ import { keepAlive } from './heartbeat.ts';
 type Activity<I, O> = (input: I) => Promise<O>;
 
 /**
- * Maps errors to Temporal failures by the failure catalogue: the type, whether a retry can help, and the
- * service's Retry-After as the next retry delay. `giveUp: false` makes every failure retryable.
+ * Maps errors to Temporal failures by the failure catalogue: the type, whether a retry can help, and the next
+ * retry delay. `giveUp: false` makes every failure retryable.
  */
 export function mapFailures<I, O>(
   activity: Activity<I, O>,
@@ -27,11 +28,23 @@ export function mapFailures<I, O>(
         nonRetryable: final.giveUp && failure.action !== 'retry',
         // Waiting for a turn is normal: a benign failure is not logged.
         ...(failure.code === 'COMPANY_BUSY' ? { category: ApplicationFailureCategory.BENIGN } : {}),
-        ...(failure.retryAfterMs === undefined ? {} : { nextRetryDelay: failure.retryAfterMs }),
+        ...longerDelay(failure),
         cause: failure,
       });
     }
   };
+}
+
+/**
+ * Returns the service's Retry-After if it is longer than the retry policy waits after this attempt. A shorter one
+ * would use up the attempts, and Temporal takes 0 for no retry at all.
+ */
+function longerDelay({ retryAfterMs = 0 }: Failure): { nextRetryDelay?: number } {
+  const { attempt, retryPolicy = {} } = Context.current().info;
+  const { initialInterval = '1s', backoffCoefficient = 2, maximumInterval = '100s' } = retryPolicy;
+  const doubledMs = msToNumber(initialInterval) * backoffCoefficient ** (attempt - 1);
+  const ownMs = Math.min(doubledMs, msToNumber(maximumInterval));
+  return retryAfterMs > ownMs ? { nextRetryDelay: retryAfterMs } : {};
 }
 
 /**

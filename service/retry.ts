@@ -47,8 +47,8 @@ export function createRetry(options: {
       if (error.code !== 'SERVICE_BUSY' && error.retryAfterMs === undefined) {
         return { failure: error, waitMs: random() * ceiling };
       }
-      // At least half of the ceiling: a gate closed for no time would slow nothing.
-      throttle.closeFor(error.retryAfterMs ?? ceiling * (0.5 + random() / 2));
+      // At least half of the ceiling, whatever the service asks: a gate closed for no time would slow nothing.
+      throttle.closeFor(Math.max(error.retryAfterMs ?? 0, ceiling * (0.5 + random() / 2)));
       return { failure: error, waitMs: 0 };
     }
   }

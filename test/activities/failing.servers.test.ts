@@ -1,17 +1,27 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
+import { Client, Connection } from '@temporalio/client';
+import { NativeConnection, Worker } from '@temporalio/worker';
 import { sql } from 'drizzle-orm';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { pino } from 'pino';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { mapFailures } from '../../activities/map-failures.ts';
+import { workflowBundle } from '../../app/workflow-bundle.ts';
 import { Failure, type FailureCode, failureTypes } from '../../contract/failures.ts';
+import { taskQueues, workflowNames } from '../../contract/names.ts';
+import { activityPolicy } from '../../contract/retry-policy.ts';
 import { activityEnvironment } from '../support/activities.ts';
+import { createNamespace } from '../support/namespace.ts';
+import { installOnce } from '../support/run-part.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 /** Returns the failure that Temporal gets when an activity throws. */
-async function failureOf(work: () => Promise<unknown>, final?: { giveUp: boolean }): Promise<unknown> {
+async function failureOf(
+  work: () => Promise<unknown>,
+  final?: { giveUp: boolean },
+  environment = activityEnvironment(),
+): Promise<unknown> {
   const activity = mapFailures(work, ...(final === undefined ? [] : [final]));
-  return await activityEnvironment()
-    .run(activity, undefined)
-    .catch((error: unknown) => error);
+  return await environment.run(activity, undefined).catch((error: unknown) => error);
 }
 
 describe('the failure that Temporal gets', () => {
@@ -27,11 +37,57 @@ describe('the failure that Temporal gets', () => {
     },
   );
 
-  test('Retry-After becomes nextRetryDelay', async () => {
-    const failure = await failureOf(async () => {
-      throw new Failure('SERVICE_BUSY', 'later', { retryAfterMs: 7_000 });
+  test.each([
+    [7_000, 1, 7_000],
+    // From 2 s the wait of the policy doubles up to 2 minutes.
+    [7_000, 3, undefined],
+    [119_000, 30, undefined],
+    [600_000, 30, 600_000],
+    [0, 1, undefined],
+    [undefined, 1, undefined],
+  ])(
+    'Retry-After of %s ms after attempt %i makes nextRetryDelay %s',
+    async (retryAfterMs, attempt, delay) => {
+      const failure = await failureOf(
+        async () => {
+          throw new Failure('SERVICE_BUSY', 'later', retryAfterMs === undefined ? {} : { retryAfterMs });
+        },
+        undefined,
+        activityEnvironment(undefined, attempt, activityPolicy.backfilling.retry),
+      );
+      expect(failure).toHaveProperty('nextRetryDelay', delay);
+    },
+  );
+
+  test('is retried by Temporal, by its policy, where the service asks to wait no time', async () => {
+    installOnce();
+    const namespace = await createNamespace();
+    const address = inject('temporalAddress');
+    const [connection, ofClient] = await Promise.all([
+      NativeConnection.connect({ address }),
+      Connection.connect({ address }),
+    ]);
+    const policies: unknown[] = [];
+    const dropPayloads = mapFailures(async () => {
+      policies.push(Context.current().info.retryPolicy);
+      if (policies.length === 1) throw new Failure('SERVICE_ERROR', 'answered 503', { retryAfterMs: 0 });
     });
-    expect(failure).toMatchObject({ nextRetryDelay: 7_000 });
+    const worker = await Worker.create({
+      connection,
+      namespace,
+      taskQueue: taskQueues.backfill,
+      workflowBundle: await workflowBundle(pino({ level: 'silent' })),
+      activities: { dropPayloads },
+    });
+    await worker.runUntil(
+      new Client({ connection: ofClient, namespace }).workflow.execute(workflowNames.dropPayloads, {
+        workflowId: 'retried',
+        taskQueue: taskQueues.backfill,
+      }),
+    );
+    const policy = expect.objectContaining(activityPolicy.recurring.retry);
+    expect(policies).toEqual([policy, policy]);
+    await Promise.all([connection.close(), ofClient.close()]);
   });
 
   test('waiting for a turn is benign', async () => {

@@ -97,6 +97,15 @@ describe('when the service asks to slow down', () => {
     expect(clock.slept).toEqual([500, 1000, 2000]);
   });
 
+  test.each(['0', '0.1', 'Wed, 21 Oct 2015 07:28:00 GMT'])(
+    'Retry-After %s shortens no wait of the backoff',
+    async (retryAfter) => {
+      const { client, clock } = await setup(() => refused(503, { 'retry-after': retryAfter }));
+      await rejection(client.page({ ...documents(), lane: 'live' }));
+      expect(clock.slept).toEqual([750, 1500, 3000]);
+    },
+  );
+
   test.each(['live', 'backfill'] as const)(
     'for just as long as the budget, a %s request waits',
     async (lane) => {

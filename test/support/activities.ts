@@ -1,3 +1,4 @@
+import type { RetryPolicy } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { pino } from 'pino';
@@ -102,11 +103,16 @@ export const activitiesAlone = (
 const nobody = { away: 'nobody asks', todo: 'Nothing.' };
 
 /** Makes the environment in which an activity runs without a worker; provoked failures are not logged. */
-export function activityEnvironment(heartbeatDetails?: unknown, attempt = 1): MockActivityEnvironment {
+export function activityEnvironment(
+  heartbeatDetails?: unknown,
+  attempt = 1,
+  retryPolicy?: RetryPolicy,
+): MockActivityEnvironment {
   const heartbeatTimeoutMs = activityPolicy.backfilling.heartbeatTimeout;
   const info = {
     attempt,
     heartbeatTimeoutMs,
+    ...(retryPolicy === undefined ? {} : { retryPolicy }),
     ...(heartbeatDetails === undefined ? {} : { heartbeatDetails }),
   };
   return new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });

@@ -10,8 +10,13 @@ export type Part = 'worker' | 'receiver';
 
 const log = pino({ level: 'silent' });
 
-/** Whether Temporal's native library has its options, which it takes once a process. */
 let installed = false;
+
+/** Gives Temporal's native library its options, which it takes once a process. */
+export function installOnce(): void {
+  if (!installed) installRuntime(log);
+  installed = true;
+}
 
 /**
  * Runs a part in this process, composed as `metersync worker` and `metersync receiver` do: a process of its own
@@ -29,8 +34,7 @@ export async function runPart(part: Part, env: Readonly<Record<string, string>>)
     const secrets = secretsOf(settings.webhooks, log);
     return await startReceiver({ settings, secrets, temporal, arrival: { isThere: () => true }, log });
   }
-  if (!installed) installRuntime(log);
-  installed = true;
+  installOnce();
   const { url = '', apiKey = '' } = settings.service;
   const databaseUrl = settings.databaseUrl ?? '';
   const readHealth = healthOf({ settings, databaseUrl, temporal });
