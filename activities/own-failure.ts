@@ -1,11 +1,13 @@
 import { Context } from '@temporalio/activity';
 import { Failure, type FailureCode } from '../contract/failures.ts';
+import { batches } from '../contract/limits.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
 import { companiesAfter } from '../db/backfill/order.ts';
 import { warehouseNow } from '../db/catch-up/due.ts';
 import { noteOutage } from '../db/catch-up/parking.ts';
 import type { WaitingReason } from '../db/catch-up/stale.ts';
 import { withoutStatement } from '../db/failures.ts';
+import type { PageRequest } from '../service/client.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './map-failures.ts';
 
@@ -28,19 +30,16 @@ export async function ownFailure(
   return (await answersOthers(deps, reason.message)) ? reason : undefined;
 }
 
-/** Listings whose first page proves that the service answers, the smallest first. */
-const probed = ['connections', 'documents', 'companies'] as const;
-
 /**
  * Whether the service, which failed a request, answers others; notes an outage when it answers none. Its
- * /ping proves nothing: it may work while all else fails, or fail alone.
+ * /ping proves nothing: it may work while all else fails, or fail alone. Asks for the first pages of listings,
+ * of several companies: the failure may be of one of them.
  */
 async function answersOthers(deps: ActivityDependencies, failed: string): Promise<boolean> {
   const { service, warehouse } = deps;
   const signal = Context.current().cancellationSignal;
-  const [companyId] = await companiesAfter(warehouse.db, null, 1);
-  const failureAt = async (endpoint: (typeof probed)[number]): Promise<Failure | undefined> => {
-    const params: Record<string, string> = companyId === undefined ? {} : { companyId };
+  const companyIds = await companiesAfter(warehouse.db, null, batches.companiesProbed);
+  const failureAt = async ({ endpoint, params }: Probe): Promise<Failure | undefined> => {
     try {
       await service.page({ endpoint, params, page: 1, lane: 'live', signal });
       return undefined;
@@ -51,9 +50,7 @@ async function answersOthers(deps: ActivityDependencies, failed: string): Promis
   };
   const answers = (failure: Failure | undefined): boolean =>
     failure === undefined || failure.action === 'park';
-  const [first, ...others] = probed.filter(
-    (name) => service.has(name) && (name === 'companies' || companyId !== undefined),
-  );
+  const [first, ...others] = probesOf(companyIds).filter(({ endpoint }) => service.has(endpoint));
   if (first === undefined) return await service.answers(signal);
   const failure = await failureAt(first);
   if (answers(failure)) return true;
@@ -62,6 +59,15 @@ async function answersOthers(deps: ActivityDependencies, failed: string): Promis
   if (!failures.some((other) => other?.code === 'SERVICE_BUSY')) await noteOutage(warehouse.db, failed);
   return false;
 }
+
+type Probe = Pick<PageRequest, 'endpoint' | 'params'>;
+
+/** The smallest listings first. */
+const probesOf = (companyIds: readonly string[]): Probe[] => [
+  ...companyIds.map((companyId): Probe => ({ endpoint: 'connections', params: { companyId } })),
+  ...companyIds.map((companyId): Probe => ({ endpoint: 'documents', params: { companyId } })),
+  { endpoint: 'companies', params: {} },
+];
 
 /**
  * Returns the service's refusal that a part of a run failed with. Throws anything else, for Temporal to

@@ -231,6 +231,32 @@ describe('a failure of one owner', () => {
     expect(await outcomes(under)).toEqual({ applied: 6 });
   });
 
+  test.each([
+    ['has no list of companies', { companies: null }],
+    ['fails its list of companies', {}],
+  ])('stops no other where the service %s', async (_, endpoints) => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script, endpoints);
+    // The first of the companies that are asked for.
+    const [failing, good] = ['00000000-0000-4000-8000-000000000001', randomUUID()];
+    const { db } = under.warehouse;
+    await db.execute(sql`insert into utility.companies (id, raw, synced_at)
+      select unnest(${array([failing, good], 'uuid')}), '{}', now()`);
+    for (const id of [failing, good]) {
+      const event = connectionEvent('created', randomUUID(), '2026-05-01T00:00:00', 'CONNECTED');
+      await recordEvents(db, [delivery({ ...event, company: { ...event.company, id } })]);
+    }
+    refuses.set('company', 500);
+    for (const resource of ['connection', 'document']) refuses.set(`${resource}/company/${failing}`, 500);
+    expect(await round(under, 'connections')).toBe(2);
+    const { rows } = await db.execute(sql`select owner, error_code from metersync.stale_records order by 1`);
+    expect(rows).toEqual([
+      { owner: failing, error_code: 'SERVICE_ERROR' },
+      { owner: good, error_code: 'RECORD_NOT_SHOWN' },
+    ]);
+    expect(await pauseOf(under)).toBeUndefined();
+  });
+
   test('waits for its own time even if an interrupted activity is retried', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
