@@ -195,6 +195,7 @@ async function readMeter(
       { meterId },
       {
         lane: 'backfill',
+        distinct: true,
         beganAt: readFrom,
         from: place,
         cursor: (at): IntervalCursor => ({ ...done, within: { meterId, beganAt: began, place: at } }),
@@ -219,11 +220,12 @@ async function judged(
   deps: ActivityDependencies,
   meterId: string,
   done: IntervalCursor,
-  { complete, readings, total }: RangeRead,
+  { complete, repeated, readings, total }: RangeRead,
 ): Promise<Pick<IntervalCursor, 'totalSaid' | 'suspect' | 'doubt'>> {
   const totalSaid = total === null ? done.totalSaid : (done.totalSaid ?? 0) + total;
   let doubt: string | null = null;
   if (total !== null && readings < total) doubt = `shows ${readings} of the ${total} readings of its total`;
+  else if (repeated) doubt = 'showed a reading on two pages';
   else if (!complete) doubt = 'showed no end of the readings';
   else if (readings === 0 && (await hasReadings(deps.warehouse.db, meterId)))
     doubt = 'shows no readings where the warehouse has some';

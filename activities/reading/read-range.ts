@@ -15,6 +15,7 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { noteFields } from './page-write.ts';
 import { noteWritten } from './rows-written.ts';
+import { type Seen, seenReadings } from './seen-readings.ts';
 
 export interface IntervalRange {
   readonly meterId: string;
@@ -31,6 +32,7 @@ export interface RangePlace {
   /** The service's total of readings. */
   readonly total: number | null;
   readonly written: PageWritten;
+  readonly seen?: Seen | undefined;
 }
 
 export const rangeStart: RangePlace = { page: 0, readings: 0, total: null, written: nothingWritten };
@@ -39,6 +41,8 @@ export interface RangeReading {
   readonly lane: 'live' | 'backfill';
   /** Whether events announced the readings: then unchanged ones count as read now, too. */
   readonly confirms?: boolean;
+  /** Whether the read is complete only if no reading came on two pages. */
+  readonly distinct?: boolean;
   /** The warehouse's clock before the read; read when absent. */
   readonly beganAt?: string | undefined;
   /** Where an interrupted attempt stopped. */
@@ -59,13 +63,15 @@ export interface RangeRead {
    * range.
    */
   readonly complete: boolean;
+  /** Whether it is not, as a reading came on two pages. */
+  readonly repeated: boolean;
 }
 
 /** Reads a range of a meter's intervals and writes it, a bounded number of readings at a time. */
 export async function readRange(
   deps: ActivityDependencies,
   range: IntervalRange,
-  { lane, confirms = false, beganAt, from = rangeStart, cursor, onWritten }: RangeReading,
+  { lane, confirms = false, distinct = false, beganAt, from = rangeStart, cursor, onWritten }: RangeReading,
 ): Promise<RangeRead> {
   const { warehouse } = deps;
   const context = Context.current();
@@ -81,6 +87,7 @@ export async function readRange(
     signal: context.cancellationSignal,
     judged: false,
   });
+  const seen = distinct ? seenReadings(from.seen) : undefined;
   let place = from;
   let { written } = from;
   let readAt = beganAt ?? (await warehouseNow(warehouse.db));
@@ -97,11 +104,13 @@ export async function readRange(
     }
     waiting = noIntervals();
     const { pages, rows } = walk.report();
-    place = { page: from.page + pages, readings: from.readings + rows, total, written };
+    const readings = from.readings + rows;
+    place = { page: from.page + pages, readings, total, written, seen: seen?.soFar() };
   };
   for await (const page of walk) {
     await noteFields(deps, 'intervals', page.items);
     const columns = readIntervals(page.body, page.itemsKey, page.items);
+    seen?.add(columns);
     const strays = append(waiting, columns, range.meterId);
     for (const stray of [...strays, ...columns.unplaced.map(withoutPlace)]) {
       await keepApart(deps, range.meterId, page, stray);
@@ -117,9 +126,10 @@ export async function readRange(
   }
   await flush();
   const { page: pages, readings } = place;
-  const complete = walk.report().ended === 'last' && (total === null || readings >= total);
+  const repeated = place.seen?.repeated === true;
+  const complete = walk.report().ended === 'last' && (total === null || readings >= total) && !repeated;
   if (complete) await noteFetched(warehouse.db, range);
-  return { written, pages, readings, total, complete };
+  return { written, pages, readings, total, complete, repeated };
 }
 
 interface Stray {

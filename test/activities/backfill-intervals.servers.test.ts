@@ -25,7 +25,7 @@ const pagesAsked = ({ asked }: ActivitiesUnderTest) =>
     .map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
 
 /** Backfills a meter whose fourth page fails at first; then resumes from that attempt's heartbeat. */
-async function interruptedAtTheFourthPage(before: number, after: number) {
+async function interruptedAtTheFourthPage(before: number, after: number, moved = 0) {
   let held = readings(before);
   let failing = true;
   const under = await activitiesOn((asked: Asked): Reply => {
@@ -48,6 +48,7 @@ async function interruptedAtTheFourthPage(before: number, after: number) {
   expect({ rows, running }).toMatchObject({ rows: 5_000, running: [{ done: 5_000 / before, of: 1 }] });
   failing = false;
   held = readings(after);
+  held.push(...held.splice(0, moved));
   const asked = pagesAsked(under).length;
   expect(await under.run(under.activities.readCompany, input, cursor)).toEqual({ done: true, cursor: null });
   const written = await db.execute(sql`select from utility.intervals`);
@@ -76,6 +77,42 @@ test('an interrupted meter is read again from the start if its total changed', a
     asked: [3, 4, 5, 1, 2, 3, 4, 5],
     written: 11_010,
   });
+});
+
+test('an interrupted meter is read again from the start if its readings moved since', async () => {
+  expect(await interruptedAtTheFourthPage(11_000, 11_000, 1)).toMatchObject({
+    asked: [3, 4, 5, 1, 2, 3, 4, 5],
+    written: 11_000,
+    run: { state: 'complete' },
+  });
+});
+
+test('a reading that moves behind others while a meter is read hides none', async () => {
+  const [listed, moves] = [readings(4), [true, true, true]];
+  const under = await activitiesOn((asked: Asked): Reply => {
+    const page = pageOf(listed, asked, { ...shape, perPage: 2 });
+    if (asked.query.get('page') === '1' && moves.pop() === true) listed.push(...listed.splice(0, 1));
+    return page;
+  }, onlyIntervals);
+  const { db } = under.warehouse;
+  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  const backfill = async () => {
+    const asked = under.asked().length;
+    await under.run(under.activities.readCompany, { runId: randomUUID(), companyId, cursor: null });
+    const { rows } = await db.execute(sql`select state, error,
+        (select count(*)::int from utility.intervals) as stored
+      from metersync.runs where resource = 'intervals' order by started_at desc limit 1`);
+    return { ...rows[0], pages: pagesAsked(under).slice(asked) };
+  };
+  const error = '1 meters are in doubt: of meter m-1 the service showed a reading on two pages';
+  expect(await backfill()).toMatchObject({ state: 'suspect', error, pages: [1, 2, 1, 2, 1, 2] });
+  await db.execute(sql`truncate utility.intervals`);
+  moves.push(true);
+  expect(await backfill()).toEqual({ state: 'complete', error: null, stored: 4, pages: [1, 2, 1, 2] });
+  // In no order, and with one that its page lists twice.
+  const plain = readings(4);
+  listed.splice(0, 4, ...[1, 3, 0, 0, 2].flatMap((at) => plain[at] ?? []));
+  expect(await backfill()).toMatchObject({ state: 'complete', pages: [1, 2, 3] });
 });
 
 test('is suspect when a meter lists fewer readings than its total, has no end, or lists none of those stored', async () => {

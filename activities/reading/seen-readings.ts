@@ -1,0 +1,74 @@
+import type { IntervalColumns } from '../../service/intervals.ts';
+
+/** What a walk has seen, of a size that does not grow: another attempt goes on with it. */
+export interface Seen {
+  /** The first and the last start of a reading, as texts sort. */
+  readonly first: string;
+  readonly last: string;
+  /** Whether a reading may have come on two pages: then pages shifted, and another may never have come. */
+  readonly repeated: boolean;
+}
+
+export interface SeenReadings {
+  add(page: IntervalColumns): void;
+  /** Undefined before the first reading. */
+  soFar(): Seen | undefined;
+}
+
+/**
+ * Notes the readings of a walk, as the writer identifies them. Keeps 8 bytes for each, and looks them up only
+ * if a page lies among the ones before. Nothing is kept of an `earlier` attempt but where it lies: a page
+ * there may repeat it.
+ */
+export function seenReadings(earlier: Seen | undefined): SeenReadings {
+  const hashes: number[] = [];
+  let known: Set<number> | undefined;
+  let seen = earlier;
+  return {
+    add(page) {
+      const [start] = page.startAt;
+      if (start === undefined) return;
+      let [first, last] = [start, start];
+      for (const other of page.startAt) {
+        if (other < first) first = other;
+        if (other > last) last = other;
+      }
+      const liesAmong = (pages: Seen | undefined): boolean =>
+        pages !== undefined && first <= pages.last && last >= pages.first;
+      const added = page.startAt.map((_, at) => hashOf(page, at));
+      if (liesAmong(seen)) known ??= new Set(hashes);
+      const repeated = liesAmong(earlier) || added.some((hash) => known?.has(hash) === true);
+      for (const hash of added) {
+        hashes.push(hash);
+        known?.add(hash);
+      }
+      seen = {
+        first: seen === undefined || first < seen.first ? first : seen.first,
+        last: seen === undefined || last > seen.last ? last : seen.last,
+        repeated: repeated || seen?.repeated === true,
+      };
+    },
+    soFar: () => seen,
+  };
+}
+
+/** Returns 53 bits (cyrb53): for a million readings, one chance in 18,000 that two of them are alike. */
+function hashOf(
+  { meterId, startAt, endAt, granularitySeconds, usageUnits }: IntervalColumns,
+  at: number,
+): number {
+  let [high, low] = [0xdeadbeef, 0x41c6ce57];
+  const add = (code: number): void => {
+    high = Math.imul(high ^ code, 2_654_435_761);
+    low = Math.imul(low ^ code, 1_597_334_677);
+  };
+  const length = granularitySeconds[at] ?? endAt[at];
+  for (const part of [startAt[at], length, usageUnits[at], meterId[at]]) {
+    if (typeof part === 'number') add(part);
+    else if (typeof part === 'string') for (let i = 0; i < part.length; i++) add(part.charCodeAt(i));
+    add(-1);
+  }
+  high = Math.imul(high ^ (high >>> 16), 2_246_822_507) ^ Math.imul(low ^ (low >>> 13), 3_266_489_909);
+  low = Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909);
+  return 2 ** 32 * (low & 0x1fffff) + (high >>> 0);
+}
