@@ -93,7 +93,7 @@ export const batches = {
   pagesOverAnnounced: 100,
   /** Pages of a walk when the service announces no number: ten million records. */
   pagesUnannounced: 100_000,
-  /** Payloads or parts of runs dropped by one statement, so that rows are locked for some milliseconds only. */
+  /** Payloads, parts of runs or pages dropped by one statement, so that rows are locked for some milliseconds only. */
   rowsDropped: 1_000,
   /** Of the events that came last, those whose delays a reading of health measures. */
   delaysRead: 1_000,

@@ -4,9 +4,10 @@ import { companyResources } from '../../contract/endpoints.ts';
 import { runKinds } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { runs } from '../schema/metersync.ts';
+import { pages, runs } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
+const run = alias(runs, 'run');
 const part = alias(runs, 'part');
 const later = alias(runs, 'later');
 
@@ -77,3 +78,55 @@ const oldParts = ({
                 )
               offset 0
             ) old`;
+
+/**
+ * Deletes pages of manifests whose run is not under way; returns how many. A listing that ends
+ * forgets its own; one that is refused, given up or cancelled leaves them.
+ */
+export async function dropLeftPages(
+  db: Executor,
+  { limit }: { readonly limit: number },
+): Promise<number> {
+  const result = await db.execute(sql`
+    delete from ${pages}
+    where ctid = any(array(
+      -- Looks up each run once, however many pages it has.
+      with recursive having_pages as (
+        (
+          select run_id
+          from ${pages}
+          order by run_id
+          limit 1
+        )
+        union all
+        select (
+          select run_id
+          from ${pages}
+          where run_id > before.run_id
+          order by run_id
+          limit 1
+        )
+        from having_pages before
+        where before.run_id is not null
+      )
+      select left_over.ctid
+      from having_pages
+        cross join lateral (
+          select ctid
+          from ${pages}
+          where run_id = having_pages.run_id
+          offset 0
+        ) left_over
+      where not exists (
+        select
+        from ${runs} ${run}
+        where ${run.runId} = having_pages.run_id
+          and ${run.companyId} is null
+          and ${run.resource} is null
+          and ${run.finishedAt} is null
+        offset 0
+      )
+      limit ${limit}
+    ))`);
+  return result.rowCount ?? 0;
+}

@@ -58,6 +58,23 @@ describe('an interrupted backfill of a listing', () => {
     expect([await alive(under), await manifestPages(under)]).toEqual([350, 0]);
   });
 
+  test('keeps its manifest until its run ends, then the hourly clean-up drops it', async () => {
+    const refused = (asked: Parameters<typeof pageOf>[1]): Reply =>
+      asked.query.get('page') === '3' ? { status: 403, json: {} } : pageOf(documents(350), asked);
+    const under = await activitiesOn(refused, documentsAlone);
+    const { activities, run } = under;
+    const { runId } = input();
+    await under.warehouse.db.execute(
+      sql`insert into metersync.runs (run_id, state) values (${runId}, 'running')`,
+    );
+    await run(activities.readCompany, { ...input(), runId });
+    expect(await run(activities.dropPayloads, {})).toEqual({ events: 0, parts: 0, pages: 0 });
+    expect(await manifestPages(under)).toBe(2);
+    await run(activities.concludeRun, { runId });
+    expect(await run(activities.dropPayloads, {})).toEqual({ events: 0, parts: 0, pages: 2 });
+    expect(await manifestPages(under)).toBe(0);
+  });
+
   test('reads a page again whose cursor was lost, and changes nothing', async () => {
     const held = documents(350);
     const under = await activitiesOn(failingOnce(held, 4), documentsAlone);
