@@ -3,6 +3,7 @@ import {
   continueAsNew,
   defineQuery,
   defineSignal,
+  patched,
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -51,6 +52,10 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
         await continueAsNew<typeof catchUp>({ kind });
       }
       continue;
+    }
+    // While the service is parked no round ends, and each wake-up makes the history longer.
+    if (workflowInfo().continueAsNewSuggested && patched('continue-without-rounds')) {
+      await continueAsNew<typeof catchUp>({ kind });
     }
     const { asleep, dueInMs } = await localFirst(
       () => quickLocal.trySleep({ kind }),

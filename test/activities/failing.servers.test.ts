@@ -1,17 +1,12 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
-import { Client, Connection } from '@temporalio/client';
-import { NativeConnection, Worker } from '@temporalio/worker';
 import { sql } from 'drizzle-orm';
-import { pino } from 'pino';
-import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { mapFailures } from '../../activities/map-failures.ts';
-import { workflowBundle } from '../../app/workflow-bundle.ts';
 import { Failure, type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { activityPolicy } from '../../contract/retry-policy.ts';
 import { activityEnvironment } from '../support/activities.ts';
-import { createNamespace } from '../support/namespace.ts';
-import { installOnce } from '../support/run-part.ts';
+import { withStubs } from '../support/stub-worker.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 /** Returns the failure that Temporal gets when an activity throws. */
@@ -60,34 +55,17 @@ describe('the failure that Temporal gets', () => {
   );
 
   test('is retried by Temporal, by its policy, where the service asks to wait no time', async () => {
-    installOnce();
-    const namespace = await createNamespace();
-    const address = inject('temporalAddress');
-    const [connection, ofClient] = await Promise.all([
-      NativeConnection.connect({ address }),
-      Connection.connect({ address }),
-    ]);
     const policies: unknown[] = [];
     const dropPayloads = mapFailures(async () => {
       policies.push(Context.current().info.retryPolicy);
       if (policies.length === 1) throw new Failure('SERVICE_ERROR', 'answered 503', { retryAfterMs: 0 });
     });
-    const worker = await Worker.create({
-      connection,
-      namespace,
-      taskQueue: taskQueues.backfill,
-      workflowBundle: await workflowBundle(pino({ level: 'silent' })),
-      activities: { dropPayloads },
-    });
-    await worker.runUntil(
-      new Client({ connection: ofClient, namespace }).workflow.execute(workflowNames.dropPayloads, {
-        workflowId: 'retried',
-        taskQueue: taskQueues.backfill,
-      }),
+    const taskQueue = taskQueues.backfill;
+    await withStubs(taskQueue, { dropPayloads }, (client) =>
+      client.workflow.execute(workflowNames.dropPayloads, { workflowId: 'retried', taskQueue }),
     );
     const policy = expect.objectContaining(activityPolicy.recurring.retry);
     expect(policies).toEqual([policy, policy]);
-    await Promise.all([connection.close(), ofClient.close()]);
   });
 
   test('waiting for a turn is benign', async () => {
