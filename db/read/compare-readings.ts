@@ -3,6 +3,7 @@ import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { array, columnNames } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
 import { type IntervalColumns, plainReadings, readingsAt } from '../records/interval-text.ts';
+import { readingOf, refusedId } from '../records/rejected-records.ts';
 import { intervals, meters } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 
@@ -29,7 +30,9 @@ export async function compareIntervals(
     [...columns.startAt.keys()],
     (places) => compareReadings(warehouse, meterId, readingsAt(columns, places), since),
     (place) => ({
-      differences: [{ id: `${meterId}@${columns.startAt[place]}`, state: 'missing' }],
+      differences: [
+        { id: refusedId(readingOf(meterId, columns.startAt[place] ?? '')), state: 'missing' },
+      ],
       keys: 1,
     }),
   );

@@ -8,6 +8,7 @@ import { listsSites, relatedSites } from '../records/connection-sites.ts';
 import { itemTexts, pageOfTexts } from '../records/item-texts.ts';
 import { alsoListing, ownerOf } from '../records/owner.ts';
 import { items, type RecordPage } from '../records/page.ts';
+import { refusedAs } from '../records/rejected-records.ts';
 import { idOfRecord } from '../records/upsert.ts';
 import {
   idOf,
@@ -25,6 +26,7 @@ import { splitOnRefusal } from '../split-on-refusal.ts';
  * A record that the warehouse lacks, has in excess, or holds with other values than the service.
  */
 export interface Difference {
+  /** That of its refusal for a record without one: see `refusedAs`; for a site, its company. */
   readonly id: string;
   readonly state: 'missing' | 'extra' | 'different';
   /** Differing fields of a record on both sides: JSON as text, null where a side has none. */
@@ -82,24 +84,26 @@ function columnsOf(resource: RecordResource): { name: string; reported: SQL; hel
 
 /**
  * Compares a page of the service's records with the warehouse. Returns the differences among the
- * page's own records; one that Postgres cannot hold is missing.
+ * page's own records; one that Postgres cannot hold is missing. `ids` are as `writePage` has them.
  */
 export async function comparePage(
   db: Executor,
   resource: RecordResource,
   page: RecordPage,
+  ids: readonly (string | null)[],
   since: string | null = null,
 ): Promise<Difference[]> {
   try {
     return await compareRecords(db, resource, page, since);
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    const parts = await splitOnRefusal<string, Difference[]>(
-      itemTexts(page),
-      (texts) => compareRecords(db, resource, pageOfTexts(page, texts), since),
-      (text) => [
-        { id: String((JSON.parse(text) as { id?: unknown } | null)?.id), state: 'missing' },
-      ],
+    const parts = await splitOnRefusal(
+      itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text })),
+      (records) => {
+        const texts = records.map(({ text }) => text);
+        return compareRecords(db, resource, pageOfTexts(page, texts), since);
+      },
+      (record): Difference[] => [{ id: refusedAs(record), state: 'missing' }],
     );
     return parts.flat();
   }
@@ -120,10 +124,12 @@ async function compareRecords(
   const differing = columns.map(
     ({ reported, held }) => sql`or ${held} is distinct from ${reported}`,
   );
-  const result = await db.execute<{ id: string; missing: boolean; fields: DifferentField[] }>(sql`
+  const result = await db.execute<Compared>(sql`
     with ${records.steps}
     select
       r ->> 'id' as id,
+      place::int,
+      owner,
       ${isMissing} as missing,
       (
         select coalesce(
@@ -148,9 +154,24 @@ async function compareRecords(
         ${sql.join(differing, sql.raw('\n        '))}
       )
       and ${saysSince(resource, since)}`);
-  return result.rows.map(({ id, missing, fields }) =>
-    missing ? { id, state: 'missing' } : { id, state: 'different', fields },
-  );
+  const withoutId = ({ place, owner }: Compared): string => {
+    if (resource === 'sites' && owner !== null) return owner;
+    return refusedAs({ id: null, text: itemTexts(page)[place - 1] ?? '' });
+  };
+  return result.rows.map((record) => {
+    const { missing, fields } = record;
+    const id = record.id ?? withoutId(record);
+    return missing ? { id, state: 'missing' } : { id, state: 'different', fields };
+  });
+}
+
+interface Compared extends Record<string, unknown> {
+  readonly id: string | null;
+  /** The place of the record in its page, of a site that of its company; from 1. */
+  readonly place: number;
+  readonly owner: string | null;
+  readonly missing: boolean;
+  readonly fields: readonly DifferentField[];
 }
 
 /**

@@ -25,6 +25,10 @@ const reasonMax = 1_000;
 /** The id of a refused record, as events and tables have it. */
 export const refusedId = (id: string): string => canonicalUuid(id) ?? printable(id);
 
+/** The id under which a record is refused: without one, the digest of its text. */
+export const refusedAs = ({ id, text }: Pick<RejectedRecord, 'id' | 'text'>): string =>
+  id === null ? createHash('sha256').update(text).digest('hex') : refusedId(id);
+
 /** Stores a record as the service sent it, with the reason why no table has it. */
 export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {
   await rejectRecords(db, [rejected]);
@@ -35,8 +39,6 @@ export async function rejectRecords(
   db: Executor,
   rejected: readonly RejectedRecord[],
 ): Promise<void> {
-  const idOf = ({ id, text }: RejectedRecord): string =>
-    id === null ? createHash('sha256').update(text).digest('hex') : refusedId(id);
   await db.execute(sql`
     insert into ${rejectedRecords} (resource, record_id, company_id, error, record)
     select distinct on (resource, id) resource, id, company_id, error, record
@@ -45,7 +47,7 @@ export async function rejectRecords(
       rejected.map((record, place) => ({ ...record, place })),
       [
         ['resource', 'text', ({ resource }) => resource],
-        ['id', 'text', idOf],
+        ['id', 'text', refusedAs],
         ['company_id', 'uuid', ({ companyId }) => companyId],
         ['error', 'text', ({ error }) => printable(error, reasonMax)],
         ['record', 'text', ({ text }) => text],

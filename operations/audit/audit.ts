@@ -328,7 +328,7 @@ class Auditor {
     const { db } = this.#warehouse;
     const { readAt } = page;
     const record = { body: page.body, itemsKey: page.itemsKey, companyId, apiVersion: '', readAt };
-    const differences = await comparePage(db, resource, record, this.#since);
+    const differences = await comparePage(db, resource, record, page.ids, this.#since);
     this.#count(resource, differences, ids.length, companyId);
     if (this.#repair === null || differences.length === 0) return;
     const different = differences.map(({ id }) => id);
@@ -393,15 +393,21 @@ class Auditor {
     const recordOf = ({ id, resource }: Example) =>
       resource === 'intervals' ? id.replace(/@[^@]*$/, '') : id;
     const events = await eventsBehind(db, [...new Set(examples.map(recordOf))]);
-    const refused = await refusals(
-      db,
-      examples.filter(({ state }) => state === 'missing'),
-    );
-    this.report.examples = examples.map((example) => ({
-      ...example,
-      events: events.get(recordOf(example)) ?? [],
-      refused: refused.get(`${example.resource} ${example.id}`),
-    }));
+    // The record of a company is refused with its sites.
+    const refusalOf = ({ id, resource }: Example) => ({
+      id,
+      resource: resource === 'intervals' ? resource : listingOf(resource),
+    });
+    const missing = examples.filter(({ state }) => state === 'missing');
+    const refused = await refusals(db, missing.map(refusalOf));
+    this.report.examples = examples.map((example) => {
+      const { resource, id } = refusalOf(example);
+      return {
+        ...example,
+        events: events.get(recordOf(example)) ?? [],
+        refused: refused.get(`${resource} ${id}`),
+      };
+    });
   }
 }
 

@@ -322,6 +322,34 @@ describe('an audit', () => {
     expect(report.differences).toBe(2);
   });
 
+  test('names records without an id as their refusals do, a site by its company, and says why', async () => {
+    const { company, site } = ids;
+    const held = everything();
+    held['/company'] = [{ id: company, name: 'Acme', sites: [{ id: site }, { name: 'no id' }] }];
+    held[`/document/company/${company}`] = ['{"note":"no id"}', '17'];
+    held[`/usage/company/${company}`] = [];
+    await repairOf(held);
+    const { differences, examples } = await auditOf(held);
+    expect(differences).toBe(4);
+    const { rows } = await warehouse.db.execute<{ record: string; record_id: string }>(
+      sql`select record, record_id from metersync.rejected_records`,
+    );
+    const refused = new Map(rows.map(({ record, record_id }) => [record, record_id]));
+    expect(examples).toEqual(
+      expect.arrayContaining([
+        // Its company is refused with all sites.
+        expect.objectContaining({ resource: 'sites', id: site, state: 'missing' }),
+        ...[
+          { resource: 'sites', id: company },
+          { resource: 'documents', id: refused.get('{"note":"no id"}') },
+          { resource: 'documents', id: refused.get('17') },
+        ].map((one) =>
+          expect.objectContaining({ ...one, state: 'missing', refused: expect.stringMatching(/./) }),
+        ),
+      ]),
+    );
+  });
+
   test('without a listing of companies compares those of the warehouse', async () => {
     await store(everything());
     const report = await auditOf(everything(), { ...defaultEndpoints, companies: null });

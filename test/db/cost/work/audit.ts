@@ -51,14 +51,15 @@ export const auditWork: readonly Work[] = [
       run: async ({ db }, plot) => {
         const companyId = idOf('company', plot);
         const owner = resource === 'companies' || resource === 'sites' ? null : companyId;
-        const records = ids[resource](plot).map((id) => ({
+        const page = ids[resource](plot);
+        const records = page.map((id) => ({
           id,
           updated: changedAt,
           sites: [{ id: idOf('site', plot) }],
         }));
-        await comparePage(db, resource, pageOfRecords(records, { companyId: owner }));
+        await comparePage(db, resource, pageOfRecords(records, { companyId: owner }), page);
         await unlistedRows(db, resource, companyId, []);
-        await unlistedRows(db, resource, companyId, ids[resource](plot), readAt);
+        await unlistedRows(db, resource, companyId, page, readAt);
       },
     }),
   ),
