@@ -42,8 +42,8 @@ export async function compareIntervals(
   };
 }
 
-/** Times that `metersync.read_time` casts unchanged. */
-const datedTime = /^\d{4}-\d\d-\d\d/;
+/** Times that `metersync.read_time` casts unchanged: it cuts off digits below microseconds. */
+const datedTime = /^\d{4}-\d\d-\d\d(?!.*[.,]\d{7})/;
 
 /**
  * The service's readings as a table `reported` with the columns of a reading. Postgres parses times

@@ -128,6 +128,15 @@ describe('writeIntervals', () => {
     ]);
   });
 
+  test('digits below microseconds are cut off, when written as when compared', async () => {
+    const starts = ['2026-05-01T00:00:00.123456789Z', '2026-05-01T01:00:00.1234567'];
+    const columns = { ...readings(starts, '1'), granularitySeconds: [900, 900] };
+    expect(await writeIntervals(warehouse, 'nanoseconds', '2026-03-01', columns)).toMatchObject({
+      inserted: 2,
+    });
+    expect(await compareIntervals(warehouse, 'nanoseconds', columns)).toMatchObject({ differences: [] });
+  });
+
   test('a duplicate reading on a page is written once', async () => {
     const twice = readings([...hours, ...hours], '5');
     expect(await writeIntervals(warehouse, 'twice', '2026-03-01', twice)).toMatchObject({ inserted: 3 });
