@@ -19,7 +19,7 @@ import {
   tableOf,
 } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
-import { connectionSites } from '../schema/utility.ts';
+import { companies, connectionSites } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 
 /**
@@ -216,7 +216,8 @@ export interface UnlistedRow {
 
 /**
  * Reads live rows of the warehouse that the service did not list: of one company, including rows of
- * others that it is noted as listing, or of all (null).
+ * others that it is noted as listing, or of all (null). No list contains sites of a company whose
+ * record has none.
  */
 export async function unlistedRows(
   db: Executor,
@@ -257,6 +258,17 @@ export async function unlistedRows(
     where listed.company_id = ${companyId}::uuid
       and listed.resource = ${resource}
       and not (listed.record_id = any(${seen}))`;
+  const hasList =
+    resource === 'sites'
+      ? sql`
+      and exists (
+        select
+        from ${companies}
+        where ${companies.id} = ${row.companyId}
+          and jsonb_typeof(${companies.raw} -> 'sites') = 'array'
+        offset 0
+      )`
+      : sql``;
   const result = await db.execute<{ id: string; listings: number }>(sql`
     select
       ${row.id}::text as id,
@@ -267,7 +279,7 @@ export async function unlistedRows(
       and not (${row.id}::text = any(${seen}))
       and ${recent}
       -- A row without a company is extra, too.
-      and (${owner} = any(${array(unlisted, 'uuid')})) is not true${hasOthers ? ofOthers : sql``}
+      and (${owner} = any(${array(unlisted, 'uuid')})) is not true${hasList}${hasOthers ? ofOthers : sql``}
     order by id`);
   return result.rows;
 }

@@ -380,6 +380,20 @@ describe('an audit', () => {
     });
   });
 
+  test('finds no extra site in a company whose record has no list of sites', async () => {
+    const { company, site } = ids;
+    const held = { ...everything(), '/company': [{ id: company, name: 'Acme' }] };
+    await store(held);
+    await warehouse.db.execute(sql`insert into utility.sites (id, company_id) values (${site}, ${company})`);
+    expect(await auditOf(held)).toMatchObject({ differences: 0, examples: [] });
+    const listing = { ...held, '/company': [{ id: company, name: 'Acme', sites: [] }] };
+    await store(listing);
+    expect(await auditOf(listing)).toMatchObject({
+      differences: 1,
+      examples: [{ id: site, resource: 'sites', state: 'extra' }],
+    });
+  });
+
   test('lists the events behind a difference', async () => {
     await store(everything());
     const [, , third = ''] = ids.documents;
