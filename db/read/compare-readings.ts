@@ -9,11 +9,34 @@ import { splitOnRefusal } from '../split-on-refusal.ts';
 
 import type { Difference, DifferentField } from './compare-records.ts';
 
-export interface ReadingsCompared {
-  readonly differences: readonly Difference[];
-  /** How many distinct readings were compared. */
+/** Readings of a meter that were compared, in parts such as pages. */
+export interface KeysCompared {
+  /** How many distinct ones each part has, in all. */
   readonly keys: number;
+  /** The first and the last start, in seconds since 1970. */
+  readonly from: number;
+  readonly to: number;
+  /** Whether parts overlap in time: a reading may be in two. */
+  readonly overlap: boolean;
 }
+
+export interface ReadingsCompared extends KeysCompared {
+  readonly differences: readonly Difference[];
+}
+
+export const noKeys: KeysCompared = {
+  keys: 0,
+  from: Number.POSITIVE_INFINITY,
+  to: Number.NEGATIVE_INFINITY,
+  overlap: false,
+};
+
+export const joinKeys = (a: KeysCompared, b: KeysCompared): KeysCompared => ({
+  keys: a.keys + b.keys,
+  from: Math.min(a.from, b.from),
+  to: Math.max(a.to, b.to),
+  overlap: a.overlap || b.overlap || (a.from <= b.to && b.from <= a.to),
+});
 
 /**
  * Compares readings of a meter with the warehouse, optionally only those that start since a moment.
@@ -30,16 +53,15 @@ export async function compareIntervals(
     [...columns.startAt.keys()],
     (places) => compareReadings(warehouse, meterId, readingsAt(columns, places), since),
     (place) => ({
+      ...noKeys,
+      keys: 1,
       differences: [
         { id: refusedId(readingOf(meterId, columns.startAt[place] ?? '')), state: 'missing' },
       ],
-      keys: 1,
     }),
   );
-  return {
-    differences: parts.flatMap(({ differences }) => differences),
-    keys: parts.reduce((sum, { keys }) => sum + keys, 0),
-  };
+  const differences = parts.flatMap((part) => part.differences);
+  return { ...parts.reduce(joinKeys, noKeys), differences };
 }
 
 /** Times that `metersync.read_time` casts unchanged: it cuts off digits below microseconds. */
@@ -120,6 +142,8 @@ async function compareReadings(
     id: string | null;
     missing: boolean;
     keys: number;
+    from: number | null;
+    to: number | null;
     fields: DifferentField[];
   }>(sql`
     with ${reported(columns, since)}
@@ -127,6 +151,8 @@ async function compareReadings(
       ${meterId} || ${keyOf(sql`reported`)} as id,
       held.start_at is null as missing,
       0 as keys,
+      null::float8 as from,
+      null::float8 as to,
       (
         select jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b))
         from (
@@ -150,6 +176,8 @@ async function compareReadings(
       null,
       false,
       count(*)::int,
+      extract(epoch from min(start_at))::float8,
+      extract(epoch from max(start_at))::float8,
       null
     from (
       select distinct ${readingKey}
@@ -164,7 +192,14 @@ async function compareReadings(
             : { id: row.id, state: 'different', fields: row.fields },
         ],
   );
-  return { differences, keys: result.rows.find((row) => row.id === null)?.keys ?? 0 };
+  const counted = result.rows.find((row) => row.id === null);
+  return {
+    differences,
+    keys: counted?.keys ?? 0,
+    from: counted?.from ?? noKeys.from,
+    to: counted?.to ?? noKeys.to,
+    overlap: false,
+  };
 }
 
 /** Counts the warehouse's readings of a meter, optionally only those that start since a moment. */

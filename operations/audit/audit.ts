@@ -14,7 +14,9 @@ import {
   compareIntervals,
   countIntervals,
   extraReadings,
+  joinKeys,
   metersWithReadings,
+  noKeys,
 } from '../../db/read/compare-readings.ts';
 import {
   comparePage,
@@ -27,9 +29,10 @@ import { itemTexts } from '../../db/records/item-texts.ts';
 import { forgetVersions, removeReadings } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
-import { type IntervalColumns, readIntervals } from '../../service/intervals.ts';
+import type { IntervalColumns } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
 import { walkPages } from '../../service/walk.ts';
+import { columnsOf, type PageOfReadings, readingsOf } from './readings.ts';
 import { type AuditReport, addTo, type Example, emptyReport } from './report.ts';
 import { describeSample, type SampleWanted, sampleOf } from './sample.ts';
 
@@ -259,20 +262,22 @@ class Auditor {
   async #meter(companyId: string, meterId: string): Promise<void> {
     const { db } = this.#warehouse;
     const beganAt = await warehouseNow(db);
-    let keys = 0;
+    let keys = noKeys;
     let missing = 0;
-    for await (const columns of this.#readingPages(meterId)) {
+    for await (const { columns, unplaced } of this.#readingPages(meterId)) {
+      this.#count('intervals', unplaced, unplaced.length, companyId);
       const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
       this.#count('intervals', compared.differences, compared.keys, companyId);
-      keys += compared.keys;
+      keys = joinKeys(keys, compared);
       missing += compared.differences.filter((difference) => difference.state === 'missing').length;
       if (this.#repair !== null && compared.differences.length > 0) {
         const ids = compared.differences.map(({ id }) => id);
         missing -= await this.#rewriteReadings(meterId, columns, ids, beganAt);
       }
     }
-    if ((await countIntervals(db, meterId, this.#since)) === keys - missing) return;
-    const extra = await extraReadings(db, meterId, this.#readingPages(meterId), this.#since);
+    // A reading that two pages have is counted twice, and would make up for an extra one.
+    if (!keys.overlap && (await countIntervals(db, meterId, this.#since)) === keys.keys - missing) return;
+    const extra = await extraReadings(db, meterId, columnsOf(this.#readingPages(meterId)), this.#since);
     this.#count('intervals', extra, 0, companyId);
     if (this.#repair !== null) {
       const ids = extra.map(({ id }) => id);
@@ -280,12 +285,9 @@ class Auditor {
     }
   }
 
-  async *#readingPages(meterId: string): AsyncGenerator<IntervalColumns> {
+  async *#readingPages(meterId: string): AsyncGenerator<PageOfReadings> {
     const params = this.#since === null ? { meterId } : { meterId, start: this.#since };
-    for await (const page of this.#pages('intervals', params)) {
-      const columns = readIntervals(page.body, page.itemsKey, page.items);
-      if (columns.startAt.length > 0) yield columns;
-    }
+    for await (const page of this.#pages('intervals', params)) yield readingsOf(meterId, page);
   }
 
   /** Writes readings again; returns how many rows were added. */

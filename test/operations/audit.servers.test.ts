@@ -13,6 +13,7 @@ import { createDoor } from '../service/door.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { rejection, setup } from '../service/setup.ts';
+import { activitiesOn } from '../support/activities.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
 import { until } from '../support/poll.ts';
@@ -348,6 +349,38 @@ describe('an audit', () => {
         ),
       ]),
     );
+  });
+
+  test('counts readings without a place in time as missing, and says why', async () => {
+    const { meter } = ids;
+    const held = everything();
+    const odd = [{ start: '2026-05-01T07:00:00', usage: '9' }, '17', { id: 'r-1' }];
+    held[`/interval/meter/${meter}`] = [reading(1, '1'), ...odd];
+    const { run, activities, ...at } = await activitiesOn((asked) => answer(held, asked));
+    await run(activities.readCompany, { runId: randomUUID(), companyId: ids.company, cursor: null });
+    const only = { warehouse: at.warehouse, resources: ['intervals'] } as const;
+    const { resources, examples } = await auditOf(held, defaultEndpoints, only);
+    expect(resources.intervals).toMatchObject({ compared: 4, missing: 3, extra: 0 });
+    const why = { state: 'missing', refused: 'the reading has no place in time' };
+    expect(examples).toMatchObject([why, why, { ...why, id: `${meter}@r-1` }]);
+  });
+
+  test('finds an extra reading though the service lists another one on two pages', async () => {
+    const { meter } = ids;
+    const held = everything();
+    const many = Array.from({ length: 100 }, (_, hour) => {
+      const at = (minute: number) => new Date(Date.UTC(2026, 4, 1, hour, minute)).toISOString();
+      return { ...reading(1, '1'), start: at(0), end: at(15) };
+    });
+    held[`/interval/meter/${meter}`] = [...many, many[99] ?? {}];
+    await store(held);
+    await warehouse.db.execute(sql`
+      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, synced_at)
+      values (${meter}, '2026-05-20', 900, 'kWh', '2026-06-01')`);
+    expect(await auditOf(held)).toMatchObject({
+      differences: 1,
+      examples: [{ id: expect.stringContaining('2026-05-20'), resource: 'intervals', state: 'extra' }],
+    });
   });
 
   test('without a listing of companies compares those of the warehouse', async () => {
