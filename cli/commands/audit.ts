@@ -140,8 +140,15 @@ export function describeAudit(report: AuditReport, only?: readonly AuditResource
   const compared = Object.entries(report.resources).filter(
     ([name]) => only === undefined || only.includes(name as AuditResource),
   );
-  const rows = compared.map(([name, r]) => [nameInWords(name), r.compared, r.missing, r.extra, r.different]);
-  const lines = table(['audit', 'compared', 'missing', 'extra', 'different'], rows);
+  const rows = compared.map(([name, r]) => [
+    nameInWords(name),
+    r.compared,
+    r.missing,
+    r.extra,
+    r.different,
+    r.suspect,
+  ]);
+  const lines = table(['audit', 'compared', 'missing', 'extra', 'different', 'suspect'], rows);
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
   lines.push(`${counted(report.differences, 'difference')} in ${counted(report.compared, 'record')}`);
@@ -157,10 +164,11 @@ function describeSample({ seed, companies, of, different, confidence, differentM
 const shorten = (text: string | null) =>
   text === null ? 'nothing' : text.length > 60 ? `${text.slice(0, 60)}…` : text;
 
-/** Describes a difference: both sides, and the events behind it. */
-function describeExample({ state, resource, id, fields = [], events, refused }: Example): string[] {
+/** Describes a difference: both sides, and the events behind it; or a suspect listing. */
+function describeExample({ state, resource, id, fields = [], events, refused, reason }: Example): string[] {
   return [
     `${state}: ${nameInWords(resource)} ${id}`,
+    ...(reason === undefined ? [] : [`    the listing contradicts itself: ${reason}`]),
     ...(refused === undefined
       ? []
       : [`    Postgres refused it, and it is kept in metersync.rejected_records: ${refused}`]),

@@ -5,6 +5,7 @@ import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { type AuditResource, auditResources, companyResources } from '../../contract/endpoints.ts';
 import { canonicalId } from '../../contract/ids.ts';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
@@ -31,9 +32,10 @@ import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { IntervalColumns } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
-import { walkPages } from '../../service/walk.ts';
-import { columnsOf, type PageOfReadings, readingsOf } from './readings.ts';
-import { type AuditReport, addTo, type Example, emptyReport } from './report.ts';
+import { judgePass } from '../../service/stability.ts';
+import { type Walk, walkPages } from '../../service/walk.ts';
+import { columnsOf, type ReadingsWalk, walkReadings } from './readings.ts';
+import { type AuditReport, addReport, addTo, type Example, emptyReport, type Found } from './report.ts';
 import { describeSample, type SampleWanted, sampleOf } from './sample.ts';
 
 export type { AuditReport, Example } from './report.ts';
@@ -110,6 +112,20 @@ interface Repair {
   readonly apiVersion: string;
 }
 
+/** One reading of a listing. */
+interface Pass {
+  /** Why it does not show what the service has; undefined if it does. */
+  readonly doubt: string | undefined;
+}
+
+/** A listing, as a report names it: by its company or meter. */
+interface Listing {
+  readonly resource: AuditResource;
+  readonly id: string;
+  /** The company that is audited; null for the list of all. */
+  readonly companyId: string | null;
+}
+
 class Auditor {
   readonly report = emptyReport();
   /** Companies whose records differ. */
@@ -124,6 +140,7 @@ class Auditor {
   readonly #onProgress: AuditOptions['onProgress'];
   /** Of rows that several listings should contain, how many did not, by resource and id. */
   readonly #unlisted = new Map<string, number>();
+  readonly #suspects = new Set<string>();
   #companiesDone = 0;
   readonly #resources: readonly AuditResource[];
   readonly #since: string | null;
@@ -154,27 +171,35 @@ class Auditor {
     const { db } = this.#warehouse;
     if (!this.#service.has('companies')) return only === undefined ? await liveCompanies(db) : [only];
     const wanted = (['companies', 'sites'] as const).filter((resource) => this.#resources.includes(resource));
-    const beganAt = await warehouseNow(db);
-    const ids: string[] = [];
-    const sites: string[] = [];
-    for await (const page of this.#walk('companies', {})) {
-      const chosen = only === undefined ? page : onlyCompany(page, only);
-      const sitesOfPage = chosen.items.flatMap(siteIds);
-      for (const resource of wanted) {
-        await this.#compare(resource, null, chosen, resource === 'sites' ? sitesOfPage : chosen.ids);
+    const listing = { resource: 'companies', id: only ?? 'all', companyId: null } as const;
+    const { beganAt, ids, sites, doubt } = await this.#read(listing, async (found) => {
+      const beganAt = await warehouseNow(db);
+      const ids: string[] = [];
+      const sites: string[] = [];
+      const walk = this.#pages('companies', {});
+      for await (const page of this.#dated(walk)) {
+        const chosen = only === undefined ? page : onlyCompany(page, only);
+        const sitesOfPage = chosen.items.flatMap(siteIds);
+        for (const resource of wanted) {
+          const compared = resource === 'sites' ? sitesOfPage : chosen.ids;
+          await this.#compare(found, resource, null, chosen, compared);
+        }
+        ids.push(...present(chosen.ids));
+        sites.push(...sitesOfPage);
       }
-      ids.push(...present(chosen.ids));
-      sites.push(...sitesOfPage);
-    }
+      // One company was read whole wherever it was found.
+      const doubt = only !== undefined && ids.length > 0 ? undefined : doubtOf(walk);
+      return { beganAt, ids, sites, doubt };
+    });
     const unlisted = (await unlistedCompanies(db, this.#configured)).filter(({ id }) => !ids.includes(id));
     const unlistedIds = unlisted.map(({ id }) => id);
-    for (const resource of wanted) {
+    for (const resource of doubt === undefined ? wanted : []) {
       const seen = resource === 'sites' ? sites : ids;
       const extra = this.#extra(
         resource,
         await unlistedRows(db, resource, only ?? null, seen, null, unlistedIds),
       );
-      this.#count(resource, extra, 0);
+      this.#count(resource, extra);
       if (this.#repair === null || extra.length === 0) continue;
       if (resource === 'sites' || only === undefined)
         await this.#retire(resource, only ?? null, {}, seen, beganAt);
@@ -218,14 +243,22 @@ class Auditor {
   async #listing(resource: Exclude<RecordResource, 'sites' | 'companies'>, companyId: string): Promise<void> {
     const { db } = this.#warehouse;
     const params = { companyId };
-    const beganAt = await warehouseNow(db);
-    const seen: string[] = [];
-    for await (const page of this.#walk(resource, params)) {
-      await this.#compare(resource, companyId, page);
-      seen.push(...present(page.ids));
-    }
+    const { beganAt, seen, doubt } = await this.#read(
+      { resource, id: companyId, companyId },
+      async (found) => {
+        const beganAt = await warehouseNow(db);
+        const seen: string[] = [];
+        const walk = this.#pages(resource, params);
+        for await (const page of this.#dated(walk)) {
+          await this.#compare(found, resource, companyId, page);
+          seen.push(...present(page.ids));
+        }
+        return { beganAt, seen, doubt: doubtOf(walk) };
+      },
+    );
+    if (doubt !== undefined) return;
     const extra = this.#extra(resource, await unlistedRows(db, resource, companyId, seen, this.#since));
-    this.#count(resource, extra, 0, companyId);
+    this.#count(resource, extra, companyId);
     if (this.#repair !== null && extra.length > 0)
       await this.#retire(resource, companyId, params, seen, beganAt);
   }
@@ -246,28 +279,37 @@ class Auditor {
    * Returns the meters that the service lists; counts unlisted ones with readings in the warehouse as extra.
    */
   async #meters(companyId: string): Promise<Set<string>> {
-    const meters = new Set<string>();
-    if (this.#service.has('meters')) {
-      for await (const page of this.#walk('meters', { companyId })) {
-        for (const id of present(page.ids)) meters.add(id);
-      }
-    }
+    const listing = { resource: 'meters', id: companyId, companyId } as const;
+    const { meters, doubt } = await this.#read(listing, async () => {
+      const meters = new Set<string>();
+      if (!this.#service.has('meters')) return { meters, doubt: undefined };
+      const walk = this.#pages('meters', { companyId });
+      for await (const page of walk) for (const id of present(page.ids)) meters.add(id);
+      return { meters, doubt: doubtOf(walk) };
+    });
+    if (doubt !== undefined) return meters;
     const held = await metersWithReadings(this.#warehouse.db, companyId);
     for (const id of held) {
-      if (!meters.has(id)) this.#count('intervals', [{ id, state: 'extra' }], 0, companyId);
+      if (!meters.has(id)) this.#count('intervals', [{ id, state: 'extra' }], companyId);
     }
     return meters;
   }
 
   async #meter(companyId: string, meterId: string): Promise<void> {
+    const listing = { resource: 'intervals', id: meterId, companyId } as const;
+    await this.#read(listing, (found) => this.#compareMeter(found, meterId));
+  }
+
+  async #compareMeter(found: AuditReport, meterId: string): Promise<Pass> {
     const { db } = this.#warehouse;
     const beganAt = await warehouseNow(db);
     let keys = noKeys;
     let missing = 0;
-    for await (const { columns, unplaced } of this.#readingPages(meterId)) {
-      this.#count('intervals', unplaced, unplaced.length, companyId);
+    const walk = this.#readings(meterId);
+    for await (const { columns, unplaced } of walk) {
+      addTo(found, 'intervals', unplaced, unplaced.length);
       const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
-      this.#count('intervals', compared.differences, compared.keys, companyId);
+      addTo(found, 'intervals', compared.differences, compared.keys);
       keys = joinKeys(keys, compared);
       missing += compared.differences.filter((difference) => difference.state === 'missing').length;
       if (this.#repair !== null && compared.differences.length > 0) {
@@ -275,19 +317,25 @@ class Auditor {
         missing -= await this.#rewriteReadings(meterId, columns, ids, beganAt);
       }
     }
+    const doubt = walk.doubt();
+    if (doubt !== undefined) return { doubt };
     // A reading that two pages have is counted twice, and would make up for an extra one.
-    if (!keys.overlap && (await countIntervals(db, meterId, this.#since)) === keys.keys - missing) return;
-    const extra = await extraReadings(db, meterId, columnsOf(this.#readingPages(meterId)), this.#since);
-    this.#count('intervals', extra, 0, companyId);
+    if (!keys.overlap && (await countIntervals(db, meterId, this.#since)) === keys.keys - missing)
+      return { doubt };
+    const again = this.#readings(meterId);
+    const extra = await extraReadings(db, meterId, columnsOf(again), this.#since);
+    if (again.doubt() !== undefined) return { doubt: again.doubt() };
+    addTo(found, 'intervals', extra, 0);
     if (this.#repair !== null) {
       const ids = extra.map(({ id }) => id);
       await removeReadings(db, meterId, ids, beganAt);
     }
+    return { doubt };
   }
 
-  async *#readingPages(meterId: string): AsyncGenerator<PageOfReadings> {
+  #readings(meterId: string): ReadingsWalk {
     const params = this.#since === null ? { meterId } : { meterId, start: this.#since };
-    for await (const page of this.#pages('intervals', params)) yield readingsOf(meterId, page);
+    return walkReadings(meterId, this.#pages('intervals', params));
   }
 
   /** Writes readings again; returns how many rows were added. */
@@ -303,25 +351,39 @@ class Auditor {
     return (await countIntervals(this.#warehouse.db, meterId, this.#since)) - before;
   }
 
+  /**
+   * Reads a listing, again while it contradicts itself, as it may have changed meanwhile: the last pass
+   * counts. A repair counts what each pass found. A listing that never agrees with itself is suspect.
+   */
+  async #read<P extends Pass>(listing: Listing, pass: (found: AuditReport) => Promise<P>): Promise<P> {
+    for (let passes = 1; ; passes++) {
+      const found = emptyReport();
+      const read = await pass(found);
+      const isLast = read.doubt === undefined || passes === attemptPolicy.passesMax;
+      if (isLast || this.#repair !== null) this.#add(found, listing.companyId);
+      if (!isLast) continue;
+      if (read.doubt !== undefined) this.#suspect(listing, read.doubt);
+      return read;
+    }
+  }
+
   /** Yields pages, each with the warehouse's time before its request. */
-  async *#walk(
-    endpoint: Exclude<RecordResource, 'sites'>,
-    params: Record<string, string>,
-  ): AsyncGenerator<ReadPage> {
+  async *#dated(walk: Walk): AsyncGenerator<ReadPage> {
     const { db } = this.#warehouse;
     let readAt = await warehouseNow(db);
-    for await (const page of this.#pages(endpoint, params)) {
+    for await (const page of walk) {
       yield { ...page, readAt };
       readAt = await warehouseNow(db);
     }
   }
 
-  #pages(endpoint: EndpointName, params: Record<string, string>): AsyncIterable<Page> {
+  #pages(endpoint: EndpointName, params: Record<string, string>): Walk {
     const options = { client: this.#service, endpoint, params, lane: 'backfill' } as const;
-    return walkPages({ ...options, signal: this.#signal, judged: false });
+    return walkPages({ ...options, signal: this.#signal, judged: endpoint !== 'intervals' });
   }
 
   async #compare(
+    found: AuditReport,
     resource: RecordResource,
     companyId: string | null,
     page: ReadPage,
@@ -331,7 +393,7 @@ class Auditor {
     const { readAt } = page;
     const record = { body: page.body, itemsKey: page.itemsKey, companyId, apiVersion: '', readAt };
     const differences = await comparePage(db, resource, record, page.ids, this.#since);
-    this.#count(resource, differences, ids.length, companyId);
+    addTo(found, resource, differences, ids.length);
     if (this.#repair === null || differences.length === 0) return;
     const different = differences.map(({ id }) => id);
     await forgetVersions(db, resource, different, readAt);
@@ -347,18 +409,19 @@ class Auditor {
     await rewrite(this.#warehouse, apiVersion, arrival);
   }
 
-  /** Writes all pages of a listing again; returns the ids of the resource's records. */
+  /** Writes all pages of a listing again; returns the ids of the resource's records, if all were listed. */
   async #rewriteAll(
     resource: RecordResource,
     companyId: string | null,
     params: Record<string, string>,
-  ): Promise<string[]> {
+  ): Promise<string[] | undefined> {
     const seen: string[] = [];
-    for await (const page of this.#walk(listingOf(resource), params)) {
+    const walk = this.#pages(listingOf(resource), params);
+    for await (const page of this.#dated(walk)) {
       await this.#rewrite(resource, companyId, page);
       seen.push(...(resource === 'sites' ? page.items.flatMap(siteIds) : present(page.ids)));
     }
-    return seen;
+    return doubtOf(walk) === undefined ? seen : undefined;
   }
 
   /** Walks once more, as a listing may miss a record that moves, and tombstones what neither pass saw. */
@@ -369,7 +432,9 @@ class Auditor {
     seen: readonly string[],
     beganAt: string,
   ): Promise<void> {
-    const ids = [...seen, ...(await this.#rewriteAll(resource, companyId, params))];
+    const again = await this.#rewriteAll(resource, companyId, params);
+    if (again === undefined) return;
+    const ids = [...seen, ...again];
     if (ids.length === 0) return;
     const { runId } = this.#repair as Repair;
     const noCap = { rows: Number.MAX_SAFE_INTEGER, percent: 100 };
@@ -377,15 +442,23 @@ class Auditor {
     await retireAbsent(this.#warehouse.db, runId, listing, { ids, beganAt }, noCap);
   }
 
-  /** Adds to the report. @param companyId the company that was compared; null for the listing of all */
-  #count(
-    resource: AuditResource,
-    differences: readonly Difference[],
-    compared: number,
-    companyId: string | null = null,
-  ): void {
-    if (companyId !== null && differences.length > 0) this.different.add(companyId);
-    addTo(this.report, resource, differences, compared);
+  /** Adds differences to the report. @param companyId the company that was compared; null for all */
+  #count(resource: AuditResource, differences: readonly Found[], companyId: string | null = null): void {
+    const found = emptyReport();
+    addTo(found, resource, differences, 0);
+    this.#add(found, companyId);
+  }
+
+  #add(found: AuditReport, companyId: string | null): void {
+    if (companyId !== null && found.differences > 0) this.different.add(companyId);
+    addReport(this.report, found);
+  }
+
+  /** Reports a listing once: that of a company's meters is read twice. */
+  #suspect({ resource, id, companyId }: Listing, reason: string): void {
+    const key = `${resource} ${id}`;
+    if (!this.#suspects.has(key)) this.#count(resource, [{ id, state: 'suspect', reason }], companyId);
+    this.#suspects.add(key);
   }
 
   /** Adds to the examples the events behind them and Postgres's reasons for refused records. */
@@ -414,6 +487,12 @@ class Auditor {
 }
 
 type ReadPage = Pick<Page, 'body' | 'itemsKey' | 'items' | 'ids'> & { readonly readAt: string };
+
+/** Why a walk does not show what the service has, as a backfill judges it; undefined if it does. */
+function doubtOf(walk: Walk): string | undefined {
+  const { stable, reasons } = judgePass(walk.report().manifest);
+  return stable ? undefined : reasons.join('; ');
+}
 
 const listingOf = (resource: RecordResource) => (resource === 'sites' ? 'companies' : resource);
 

@@ -3,6 +3,7 @@ import { itemTexts } from '../../db/records/item-texts.ts';
 import { readingOf, refusedAs } from '../../db/records/rejected-records.ts';
 import { type IntervalColumns, readIntervals } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
+import type { Walk } from '../../service/walk.ts';
 
 /** The readings of a page. */
 export interface PageOfReadings {
@@ -11,7 +12,7 @@ export interface PageOfReadings {
   readonly unplaced: readonly Difference[];
 }
 
-export function readingsOf(meterId: string, page: Page): PageOfReadings {
+function readingsOf(meterId: string, page: Page): PageOfReadings {
   const columns = readIntervals(page.body, page.itemsKey, page.items);
   const texts = columns.unplaced.length === 0 ? [] : itemTexts(page);
   const unplaced = columns.unplaced.map((place): Difference => {
@@ -19,6 +20,31 @@ export function readingsOf(meterId: string, page: Page): PageOfReadings {
     return { id: readingOf(meterId, id), state: 'missing' };
   });
   return { columns, unplaced };
+}
+
+/** A walk over the readings of a meter. */
+export interface ReadingsWalk extends AsyncIterable<PageOfReadings> {
+  /** Why the walk may lack readings; undefined if it has all. */
+  doubt(): string | undefined;
+}
+
+/** Walks the readings of a meter. They have no ids, so they are counted: as a backfill judges them. */
+export function walkReadings(meterId: string, walk: Walk): ReadingsWalk {
+  let total: number | null = null;
+  async function* read(): AsyncGenerator<PageOfReadings> {
+    for await (const page of walk) {
+      total = page.total;
+      yield readingsOf(meterId, page);
+    }
+  }
+  return {
+    [Symbol.asyncIterator]: read,
+    doubt: () => {
+      const { ended, rows } = walk.report();
+      if (ended !== 'last') return 'the last page was not reached';
+      return total !== null && rows < total ? `${rows} readings of a total of ${total}` : undefined;
+    },
+  };
 }
 
 /** The columns of pages, one after the other. */

@@ -8,9 +8,18 @@ export interface ResourceAudit {
   missing: number;
   extra: number;
   different: number;
+  /** Listings that contradict themselves, so that nothing shows what the service has. */
+  suspect: number;
 }
 
-export interface Example extends Difference {
+/** A difference, or a listing of a company or meter that contradicts itself. */
+export interface Found extends Omit<Difference, 'state'> {
+  readonly state: Difference['state'] | 'suspect';
+  /** Why a listing is suspect. */
+  readonly reason?: string;
+}
+
+export interface Example extends Found {
   readonly resource: AuditResource;
   /** The latest events about the record, newest first. */
   readonly events: readonly EventBehind[];
@@ -31,7 +40,7 @@ export interface AuditReport {
 const examplesMax = 50;
 
 export function emptyReport(): AuditReport {
-  const none = () => ({ compared: 0, missing: 0, extra: 0, different: 0 });
+  const none = () => ({ compared: 0, missing: 0, extra: 0, different: 0, suspect: 0 });
   const resources = Object.fromEntries(auditResources.map((name) => [name, none()]));
   return { compared: 0, differences: 0, resources: resources as AuditReport['resources'], examples: [] };
 }
@@ -40,7 +49,7 @@ export function emptyReport(): AuditReport {
 export function addTo(
   report: AuditReport,
   resource: AuditResource,
-  differences: readonly Difference[],
+  differences: readonly Found[],
   compared: number,
 ): void {
   const counts = report.resources[resource];
@@ -51,6 +60,21 @@ export function addTo(
     counts[difference.state] += 1;
     addExample(report.examples, { ...difference, resource, events: [] });
   }
+}
+
+/** Adds the report of a part. */
+export function addReport(report: AuditReport, part: AuditReport): void {
+  for (const resource of auditResources) {
+    const [counts, more] = [report.resources[resource], part.resources[resource]];
+    counts.compared += more.compared;
+    counts.missing += more.missing;
+    counts.extra += more.extra;
+    counts.different += more.different;
+    counts.suspect += more.suspect;
+  }
+  report.compared += part.compared;
+  report.differences += part.differences;
+  for (const example of part.examples) addExample(report.examples, example);
 }
 
 function addExample(examples: Example[], example: Example): void {

@@ -204,8 +204,8 @@ describe('an audit', () => {
     const report = await auditOf(otherwise());
     const { documents: bills, intervals } = report.resources;
     expect([bills, intervals]).toEqual([
-      { compared: 3, missing: 1, extra: 1, different: 1 },
-      { compared: 3, missing: 1, extra: 1, different: 1 },
+      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0 },
+      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0 },
     ]);
     expect(report.differences).toBe(6);
     expect(report.examples.filter(({ resource }) => resource === 'documents')).toEqual(
@@ -331,7 +331,7 @@ describe('an audit', () => {
     held[`/usage/company/${company}`] = [];
     await repairOf(held);
     const { differences, examples } = await auditOf(held);
-    expect(differences).toBe(4);
+    expect(differences).toBe(5);
     const { rows } = await warehouse.db.execute<{ record: string; record_id: string }>(
       sql`select record, record_id from metersync.rejected_records`,
     );
@@ -347,6 +347,7 @@ describe('an audit', () => {
         ].map((one) =>
           expect.objectContaining({ ...one, state: 'missing', refused: expect.stringMatching(/./) }),
         ),
+        expect.objectContaining({ resource: 'documents', id: company, state: 'suspect' }),
       ]),
     );
   });
@@ -380,6 +381,56 @@ describe('an audit', () => {
     expect(await auditOf(held)).toMatchObject({
       differences: 1,
       examples: [{ id: expect.stringContaining('2026-05-20'), resource: 'intervals', state: 'extra' }],
+    });
+  });
+
+  test('calls a listing suspect that contradicts itself or has no end, and no row of it extra', async () => {
+    const { company, meter } = ids;
+    await store(everything());
+    const fewer = { ...everything(), [`/interval/meter/${meter}`]: [reading(1, '1')] };
+    fewer[`/document/company/${company}`] = (fewer[`/document/company/${company}`] ?? []).slice(0, 1);
+    const shows = (asked: Asked, page: object): Reply => {
+      const { body } = answer(fewer, asked) as { body: string };
+      return /document|interval/.test(asked.path) ? { json: { ...JSON.parse(body), ...page } } : { body };
+    };
+    const totals = { totalDocuments: 300, totalIntervals: 300 };
+    const short = await setup((asked) => shows(asked, totals));
+    const sides = { warehouse, service: short.client, concurrency: 8 };
+    const found = [
+      { resource: 'documents', id: company, reason: '1 distinct records of a total of 300' },
+      { resource: 'intervals', id: meter, reason: '1 readings of a total of 300' },
+    ].map((listing) => ({ ...listing, state: 'suspect' }));
+    expect(await audit(sides)).toMatchObject({ differences: 2, examples: found });
+    await repair({ ...sides, apiVersion: 'v2.2' });
+    expect(await auditOf(everything())).toMatchObject({ differences: 0 });
+
+    const stuck = await setup((asked) => shows(asked, { totalPages: 2, currentPage: 1, hasNext: true }));
+    expect(await audit({ ...sides, service: stuck.client })).toMatchObject({
+      differences: 2,
+      examples: [
+        {
+          resource: 'documents',
+          reason: expect.stringContaining('1 of 2 pages were not the requested page'),
+        },
+        { resource: 'intervals', reason: 'the last page was not reached' },
+      ],
+    });
+  });
+
+  test('reads a listing again that changed while it was read, and counts that pass alone', async () => {
+    await store(everything());
+    const changing = { document: 1, interval: 1 };
+    const { client } = await setup((asked) => {
+      const { body } = answer(everything(), asked) as { body: string };
+      for (const kind of ['document', 'interval'] as const) {
+        if (!asked.path.startsWith(`/v2.2/${kind}/`) || changing[kind]-- <= 0) continue;
+        return { json: { ...JSON.parse(body), [`${kind}s`]: [], currentPage: 2 } };
+      }
+      return { body };
+    });
+    expect(await audit({ warehouse, service: client, concurrency: 8 })).toMatchObject({
+      compared: 11,
+      differences: 0,
     });
   });
 
@@ -452,7 +503,13 @@ describe('an audit', () => {
     const later = { resources: ['documents', 'intervals'] as const, since: '2026-05-01T03:00:00Z' };
     const report = await auditOf(otherwise(), defaultEndpoints, later);
     expect(report.resources.documents).toMatchObject({ missing: 0, extra: 0, different: 0 });
-    expect(report.resources.intervals).toEqual({ compared: 1, missing: 1, extra: 1, different: 0 });
+    expect(report.resources.intervals).toEqual({
+      compared: 1,
+      missing: 1,
+      extra: 1,
+      different: 0,
+      suspect: 0,
+    });
   });
 });
 
