@@ -2,12 +2,19 @@ import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { array, columnNames } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
+import { row } from '../deletes/tombstone.ts';
 import { type IntervalColumns, plainReadings, readingsAt } from '../records/interval-text.ts';
 import { readingOf, refusedId } from '../records/rejected-records.ts';
+import { alsoListed } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 
-import type { Difference, DifferentField } from './compare-records.ts';
+import {
+  type Difference,
+  type DifferentField,
+  listingCompanies,
+  type UnlistedRow,
+} from './compare-records.ts';
 
 /** Readings of a meter that were compared, in parts such as pages. */
 export interface KeysCompared {
@@ -277,23 +284,46 @@ async function readingsNotReported(
 }
 
 /**
- * Lists meters of a company that have readings in the warehouse, whether or not the service still
- * lists them.
+ * Lists meters with readings that the service did not list: of a company, including meters of others
+ * that it is noted as listing, whether or not they live.
  */
-export async function metersWithReadings(
+export async function unlistedMeters(
   db: Executor,
-  companyId: string | null,
-): Promise<string[]> {
+  companyId: string,
+  seenIds: readonly string[],
+): Promise<UnlistedRow[]> {
+  const seen = array(seenIds, 'text');
+  const named = sql`
+      ${row.id},
+      ${listingCompanies('meters')} as companies`;
   const hasReadings = sql`exists (
+        select
+        from ${intervals}
+        where ${intervals.meterId} = ${row.id}
+        offset 0
+      )`;
+  const result = await db.execute<{ id: string; companies: string[] }>(sql`
+    select${named}
+    from ${meters} ${row}
+    where ${row.companyId} = ${companyId}::uuid
+      and not (${row.id} = any(${seen}))
+      and ${hasReadings}
+    union all
     select
-    from ${intervals}
-    where ${intervals.meterId} = ${meters.id}
-    offset 0
-  )`;
-  const found = await db
-    .select({ id: meters.id })
-    .from(meters)
-    .where(and(companyId === null ? undefined : eq(meters.companyId, companyId), hasReadings))
-    .orderBy(meters.id);
-  return found.map(({ id }) => id);
+      theirs.id,
+      theirs.companies
+    from ${alsoListed} listed
+      cross join lateral (
+        select${named}
+        from ${meters} ${row}
+        where ${row.id} = listed.record_id
+          and ${row.companyId} <> ${companyId}::uuid
+          and ${hasReadings}
+        offset 0
+      ) theirs
+    where listed.company_id = ${companyId}::uuid
+      and listed.resource = 'meters'
+      and not (listed.record_id = any(${seen}))
+    order by id`);
+  return result.rows;
 }

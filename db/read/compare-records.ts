@@ -210,9 +210,17 @@ const saysSince = (resource: RecordResource, since: string | null): SQL =>
 /** A row that a listing should contain and did not. */
 export interface UnlistedRow {
   readonly id: string;
-  /** How many companies' listings should contain it, including this one. */
-  readonly listings: number;
+  /** The companies whose listings should contain it: its owner, and others that also list it. */
+  readonly companies: readonly string[];
 }
+
+/** The companies whose listings should contain a `row`. */
+export const listingCompanies = (resource: RecordResource): SQL => sql`array(
+        select ${row.companyId}::text
+        where ${row.companyId} is not null
+        union all
+        select other.company_id::text${alsoListing(resource)}
+      )`;
 
 /**
  * Reads live rows of the warehouse that the service did not list: of one company, including rows of
@@ -235,19 +243,18 @@ export async function unlistedRows(
       ? sql`true`
       : sql`${row.updated} >= ${since}::timestamptz`;
   const seen = array(printedUuids(seenIds), 'text');
-  const listings =
-    resource === 'companies' ? sql`1` : sql`(1 + (select count(*)${alsoListing(resource)}))::int`;
+  const listing = resource === 'companies' ? sql`array[]::text[]` : listingCompanies(resource);
   const hasOthers = companyId !== null && isListedByCompany(resource);
   const ofOthers = sql`
     union all
     select
       theirs.id,
-      theirs.listings
+      theirs.companies
     from ${alsoListed} listed
       cross join lateral (
         select
           ${row.id}::text as id,
-          ${listings} as listings
+          ${listing} as companies
         from ${tableOf(resource)} ${row}
         where ${row.id} = ${idOf(resource, sql`listed.record_id`)}
           and ${row.companyId} <> ${companyId}::uuid
@@ -269,10 +276,10 @@ export async function unlistedRows(
         offset 0
       )`
       : sql``;
-  const result = await db.execute<{ id: string; listings: number }>(sql`
+  const result = await db.execute<{ id: string; companies: string[] }>(sql`
     select
       ${row.id}::text as id,
-      ${listings} as listings
+      ${listing} as companies
     from ${tableOf(resource)} ${row}
     where ${row.deletedAt} is null
       and ${ofCompany}

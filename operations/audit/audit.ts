@@ -16,8 +16,8 @@ import {
   countIntervals,
   extraReadings,
   joinKeys,
-  metersWithReadings,
   noKeys,
+  unlistedMeters,
 } from '../../db/read/compare-readings.ts';
 import {
   comparePage,
@@ -138,6 +138,8 @@ class Auditor {
   readonly #stopped = new AbortController();
   readonly #signal: AbortSignal;
   readonly #onProgress: AuditOptions['onProgress'];
+  /** The companies of a full audit: those that the service lists, and others that were read. */
+  #all: ReadonlySet<string> = new Set();
   /** Of rows that several listings should contain, how many did not, by resource and id. */
   readonly #unlisted = new Map<string, number>();
   readonly #suspects = new Set<string>();
@@ -169,11 +171,15 @@ class Auditor {
   /** Compares the list of companies and their sites; returns the companies to go on with. */
   async companies(only: string | undefined): Promise<string[]> {
     const { db } = this.#warehouse;
-    if (!this.#service.has('companies')) return only === undefined ? await liveCompanies(db) : [only];
+    if (!this.#service.has('companies')) {
+      this.#all = new Set(await liveCompanies(db));
+      return only === undefined ? [...this.#all] : [only];
+    }
     const wanted = (['companies', 'sites'] as const).filter((resource) => this.#resources.includes(resource));
     const listing = { resource: 'companies', id: only ?? 'all', companyId: null } as const;
-    const { beganAt, ids, sites, doubt } = await this.#read(listing, async (found) => {
+    const { beganAt, all, ids, sites, doubt } = await this.#read(listing, async (found) => {
       const beganAt = await warehouseNow(db);
+      const all: string[] = [];
       const ids: string[] = [];
       const sites: string[] = [];
       const walk = this.#pages('companies', {});
@@ -184,19 +190,22 @@ class Auditor {
           const compared = resource === 'sites' ? sitesOfPage : chosen.ids;
           await this.#compare(found, resource, null, chosen, compared);
         }
+        all.push(...present(page.ids));
         ids.push(...present(chosen.ids));
         sites.push(...sitesOfPage);
       }
       // One company was read whole wherever it was found.
       const doubt = only !== undefined && ids.length > 0 ? undefined : doubtOf(walk);
-      return { beganAt, ids, sites, doubt };
+      return { beganAt, all, ids, sites, doubt };
     });
-    const unlisted = (await unlistedCompanies(db, this.#configured)).filter(({ id }) => !ids.includes(id));
+    const unlisted = (await unlistedCompanies(db, this.#configured)).filter(({ id }) => !all.includes(id));
     const unlistedIds = unlisted.map(({ id }) => id);
+    this.#all = new Set([...all, ...unlisted.flatMap(({ id, wasRead }) => (wasRead ? id : []))]);
     for (const resource of doubt === undefined ? wanted : []) {
       const seen = resource === 'sites' ? sites : ids;
       const extra = this.#extra(
         resource,
+        only ?? null,
         await unlistedRows(db, resource, only ?? null, seen, null, unlistedIds),
       );
       this.#count(resource, extra);
@@ -204,8 +213,7 @@ class Auditor {
       if (resource === 'sites' || only === undefined)
         await this.#retire(resource, only ?? null, {}, seen, beganAt);
     }
-    if (only !== undefined) return [only];
-    return [...ids, ...unlisted.flatMap(({ id, wasRead }) => (wasRead ? id : []))];
+    return only === undefined ? [...this.#all] : [only];
   }
 
   /**
@@ -257,16 +265,21 @@ class Auditor {
       },
     );
     if (doubt !== undefined) return;
-    const extra = this.#extra(resource, await unlistedRows(db, resource, companyId, seen, this.#since));
+    const unlisted = await unlistedRows(db, resource, companyId, seen, this.#since);
+    const extra = this.#extra(resource, companyId, unlisted);
     this.#count(resource, extra, companyId);
     if (this.#repair !== null && extra.length > 0)
       await this.#retire(resource, companyId, params, seen, beganAt);
   }
 
-  /** Returns the rows that are missing from every listing that should contain them. */
-  #extra(resource: RecordResource, unlisted: readonly UnlistedRow[]): Difference[] {
-    const extra = unlisted.filter(({ id, listings }) => {
-      if (listings === 1) return true;
+  /**
+   * Returns the rows that are missing from every listing that should contain them, of those that a full audit
+   * reads. @param companyId the company whose listing was read; null for all
+   */
+  #extra(resource: AuditResource, companyId: string | null, unlisted: readonly UnlistedRow[]): Difference[] {
+    const extra = unlisted.filter(({ id, companies }) => {
+      const listings = companies.filter((company) => company === companyId || this.#all.has(company)).length;
+      if (listings <= 1) return true;
       const key = `${resource} ${id}`;
       const times = (this.#unlisted.get(key) ?? 0) + 1;
       this.#unlisted.set(key, times);
@@ -288,10 +301,8 @@ class Auditor {
       return { meters, doubt: doubtOf(walk) };
     });
     if (doubt !== undefined) return meters;
-    const held = await metersWithReadings(this.#warehouse.db, companyId);
-    for (const id of held) {
-      if (!meters.has(id)) this.#count('intervals', [{ id, state: 'extra' }], companyId);
-    }
+    const unlisted = await unlistedMeters(this.#warehouse.db, companyId, [...meters]);
+    this.#count('intervals', this.#extra('intervals', companyId, unlisted), companyId);
     return meters;
   }
 

@@ -478,6 +478,36 @@ describe('an audit', () => {
     });
   });
 
+  test("counts a meter's readings as extra only if no company that is audited lists it", async () => {
+    const { company, meter } = ids;
+    const other = randomUUID();
+    const held: Held = { ...everything(), [`/meter/company/${company}`]: [{ id: meter, company: other }] };
+    held['/company'] = [...(held['/company'] ?? []), { id: other, sites: [] }];
+    for (const kind of ['connection', 'usage', 'meter', 'document']) held[`/${kind}/company/${other}`] = [];
+    await store(held);
+    expect(await auditOf(held)).toMatchObject({ differences: 0, examples: [] });
+    const none = { ...held, [`/meter/company/${company}`]: [] };
+    expect(await auditOf(none)).toMatchObject({
+      differences: 2,
+      examples: ['meters', 'intervals'].map((resource) => ({ resource, id: meter, state: 'extra' })),
+    });
+  });
+
+  test('counts a record as extra though its company is in no audit, once no listing has it', async () => {
+    const { company } = ids;
+    const stray = randomUUID();
+    const held = everything();
+    const listing = `/document/company/${company}`;
+    const bill = { id: stray, created: updated, updated, company: randomUUID() };
+    const before = { ...held, [listing]: [...(held[listing] ?? []), bill] };
+    await store(before);
+    expect(await auditOf(before)).toMatchObject({ differences: 0 });
+    expect(await auditOf(held)).toMatchObject({
+      differences: 1,
+      examples: [{ id: stray, resource: 'documents', state: 'extra' }],
+    });
+  });
+
   test('lists the events behind a difference', async () => {
     await store(everything());
     const [, , third = ''] = ids.documents;

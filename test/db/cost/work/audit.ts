@@ -5,7 +5,7 @@ import {
   compareIntervals,
   countIntervals,
   extraReadings,
-  metersWithReadings,
+  unlistedMeters,
 } from '../../../../db/read/compare-readings.ts';
 import { comparePage, unlistedRows } from '../../../../db/read/compare-records.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
@@ -74,7 +74,7 @@ export const auditWork: readonly Work[] = [
       const extra = await extraReadings(db, meterId, once(columns), null);
       const differing = [...differences, ...extra].map(({ id }) => id);
       await removeReadings(db, meterId, differing, readAt);
-      await metersWithReadings(db, idOf('company', plot));
+      await unlistedMeters(db, idOf('company', plot), []);
     },
   },
   {
