@@ -290,3 +290,58 @@ export async function unlistedRows(
     order by id`);
   return result.rows;
 }
+
+/** A row that no audited listing should contain. */
+export interface StrayRow {
+  readonly id: string;
+  readonly companyId: string;
+}
+
+/**
+ * Reads live rows of companies that are not among the audited ones, unless one of these also lists
+ * them. The owners are read from the index, one by one, as most have many rows.
+ */
+export async function strayRows(
+  db: Executor,
+  resource: RecordResource,
+  audited: readonly string[],
+): Promise<StrayRow[]> {
+  const companyIds = array(audited, 'uuid');
+  const ownerAfter = (before: SQL): SQL => sql`(
+        select ${row.companyId}
+        from ${tableOf(resource)} ${row}
+        where ${row.companyId} ${before}
+        order by ${row.companyId}
+        limit 1
+      )`;
+  const result = await db.execute<{ id: string; companyId: string }>(sql`
+    with recursive owner as (
+      select ${ownerAfter(sql`is not null`)} as id
+      union all
+      select ${ownerAfter(sql`> owner.id`)}
+      from owner
+      where owner.id is not null
+    )
+    select
+      theirs.id,
+      owner.id::text as "companyId"
+    from owner
+      cross join lateral (
+        select ${row.id}::text as id
+        from ${tableOf(resource)} ${row}
+        where ${row.companyId} = owner.id
+          and ${row.deletedAt} is null
+          and not exists (
+            select
+            from ${alsoListed} other
+            where other.resource = ${resource}
+              and other.record_id = ${row.id}::text
+              and other.company_id = any(${companyIds})
+            offset 0
+          )
+        offset 0
+      ) theirs
+    where owner.id <> all(${companyIds})
+    order by id`);
+  return result.rows;
+}

@@ -22,6 +22,7 @@ import {
 import {
   comparePage,
   type Difference,
+  strayRows,
   type UnlistedRow,
   unlistedRows,
 } from '../../db/read/compare-records.ts';
@@ -97,6 +98,8 @@ async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport
     const { sample, concurrency } = options;
     const companies = sample === undefined ? all : sampleOf(all, sample);
     await pMap(companies, (companyId) => auditor.company(companyId), { concurrency });
+    const isFull = sample === undefined && options.companyId === undefined && options.since === undefined;
+    if (isFull) await auditor.strays();
     await auditor.explain();
     if (sample === undefined) return auditor.report;
     const taken = { companies: companies.length, of: all.length, different: auditor.different.size };
@@ -138,6 +141,8 @@ class Auditor {
   readonly #stopped = new AbortController();
   readonly #signal: AbortSignal;
   readonly #onProgress: AuditOptions['onProgress'];
+  /** When the audit began by the warehouse's clock; undefined if the list of companies is suspect. */
+  #beganAt: string | undefined;
   /** The companies of a full audit: those that the service lists, and others that were read. */
   #all: ReadonlySet<string> = new Set();
   /** Of rows that several listings should contain, how many did not, by resource and id. */
@@ -172,6 +177,7 @@ class Auditor {
   async companies(only: string | undefined): Promise<string[]> {
     const { db } = this.#warehouse;
     if (!this.#service.has('companies')) {
+      this.#beganAt = await warehouseNow(db);
       this.#all = new Set(await liveCompanies(db));
       return only === undefined ? [...this.#all] : [only];
     }
@@ -198,6 +204,7 @@ class Auditor {
       const doubt = only !== undefined && ids.length > 0 ? undefined : doubtOf(walk);
       return { beganAt, all, ids, sites, doubt };
     });
+    if (doubt === undefined) this.#beganAt = beganAt;
     const unlisted = (await unlistedCompanies(db, this.#configured)).filter(({ id }) => !all.includes(id));
     const unlistedIds = unlisted.map(({ id }) => id);
     this.#all = new Set([...all, ...unlisted.flatMap(({ id, wasRead }) => (wasRead ? id : []))]);
@@ -233,6 +240,32 @@ class Auditor {
     }
     this.#companiesDone += 1;
     this.#progress();
+  }
+
+  /**
+   * Counts the live rows of companies that were not read as extra: those that are gone, and those that have no
+   * row. A repair tombstones them if the list of companies does not contain their company once more.
+   */
+  async strays(): Promise<void> {
+    if (this.#beganAt === undefined) return;
+    const { db } = this.#warehouse;
+    const audited = [...this.#all, ...this.#configured.map(canonicalId)];
+    const owners: { resource: RecordResource; companyId: string }[] = [];
+    for (const resource of companyResources) {
+      if (resource === 'intervals' || !this.#service.has(resource) || !this.#resources.includes(resource))
+        continue;
+      const rows = await strayRows(db, resource, audited);
+      this.#count(
+        resource,
+        rows.map(({ id }) => ({ id, state: 'extra' })),
+      );
+      for (const companyId of new Set(rows.map((row) => row.companyId))) owners.push({ resource, companyId });
+    }
+    if (this.#repair === null || owners.length === 0 || !this.#service.has('companies')) return;
+    const again = await this.#rewriteAll('companies', null, {});
+    if (again === undefined || again.length === 0) return;
+    for (const listing of owners.filter(({ companyId }) => !again.includes(companyId)))
+      await this.#retireAbsent(listing, [], this.#beganAt);
   }
 
   async #inTurn<T>(walk: () => Promise<T>): Promise<T> {
@@ -447,10 +480,18 @@ class Auditor {
     if (again === undefined) return;
     const ids = [...seen, ...again];
     if (ids.length === 0) return;
+    await this.#retireAbsent({ resource, companyId }, ids, beganAt);
+  }
+
+  async #retireAbsent(
+    listing: { readonly resource: RecordResource; readonly companyId: string | null },
+    ids: readonly string[],
+    beganAt: string,
+  ): Promise<void> {
     const { runId } = this.#repair as Repair;
     const noCap = { rows: Number.MAX_SAFE_INTEGER, percent: 100 };
-    const listing = { resource, companyId, configured: this.#configured };
-    await retireAbsent(this.#warehouse.db, runId, listing, { ids, beganAt }, noCap);
+    const all = { ...listing, configured: this.#configured };
+    await retireAbsent(this.#warehouse.db, runId, all, { ids, beganAt }, noCap);
   }
 
   /** Adds differences to the report. @param companyId the company that was compared; null for all */

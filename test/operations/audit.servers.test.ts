@@ -508,6 +508,25 @@ describe('an audit', () => {
     });
   });
 
+  test('of all companies counts live rows of one that is gone, which a repair tombstones', async () => {
+    const { company } = ids;
+    await store(everything());
+    await warehouse.db.execute(sql`
+      update utility.companies set deleted_at = now(), deleted_reason = 'absent'`);
+    await warehouse.db.execute(sql`update utility.sites set deleted_at = now(), deleted_reason = 'absent'`);
+    const other = randomUUID();
+    const now: Held = { '/company': [{ id: other, sites: [] }] };
+    for (const kind of ['connection', 'usage', 'meter', 'document']) now[`/${kind}/company/${other}`] = [];
+    await writeRecords(warehouse, 'companies', now['/company'] ?? []);
+    const { differences, resources } = await auditOf(now);
+    const extra = [resources.connections, resources.documents, resources.usageData, resources.meters];
+    expect([differences, ...extra.map((counts) => counts.extra)]).toEqual([6, 1, 3, 1, 1]);
+    expect(await auditOf(now, defaultEndpoints, { companyId: other })).toMatchObject({ differences: 0 });
+    expect(await auditOf(now, defaultEndpoints, { configured: [company] })).toMatchObject({ differences: 0 });
+    await repairOf(now);
+    expect(await auditOf(now)).toMatchObject({ differences: 0 });
+  });
+
   test('lists the events behind a difference', async () => {
     await store(everything());
     const [, , third = ''] = ids.documents;

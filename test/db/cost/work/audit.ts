@@ -7,10 +7,10 @@ import {
   extraReadings,
   unlistedMeters,
 } from '../../../../db/read/compare-readings.ts';
-import { comparePage, unlistedRows } from '../../../../db/read/compare-records.ts';
+import { comparePage, strayRows, unlistedRows } from '../../../../db/read/compare-records.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { removeReadings } from '../../../../db/records/repair.ts';
-import { recordResources } from '../../../../db/resources.ts';
+import { isListedByCompany, recordResources } from '../../../../db/resources.ts';
 import { pageOfRecords } from '../../../support/pages.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, type Work } from './work.ts';
@@ -96,6 +96,17 @@ export const auditWork: readonly Work[] = [
     run: async ({ db }, plot) => {
       await liveCompanies(db);
       await unlistedCompanies(db, [idOf('company', plot)]);
+    },
+  },
+  {
+    name: 'an audit looks for rows of companies that it does not read',
+    rows: 20,
+    asksForAll: 'It is about all owners of rows.',
+    run: async ({ db }) => {
+      const all = await liveCompanies(db);
+      for (const resource of recordResources) {
+        if (isListedByCompany(resource)) await strayRows(db, resource, all);
+      }
     },
   },
 ];
