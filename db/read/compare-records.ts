@@ -299,7 +299,8 @@ export interface StrayRow {
 
 /**
  * Reads live rows of companies that are not among the audited ones, unless one of these also lists
- * them. The owners are read from the index, one by one, as most have many rows.
+ * them. Rows from events alone are claims, which the catch-up decides. The owners are read from the
+ * index, one by one, as most have many rows.
  */
 export async function strayRows(
   db: Executor,
@@ -330,6 +331,7 @@ export async function strayRows(
         select ${row.id}::text as id
         from ${tableOf(resource)} ${row}
         where ${row.companyId} = owner.id
+          and ${row.raw} is not null
           and ${row.deletedAt} is null
           and not exists (
             select
