@@ -13,9 +13,9 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
     routerOptions: { ignoreTrailingSlash: true, caseSensitive: true },
     forceCloseConnections: true,
   });
-  // Postgres holds no NUL, so nothing is named by one.
+  // Postgres holds no NUL.
   app.addHook('preHandler', (request, _reply, done) =>
-    done(request.url.includes('%00') ? badRequest('An address holds no NUL.') : undefined),
+    done(/\?.*%00/.test(request.url) ? badRequest('No parameter has a NUL.') : undefined),
   );
   // A request that names JSON and has no body is no error.
   const parseJson = app.getDefaultJsonParser('error', 'error');

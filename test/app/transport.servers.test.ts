@@ -119,7 +119,7 @@ describe('service and Temporal', () => {
     ['https://service.example/v2', []],
     ['http://service.example/v2', ['SERVICE_URL']],
     ['http://10.0.0.7:4000/v2', ['SERVICE_URL']],
-    ['http://127.0.0.1@service.example/v2', ['SERVICE_URL']],
+    ['http://127.0.0.1.service.example/v2', ['SERVICE_URL']],
   ])('the service at %s: %j', (url, settings) => {
     expect(settingsIn({ SERVICE_URL: url })).toEqual(settings);
   });

@@ -38,7 +38,7 @@ beforeAll(async () => {
     TEMPORAL_NAMESPACE: namespace,
     METERSYNC_DIR: folder.path,
     METERSYNC_ACTOR: 'ada',
-    SERVICE_URL: 'http://user:geheim@127.0.0.1:9/v2.2',
+    SERVICE_URL: 'http://127.0.0.1:9/v2.2',
     SERVICE_API_KEY: 'geheim-key',
     WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
   };
