@@ -14,6 +14,7 @@ import {
   repair,
 } from '../../operations/audit/audit.ts';
 import type { Sample } from '../../operations/audit/sample.ts';
+import { whyRefused } from '../../operations/named-company.ts';
 import { recorded, recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
 import { openContext } from '../context.ts';
@@ -56,6 +57,10 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
     });
     const access = await context.access(limit);
     try {
+      if (options.company !== undefined) {
+        const reason = await whyRefused(warehouse.db, access.client, options.company);
+        if (reason !== undefined) throw new UsageError(reason);
+      }
       const configured = settings.service.companies;
       await compare(
         { warehouse, service: access.client, concurrency, configured },

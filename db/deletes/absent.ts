@@ -58,11 +58,12 @@ const listed = (listing: Listing): SQL => {
 };
 
 /** Whether the record of a site's company has a list of sites. */
-const hasListOfSites = sql`exists (
+export const hasListOfSites = sql`exists (
       select
       from ${companies}
       where ${companies.id} = ${row.companyId}
         and jsonb_typeof(${companies.raw} -> 'sites') = 'array'
+      offset 0
     )`;
 
 /**

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, columnNames, printedUuids } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { hasListOfSites } from '../deletes/absent.ts';
 import { row } from '../deletes/tombstone.ts';
 import { isRefusal } from '../failures.ts';
 import { sitesOfCompanies } from '../records/companies.ts';
@@ -19,7 +20,7 @@ import {
   tableOf,
 } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
-import { companies, connectionSites } from '../schema/utility.ts';
+import { connectionSites } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 
 /**
@@ -265,17 +266,7 @@ export async function unlistedRows(
     where listed.company_id = ${companyId}::uuid
       and listed.resource = ${resource}
       and not (listed.record_id = any(${seen}))`;
-  const hasList =
-    resource === 'sites'
-      ? sql`
-      and exists (
-        select
-        from ${companies}
-        where ${companies.id} = ${row.companyId}
-          and jsonb_typeof(${companies.raw} -> 'sites') = 'array'
-        offset 0
-      )`
-      : sql``;
+  const hasList = resource === 'sites' ? sql` and ${hasListOfSites}` : sql``;
   const result = await db.execute<{ id: string; companies: string[] }>(sql`
     select
       ${row.id}::text as id,

@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import PQueue from 'p-queue';
-import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { type AuditResource, auditResources, companyResources } from '../../contract/endpoints.ts';
 import { canonicalId } from '../../contract/ids.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connect.ts';
-import { retireAbsent } from '../../db/deletes/absent.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
-import { eventsBehind, refusals } from '../../db/read/behind-differences.ts';
 import {
   compareIntervals,
   countIntervals,
@@ -26,17 +23,15 @@ import {
   type UnlistedRow,
   unlistedRows,
 } from '../../db/read/compare-records.ts';
-import { writeIntervals } from '../../db/records/intervals.ts';
-import { itemTexts } from '../../db/records/item-texts.ts';
 import { forgetVersions, removeReadings } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
-import type { IntervalColumns } from '../../service/intervals.ts';
-import type { Page } from '../../service/page.ts';
-import { judgePass } from '../../service/stability.ts';
 import { type Walk, walkPages } from '../../service/walk.ts';
+import { explain } from './explain.ts';
+import { dated, doubtOf, onlyCompany, present, type ReadPage, siteIds } from './listing.ts';
 import { columnsOf, type ReadingsWalk, walkReadings } from './readings.ts';
-import { type AuditReport, addReport, addTo, type Example, emptyReport, type Found } from './report.ts';
+import { Repairer } from './repairer.ts';
+import { type AuditReport, addReport, addTo, emptyReport, type Found } from './report.ts';
 import { describeSample, type SampleWanted, sampleOf } from './sample.ts';
 
 export type { AuditReport, Example } from './report.ts';
@@ -100,7 +95,7 @@ async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport
     await pMap(companies, (companyId) => auditor.company(companyId), { concurrency });
     const isFull = sample === undefined && options.companyId === undefined && options.since === undefined;
     if (isFull) await auditor.strays();
-    await auditor.explain();
+    auditor.report.examples = await explain(options.warehouse.db, auditor.report.examples);
     if (sample === undefined) return auditor.report;
     const taken = { companies: companies.length, of: all.length, different: auditor.different.size };
     return { ...auditor.report, sample: describeSample(sample.seed, taken) };
@@ -108,11 +103,6 @@ async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport
     await auditor.stop(error);
     throw error;
   }
-}
-
-interface Repair {
-  readonly runId: string;
-  readonly apiVersion: string;
 }
 
 /** One reading of a listing. */
@@ -152,9 +142,9 @@ class Auditor {
   readonly #resources: readonly AuditResource[];
   readonly #since: string | null;
   readonly #configured: readonly string[];
-  readonly #repair: Repair | null;
+  readonly #repairer: Repairer | null;
 
-  constructor(options: AuditOptions, repairing: Repair | null) {
+  constructor(options: AuditOptions, repair: { readonly runId: string; readonly apiVersion: string } | null) {
     this.#warehouse = options.warehouse;
     this.#service = options.service;
     this.#concurrency = options.concurrency;
@@ -164,7 +154,8 @@ class Auditor {
     this.#resources = options.resources ?? auditResources;
     this.#since = options.since ?? null;
     this.#configured = options.configured ?? [];
-    this.#repair = repairing;
+    const pages = (endpoint: EndpointName, params: Record<string, string>) => this.#pages(endpoint, params);
+    this.#repairer = repair === null ? null : new Repairer({ ...options, ...repair, pages });
   }
 
   /** Ends all walks that are under way, after one part of the audit has failed. */
@@ -189,7 +180,7 @@ class Auditor {
       const ids: string[] = [];
       const sites: string[] = [];
       const walk = this.#pages('companies', {});
-      for await (const page of this.#dated(walk)) {
+      for await (const page of dated(db, walk)) {
         const chosen = only === undefined ? page : onlyCompany(page, only);
         const sitesOfPage = chosen.items.flatMap(siteIds);
         for (const resource of wanted) {
@@ -216,9 +207,9 @@ class Auditor {
         await unlistedRows(db, resource, only ?? null, seen, null, unlistedIds),
       );
       this.#count(resource, extra);
-      if (this.#repair === null || extra.length === 0) continue;
+      if (this.#repairer === null || extra.length === 0) continue;
       if (resource === 'sites' || only === undefined)
-        await this.#retire(resource, only ?? null, {}, seen, beganAt);
+        await this.#repairer.retire(resource, only ?? null, {}, seen, beganAt);
     }
     return only === undefined ? [...this.#all] : [only];
   }
@@ -261,11 +252,11 @@ class Auditor {
       );
       for (const companyId of new Set(rows.map((row) => row.companyId))) owners.push({ resource, companyId });
     }
-    if (this.#repair === null || owners.length === 0 || !this.#service.has('companies')) return;
-    const again = await this.#rewriteAll('companies', null, {});
+    if (this.#repairer === null || owners.length === 0 || !this.#service.has('companies')) return;
+    const again = await this.#repairer.rewriteAll('companies', null, {});
     if (again === undefined || again.length === 0) return;
     for (const listing of owners.filter(({ companyId }) => !again.includes(companyId)))
-      await this.#retireAbsent(listing, [], this.#beganAt);
+      await this.#repairer.retireAbsent(listing, [], this.#beganAt);
   }
 
   async #inTurn<T>(walk: () => Promise<T>): Promise<T> {
@@ -290,7 +281,7 @@ class Auditor {
         const beganAt = await warehouseNow(db);
         const seen: string[] = [];
         const walk = this.#pages(resource, params);
-        for await (const page of this.#dated(walk)) {
+        for await (const page of dated(db, walk)) {
           await this.#compare(found, resource, companyId, page);
           seen.push(...present(page.ids));
         }
@@ -301,8 +292,8 @@ class Auditor {
     const unlisted = await unlistedRows(db, resource, companyId, seen, this.#since);
     const extra = this.#extra(resource, companyId, unlisted);
     this.#count(resource, extra, companyId);
-    if (this.#repair !== null && extra.length > 0)
-      await this.#retire(resource, companyId, params, seen, beganAt);
+    if (this.#repairer !== null && extra.length > 0)
+      await this.#repairer.retire(resource, companyId, params, seen, beganAt);
   }
 
   /**
@@ -356,9 +347,9 @@ class Auditor {
       addTo(found, 'intervals', compared.differences, compared.keys);
       keys = joinKeys(keys, compared);
       missing += compared.differences.filter((difference) => difference.state === 'missing').length;
-      if (this.#repair !== null && compared.differences.length > 0) {
+      if (this.#repairer !== null && compared.differences.length > 0) {
         const ids = compared.differences.map(({ id }) => id);
-        missing -= await this.#rewriteReadings(meterId, columns, ids, beganAt);
+        missing -= await this.#repairer.rewriteReadings(meterId, columns, ids, beganAt);
       }
     }
     const doubt = walk.doubt();
@@ -370,7 +361,7 @@ class Auditor {
     const extra = await extraReadings(db, meterId, columnsOf(again), this.#since);
     if (again.doubt() !== undefined) return { doubt: again.doubt() };
     addTo(found, 'intervals', extra, 0);
-    if (this.#repair !== null) {
+    if (this.#repairer !== null) {
       const ids = extra.map(({ id }) => id);
       await removeReadings(db, meterId, ids, beganAt);
     }
@@ -382,19 +373,6 @@ class Auditor {
     return walkReadings(meterId, this.#pages('intervals', params));
   }
 
-  /** Writes readings again; returns how many rows were added. */
-  async #rewriteReadings(
-    meterId: string,
-    columns: IntervalColumns,
-    ids: readonly string[],
-    readAt: string,
-  ): Promise<number> {
-    const before = await countIntervals(this.#warehouse.db, meterId, this.#since);
-    await removeReadings(this.#warehouse.db, meterId, ids, readAt);
-    await writeIntervals(this.#warehouse, meterId, readAt, columns);
-    return (await countIntervals(this.#warehouse.db, meterId, this.#since)) - before;
-  }
-
   /**
    * Reads a listing, again while it contradicts itself, as it may have changed meanwhile: the last pass
    * counts. A repair counts what each pass found. A listing that never agrees with itself is suspect.
@@ -404,20 +382,10 @@ class Auditor {
       const found = emptyReport();
       const read = await pass(found);
       const isLast = read.doubt === undefined || passes === attemptPolicy.passesMax;
-      if (isLast || this.#repair !== null) this.#add(found, listing.companyId);
+      if (isLast || this.#repairer !== null) this.#add(found, listing.companyId);
       if (!isLast) continue;
       if (read.doubt !== undefined) this.#suspect(listing, read.doubt);
       return read;
-    }
-  }
-
-  /** Yields pages, each with the warehouse's time before its request. */
-  async *#dated(walk: Walk): AsyncGenerator<ReadPage> {
-    const { db } = this.#warehouse;
-    let readAt = await warehouseNow(db);
-    for await (const page of walk) {
-      yield { ...page, readAt };
-      readAt = await warehouseNow(db);
     }
   }
 
@@ -433,65 +401,14 @@ class Auditor {
     page: ReadPage,
     ids: readonly (string | null)[] = page.ids,
   ): Promise<void> {
-    const { db } = this.#warehouse;
     const { readAt } = page;
     const record = { body: page.body, itemsKey: page.itemsKey, companyId, apiVersion: '', readAt };
-    const differences = await comparePage(db, resource, record, page.ids, this.#since);
+    const differences = await comparePage(this.#warehouse.db, resource, record, page.ids, this.#since);
     addTo(found, resource, differences, ids.length);
-    if (this.#repair === null || differences.length === 0) return;
+    if (this.#repairer === null || differences.length === 0) return;
     const different = differences.map(({ id }) => id);
-    await forgetVersions(db, resource, different, readAt);
-    await this.#rewrite(resource, companyId, page);
-  }
-
-  /** Writes a page as the service sent it. Listings of companies, with their sites, have no owner. */
-  async #rewrite(resource: RecordResource, companyId: string | null, page: ReadPage): Promise<void> {
-    const { apiVersion } = this.#repair as Repair;
-    const listing = listingOf(resource);
-    const owner = listing === 'companies' ? null : companyId;
-    const arrival = { listing, companyId: owner, readAt: page.readAt, page, ...usageSource(this.#service) };
-    await rewrite(this.#warehouse, apiVersion, arrival);
-  }
-
-  /** Writes all pages of a listing again; returns the ids of the resource's records, if all were listed. */
-  async #rewriteAll(
-    resource: RecordResource,
-    companyId: string | null,
-    params: Record<string, string>,
-  ): Promise<string[] | undefined> {
-    const seen: string[] = [];
-    const walk = this.#pages(listingOf(resource), params);
-    for await (const page of this.#dated(walk)) {
-      await this.#rewrite(resource, companyId, page);
-      seen.push(...(resource === 'sites' ? page.items.flatMap(siteIds) : present(page.ids)));
-    }
-    return doubtOf(walk) === undefined ? seen : undefined;
-  }
-
-  /** Walks once more, as a listing may miss a record that moves, and tombstones what neither pass saw. */
-  async #retire(
-    resource: RecordResource,
-    companyId: string | null,
-    params: Record<string, string>,
-    seen: readonly string[],
-    beganAt: string,
-  ): Promise<void> {
-    const again = await this.#rewriteAll(resource, companyId, params);
-    if (again === undefined) return;
-    const ids = [...seen, ...again];
-    if (ids.length === 0) return;
-    await this.#retireAbsent({ resource, companyId }, ids, beganAt);
-  }
-
-  async #retireAbsent(
-    listing: { readonly resource: RecordResource; readonly companyId: string | null },
-    ids: readonly string[],
-    beganAt: string,
-  ): Promise<void> {
-    const { runId } = this.#repair as Repair;
-    const noCap = { rows: Number.MAX_SAFE_INTEGER, percent: 100 };
-    const all = { ...listing, configured: this.#configured };
-    await retireAbsent(this.#warehouse.db, runId, all, { ids, beganAt }, noCap);
+    await forgetVersions(this.#warehouse.db, resource, different, readAt);
+    await this.#repairer.rewrite(resource, companyId, page);
   }
 
   /** Adds differences to the report. @param companyId the company that was compared; null for all */
@@ -512,59 +429,4 @@ class Auditor {
     if (!this.#suspects.has(key)) this.#count(resource, [{ id, state: 'suspect', reason }], companyId);
     this.#suspects.add(key);
   }
-
-  /** Adds to the examples the events behind them and Postgres's reasons for refused records. */
-  async explain(): Promise<void> {
-    const { db } = this.#warehouse;
-    const { examples } = this.report;
-    const recordOf = ({ id, resource }: Example) =>
-      resource === 'intervals' ? id.replace(/@[^@]*$/, '') : id;
-    const events = await eventsBehind(db, [...new Set(examples.map(recordOf))]);
-    // The record of a company is refused with its sites.
-    const refusalOf = ({ id, resource }: Example) => ({
-      id,
-      resource: resource === 'intervals' ? resource : listingOf(resource),
-    });
-    const missing = examples.filter(({ state }) => state === 'missing');
-    const refused = await refusals(db, missing.map(refusalOf));
-    this.report.examples = examples.map((example) => {
-      const { resource, id } = refusalOf(example);
-      return {
-        ...example,
-        events: events.get(recordOf(example)) ?? [],
-        refused: refused.get(`${resource} ${id}`),
-      };
-    });
-  }
-}
-
-type ReadPage = Pick<Page, 'body' | 'itemsKey' | 'items' | 'ids'> & { readonly readAt: string };
-
-/** Why a walk does not show what the service has, as a backfill judges it; undefined if it does. */
-function doubtOf(walk: Walk): string | undefined {
-  const { stable, reasons } = judgePass(walk.report().manifest);
-  return stable ? undefined : reasons.join('; ');
-}
-
-const listingOf = (resource: RecordResource) => (resource === 'sites' ? 'companies' : resource);
-
-const present = (ids: readonly (string | null)[]): string[] => ids.filter((id) => id !== null);
-
-function siteIds(company: unknown): string[] {
-  const sites = (company as { sites?: unknown } | null)?.sites;
-  if (!Array.isArray(sites)) return [];
-  return sites.flatMap((site: { id?: unknown } | null) => (typeof site?.id === 'string' ? [site.id] : []));
-}
-
-/** Reduces a page to one company, in the text that the service sent. */
-function onlyCompany(page: ReadPage, companyId: string): ReadPage {
-  const texts = itemTexts(page);
-  const places = [...page.ids.keys()].filter((place) => page.ids[place] === canonicalId(companyId));
-  return {
-    body: `[${places.map((place) => texts[place]).join(',')}]`,
-    itemsKey: null,
-    items: places.map((place) => page.items[place]),
-    ids: places.map(() => companyId),
-    readAt: page.readAt,
-  };
 }

@@ -506,6 +506,11 @@ describe('while metersync start runs', () => {
       sql`select id from utility.companies where id <> ${companyId}::uuid limit 1`,
     );
     expect(await json('audit', '--company', other)).toMatchObject({ status: 0, said: { differences: 0 } });
+    const unknown = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
+    expect(await metersync('audit', '--company', unknown)).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining(`the service has no company ${unknown}`),
+    });
 
     const sample = await metersync('audit', '--sample', '100%', '--seed', 'x');
     expect(sample.status).toBe(1);

@@ -1,0 +1,25 @@
+import type { Executor } from '../../db/connect.ts';
+import { eventsBehind, refusals } from '../../db/read/behind-differences.ts';
+import type { Example } from './report.ts';
+
+/** Returns examples with the events behind them, and Postgres's reasons for refused records. */
+export async function explain(db: Executor, examples: readonly Example[]): Promise<Example[]> {
+  const recordOf = ({ id, resource }: Example) => (resource === 'intervals' ? id.replace(/@[^@]*$/, '') : id);
+  const events = await eventsBehind(db, [...new Set(examples.map(recordOf))]);
+  // The record of a company is refused with its sites.
+  const refusalOf = ({ id, resource }: Example) =>
+    ({
+      id,
+      resource: resource === 'sites' ? 'companies' : resource,
+    }) as const;
+  const missing = examples.filter(({ state }) => state === 'missing');
+  const refused = await refusals(db, missing.map(refusalOf));
+  return examples.map((example) => {
+    const { resource, id } = refusalOf(example);
+    return {
+      ...example,
+      events: events.get(recordOf(example)) ?? [],
+      refused: refused.get(`${resource} ${id}`),
+    };
+  });
+}

@@ -1,0 +1,48 @@
+import { canonicalId } from '../../contract/ids.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import type { Executor } from '../../db/connect.ts';
+import { itemTexts } from '../../db/records/item-texts.ts';
+import type { Page } from '../../service/page.ts';
+import { judgePass } from '../../service/stability.ts';
+import type { Walk } from '../../service/walk.ts';
+
+/** A page of a walk, with the warehouse's time before its request. */
+export type ReadPage = Pick<Page, 'body' | 'itemsKey' | 'items' | 'ids'> & { readonly readAt: string };
+
+/** Dates the pages of a walk. */
+export async function* dated(db: Executor, walk: Walk): AsyncGenerator<ReadPage> {
+  let readAt = await warehouseNow(db);
+  for await (const page of walk) {
+    yield { ...page, readAt };
+    readAt = await warehouseNow(db);
+  }
+}
+
+/** Why a walk does not show what the service has, as a backfill judges it; undefined if it does. */
+export function doubtOf(walk: Walk): string | undefined {
+  const { stable, reasons } = judgePass(walk.report().manifest);
+  return stable ? undefined : reasons.join('; ');
+}
+
+/** The ids of records that have one. */
+export const present = (ids: readonly (string | null)[]): string[] => ids.filter((id) => id !== null);
+
+/** The ids of a company's sites in its record. */
+export function siteIds(company: unknown): string[] {
+  const sites = (company as { sites?: unknown } | null)?.sites;
+  if (!Array.isArray(sites)) return [];
+  return sites.flatMap((site: { id?: unknown } | null) => (typeof site?.id === 'string' ? [site.id] : []));
+}
+
+/** Reduces a page to one company, in the text that the service sent. */
+export function onlyCompany(page: ReadPage, companyId: string): ReadPage {
+  const texts = itemTexts(page);
+  const places = [...page.ids.keys()].filter((place) => page.ids[place] === canonicalId(companyId));
+  return {
+    body: `[${places.map((place) => texts[place]).join(',')}]`,
+    itemsKey: null,
+    items: places.map((place) => page.items[place]),
+    ids: places.map(() => companyId),
+    readAt: page.readAt,
+  };
+}

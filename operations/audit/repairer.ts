@@ -1,0 +1,99 @@
+import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
+import type { EndpointName } from '../../contract/endpoints.ts';
+import type { Warehouse } from '../../db/connect.ts';
+import { retireAbsent } from '../../db/deletes/absent.ts';
+import { countIntervals } from '../../db/read/compare-readings.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
+import { removeReadings } from '../../db/records/repair.ts';
+import type { RecordResource } from '../../db/resources.ts';
+import type { ServiceClient } from '../../service/client.ts';
+import type { IntervalColumns } from '../../service/intervals.ts';
+import type { Walk } from '../../service/walk.ts';
+import { dated, doubtOf, present, type ReadPage, siteIds } from './listing.ts';
+
+interface RepairOptions {
+  readonly warehouse: Warehouse;
+  readonly service: ServiceClient;
+  /** Companies of the settings: they live whether the service lists them or not. */
+  readonly configured?: readonly string[] | undefined;
+  readonly since?: string | undefined;
+  /** Notes deletions. */
+  readonly runId: string;
+  readonly apiVersion: string;
+  /** Begins to walk over a listing. */
+  readonly pages: (endpoint: EndpointName, params: Record<string, string>) => Walk;
+}
+
+/** Writes what differs again as the service has it, and tombstones what it does not have. */
+export class Repairer {
+  readonly #options: RepairOptions;
+
+  constructor(options: RepairOptions) {
+    this.#options = options;
+  }
+
+  /** Writes a page as the service sent it. Listings of companies, with their sites, have no owner. */
+  async rewrite(resource: RecordResource, companyId: string | null, page: ReadPage): Promise<void> {
+    const { warehouse, service, apiVersion } = this.#options;
+    const listing = listingOf(resource);
+    const owner = listing === 'companies' ? null : companyId;
+    const arrival = { listing, companyId: owner, readAt: page.readAt, page, ...usageSource(service) };
+    await rewrite(warehouse, apiVersion, arrival);
+  }
+
+  /** Writes all pages of a listing again; returns the ids of the resource's records, if all were listed. */
+  async rewriteAll(
+    resource: RecordResource,
+    companyId: string | null,
+    params: Record<string, string>,
+  ): Promise<string[] | undefined> {
+    const seen: string[] = [];
+    const walk = this.#options.pages(listingOf(resource), params);
+    for await (const page of dated(this.#options.warehouse.db, walk)) {
+      await this.rewrite(resource, companyId, page);
+      seen.push(...(resource === 'sites' ? page.items.flatMap(siteIds) : present(page.ids)));
+    }
+    return doubtOf(walk) === undefined ? seen : undefined;
+  }
+
+  /** Writes readings again; returns how many rows were added. */
+  async rewriteReadings(
+    meterId: string,
+    columns: IntervalColumns,
+    ids: readonly string[],
+    readAt: string,
+  ): Promise<number> {
+    const { warehouse, since = null } = this.#options;
+    const before = await countIntervals(warehouse.db, meterId, since);
+    await removeReadings(warehouse.db, meterId, ids, readAt);
+    await writeIntervals(warehouse, meterId, readAt, columns);
+    return (await countIntervals(warehouse.db, meterId, since)) - before;
+  }
+
+  /** Walks once more, as a listing may miss a record that moves, and tombstones what neither pass saw. */
+  async retire(
+    resource: RecordResource,
+    companyId: string | null,
+    params: Record<string, string>,
+    seen: readonly string[],
+    beganAt: string,
+  ): Promise<void> {
+    const again = await this.rewriteAll(resource, companyId, params);
+    if (again === undefined) return;
+    const ids = [...seen, ...again];
+    if (ids.length > 0) await this.retireAbsent({ resource, companyId }, ids, beganAt);
+  }
+
+  /** Tombstones the rows of a listing that are not among the ids. */
+  async retireAbsent(
+    listing: { readonly resource: RecordResource; readonly companyId: string | null },
+    ids: readonly string[],
+    beganAt: string,
+  ): Promise<void> {
+    const { warehouse, configured = [], runId } = this.#options;
+    const noCap = { rows: Number.MAX_SAFE_INTEGER, percent: 100 };
+    await retireAbsent(warehouse.db, runId, { ...listing, configured }, { ids, beganAt }, noCap);
+  }
+}
+
+const listingOf = (resource: RecordResource) => (resource === 'sites' ? 'companies' : resource);
