@@ -5,7 +5,8 @@ import { uuid as uuidPattern } from '../contract/ids.ts';
 /** Parsers of typed values. Each throws what is wrong; commander adds the value and its option. */
 
 export function count(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+  if (!/^\d{1,9}$/.test(text))
+    throw new InvalidArgumentError('It must be a whole number of up to nine digits.');
   return Number(text);
 }
 
@@ -53,11 +54,14 @@ export function atLeastOne(text: string): number {
   return number;
 }
 
+/** A day, perhaps with a time: what Postgres reads, too. */
+const isoTime = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?)?$/i;
+
 /** Parses a time, or how long ago it was: `90m`, `24h`, `7d`. */
 export function timeOrAgo(text: string): string {
   const agoMs = parseDuration(text);
   if (agoMs !== undefined && agoMs < Date.now()) return new Date(Date.now() - agoMs).toISOString();
-  const [day] = /^\d{4}-\d\d-\d\d/.exec(text) ?? [];
+  const [, day] = isoTime.exec(text) ?? [];
   if (day !== undefined && isDay(day) && !Number.isNaN(Date.parse(text))) return text;
   throw new InvalidArgumentError(
     'It must be a time such as 2026-05-01T12:00:00Z, or 90m, 24h, 7d for so long ago.',
