@@ -9,8 +9,8 @@ import proto from '@temporalio/proto';
 import { taskQueues, workflowNames } from '../contract/names.ts';
 import { serverWaits } from '../contract/retry-policy.ts';
 
-/** gRPC's FAILED_PRECONDITION. */
-const failedPrecondition = 9;
+/** Status codes of gRPC. */
+const [notFound, failedPrecondition] = [5, 9];
 
 const { VersionDrainageStatus } = proto.temporal.api.enums.v1;
 
@@ -35,11 +35,18 @@ export interface WorkerBuilds {
   readonly previous: string | null;
 }
 
-/** Reads the builds of a deployment, and which of them gets work. */
+/**
+ * Reads the builds of a deployment, and which of them gets work.
+ * @throws Error that says what to do when Temporal knows no such deployment
+ */
 export async function readBuilds(client: Client, deploymentName: string): Promise<WorkerBuilds> {
   const { namespace } = client.options;
   const [{ workerDeploymentInfo }, { pollers }] = await Promise.all([
-    client.workflowService.describeWorkerDeployment({ namespace, deploymentName }),
+    client.workflowService.describeWorkerDeployment({ namespace, deploymentName }).catch((error) => {
+      if (!isGrpcServiceError(error) || Number(error.code) !== notFound) throw error;
+      const todo = 'start a worker of it, or correct TEMPORAL_DEPLOYMENT_NAME';
+      throw new Error(`Temporal knows no deployment ${deploymentName}: ${todo}`, { cause: error });
+    }),
     client.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueues.events } }),
   ]);
   const { versionSummaries, routingConfig } = workerDeploymentInfo ?? {};

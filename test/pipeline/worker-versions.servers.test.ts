@@ -39,6 +39,10 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
   timeout: 180_000,
 }, async () => {
   const { client, service } = pipeline;
+  expect(await command('workers', 'list')).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('Temporal knows no deployment metersync: start a worker of it'),
+  });
   const older = await worker('1');
   const { stdout } = await command('status');
   expect(stdout).toContain('Temporal gives events to no build, and workers of others poll');
