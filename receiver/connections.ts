@@ -65,9 +65,6 @@ interface ParsedSocket extends Socket {
   readonly parser?: { onIncoming: () => number } | null;
 }
 
-/** What a parser's `onIncoming` returns to end the parsing. */
-const parseNoMore = 2;
-
 /**
  * Bounds the requests of a socket that wait for their answer.
  * @param crowded ends a socket that sends more
@@ -83,13 +80,21 @@ export function boundUnanswered(
     unanswered.set(socket, now);
     return now;
   };
-  server.prependListener('request', ({ socket }: { readonly socket: ParsedSocket }, response) => {
+  const end = (socket: ParsedSocket): void => {
+    // Ending the socket alone leaves what was read, and its memory until Node has closed it. What this returns
+    // ends the parsing.
+    if (socket.parser) socket.parser.onIncoming = () => 2;
+    crowded(socket);
+  };
+  server.prependListener('request', ({ socket }, response) => {
     response.once('close', () => add(socket, -1));
     if (add(socket, 1) <= unansweredPerSocketMax) return;
-    // Ending the socket alone leaves what was read, and its memory until Node has closed it.
-    if (socket.parser) socket.parser.onIncoming = () => parseNoMore;
-    crowded(socket);
+    end(socket);
   });
+  // These Node would answer itself, however many wait: those that expect something, and those past the last of
+  // a socket, which it leaves open.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
+  server.on('dropRequest', (_request, socket) => end(socket as Socket));
 }
 
 /**

@@ -184,22 +184,36 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     expect(receiver.counters.encoded).toBe(1);
   });
 
-  test.each([
-    ['/readyz', () => new Promise<boolean>(() => {})],
-    ['/', () => true],
-  ])(
-    '61: requests to %s that wait for no answer end their socket before most are made',
-    async (path, ready) => {
+  const pipelined: [row: string, target: string, header: string, ready: () => boolean | Promise<boolean>][] =
+    [
+      ['61', '/readyz', 'X: y', () => new Promise(() => {})],
+      ['61', '/', 'X: y', () => true],
+      ['61', '/', 'Expect: more', () => true],
+    ];
+  test.each(pipelined)(
+    '%s: requests to %s with %s that wait for no answer end their socket before most are made',
+    async (_row, target, header, ready) => {
       const { port, receiver } = await listening({ ready });
       let made = 0;
       receiver.server.on('request', () => (made += 1));
       const connection = await RawConnection.open(port);
-      connection.write(`GET ${path} HTTP/1.1\r\nHost:\r\n\r\n`.repeat(2_000));
+      connection.write(`GET ${target} HTTP/1.1\r\nHost:\r\n${header}\r\n\r\n`.repeat(1_500));
       await connection.closed;
       expect(made).toBe(httpLimits.unansweredPerSocketMax + 1);
       expect(receiver.counters.busy).toBe(1);
     },
   );
+
+  test('61: a request past the last one of a socket ends it', async () => {
+    const { port, receiver } = await listening({ limits: { requestsPerSocketMax: 2 } });
+    let dropped = 0;
+    receiver.server.on('dropRequest', () => (dropped += 1));
+    const connection = await RawConnection.open(port);
+    connection.write(Buffer.concat(Array.from({ length: 9 }, () => requestBytes({ method: 'GET' }))));
+    await connection.closed;
+    expect(dropped).toBe(1);
+    expect(receiver.counters.busy).toBe(1);
+  });
 
   test('61: requests that come together within the bound are all answered', async () => {
     const { port } = await listening();
