@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { DeliveredEvent } from '../contract/delivery.ts';
@@ -86,8 +87,8 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     send(reply, 'failed');
   });
   app.addHook('onRequest', (request, reply, done) => {
-    if (hasTwoHosts(request.raw.rawHeaders)) send(reply.header('connection', 'close'), 'malformed');
-    else done();
+    if (isOneHost(request.raw)) done();
+    else send(reply.header('connection', 'close'), 'malformed');
   });
   // Without parsers Fastify reads no body of a request that it has no route for.
   app.removeAllContentTypeParsers();
@@ -189,15 +190,16 @@ function sendAnswer(reply: FastifyReply, status: number, retryAfterSeconds: numb
 }
 
 /**
- * Node silently takes the first of several Host headers; a proxy may take the last. RFC 9112 asks for 400.
+ * Node silently takes the first of several Host headers; a proxy may take the last. RFC 9112 asks for 400, as
+ * where HTTP/1.1 has none.
  */
-function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+function isOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] as string;
     if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
   }
-  return hosts > 1;
+  return hosts === 1 || (hosts === 0 && httpVersion === '1.0');
 }
 
 function isWebhooksPath(url: string): boolean {
@@ -220,7 +222,8 @@ function serverOptions(limits: HttpLimits) {
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: limits.connectionsCheckMs,
       insecureHTTPParser: false,
-      requireHostHeader: true,
+      // Else Node itself would answer, however many requests wait for their answers: see `isOneHost`.
+      requireHostHeader: false,
     },
     // The receiver itself answers during a close, with Retry-After.
     return503OnClosing: false,

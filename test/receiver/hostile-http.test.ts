@@ -188,6 +188,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     [
       ['61', '/readyz', 'X: y', () => new Promise(() => {})],
       ['61', '/', 'X: y', () => true],
+      ['61', '/ HTTP/1.1\r\nX: y\r\n\r\nGET /', 'X: y', () => true],
       ['61', '/', 'Expect: more', () => true],
     ];
   test.each(pipelined)(
