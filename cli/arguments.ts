@@ -55,7 +55,7 @@ export function atLeastOne(text: string): number {
 }
 
 /** A day, perhaps with a time: what Postgres reads, too. */
-const isoTime = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?)?$/i;
+const isoTime = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-](0\d|1[0-5])(:?[0-5]\d)?)?)?$/i;
 
 /** Parses a time, or how long ago it was: `90m`, `24h`, `7d`. */
 export function timeOrAgo(text: string): string {
@@ -68,8 +68,8 @@ export function timeOrAgo(text: string): string {
   );
 }
 
-/** Whether the month has that day: `Date` turns 30 February into 2 March. */
+/** Whether the month has that day: `Date` turns 30 February into 2 March. Postgres has no year 0. */
 function isDay(day: string): boolean {
   const at = Date.parse(day);
-  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
+  return day >= '0001' && !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
 }

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { type Command, CommanderError } from 'commander';
 import { CommandError, UsageError } from './errors.ts';
 import { seeHelp } from './help.ts';
@@ -8,6 +8,10 @@ import { buildProgram } from './program.ts';
 /** Exit statuses: 0 done, 1 failed or differences found, 2 wrong usage or settings. */
 const failed = 1;
 const wrongUsage = 2;
+
+/** Commands that run until they are asked to stop, and write a log. */
+const services: ReadonlySet<string> = new Set(['start', 'receiver', 'worker', 'console']);
+const logTakenWithinMs = 1_000;
 
 /** Runs the command line to its end and leaves its status in `process.exitCode`. */
 export async function run(args: readonly string[]): Promise<void> {
@@ -25,8 +29,10 @@ export async function run(args: readonly string[]): Promise<void> {
     if (error instanceof UsageError) say(seeHelp(called));
     process.exitCode = exitStatus(error);
   }
-  // A pipe takes what was written when its reader does. Errors of writing come a turn later.
-  await Promise.all([written(process.stdout), written(process.stderr)]);
+  // A pipe takes what was written when its reader does. A service ends though nobody takes its log.
+  const output = Promise.all([written(process.stdout), written(process.stderr)]);
+  await Promise.race([output, ...(services.has(called.name()) ? [delay(logTakenWithinMs)] : [])]);
+  // Errors of writing come a turn later.
   await nextTurn();
   if (lost.reason === undefined || process.exitCode) return;
   say(`metersync: standard output: ${lost.reason}`);

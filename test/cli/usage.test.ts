@@ -145,6 +145,8 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
     [['events', 'list', '--since', '2026-02-30'], 'must be a time'],
     [['audit', '--since', '999999d'], 'must be a time'],
     [['events', 'list', '--since', '2026-02-01 (noon)'], 'must be a time'],
+    [['events', 'list', '--since', '2026-02-01T00:00:00+18:00'], 'must be a time'],
+    [['events', 'list', '--since', '0000-02-01'], 'must be a time'],
     [['events', 'list', '--limit', '0'], 'must be 1 or more'],
     [['events', 'list', '--limit', '9999999999'], 'up to nine digits'],
     [['trace', 'company', 'x'], 'document, connection, meter'],
@@ -193,6 +195,11 @@ describe('wrong settings end with status 2', () => {
     LOG_LEVEL: 'loud',
     WEBHOOK_SECRETS: 'whsec_geheim',
   };
+
+  test('a service ends though nobody takes its output', async () => {
+    const env = { METERSYNC_DIR: folder.path, TEMPORAL_CODEC_KEYS: 'wrong' };
+    expect((await runCommand(['worker'], { cwd: folder.path, env, stalled: true })).status).toBe(2);
+  });
 
   test.each(['start', 'receiver', 'worker', 'migrate', 'status', 'audit'])(
     '%s lists them all, and quotes no value',

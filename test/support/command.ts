@@ -7,6 +7,8 @@ export interface CommandOptions {
   readonly cwd?: string;
   /** Its standard input; empty when absent. */
   readonly input?: string;
+  /** Whether nobody takes its output. */
+  readonly stalled?: boolean;
 }
 
 export interface Outcome {
@@ -31,7 +33,7 @@ export function runCommand(args: readonly string[], options: CommandOptions = {}
 }
 
 async function runAlone(args: readonly string[], options: CommandOptions): Promise<Outcome> {
-  const [stdout, stderr] = [collect(), collect()];
+  const [stdout, stderr] = [collect(options.stalled), collect()];
   const restores = [
     // First, as it alone can fail.
     replaceFolder(options.cwd),
@@ -54,10 +56,11 @@ async function runAlone(args: readonly string[], options: CommandOptions): Promi
  * Makes a stream that keeps what is written, each piece a turn later, as a pipe does; `text` leaves out the last
  * line end.
  */
-function collect(): { readonly stream: Writable; text(): string } {
+function collect(stalled = false): { readonly stream: Writable; text(): string } {
   const pieces: Buffer[] = [];
   const stream = new Writable({
     write: (piece: Buffer, _, done) => {
+      if (stalled) return;
       setImmediate(() => {
         pieces.push(piece);
         done();
