@@ -23,6 +23,7 @@ import {
   type UnlistedRow,
   unlistedRows,
 } from '../../db/read/compare-records.ts';
+import { forgetListed } from '../../db/records/owner.ts';
 import { forgetVersions, removeReadings } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
@@ -65,8 +66,8 @@ export interface AuditOptions {
 
 /**
  * Reads the service again and compares it with the warehouse, changing nothing. A change at the service
- * meanwhile appears as a difference: audit a quiet one. Memory does not grow with the warehouse: it holds the
- * ids and a page of each listing that is read at once.
+ * meanwhile appears as a difference: audit a quiet one. Memory holds the ids and a page of each listing that is
+ * read at once, and the ids of rows that no audited company has.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
   return await run(new Auditor(options, null), options);
@@ -255,8 +256,10 @@ class Auditor {
     if (this.#repairer === null || owners.length === 0 || !this.#service.has('companies')) return;
     const again = await this.#repairer.rewriteAll('companies', null, {});
     if (again === undefined || again.length === 0) return;
-    for (const listing of owners.filter(({ companyId }) => !again.includes(companyId)))
+    for (const listing of owners.filter(({ companyId }) => !again.includes(companyId))) {
+      await forgetListed(db, listing.resource, listing.companyId, []);
       await this.#repairer.retireAbsent(listing, [], this.#beganAt);
+    }
   }
 
   async #inTurn<T>(walk: () => Promise<T>): Promise<T> {

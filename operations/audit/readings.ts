@@ -28,12 +28,12 @@ export interface ReadingsWalk extends AsyncIterable<PageOfReadings> {
   doubt(): string | undefined;
 }
 
-/** Walks the readings of a meter. They have no ids, so they are counted: as a backfill judges them. */
+/** Walks the readings of a meter. They have no ids, so that their number is judged. */
 export function walkReadings(meterId: string, walk: Walk): ReadingsWalk {
-  let total: number | null = null;
+  const totals = new Set<number | null>();
   async function* read(): AsyncGenerator<PageOfReadings> {
     for await (const page of walk) {
-      total = page.total;
+      totals.add(page.total);
       yield readingsOf(meterId, page);
     }
   }
@@ -42,6 +42,8 @@ export function walkReadings(meterId: string, walk: Walk): ReadingsWalk {
     doubt: () => {
       const { ended, rows } = walk.report();
       if (ended !== 'last') return 'the last page was not reached';
+      if (totals.size > 1) return 'the total changed between pages';
+      const [total = null] = totals;
       return total !== null && rows < total ? `${rows} readings of a total of ${total}` : undefined;
     },
   };
