@@ -285,7 +285,9 @@ async function judgeGone(
   const agreed = before !== undefined && confirmsPass(before.manifest, now.manifest);
   let quarantined = 0;
   let doubtful = 0;
-  const gone = companyIds.length === 0 ? [] : await goneCompanies(db, companyIds);
+  // Those of the settings live whether they are listed or not.
+  const living = [...companyIds, ...deps.companies];
+  const gone = companyIds.length === 0 ? [] : await goneCompanies(db, living);
   for (const listing of await livingOf(db, gone)) {
     await forgetListed(db, listing.resource, listing.companyId, []);
     if (!agreed) {

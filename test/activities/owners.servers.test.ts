@@ -312,3 +312,20 @@ test('the records of a company that is gone go with it, unless another lists the
   expect(await approveDeletes(db, many.runId)).toEqual({ tombstoned: 6, spared: 0 });
   expect(await backfill(under, listed)).toMatchObject({ state: 'complete', tombstoned: 0 });
 });
+
+test('the records of a company of the settings stay, though the list does not contain it any more', async () => {
+  const companies = twoCompanies();
+  const [gone, other] = companies;
+  const held = holding([{ resource: 'documents', names: null, listedBy: [0] }], companies);
+  let listed: readonly string[] = companies;
+  const script = serviceOf(
+    companies,
+    () => held,
+    (id) => listed.includes(id),
+  );
+  const under = await activitiesOn(script, {}, { companies: [gone] });
+  await backfill(under, listed);
+  listed = [other];
+  await backfill(under, listed);
+  expect([...(await rowsOf(under.warehouse, held)).values()]).toMatchObject([{ lives: true }]);
+});
