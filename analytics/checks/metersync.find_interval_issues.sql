@@ -86,7 +86,7 @@ as $$
         min(usage_id::text) as usage_id,
         period,
         standard_units,
-        sum(standard_usage) as billed
+        sum(standard_usage * metersync.usage_sign(null, usage, is_excluded)) as billed
       from usage
       where not metersync.is_power(dimension)
       group by meter_id, bill_id, coalesce(bill_id, usage_id), period, standard_units

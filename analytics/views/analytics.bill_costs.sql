@@ -28,6 +28,78 @@ with
       and meter_id is not null
     group by company_id, bill_id, meter_id
   ),
+  -- A union, not a join: where the planner expects few bills, it works out a join's other side anew
+  -- for each.
+  bills_and_meters as (
+    select
+      company_id,
+      bill_id,
+      true as is_bill,
+      site_id,
+      null::text as meter_id,
+      null::text as datasource_type,
+      coalesce(
+        period,
+        case
+          when bill_date is not null then daterange(bill_date, bill_date + 1)
+        end
+      ) as period,
+      currency,
+      cost,
+      cost_source,
+      null::boolean as has_demand,
+      null::numeric as used,
+      null::text[] as units,
+      null::numeric[] as amounts,
+      null::bigint as meters
+    from analytics.bills
+    union all
+    select
+      company_id,
+      bill_id,
+      false,
+      site_id,
+      meter_id,
+      datasource_type,
+      period,
+      null,
+      null,
+      null,
+      has_demand,
+      used,
+      units,
+      amounts,
+      meters
+    from bill_meters
+  ),
+  joined as (
+    select
+      company_id,
+      bill_id,
+      is_bill,
+      coalesce(site_id, first_value(site_id) over bill) as site_id,
+      meter_id,
+      datasource_type,
+      coalesce(period, first_value(period) over bill) as period,
+      first_value(currency) over bill as currency,
+      first_value(cost) over bill as cost,
+      first_value(cost_source) over bill as cost_source,
+      first_value(is_bill) over bill as has_bill,
+      has_demand,
+      used,
+      units,
+      amounts,
+      meters,
+      count(*) over (partition by company_id, bill_id) as rows
+    from bills_and_meters
+    window bill as (partition by company_id, bill_id order by is_bill desc)
+  ),
+  billed_meters as (
+    select *
+    from joined
+    where has_bill
+      and (not is_bill or rows = 1)
+  ),
   line_parts as (
     select
       m.*,
@@ -43,7 +115,7 @@ with
         )
         when l.datasource_type = m.datasource_type then m.used
       end as part
-    from bill_meters m
+    from billed_meters m
       -- Documents are read where a bill has several meters: else there is nothing to divide.
       left join lateral (
         select
@@ -77,14 +149,17 @@ with
       sum(part) over (partition by company_id, bill_id, seq) as parts
     from line_parts
   ),
-  meter_charges as (
+  charged as (
     select
-      company_id,
       bill_id,
-      meter_id,
+      company_id,
       site_id,
+      meter_id,
       datasource_type,
+      currency,
       period,
+      cost,
+      cost_source,
       sum(
         amount * case
           when parts > 0 then coalesce(part, 0) / parts
@@ -92,29 +167,16 @@ with
         end
       ) as charged
     from line_shares
-    group by company_id, bill_id, meter_id, site_id, datasource_type, period
-  ),
-  charged as (
-    select
-      b.bill_id,
-      b.company_id,
-      coalesce(m.site_id, b.site_id) as site_id,
-      m.meter_id,
-      m.datasource_type,
-      b.currency,
-      coalesce(
-        m.period,
-        b.period,
-        case
-          when b.bill_date is not null then daterange(b.bill_date, b.bill_date + 1)
-        end
-      ) as period,
-      b.cost,
-      b.cost_source,
-      m.charged
-    from analytics.bills b
-      left join meter_charges m on m.bill_id = b.bill_id
-        and m.company_id = b.company_id
+    group by
+      company_id,
+      bill_id,
+      meter_id,
+      site_id,
+      datasource_type,
+      currency,
+      period,
+      cost,
+      cost_source
   ),
   placed as (
     select

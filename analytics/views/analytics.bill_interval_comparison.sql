@@ -11,7 +11,7 @@ with
       min(usage_id::text)::uuid as usage_id,
       period,
       standard_units as units,
-      sum(standard_usage) as billed_usage,
+      sum(standard_usage * metersync.usage_sign(null, usage, is_excluded)) as billed_usage,
       bool_or(is_estimated) as is_estimated
     from analytics.usage
     where not metersync.is_power(dimension)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { BilledCompany, type BillSaid } from '../support/bills.ts';
@@ -633,6 +633,30 @@ describe('cost', () => {
       expect(costs.map((row) => row.cost)).toEqual(parts);
       expect(costs[0]?.allocation_method).toBe('line_items');
     });
+  });
+
+  test('of a company with eight times the bills costs less than ten times the blocks', async () => {
+    const usage = ['a', 'b', 'c'].map((meterId) => ({ meterId, ...january, usage: '1' }));
+    const lineItems = lines.slice(0, 4);
+    // Its own, without statistics.
+    const young = await createWarehouse();
+    onTestFinished(() => young.drop());
+    const blocksOf = async (bills: number): Promise<number> => {
+      const company = new BilledCompany(young);
+      await company.add({ a: {}, b: {}, c: {} });
+      const each = Array.from({ length: bills }, (_, at) => ({
+        ...{ billed: at, cost: '33.01', usage, more: { lineItems } },
+      }));
+      await company.bill(each);
+      const { rows } = await young.db.execute<{
+        'QUERY PLAN': [{ Plan: { 'Shared Hit Blocks': number } }];
+      }>(sql`
+        explain (analyze, buffers, format json)
+        select * from metersync.monthly_cost_of(${company.id}::uuid)`);
+      return rows[0]?.['QUERY PLAN'][0].Plan['Shared Hit Blocks'] ?? 0;
+    };
+    const [few, many] = [await blocksOf(20), await blocksOf(160)];
+    expect(many / few).toBeLessThan(10);
   });
 
   test('of a bill with a date of another century is in the month of its last day', async () => {
