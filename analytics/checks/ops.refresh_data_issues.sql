@@ -114,6 +114,7 @@ begin
       update ops.data_issues i
       set
         last_seen_at = clock_timestamp(),
+        company_id = company,
         evidence = k.evidence,
         severity = k.severity
       from known k

@@ -300,6 +300,23 @@ test('an undocumented commodity is named', async () => {
   ]);
 });
 
+test('an issue goes with the record that moves to another company, and keeps its note', async () => {
+  const companies = [await companyWith(), await companyWith()];
+  const [to, from] = companies.sort((a, b) => (a.id < b.id ? -1 : 1)) as [BilledCompany, BilledCompany];
+  const meter = meterId();
+  await from.add({ [meter]: { datasourceType: 'STARLIGHT' } });
+  await check(from);
+  const { db } = warehouse;
+  const [issue] = await listDataIssues(db, { companyId: from.id, unacknowledged: true }, 10);
+  await acknowledgeIssue(db, issue?.id ?? 0, { note: 'odd' });
+  await db.execute(sql`update utility.meters set company_id = ${to.id}::uuid where id = ${meter}`);
+  await refreshDataIssues(db, [to.id, from.id], { today });
+  expect(await listDataIssues(db, { companyId: to.id, unacknowledged: false }, 10)).toMatchObject([
+    { id: issue?.id, acknowledgedNote: 'odd' },
+  ]);
+  expect(await listDataIssues(db, { companyId: from.id, unacknowledged: false }, 10)).toEqual([]);
+});
+
 test('readings: gaps in coverage, days of the wrong number of hours, and differences from bills are found', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
@@ -315,14 +332,15 @@ test('readings: gaps in coverage, days of the wrong number of hours, and differe
     from generate_series(timestamptz '2026-02-28 23:00+00', '2026-04-02 21:00+00', '1 hour') at
     where (at at time zone 'Europe/Berlin')::date not in ('2026-03-10', '2026-03-11')
     union all select ${meter}, timestamptz '2026-03-29 00:30+00', 3600, 'kWh', 1, 'SUNNY', now()`);
-  // Two rows of a bill with one sum, and a demand, which readings in kW are no sum of.
+  // Three rows of a bill with one sum, one of them excluded, and a demand, which readings in kW are no sum of.
   await warehouse.db.execute(sql`
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
     select meter_id, start_at, 3600, 'kW', 1, 'ACTUAL', now() from utility.intervals
     where meter_id = ${meter} and start_at >= '2026-03-25 23:00+00' and start_at < '2026-03-28 23:00+00'`);
   const parts = [
     { usage: '24', units: 'kWh', more: { timeOfUse: 'PEAK' } },
-    { usage: '48', units: 'kWh', more: { timeOfUse: 'OFF_PEAK', isEstimated: true } },
+    { usage: '58', units: 'kWh', more: { timeOfUse: 'OFF_PEAK', isEstimated: true } },
+    { usage: '10', units: 'kWh', more: { exclusion: true } },
     { usage: '15', units: 'KW' },
   ].map((part) => ({ meterId: meter, start: '2026-03-26', end: '2026-03-28', ...part }));
   await company.bill([
