@@ -54,7 +54,7 @@ export function atLeastOne(text: string): number {
   return number;
 }
 
-/** A day, perhaps with a time: what Postgres reads, too. */
+/** A day or a time that Postgres reads, too. */
 const isoTime = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-](0\d|1[0-5])(:?[0-5]\d)?)?)?$/i;
 
 /** Parses a time, or how long ago it was: `90m`, `24h`, `7d`. */
