@@ -136,8 +136,8 @@ const fileAt = (path: string): PasswordFile => ({
   text: () => readFile(path, 'utf8'),
   version: async () => {
     try {
-      const { mtimeMs, size, ino } = await stat(path);
-      return `${mtimeMs} ${size} ${ino}`;
+      const { mtimeMs, ctimeMs, size, ino } = await stat(path);
+      return `${mtimeMs} ${ctimeMs} ${size} ${ino}`;
     } catch {
       return 'absent';
     }
