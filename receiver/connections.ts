@@ -88,8 +88,7 @@ export function boundUnanswered(
   };
   server.prependListener('request', ({ socket }, response) => {
     response.once('close', () => add(socket, -1));
-    if (add(socket, 1) <= unansweredPerSocketMax) return;
-    end(socket);
+    if (add(socket, 1) > unansweredPerSocketMax) end(socket);
   });
   // These Node would answer itself, however many wait: those that expect something, and those past the last of
   // a socket, which it leaves open.

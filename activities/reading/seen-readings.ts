@@ -22,7 +22,7 @@ export interface SeenReadings {
  * there may repeat it.
  */
 export function seenReadings(earlier: Seen | undefined): SeenReadings {
-  const hashes: number[] = [];
+  const keys: number[] = [];
   let known: Set<number> | undefined;
   let seen = earlier;
   return {
@@ -36,12 +36,12 @@ export function seenReadings(earlier: Seen | undefined): SeenReadings {
       }
       const liesAmong = (pages: Seen | undefined): boolean =>
         pages !== undefined && first <= pages.last && last >= pages.first;
-      const added = page.startAt.map((_, at) => hashOf(page, at));
-      if (liesAmong(seen)) known ??= new Set(hashes);
-      const repeated = liesAmong(earlier) || added.some((hash) => known?.has(hash) === true);
-      for (const hash of added) {
-        hashes.push(hash);
-        known?.add(hash);
+      const added = page.startAt.map((_, at) => keyOf(page, at));
+      if (liesAmong(seen)) known ??= new Set(keys);
+      const repeated = liesAmong(earlier) || added.some((key) => known?.has(key) === true);
+      for (const key of added) {
+        keys.push(key);
+        known?.add(key);
       }
       seen = {
         first: seen === undefined || first < seen.first ? first : seen.first,
@@ -54,7 +54,7 @@ export function seenReadings(earlier: Seen | undefined): SeenReadings {
 }
 
 /** Returns 53 bits of a digest: for a million readings, one chance in 18,000 that two of them are alike. */
-function hashOf(
+function keyOf(
   { meterId, startAt, endAt, granularitySeconds, usageUnits }: IntervalColumns,
   at: number,
 ): number {
