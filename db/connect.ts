@@ -48,7 +48,15 @@ export function connectWarehouse(options: {
   onError: (error: Error) => void;
 }): Warehouse {
   const { address, given } = withoutOptions(options.url);
-  const ours = `-c TimeZone=${options.timeZone} -c DateStyle=ISO,YMD -c extra_float_digits=1 -c jit=off -c lock_timeout=${serverWaits.lockMs}`;
+  const ours = [
+    `-c TimeZone=${options.timeZone}`,
+    '-c DateStyle=ISO,YMD',
+    '-c extra_float_digits=1',
+    '-c jit=off',
+    `-c lock_timeout=${serverWaits.lockMs}`,
+    // Statements run no function that somebody made in `public` with the name of Postgres's own.
+    '-c search_path=pg_catalog,pg_temp',
+  ].join(' ');
   const pool = new pg.Pool({
     connectionString: address,
     max: options.max,

@@ -64,8 +64,6 @@ export async function migrateWarehouse(
   // The migrator commits the transaction that it is given: the rest needs one of its own.
   const rest = await waitingShortly(db, waiting, async (tx) => {
     await lock(tx, 'migrations', 'inTurn');
-    // Views are bound to what their names find now: not to functions that somebody made in `public`.
-    await tx.execute(sql`set local search_path = pg_catalog, pg_temp`);
     await compressRecords(tx);
     const views = await applyViews(tx);
     const { blocked, warnings } = await refreshViewsIn(tx);

@@ -64,3 +64,15 @@ test('server options of the address add to ours, and do not replace the time zon
   await own.close();
   expect(rows).toEqual([{ timeout: '54321ms', zone: 'Europe/Berlin' }]);
 });
+
+test('a function that somebody made in public with a name of Postgres’s own is not run', async () => {
+  const warehouse = await createWarehouse();
+  onTestFinished(() => warehouse.drop());
+  // Of two functions Postgres runs the one whose types fit best: its own takes no date.
+  await warehouse.db.execute(sql`
+    create function public.date_trunc(text, date) returns text language sql as $$ select 'theirs' $$`);
+  const { rows } = await warehouse.db.execute(
+    sql`select date_trunc('month', date '2026-01-31')::text as month`,
+  );
+  expect(rows).toEqual([{ month: '2026-01-01 00:00:00+00' }]);
+});

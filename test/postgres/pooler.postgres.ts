@@ -16,7 +16,12 @@ import { backfillUnderLoad, may } from './load.ts';
 import { administer, withPostgres } from './warehouse.ts';
 
 /** Settings that the pooler drops, as docs/guides/running.md has them. */
-const roleSettings = ["timezone = 'UTC'", 'jit = off', "lock_timeout = '30s'"];
+const roleSettings = [
+  "timezone = 'UTC'",
+  'jit = off',
+  "lock_timeout = '30s'",
+  'search_path = pg_catalog, pg_temp',
+];
 
 fault('P5', 'PgBouncer in transaction mode between worker and Postgres', seeds(), { may }, (seed) =>
   withPostgres({}, async (postgres) => {

@@ -144,10 +144,10 @@ test('checks cost as little with plans that a session made before any issue was 
   const { url = '' } = databases['never analysed'] ?? {};
   const session = connectExplained(url);
   await change(url, async ({ db }) => {
-    await db.execute(sql`create table issues as select * from ops.data_issues`);
+    await db.execute(sql`create table public.issues as select * from ops.data_issues`);
     await db.execute(sql`truncate ops.data_issues`);
     await checks.run(session, plot);
-    await db.execute(sql`insert into ops.data_issues overriding system value select * from issues`);
+    await db.execute(sql`insert into ops.data_issues overriding system value select * from public.issues`);
   });
   const small = await does(checks, plot + 1, 'small', 'for any');
   const ran = await session.plansOf(() => checks.run(session, plot + 1));
