@@ -67,7 +67,7 @@ function pagerDutyEvents(key: string, notice: AlarmNotice): string[] {
         ? {}
         : {
             payload: {
-              summary: `metersync ${alert}: ${means} ${detail}`.slice(0, 1_024),
+              summary: `metersync ${alert}: ${means} ${detail}`.slice(0, 1_024).toWellFormed(),
               severity: change === 'test' ? 'info' : severity === 'page' ? 'critical' : 'warning',
               source: 'metersync',
               component: alert,
