@@ -4,7 +4,14 @@ import type { CheckName } from '../../contract/check-names.ts';
 import type { CheckKind } from '../../contract/names.ts';
 import { array, type RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { dataChecks, journal, runs, settlements } from '../schema/metersync.ts';
+import {
+  companyChanges,
+  companyMonths,
+  dataChecks,
+  journal,
+  runs,
+  settlements,
+} from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
 import type { CompanyToCheck } from './check-data.ts';
 
@@ -80,11 +87,12 @@ export async function forgetChanged(db: Executor, off: readonly CheckName[]): Pr
     with since as (
       select min(${seenUntil}) - ${unseenFor} as at
       from ${dataChecks}
-    ), applied as materialized (
+    ), changed as materialized (
       select
         coalesce(e.company_id, m.company_id) as company_id,
         max(e.applied_at) as at
       from (${eventsAppliedSince(sql`(select at from since)`)}
+        union all${companiesChangedSince(sql`(select at from since)`)}
       ) e
         left join lateral (
           -- Events of readings name their meter.
@@ -100,10 +108,10 @@ export async function forgetChanged(db: Executor, off: readonly CheckName[]): Pr
         ${runWith},
         ${checksOff} <> ${array(off, 'text')}
           or ${today} <> current_date and ${runWith} = any(${array(kindsOfADay, 'text')})
-          or applied.at >= ${seenUntil} - ${unseenFor}
+          or changed.at >= ${seenUntil} - ${unseenFor}
           or read.company_id is not null as is_stale
       from ${dataChecks}
-        left join applied on applied.company_id = ${companyId}
+        left join changed on changed.company_id = ${companyId}
         left join lateral (
           select ${runs.companyId}
           from ${runs}
@@ -146,6 +154,19 @@ export async function companiesToCheck(
     order by ${companies.id}`);
   return result.rows;
 }
+
+/**
+ * Companies whose records changed since a time, whoever wrote them. The note of a change stays until
+ * the company's months are made anew.
+ */
+const companiesChangedSince = (at: SQL): SQL => sql`
+  select ${companyChanges.companyId}, null, ${companyChanges.changedAt}
+  from ${companyChanges}
+  where ${companyChanges.changedAt} between ${at} and 'infinity'
+  union all
+  select ${companyMonths.companyId}, null, ${companyMonths.madeAt}
+  from ${companyMonths}
+  where ${companyMonths.madeAt} >= ${at}`;
 
 /** Owners of events applied since a time: by a read, or at once with nothing to read. */
 const eventsAppliedSince = (at: SQL): SQL => sql`

@@ -2,7 +2,7 @@ import { and, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Executor } from '../connect.ts';
 import { idOf, type RecordResource, tableOf } from '../resources.ts';
-import { deletes } from '../schema/metersync.ts';
+import { companyChanges, deletes } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 
 /** A row of any resource, with only columns that the tables of all resources have. */
@@ -62,7 +62,8 @@ const isApplied = sql`${note.state} = 'applied' and ${row.deletedReason} = ${not
 
 /**
  * Locks the rows whose note meets a condition, in the order of their keys. Writers lock in that
- * order too, documents before their usage.
+ * order too, documents before their usage. Notes that their companies change: of connections no
+ * trigger does.
  */
 async function lockRows(
   tx: Executor,
@@ -70,12 +71,19 @@ async function lockRows(
   resource: RecordResource,
   which: SQL,
 ): Promise<void> {
+  const noted = notedBy(runId, resource);
   await tx.execute(sql`
-    select ${row.id}
-    from ${tableOf(resource)} ${row}
-    where ${notedBy(runId, resource).is(which)}
-    order by ${row.id}
-    for no key update`);
+    with locked as materialized (
+      select ${noted.valueOf(sql`${note.companyId}`)} as company_id
+      from ${tableOf(resource)} ${row}
+      where ${noted.is(which)}
+      order by ${row.id}
+      for no key update
+    )
+    insert into ${companyChanges} (company_id)
+    select distinct company_id
+    from locked
+    where company_id is not null`);
 }
 
 /**

@@ -4,8 +4,8 @@ import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
-import { journal } from '../schema/metersync.ts';
-import { intervals } from '../schema/utility.ts';
+import { companyChanges, journal } from '../schema/metersync.ts';
+import { intervals, meters } from '../schema/utility.ts';
 
 /**
  * Clears versions and tombstones of the given rows, so that the next write is taken. Rows that a
@@ -40,7 +40,15 @@ export async function forgetVersions(
       )`);
 }
 
-/** Deletes the given readings of a meter, except those read since `readAt`. */
+/** Notes that a company changes: of connections no trigger does. */
+export async function noteRepair(db: Executor, companyId: string): Promise<void> {
+  await db.insert(companyChanges).values({ companyId });
+}
+
+/**
+ * Deletes the given readings of a meter, except those read since `readAt`. Notes that the meter's
+ * company changes.
+ */
 export async function removeReadings(
   db: Executor,
   meterId: string,
@@ -48,6 +56,13 @@ export async function removeReadings(
   readAt: string,
 ): Promise<number> {
   const result = await db.execute(sql`
+    with noted as (
+      insert into ${companyChanges} (company_id)
+      select ${meters.companyId}
+      from ${meters}
+      where ${meters.id} = ${meterId}
+        and ${meters.companyId} is not null
+    )
     delete from ${intervals}
     where ${intervals.meterId} = ${meterId}
       and ${intervals.syncedAt} < ${readAt}::timestamptz

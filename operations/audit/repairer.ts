@@ -4,7 +4,7 @@ import type { Warehouse } from '../../db/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { countIntervals } from '../../db/read/compare-readings.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
-import { removeReadings } from '../../db/records/repair.ts';
+import { noteRepair, removeReadings } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { IntervalColumns } from '../../service/intervals.ts';
@@ -38,6 +38,7 @@ export class Repairer {
     const listing = listingOf(resource);
     const owner = listing === 'companies' ? null : companyId;
     const arrival = { listing, companyId: owner, readAt: page.readAt, page, ...usageSource(service) };
+    if (owner !== null) await noteRepair(warehouse.db, owner);
     await rewrite(warehouse, apiVersion, arrival);
   }
 

@@ -5,15 +5,21 @@ import type { DataCheck } from '../../activities/checks.ts';
 import type { CheckName } from '../../contract/check-names.ts';
 import { checkKinds } from '../../contract/names.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
 import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
+import { retireAbsent } from '../../db/deletes/absent.ts';
+import { approveDeletes, undoDeletes } from '../../db/deletes/decide.ts';
+import { keepMonths } from '../../db/months.ts';
 import { activitiesOn } from '../support/activities.ts';
 import { BilledCompany } from '../support/bills.ts';
+import { writeRecords } from '../support/pages.ts';
 
 async function checking() {
   const under = await activitiesOn(() => ({ json: [] }));
   const { db } = under.warehouse;
   return {
     db,
+    warehouse: under.warehouse,
     run: (input: Partial<DataCheck>, heartbeatDetails?: unknown) =>
       under.run(
         under.activities.checkData,
@@ -25,6 +31,8 @@ async function checking() {
       const made = new BilledCompany(under.warehouse);
       const meterId = randomUUID();
       await made.add({ [meterId]: { datasourceType: 'STARLIGHT' } });
+      // As if its months were kept before.
+      await db.execute(sql`delete from metersync.company_changes`);
       return { id: made.id, siteId: made.siteId, meterId };
     },
     /** Companies with issues. */
@@ -135,6 +143,53 @@ test('a backfill checks companies that changed since their last check', async ()
     sql`insert into ops.site_overrides (site_id, time_zone) values (${made[0]?.siteId}::uuid, 'Europe/Berlin')`,
   );
   expect(await due()).toEqual(everything);
+});
+
+test.each(['documents', 'connections'] as const)(
+  'a backfill checks companies of which %s were tombstoned or revived after their part of a run',
+  async (resource) => {
+    const { db, warehouse, run, company, due } = await checking();
+    const { id: companyId } = await company();
+    await writeRecords(warehouse, resource, [{ id: randomUUID() }], { companyId });
+    const checked = async () => {
+      await run({});
+      await db.execute(sql`delete from metersync.company_changes`);
+      expect(await due()).toEqual([]);
+    };
+    const retire = async (rows: number) => {
+      const runId = randomUUID();
+      const seen = { ids: [], beganAt: await warehouseNow(db) };
+      await retireAbsent(db, runId, { resource, companyId }, seen, { rows, percent: 100 });
+      return runId;
+    };
+    const isDue = [[companyId, all]];
+    await checked();
+    // As those of a company that is gone.
+    const gone = await retire(1);
+    expect(await due()).toEqual(isDue);
+    await checked();
+    expect(await undoDeletes(db, gone)).toEqual({ revived: 1 });
+    expect(await due()).toEqual(isDue);
+    await checked();
+    const quarantined = await retire(0);
+    expect(await due()).toEqual([]);
+    expect(await approveDeletes(db, quarantined)).toMatchObject({ tombstoned: 1 });
+    await keepMonths(db, { companiesMax: 10, quietSeconds: 0 });
+    expect(await due()).toEqual(isDue);
+  },
+);
+
+test('a change that commits after the check of its company is not lost', async () => {
+  const { db, run, company } = await checking();
+  const { id, meterId } = await company();
+  await db.transaction(async (tx) => {
+    await tx.execute(sql`update utility.meters set deleted_at = now() where id = ${meterId}`);
+    await run({});
+    await forgetChanged(db, []);
+    expect(await companiesToCheck(db, checkKinds)).toEqual([]);
+  });
+  await forgetChanged(db, []);
+  expect(await companiesToCheck(db, checkKinds)).toEqual([{ id, kinds: checkKinds }]);
 });
 
 test('another attempt resumes after the last company checked; chosen companies are always checked', async () => {

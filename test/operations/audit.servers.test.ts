@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
+import { checkKinds } from '../../contract/names.ts';
+import { refreshDataIssues } from '../../db/checks/check-data.ts';
+import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
 import { undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
@@ -667,6 +670,35 @@ describe('a repair', () => {
     expect(await repairOf(now)).toMatchObject({ differences: 0 });
     expect(await undoDeletes(warehouse.db, found.runId)).toEqual({ revived: 1 });
   });
+
+  test.each(['connections', 'intervals'] as const)(
+    'of %s makes the checks of their company again',
+    async (resource) => {
+      const { company, connection, meter } = ids;
+      const checked = async () => {
+        await refreshDataIssues(warehouse.db, [company]);
+        await warehouse.db.execute(sql`delete from metersync.company_changes`);
+        // As if that were an hour ago.
+        await warehouse.db.execute(
+          sql`update metersync.data_checks set seen_until = now() - interval '1 hour'`,
+        );
+      };
+      const due = async () => {
+        await forgetChanged(warehouse.db, []);
+        return (await companiesToCheck(warehouse.db, checkKinds)).map(({ id }) => id);
+      };
+      await store(everything());
+      await checked();
+      expect((await repairOf(everything(), { resources: [resource] })).differences).toBe(0);
+      expect(await due()).toEqual([]);
+      const now = everything();
+      now[`/connection/company/${company}`] = [{ id: connection, status: 'ERROR', url: 'x', updated }];
+      now[`/interval/meter/${meter}`] = [reading(1, '1'), reading(2, '2')];
+      await checked();
+      expect((await repairOf(now, { resources: [resource] })).differences).toBe(1);
+      expect(await due()).toEqual([company]);
+    },
+  );
 
   test("writes the service's state even over a row of a newer version", async () => {
     await store(everything());
