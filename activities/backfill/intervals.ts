@@ -124,9 +124,11 @@ async function backfillMeter(
   note: (counts: RunCounts) => Promise<void>,
 ): Promise<IntervalCursor> {
   const interrupted = within?.meterId === meterId ? within : undefined;
-  const onWritten = async ({ page, readings, written, total }: RangePlace) => {
-    const counts = intervalCounts(withMeter(done, { pages: page, readings, written }));
-    await note({ ...counts, distinctIds: readings, totalSaid: total });
+  let place = interrupted?.place ?? rangeStart;
+  const soFar = () => withMeter(done, { ...place, pages: place.page });
+  const onWritten = async (at: RangePlace) => {
+    place = at;
+    await note({ ...intervalCounts(soFar()), distinctIds: at.readings, totalSaid: at.total });
   };
   try {
     const read = await readMeter(deps, meterId, { done, now, interrupted, onWritten });
@@ -144,7 +146,7 @@ async function backfillMeter(
     const { code } = reason;
     deps.log.warn({ meterId, code, err: withoutStatement(error) }, 'the intervals of a meter cannot be read');
     const failedMeters = [...done.failedMeters, meterId].slice(0, failedMetersNamed);
-    return { ...done, after: meterId, failed: done.failed + 1, failedMeters, error: reason.message };
+    return { ...soFar(), after: meterId, failed: done.failed + 1, failedMeters, error: reason.message };
   }
 }
 

@@ -204,32 +204,30 @@ export async function noteRunError(db: Executor, key: RunKey, error: string): Pr
     .where(isRun(key));
 }
 
-/** Ends a run or a part. */
+/** Ends a run or a part. Without counts it keeps those that its progress noted. */
 export async function finishRun(
   db: Executor,
   key: RunKey,
   state: RunState,
   { counts, error }: { counts?: RunCounts; error?: string } = {},
 ): Promise<void> {
+  const counted = counts && {
+    pages: counts.pages,
+    passes: counts.passes,
+    totalSaid: counts.totalSaid,
+    distinctIds: counts.distinctIds,
+    rowsInserted: counts.inserted,
+    rowsChanged: counts.changed,
+    rowsUnchanged: counts.unchanged,
+    rowsTombstoned: counts.tombstoned,
+    rowsRejected: counts.rejected,
+    rowsMissed: counts.missed ?? 0,
+    drift: counts.drift ?? 0,
+    requests: counts.requests ?? counts.pages,
+  };
   await db
     .update(runs)
-    .set({
-      state,
-      finishedAt: clock,
-      ...failure(error),
-      pages: counts?.pages ?? 0,
-      passes: counts?.passes ?? 0,
-      totalSaid: counts?.totalSaid ?? null,
-      distinctIds: counts?.distinctIds ?? null,
-      rowsInserted: counts?.inserted ?? 0,
-      rowsChanged: counts?.changed ?? 0,
-      rowsUnchanged: counts?.unchanged ?? 0,
-      rowsTombstoned: counts?.tombstoned ?? 0,
-      rowsRejected: counts?.rejected ?? 0,
-      rowsMissed: counts?.missed ?? 0,
-      drift: counts?.drift ?? 0,
-      requests: counts?.requests ?? counts?.pages ?? 0,
-    })
+    .set({ state, finishedAt: clock, ...failure(error), ...counted })
     .where(isRun(key));
 }
 

@@ -213,6 +213,32 @@ test.each(['', ' with /ping failing, too,'])(
   },
 );
 
+test.each([
+  ['a meter of it fails', 'partial'],
+  ['it fails itself', 'failed'],
+] as const)('a part counts what it wrote, though %s after some pages', async (_, state) => {
+  let status = 500;
+  const under = await activitiesOn((asked: Asked): Reply => {
+    const broken = asked.query.get('page') === '4';
+    return broken ? { status, json: {} } : pageOf(readings(11_000), asked, shape);
+  }, onlyIntervals);
+  const { db } = under.warehouse;
+  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  const run = { runId: randomUUID(), companyId };
+  const read = () => under.run(under.activities.readCompany, { ...run, cursor: null });
+  if (state === 'failed') {
+    await expect(read()).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+    await under.run(under.activities.giveUpResource, { ...run, error: 'SERVICE_ERROR: no' });
+  } else {
+    status = 404;
+    await read();
+  }
+  const { rows } = await db.execute(sql`
+    select state, rows_inserted::int as inserted, (select count(*)::int from utility.intervals) as stored
+    from metersync.runs where resource = 'intervals'`);
+  expect(rows).toEqual([{ state, inserted: 5_000, stored: 5_000 }]);
+});
+
 test('an outage of the warehouse, however long, leaves out no meter', async () => {
   let goesAway = async (): Promise<void> => {};
   const under = await activitiesOn(async (asked: Asked) => {
