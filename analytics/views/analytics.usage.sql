@@ -2,8 +2,9 @@
 -- company can be asked for alone. Only records whose days touch are compared with one another.
 -- A window function costs a pass for each frame: those that can share one do. lead() needs none.
 -- Records without a meter count by account and commodity (unmetered), each as a meter of its own.
--- Documents are looked up apart where few records need them, so that no other is unpacked. Those of
--- a company come by its index, all at once; of another owner is one only until it is read again.
+-- Documents are looked up by their ids, each beside its record: where the planner expects few
+-- records, a join would read those of a company anew for each. Where few need what is within one,
+-- it is looked up apart, so that no other is unpacked.
 create or replace view analytics.usage as
 with
   records as (
@@ -11,9 +12,9 @@ with
       u.id as usage_id,
       u.document_id as bill_id,
       coalesce(u.document_id, u.id) as bill_key,
-      coalesce(d.created, other.created, u.created) as billed_at,
+      coalesce(d.created, u.created) as billed_at,
       u.company_id,
-      coalesce(m.site_id, d.site_id, other.site_id) as site_id,
+      coalesce(m.site_id, d.site_id) as site_id,
       u.meter_id,
       case
         when u.meter_id is null then array[
@@ -43,14 +44,12 @@ with
       u.exclusion as is_excluded,
       coalesce(u.net_metering_type, m.raw ->> 'netMeteringType') as net_metering_type,
       u.billed_demand,
-      coalesce(d.api_version, other.api_version) as bill_api_version,
+      d.api_version as bill_api_version,
       u.raw,
       u.created,
       u.updated,
       u.api_version
     from utility.usage_data u
-      left join utility.documents d on d.id = u.document_id
-        and d.company_id = u.company_id
       left join lateral (
         select
           created,
@@ -60,15 +59,13 @@ with
           revised_document_id
         from utility.documents
         where id = u.document_id
-          and d.id is null
         offset 0
-      ) other on true
+      ) d on true
       left join utility.meters m on m.id = u.meter_id
     where u.deleted_at is null
       and d.deleted_at is null
-      and other.deleted_at is null
       and case
-        when coalesce(d.revised_document_id, other.revised_document_id) is null then true
+        when d.revised_document_id is null then true
         else analytics.superseded_by(u.document_id) is null
       end
   ),

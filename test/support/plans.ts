@@ -1,3 +1,4 @@
+import { type SQL, sql } from 'drizzle-orm';
 import type pg from 'pg';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 
@@ -83,6 +84,15 @@ function readPlan(message: string): Ran | undefined {
   const { Plan: plan } = notice;
   const blocks = plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
   return { text: notice['Query Text'].replace(/\s+/g, ' ').trim(), plan, blocks };
+}
+
+/** Runs a query and returns the blocks of tables and indexes that it touched, in memory or not. */
+export async function blocksTouched({ db }: Pick<Warehouse, 'db'>, query: SQL): Promise<number> {
+  const { rows } = await db.execute<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
+    sql`explain (analyze, buffers, format json) ${query}`,
+  );
+  const plan = rows[0]?.['QUERY PLAN'][0].Plan;
+  return (plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0);
 }
 
 /** Lists the executed nodes of a plan, the root first. */
