@@ -1,5 +1,6 @@
 -- Three clocks: when the utility published, the service collected, and metersync applied.
 -- Bills are looked up for each meter of a connection, so that one connection can be asked for alone.
+-- With = for the company, Postgres would read the index of all its usage for each meter.
 create or replace view analytics.freshness as
 with
   connection_bills as (
@@ -19,7 +20,7 @@ with
           ) as days_between
         from analytics.usage u
           join utility.usage_data r on r.id = u.usage_id
-        where u.company_id = c.company_id
+        where u.company_id is not distinct from c.company_id
           and u.meter_id = c.meter_id
         offset 0
       ) b

@@ -8,6 +8,7 @@ import { listConnections } from '../../db/read/companies.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { company, connectionEvent, delivery } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
+import { blocksTouched } from '../support/plans.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -93,6 +94,18 @@ test('a bill of several rows is one bill: the usual days between bills are those
       next_bill_expected_on: '2026-05-15',
     },
   ]);
+});
+
+test('how fresh a connection is costs the same beside usage of other meters of its company', async () => {
+  const { id } = await connected('CONNECTED');
+  const blocks = () =>
+    blocksTouched(warehouse, sql`select * from analytics.freshness where company_id = ${id}::uuid`);
+  await blocks();
+  const alone = await blocks();
+  await warehouse.db.execute(sql`
+    insert into utility.usage_data (id, company_id, meter_id, raw)
+    select gen_random_uuid(), ${id}::uuid, 'other ' || n, '{}' from generate_series(1, 20000) n`);
+  expect(await blocks()).toBeLessThan(alone + 10);
 });
 
 test('a status is as old as its record says, or as its newest event', async () => {
