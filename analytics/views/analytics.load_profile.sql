@@ -76,7 +76,7 @@ with
     from hours_with_unit
     where dimension in ('energy', 'power')
   ),
-  final as (
+  profiled as (
     select
       company_id,
       site_id,
@@ -92,6 +92,23 @@ with
     from hours_with_others
     where granularity_seconds = finest
       and usage_units = coalesce(energy_units, usage_units)
+  ),
+  profiled_with_type as ({{with_net_metering rows="profiled"}}),
+  final as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      weekday,
+      hour,
+      readings,
+      average_kw,
+      max_kw,
+      min_kw,
+      time_zone,
+      time_zone_source,
+      net_metering_type
+    from profiled_with_type
   )
 select * from final;
 
@@ -104,3 +121,5 @@ comment on column analytics.load_profile.readings is 'Readings.';
 comment on column analytics.load_profile.average_kw is 'Average kW.';
 comment on column analytics.load_profile.max_kw is 'Highest mean power of a reading.';
 comment on column analytics.load_profile.min_kw is 'Lowest mean power of a reading.';
+comment on column analytics.load_profile.net_metering_type is
+  'Of its newest usage record, else of the meter: IMPORT, EXPORT or GENERATION.';

@@ -16,13 +16,12 @@ with
     having count(*) = 1
   ),
   -- With the sign of the meter's bills, so that no month is of another.
+  typed_months as ({{with_net_metering rows="interval_months"}}),
   signed_months as (
     select
-      i.*,
-      i.usage * metersync.usage_sign(m.raw ->> 'netMeteringType', i.usage, false) as signed_usage
-    from interval_months i
-      left join utility.meters m on m.id = i.meter_id
-        and m.company_id = i.company_id
+      *,
+      usage * metersync.usage_sign(net_metering_type, usage, false) as signed_usage
+    from typed_months
   ),
   final as (
     select
@@ -69,6 +68,7 @@ comment on column analytics.monthly_best_usage.is_complete is 'Whether each day 
 comment on column analytics.monthly_best_usage.bills is 'Bills with days in the month.';
 comment on column analytics.monthly_best_usage.bill_ids is 'Their documents.';
 comment on column analytics.monthly_best_usage.interval_usage is
-  'Sum of the readings: negative for exports, 0 for generation.';
+  'Sum of the readings: negative for exports, 0 for generation, as its newest usage record says, '
+  'else the meter.';
 comment on column analytics.monthly_best_usage.interval_coverage is
   'Part of the month that readings cover.';

@@ -266,12 +266,7 @@ function readLoad(rows: Rows, where: SQL): Promise<Report['load'][number][]> {
     select weekday, hour, round(sum(average_kw), 3) as kw
     from analytics.load_profile
     where ${where}
-      and not exists (
-        select
-        from ${meters} m
-        where m.id = meter_id
-          and m.raw ->> 'netMeteringType' in ('EXPORT', 'GENERATION')
-      )
+      and coalesce(net_metering_type, '') not in ('EXPORT', 'GENERATION')
     group by 1, 2
     order by 1, 2`);
 }

@@ -333,6 +333,36 @@ test('readings of exports and generation have the sign of their bills, and add n
   expect(load.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
+test('readings have the sign that the newest usage record says, else their meter', async () => {
+  const company = new BilledCompany(warehouse);
+  const [given, taken, turned, unbilled] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+  const exported = { netMeteringType: 'EXPORT' };
+  await company.add({ [given]: {}, [taken]: exported, [turned]: {}, [unbilled]: exported });
+  const of = (meterId: string, netMeteringType: string) => ({
+    ...{ meterId, start: '2025-01-01', end: '2025-01-31', usage: '310', more: { netMeteringType } },
+  });
+  await company.bill([
+    { billed: 1, usage: [of(turned, 'IMPORT')] },
+    { billed: 2, usage: [of(given, 'EXPORT'), of(taken, 'IMPORT'), of(turned, 'EXPORT')] },
+    { billed: 3, usage: [of(given, 'IMPORT')], more: { revisedDocumentId: randomUUID() } },
+  ]);
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-02-01')`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+    select meter, '2026-02-01Z'::timestamptz + n * interval '1 day', 86400, 'kWh', 24, now()
+    from generate_series(0, 27) n, unnest(array[${given}, ${taken}, ${turned}, ${unbilled}]) meter`);
+  const february = new Map(
+    (await company.rows('monthly_best_usage', 'month'))
+      .filter(({ month }) => month === '2026-02-01')
+      .map(({ meter_id, usage }) => [meter_id, Number(usage)]),
+  );
+  expect([given, taken, turned, unbilled].map((meter) => february.get(meter))).toEqual([
+    -672, 672, -672, -672,
+  ]);
+  const { load } = await readReport(warehouse.db, company.id);
+  expect(load.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
+});
+
 test('of overlapping readings interval_daily adds those of one length, and counts one length', async () => {
   const start = Date.parse('2026-03-01T00:00:00Z') / 1000;
   const hours = Array.from({ length: 24 }, (_, at) => ({ start: start + at * 3600, seconds: 3600 }));
