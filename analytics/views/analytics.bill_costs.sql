@@ -1,4 +1,5 @@
--- Divides the cost of a bill among its meters. Demand is divided equally among meters with demand.
+-- Divides the cost of a bill among its meters. Demand is divided among meters with demand: by what
+-- demand meters (v2.2) say of each, in one unit; else equally, as billed_demand has no unit.
 -- Lines with a quantity are divided by use in standard units: those of a commodity among its meters,
 -- others among meters with usage in the line's unit. The rest is divided equally. The parts are
 -- scaled to the cost of the bill, and add up to it exactly: each is the difference of two rounded
@@ -18,7 +19,13 @@ with
           max(upper(period))
         )
       end as period,
-      bool_or(billed_demand > 0) as has_demand,
+      coalesce(
+        bool_or(greatest(billed_demand, demand_kw, demand_kva, demand_kvar) > 0),
+        false
+      ) as has_demand,
+      max(demand_kw) filter (where demand_kw > 0) as demand_kw,
+      max(demand_kva) filter (where demand_kva > 0) as demand_kva,
+      max(demand_kvar) filter (where demand_kvar > 0) as demand_kvar,
       sum(abs(standard_usage)) filter (where not metersync.is_power(dimension)) as used,
       array_agg(usage_units) as units,
       array_agg(abs(standard_usage)) as amounts,
@@ -27,6 +34,22 @@ with
     where bill_id is not null
       and meter_id is not null
     group by company_id, bill_id, meter_id
+  ),
+  -- In the first unit that each meter with demand has it in, kW before kVA before kVAR.
+  demanding_meters as (
+    select
+      *,
+      case
+        when not has_demand then null
+        when bool_and(demand_kw is not null) filter (where has_demand) over bill then demand_kw
+        when bool_and(demand_kva is not null) filter (where has_demand) over bill then demand_kva
+        when bool_and(demand_kvar is not null) filter (
+          where has_demand
+        ) over bill then demand_kvar
+        else 1
+      end as demand
+    from bill_meters
+    window bill as (partition by company_id, bill_id)
   ),
   -- A union, not a join: where the planner expects few bills, it works out a join's other side anew
   -- for each.
@@ -47,7 +70,7 @@ with
       currency,
       cost,
       cost_source,
-      null::boolean as has_demand,
+      null::numeric as demand,
       null::numeric as used,
       null::text[] as units,
       null::numeric[] as amounts,
@@ -65,12 +88,12 @@ with
       null,
       null,
       null,
-      has_demand,
+      demand,
       used,
       units,
       amounts,
       meters
-    from bill_meters
+    from demanding_meters
   ),
   joined as (
     select
@@ -85,7 +108,7 @@ with
       first_value(cost) over bill as cost,
       first_value(cost_source) over bill as cost_source,
       first_value(is_bill) over bill as has_bill,
-      has_demand,
+      demand,
       used,
       units,
       amounts,
@@ -106,7 +129,7 @@ with
       l.seq,
       l.amount,
       case
-        when l.is_demand then m.has_demand::integer
+        when l.is_demand then m.demand
         when not l.is_by_use then 1
         when l.datasource_type is null then (
           select sum(u.amount)
@@ -241,7 +264,7 @@ comment on column analytics.bill_costs.period is
   'Days of the meter''s usage on the bill, else of the bill, else its date; half-open.';
 comment on column analytics.bill_costs.cost is 'The meter''s part of the bill''s cost.';
 comment on column analytics.bill_costs.allocation_method is
-  'direct: one meter; line_items: lines by use or demand, fees and taxes equally; equal: '
-  'lines without usable amounts; none: no meter.';
+  'direct: one meter; line_items: lines by use or demand; fees, taxes and demand not in one unit '
+  'equally; equal: lines without usable amounts; none: no meter.';
 comment on column analytics.bill_costs.bill_cost is 'Cost of the bill.';
 comment on column analytics.bill_costs.cost_source is 'Which charges cost is: see bills.';

@@ -636,6 +636,45 @@ describe('cost', () => {
     });
   });
 
+  describe('of a demand line is divided', () => {
+    const ids = { a: randomUUID(), b: randomUUID(), c: randomUUID() };
+    const of = (
+      meter: keyof typeof ids,
+      demandUsage: number,
+      demandUsageUnits = 'kW',
+      more: object = {},
+    ) => ({
+      ...{ demandUsage, demandUsageUnits, usageDataIds: [ids[meter]], ...more },
+    });
+    test.each([
+      [
+        'by demand, in one unit',
+        [of('a', 60), of('b', 0.03, 'MW'), of('c', 10), of('c', 5)],
+        {},
+        ['60', '30', '10'],
+      ],
+      ['among meters with demand', [of('a', 3), of('b', 1), of('c', 0)], {}, ['75', '25', '0']],
+      [
+        'by kVA, where one has no kW',
+        [of('a', 9), of('a', 3, 'kVA'), of('b', 1, 'kVA')],
+        {},
+        ['75', '25', '0'],
+      ],
+      ['equally, of several units', [of('a', 9), of('b', 1, 'kVA')], {}, ['50', '50', '0']],
+      ['equally, beside demand without a unit', [of('a', 9)], { billedDemand: '1' }, ['50', '50', '0']],
+      ['without capacity', [of('a', 1), of('b', 9, 'kW', { demandType: 'CONTRACT' })], {}, ['100', '0', '0']],
+    ])('%s', async (_how, demandMeters, ofB, parts) => {
+      const company = await newCompany({ a: {}, b: {}, c: {} });
+      const usage = (['a', 'b', 'c'] as const).map((meterId) => ({
+        ...{ meterId, ...january, usage: '1', more: { id: ids[meterId], ...(meterId === 'b' ? ofB : {}) } },
+      }));
+      const lineItems = [{ totalCharge: '40.00', quantity: '9', electricityIsDemand: true }];
+      await company.bill([{ billed: 1, cost: '100.00', usage, more: { lineItems, demandMeters } }]);
+      const costs = await company.rows('bill_costs', 'meter_id');
+      expect(costs.map((row) => row.cost)).toEqual(parts.map((part) => `${part}.00`));
+    });
+  });
+
   test('of a company with eight times the bills costs less than ten times the blocks', async () => {
     const usage = ['a', 'b', 'c'].map((meterId) => ({ meterId, ...january, usage: '1' }));
     const lineItems = lines.slice(0, 4);

@@ -48,6 +48,8 @@ const record = fc.record({
   units: fc.constantFrom('kWh', 'kWh', 'MWh', 'thm (US)', 'CCF', 'teu', 'KW', 'MW'),
   exclusion: fc.boolean(),
   billedDemand: fc.option(fc.integer({ min: 0, max: 500 })),
+  /** kW of a demand meter of v2.2. */
+  metered: fc.option(fc.integer({ min: 0, max: 500 }), { freq: 1 }),
 });
 
 const line = fc.record({
@@ -86,6 +88,7 @@ interface Counted {
   readonly last: number | null;
   readonly units: string;
   readonly demand: number | null;
+  readonly metered: number | null;
 }
 
 const sentDates = ({ start, days }: Bill['usage'][number]) => ({
@@ -116,6 +119,7 @@ function counted(
         first: ends.length === 0 ? null : Math.min(...ends),
         last: ends.length === 0 ? null : Math.max(...ends),
         demand: demands.length === 0 ? null : Math.max(...demands),
+        metered: units === 'kW' ? null : said.metered,
       };
     });
   });
@@ -125,6 +129,7 @@ interface Month {
   covered: number;
   doubly: number;
   peak: number | null;
+  metered: number | null;
 }
 
 const monthOf = (at: number) => `${day(at).slice(0, 7)}-01`;
@@ -140,24 +145,25 @@ function monthsOf(own: readonly Counted[], units: string): Map<string, Month> {
   const months = new Map<string, Month>();
   const days = new Map<number, Set<string>>();
   const month = (name: string) => {
-    const here = months.get(name) ?? { covered: 0, doubly: 0, peak: null };
+    const here = months.get(name) ?? { covered: 0, doubly: 0, peak: null, metered: null };
     months.set(name, here);
     return here;
   };
-  const peak = (name: string, demand: number | null) => {
+  const peak = (name: string, { demand, metered }: Counted) => {
     const here = month(name);
     if (demand !== null) here.peak = Math.max(here.peak ?? demand, demand);
+    if (metered !== null) here.metered = Math.max(here.metered ?? metered, metered);
   };
   for (const one of alike) {
     if (one.first === null || one.last === null) {
-      peak('none', one.demand);
+      peak('none', one);
       continue;
     }
     const next = firsts.find((first) => first > (one.first ?? 0));
     const until = one.last > one.first && next === one.last ? one.last : one.last + 1;
     for (let at = one.first; at < until; at++) {
       days.set(at, (days.get(at) ?? new Set()).add(one.document));
-      peak(monthOf(at), one.demand);
+      peak(monthOf(at), one);
     }
     if (next === undefined || next - until > 3660) continue;
     for (let name = later(monthOf(until - 1)); name < monthOf(next); name = later(name)) month(name);
@@ -180,6 +186,7 @@ test(`months add up to the bills exactly, and cover the days of the bills, for a
       const meters = [0, 1, 2].map((meter) => `${company.id}/${meter}`);
       await company.add(Object.fromEntries(meters.map((id) => [id, {}])));
       const ids = bills.map(() => randomUUID());
+      const usageIds = new Map(bills.flatMap(({ usage }) => usage.map((said) => [said, randomUUID()])));
       await company.bill(
         bills.map((one, at) => ({
           id: ids[at] ?? '',
@@ -189,13 +196,22 @@ test(`months add up to the bills exactly, and cover the days of the bills, for a
             meterId: said.meter === null ? null : (meters[said.meter] ?? ''),
             usage: said.usage,
             units: said.units,
-            more: { exclusion: said.exclusion, billedDemand: said.billedDemand },
+            more: {
+              id: usageIds.get(said),
+              exclusion: said.exclusion,
+              billedDemand: said.billedDemand,
+            },
           })),
           more: {
             currentCharges: one.cost,
             chargesUnits: one.currency,
             accountNumber: one.account,
             lineItems: one.lineItems,
+            demandMeters: one.usage.flatMap((said) =>
+              said.metered === null
+                ? []
+                : { demandUsage: said.metered, demandUsageUnits: 'kW', usageDataIds: [usageIds.get(said)] },
+            ),
             revisedDocumentId: one.replacedBy === undefined ? null : (ids[one.replacedBy] ?? null),
           },
         })),
@@ -255,9 +271,11 @@ async function compareMonths(company: BilledCompany, records: readonly Counted[]
   const rows = await company.rows('monthly_usage', 'month');
   const expected = [...Map.groupBy(records, ({ source }) => source)].flatMap(([source, own]) =>
     [...new Set(own.map(({ units }) => units))].flatMap((units) =>
-      [...monthsOf(own, units)].map(([month, { covered, doubly, peak }]) =>
-        [source, units, month, covered, doubly, peak?.toPrecision(9) ?? 'none'].join(),
-      ),
+      [...monthsOf(own, units)].map(([month, { covered, doubly, ...demand }]) => {
+        const peak = (demand.metered ?? demand.peak)?.toPrecision(9) ?? 'none';
+        const peakUnits = units === 'kW' || demand.metered !== null ? 'kW' : 'none';
+        return [source, units, month, covered, doubly, peak, peakUnits].join();
+      }),
     ),
   );
   const computed = rows.map((row) => {
@@ -269,11 +287,11 @@ async function compareMonths(company: BilledCompany, records: readonly Counted[]
       row.days_covered,
       row.days_overlapped,
       peak,
+      row.peak_demand_units ?? 'none',
     ].join();
   });
   expect(computed.sort()).toEqual(expected.sort());
   for (const row of rows) {
-    expect(row.peak_demand_units).toBe(row.units === 'kW' ? 'kW' : null);
     if (row.units === 'kW') expect([row.usage, row.billed_usage]).toEqual([null, null]);
     if (row.month === null)
       expect([row.days_in_month, row.coverage, row.is_complete]).toEqual([null, null, null]);
