@@ -61,7 +61,7 @@ with
       hour
   ),
   hours_with_unit as ({{in_standard_units rows="hours_of_week" commodity="datasource_type"}}),
-  -- Each beside the shortest readings of its unit, and a unit of energy that its meter has.
+  -- Each beside the shortest readings of its unit, and one unit that its meter has: of energy, if any.
   hours_with_others as (
     select
       *,
@@ -70,11 +70,13 @@ with
         when 'power' then factor
       end as kw_of_one,
       min(granularity_seconds) over (partition by company_id, meter_id, usage_units) as finest,
-      min(case dimension when 'energy' then usage_units end) over (
-        partition by company_id, meter_id
-      ) as energy_units
+      coalesce(
+        min(case dimension when 'energy' then usage_units end) over meter,
+        min(usage_units) over meter
+      ) as one_unit
     from hours_with_unit
     where dimension in ('energy', 'power')
+    window meter as (partition by company_id, meter_id)
   ),
   profiled as (
     select
@@ -91,7 +93,7 @@ with
       time_zone_source
     from hours_with_others
     where granularity_seconds = finest
-      and usage_units = coalesce(energy_units, usage_units)
+      and usage_units = one_unit
   ),
   profiled_with_type as ({{with_net_metering rows="profiled"}}),
   final as (

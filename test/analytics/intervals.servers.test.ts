@@ -363,6 +363,19 @@ test('readings have the sign that the newest usage record says, else their meter
   expect(load.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
+test('a meter that sends its power in two units has one load', async () => {
+  const company = new BilledCompany(warehouse);
+  const meter = randomUUID();
+  await company.add({ [meter]: {} });
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-02-01')`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+    values (${meter}, '2026-02-02Z', 3600, 'KW', 3, now()), (${meter}, '2026-02-02Z', 3600, 'MW', 0.003, now())`);
+  expect(await company.rows('load_profile', 'hour')).toMatchObject([
+    { weekday: 1, hour: 0, average_kw: '3.000000' },
+  ]);
+});
+
 test('of overlapping readings interval_daily adds those of one length, and counts one length', async () => {
   const start = Date.parse('2026-03-01T00:00:00Z') / 1000;
   const hours = Array.from({ length: 24 }, (_, at) => ({ start: start + at * 3600, seconds: 3600 }));
