@@ -224,7 +224,32 @@ test(`months add up to the bills exactly, and cover the days of the bills, for a
   );
   for (const { company, ...sums } of await differences())
     expect(sums, JSON.stringify(drawn.get(company))).toBeUndefined();
+  for (const [view, key] of Object.entries(keys)) {
+    const { rows } = await warehouse.db.execute(
+      sql.raw(
+        `select company_id, ${key} from analytics.${view} group by company_id, ${key} having count(*) > 1`,
+      ),
+    );
+    expect(rows, `${view} has several rows for one ${key}`).toEqual([]);
+  }
 });
+
+/** What a row of each view is of, within a company. */
+const keys: Readonly<Record<string, string>> = {
+  bills_all: 'bill_id',
+  bills: 'bill_id',
+  usage: 'usage_id',
+  bill_costs: 'bill_id, meter_id',
+  bill_line_items: 'bill_id, seq',
+  monthly_usage: 'meter_id, unmetered_source, month, units',
+  monthly_usage_by_site: 'site_id, datasource_type, month, units',
+  monthly_usage_by_company: 'datasource_type, month, units',
+  monthly_cost: 'site_id, meter_id, datasource_type, month, currency',
+  monthly_cost_by_site: 'site_id, month, currency',
+  monthly_cost_by_company: 'month, currency',
+  monthly_by_site: 'site_id, commodity, month, units, currency',
+  statement_availability: 'site_id, month',
+};
 
 /** Lists months of meters, sites and companies whose sum differs from that of the bills that count. */
 async function differences(): Promise<{ company: string; sums: string; said: unknown; shown: unknown }[]> {
