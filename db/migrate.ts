@@ -17,7 +17,7 @@ import {
   migrationsTable,
 } from './migrations-table.ts';
 import { describeSessions, sessionsAtWork } from './read/sessions.ts';
-import { ensureRoles } from './roles.ts';
+import { ensureRoles, type Ungranted } from './roles.ts';
 import { compressRecords } from './schema/compress-raw.ts';
 
 /**
@@ -32,10 +32,9 @@ export interface Patience {
 }
 
 /** The result of a migration. */
-export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'> {
+export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'>, Ungranted {
   readonly applied: number;
   readonly views: boolean;
-  readonly rolesMissing: readonly string[];
 }
 
 /**
@@ -67,7 +66,7 @@ export async function migrateWarehouse(
     await compressRecords(tx);
     const views = await applyViews(tx);
     const { blocked, warnings } = await refreshViewsIn(tx);
-    return { views, blocked, warnings, rolesMissing: await ensureRoles(tx) };
+    return { views, blocked, warnings, ...(await ensureRoles(tx)) };
   });
   return { applied: (await readApplied(db)).applied - before, ...rest };
 }

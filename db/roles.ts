@@ -23,45 +23,92 @@ export const written: readonly string[] = [utility, history, ops, metersync].map
   ({ schemaName }) => schemaName,
 );
 const read = [utility.schemaName, ops.schemaName, ...views];
+const all = [...written, ...views];
 
-/**
- * Creates the roles if the user may, and grants them what they lack in this database. Otherwise
- * another user runs `create role metersync_writer; create role metersync_analyst`, and the
- * migration is run again.
- * @returns the roles that are missing
- */
-export async function ensureRoles(db: Executor): Promise<string[]> {
-  const missing: string[] = [];
-  for (const role of Object.values(roles)) if (!(await ensureRole(db, role))) missing.push(role);
-  const schemas = await db.execute<{ name: string }>(sql`
-    select nspname as name
-    from pg_namespace
-    where nspname = any(${array([...written, ...views], 'text')})`);
-  const there = (names: readonly string[]) =>
-    names.filter((name) => schemas.rows.some((row) => row.name === name)).join(', ');
-  const statements = [
-    ...(missing.includes(roles.writer)
-      ? []
-      : writerGrants(there(written), there([...written, ...views]))),
-    ...(missing.includes(roles.analyst) ? [] : analystGrants(there(read))),
-  ];
-  for (const statement of statements) await db.execute(sql.raw(statement));
-  return missing;
+/** What `ensureRoles` could not do. */
+export interface Ungranted {
+  /** Roles that do not exist. */
+  readonly rolesMissing: readonly string[];
+  /** Relations in the schemas of analysts that they cannot read, as other users own them. */
+  readonly unreadable: readonly string[];
 }
 
-const writerGrants = (tables: string, schemas: string): string[] => [
-  `grant usage on schema ${schemas}, ${migrationsSchema} to ${roles.writer}`,
-  `grant select on all tables in schema ${schemas} to ${roles.writer}`,
-  `grant insert, update, delete on all tables in schema ${tables} to ${roles.writer}`,
-  `grant usage, select on all sequences in schema ${tables} to ${roles.writer}`,
-  `grant execute on all functions in schema ${schemas} to ${roles.writer}`,
-  `grant select on all tables in schema ${migrationsSchema} to ${roles.writer}`,
-];
+/**
+ * Creates the roles if the user may, and grants them what they lack in this database, on what the
+ * user owns. Otherwise another user runs `create role metersync_writer; create role
+ * metersync_analyst`, and the migration is run again.
+ */
+export async function ensureRoles(db: Executor): Promise<Ungranted> {
+  const { writer, analyst } = roles;
+  const rolesMissing: string[] = [];
+  for (const role of Object.values(roles))
+    if (!(await ensureRole(db, role))) rolesMissing.push(role);
+  const owned = await readOwned(db);
+  const grant = async (role: string, privileges: string, on: string): Promise<void> => {
+    if (on !== '' && !rolesMissing.includes(role))
+      await db.execute(sql.raw(`grant ${privileges} on ${on} to ${role}`));
+  };
+  const those = (kind: Owned['kind'], schemas: readonly string[], which = owned): string => {
+    const names = which.filter((one) => one.kind === kind && schemas.includes(one.schema));
+    return names.length === 0 ? '' : `${kind} ${names.map(({ name }) => name).join(', ')}`;
+  };
+  await grant(writer, 'usage', `schema ${[...all, migrationsSchema].join(', ')}`);
+  await grant(writer, 'select', those('table', [...all, migrationsSchema]));
+  await grant(writer, 'insert, update, delete', those('table', written));
+  await grant(writer, 'usage, select', those('sequence', written));
+  await grant(writer, 'execute', those('function', all));
+  await grant(analyst, 'usage', `schema ${read.join(', ')}`);
+  await grant(analyst, 'select', those('table', read));
+  // A view calls functions as its reader. Default privileges may keep new functions from everybody.
+  const reading = owned.filter(({ isVolatile }) => !isVolatile);
+  await grant(analyst, 'execute', those('function', all, reading));
+  const unreadable = rolesMissing.includes(analyst) ? [] : await readUnreadable(db);
+  return { rolesMissing, unreadable };
+}
 
-const analystGrants = (schemas: string): string[] => [
-  `grant usage on schema ${schemas} to ${roles.analyst}`,
-  `grant select on all tables in schema ${schemas} to ${roles.analyst}`,
-];
+interface Owned extends Record<string, unknown> {
+  readonly kind: 'table' | 'sequence' | 'function';
+  readonly schema: string;
+  readonly name: string;
+  readonly isVolatile: boolean;
+}
+
+/** Lists what this user owns of our schemas. A grant on all of a schema fails for what others own. */
+async function readOwned(db: Executor): Promise<Owned[]> {
+  const { rows } = await db.execute<Owned>(sql`
+    select
+      case c.relkind when 'S' then 'sequence' else 'table' end as kind,
+      c.relnamespace::regnamespace::text as schema,
+      c.oid::regclass::text as name,
+      false as "isVolatile"
+    from pg_class c
+    where c.relnamespace::regnamespace::text = any(${array([...all, migrationsSchema], 'text')})
+      and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+      and pg_has_role(c.relowner, 'usage')
+    union all
+    select
+      'function',
+      p.pronamespace::regnamespace::text,
+      p.oid::regprocedure::text,
+      p.provolatile = 'v'
+    from pg_proc p
+    where p.pronamespace::regnamespace::text = any(${array(all, 'text')})
+      and p.prokind <> 'p'
+      and pg_has_role(p.proowner, 'usage')`);
+  return rows;
+}
+
+/** Lists the relations in the schemas of analysts that they may not read. */
+async function readUnreadable(db: Executor): Promise<string[]> {
+  const { rows } = await db.execute<{ name: string }>(sql`
+    select c.oid::regclass::text as name
+    from pg_class c
+    where c.relnamespace::regnamespace::text = any(${array(read, 'text')})
+      and c.relkind in ('r', 'p', 'v', 'm', 'f')
+      and not has_table_privilege(${roles.analyst}, c.oid, 'select')
+    order by name`);
+  return rows.map(({ name }) => name);
+}
 
 /**
  * Creates a role if the user may; returns whether it exists. Two migrations may create it at once.

@@ -2,6 +2,7 @@ import { migrate, planOf } from '../../app/prepare.ts';
 import { describeBlocked } from '../../app/typed-views.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { counted } from '../../contract/words.ts';
+import { roles } from '../../db/roles.ts';
 import { recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
@@ -25,9 +26,10 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
       else print(...describePlan(plan));
       return;
     }
-    const { applied, views, blocked, warnings, rolesMissing } = await noted(context);
+    const migrated = await noted(context);
+    const { applied, blocked, warnings, rolesMissing, unreadable } = migrated;
     if (options.json) {
-      printJson({ applied, views, blocked: blocked.map(describeBlocked), warnings, rolesMissing });
+      printJson({ ...migrated, blocked: blocked.map(describeBlocked) });
       return;
     }
     print(inWords(applied));
@@ -38,6 +40,11 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
         `This user cannot create the roles ${rolesMissing.join(' and ')}. As one that can, run`,
         `"${rolesMissing.map((role) => `create role ${role};`).join(' ')}", then migrate again. Nothing else needs them.`,
       );
+    }
+    const [first, ...others] = unreadable;
+    if (first !== undefined) {
+      const more = others.length === 0 ? '' : ` and ${others.length} more`;
+      print(`${roles.analyst} cannot read ${first}${more}: only the owner may grant that.`);
     }
   } finally {
     await context.stop();

@@ -173,25 +173,73 @@ test('a user without a role may read nothing', async () => {
     await expect(attempt(nobody, `select * from ${table}`)).rejects.toMatchObject(refused);
 });
 
-test('a migrator without the right to create roles migrates, and grants to existing ones', async () => {
-  const user = `user_${randomUUID().replaceAll('-', '')}`;
-  users.push(user);
+describe('a migrator without the right to create roles', () => {
   const database = `own_${randomUUID().replaceAll('-', '')}`;
-  const password = randomUUID();
-  await warehouse.db.execute(sql.raw(`create role ${user} login password ${pg.escapeLiteral(password)}`));
-  await warehouse.db.execute(sql.raw(`create database ${database} owner ${user}`));
-  const url = new URL(warehouse.url);
-  [url.username, url.password, url.pathname] = [user, password, `/${database}`];
-  const own = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 2, onError: () => {} });
-  try {
+  const user = `user_${randomUUID().replaceAll('-', '')}`;
+  let own: Warehouse;
+  const opened: Warehouse[] = [];
+  const loginTo = (username: string, password: string): Warehouse => {
+    const url = new URL(warehouse.url);
+    Object.assign(url, { username, password, pathname: `/${database}` });
+    const login = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 1, onError: () => {} });
+    opened.push(login);
+    return login;
+  };
+  beforeAll(async () => {
+    users.push(user);
+    const password = randomUUID();
+    await warehouse.db.execute(sql.raw(`create role ${user} login password ${pg.escapeLiteral(password)}`));
+    await warehouse.db.execute(sql.raw(`create database ${database} owner ${user}`));
+    own = loginTo(user, password);
+    await attempt(own, 'alter default privileges revoke execute on functions from public');
+  });
+  afterAll(async () => {
+    await Promise.all(opened.map((one) => one.close()));
+    await warehouse.db.execute(sql.raw(`drop database ${database} with (force)`));
+  });
+
+  test('migrates, and grants to existing ones', async () => {
     // Roles belong to the whole server; the other warehouse created them.
-    expect(await migrateWarehouse(own.db)).toMatchObject({ rolesMissing: [] });
+    expect(await migrateWarehouse(own.db)).toMatchObject({ rolesMissing: [], unreadable: [] });
     const granted = await own.db.execute(
       sql`select has_table_privilege('metersync_analyst', 'utility.documents', 'select') as may`,
     );
     expect(granted.rows).toEqual([{ may: true }]);
-  } finally {
-    await own.close();
-    await warehouse.db.execute(sql.raw(`drop database ${database} with (force)`));
-  }
+  });
+
+  test("grants what views call, where the owner's functions are not everybody's", async () => {
+    const [user, password] = [`user_${randomUUID().replaceAll('-', '')}`, randomUUID()];
+    users.push(user);
+    await warehouse.db.execute(
+      sql.raw(`create role ${user} login password '${password}' in role metersync_analyst`),
+    );
+    const analyst = loginTo(user, password);
+    const views = await analyst.db.execute<{ name: string }>(
+      sql`select schemaname || '.' || viewname as name from pg_views where schemaname in ('analytics', 'fields', 'ops')`,
+    );
+    for (const { name } of views.rows)
+      await expect(attempt(analyst, `select * from ${name} limit 0`), name).resolves.toBeDefined();
+    await expect(attempt(analyst, 'select * from analytics.bills_as_of(now())')).resolves.toBeDefined();
+    const { rows } = await own.db.execute(
+      sql`select has_function_privilege('metersync_analyst', 'metersync.make_typed_view(jsonb, boolean)', 'execute') as may`,
+    );
+    expect(rows).toEqual([{ may: false }]);
+  });
+
+  test("leaves another user's relations and functions alone, and names what analysts cannot read", async () => {
+    const [jane, password] = [`user_${randomUUID().replaceAll('-', '')}`, randomUUID()];
+    users.push(jane);
+    await warehouse.db.execute(sql.raw(`create role ${jane} login password '${password}'`));
+    await attempt(own, `grant usage, create on schema analytics, utility to ${jane}`);
+    const hers = loginTo(jane, password);
+    for (const statement of [
+      'create view analytics."Jane\'s" as select 1 as n',
+      'create view analytics.shared as select 1 as n',
+      'grant select on analytics.shared to metersync_analyst',
+      'create sequence utility.hers',
+      'create function analytics.hers() returns int language sql as $$ select 1 $$',
+    ])
+      await attempt(hers, statement);
+    expect(await migrateWarehouse(own.db)).toMatchObject({ unreadable: [`analytics."Jane's"`] });
+  });
 });
