@@ -62,6 +62,8 @@ interface Place {
   readonly path: string;
   kinds: readonly FieldKind[];
   collapsed: boolean;
+  /** Whether it is an object that gets no view: its owner has a column for all of it. */
+  isWhole: boolean;
   readonly fields: Map<string, Place>;
   any: Place | undefined;
 }
@@ -84,15 +86,13 @@ export function planViews(
   };
   return viewedResources.flatMap(({ resource, table, key }) => {
     const root = placesOf(fields.filter((field) => field.resource === resource));
-    const views: TypedView[] = [];
+    const before = existing.filter((view) => view.resource === resource);
+    const shown: { readonly name: string; readonly place: Place }[] = [];
     const add = (place: Place, wanted: string): void => {
-      const before = existing.find(
-        (view) => view.resource === resource && view.path === place.path,
-      );
-      if (before === undefined && views.length >= viewsMax) return;
+      place.isWhole = shown.length >= viewsMax && !before.some(({ path }) => path === place.path);
+      if (place.isWhole) return;
       const name = nameOf(resource, place.path, wanted);
-      const columns = columnsOf(place, root, fixedColumns(key, place.path), before?.columns ?? []);
-      views.push({ name, resource, path: place.path, columns });
+      shown.push({ name, place });
       if (place.collapsed && place !== root) return;
       for (const [field, at] of sorted(place.fields)) addParts(at, `${name}_${snakeCase(field)}`);
     };
@@ -105,9 +105,17 @@ export function planViews(
       if (any.kinds.includes('array')) addParts({ ...any, kinds: ['array'] }, `${wanted}_elements`);
     };
     add(root, table);
-    const kept = existing.filter(
-      (view) => view.resource === resource && !views.some((other) => other.path === view.path),
-    );
+    const views = shown.map(({ name, place }): TypedView => {
+      const { path } = place;
+      const columns = before.find((view) => view.path === path)?.columns ?? [];
+      return {
+        name,
+        resource,
+        path,
+        columns: columnsOf(place, root, fixedColumns(key, path), columns),
+      };
+    });
+    const kept = before.filter((view) => !views.some((other) => other.path === view.path));
     return [...views, ...kept.map((view) => ({ ...view, columns: widened(view.columns, root) }))];
   });
 }
@@ -161,6 +169,7 @@ const place = (path: string): Place => ({
   path,
   kinds: [],
   collapsed: false,
+  isWhole: false,
   any: undefined,
   fields: new Map(),
 });
@@ -170,8 +179,8 @@ const sorted = (fields: ReadonlyMap<string, Place>): [string, Place][] =>
   [...fields].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 
 /** The type of a field's column; null if it has none because its own fields have columns. */
-const typeOf = ({ kinds, collapsed }: Place): ColumnType | null =>
-  collapsed ? 'jsonb' : columnType(kinds);
+const typeOf = ({ kinds, collapsed, isWhole }: Place): ColumnType | null =>
+  collapsed || isWhole ? 'jsonb' : columnType(kinds);
 
 function columnsOf(
   of: Place,
