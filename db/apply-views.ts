@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import type { Executor, Transaction } from './connect.ts';
 import { sqlMessage, sqlState } from './failures.ts';
+import { lock } from './locks.ts';
 import { migrationsSchema } from './migrations-table.ts';
-import { createdBy, viewTexts } from './view-files.ts';
+import { type Created, createdBy, viewTexts } from './view-files.ts';
 
 /** The version of the applied views: one row. */
 const versions = sql`${sql.identifier(migrationsSchema)}.views`;
@@ -11,28 +12,39 @@ const versions = sql`${sql.identifier(migrationsSchema)}.views`;
 const dependentsExist = '2BP01';
 const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '42703', '42P01'];
 
+/** What `applyViews` did. */
+export interface AppliedViews {
+  readonly views: boolean;
+  /** Statements that restore the grants on dropped views, once the typed ones are there again. */
+  readonly grants: readonly string[];
+}
+
 /**
- * Applies the views and functions of analytics/, unless this version is applied already; returns
- * whether it did. `create or replace` keeps what users built on them. If a view changes its
- * columns, all views and functions without dependents are dropped first; then their grants are
- * restored.
+ * Applies the views and functions of analytics/, unless this version is applied already. `create or
+ * replace` keeps what users built on them. If a view changes its columns, all views and functions
+ * without dependents are dropped first; typed views, too, where they keep a function.
  * @throws Error naming the user's view that stands in the way
  */
-export async function applyViews(tx: Transaction): Promise<boolean> {
+export async function applyViews(tx: Transaction): Promise<AppliedViews> {
   const texts = viewTexts();
   const version = versionOf(texts);
   await tx.execute(sql`create table if not exists ${versions} (version text not null)`);
   const applied = await tx.execute<{ version: string }>(sql`select version from ${versions}`);
-  if (applied.rows[0]?.version === version) return false;
-  if ((await make(tx, texts)) !== 'made') {
-    const { dependents, grants } = await dropAll(tx, texts);
-    const made = await make(tx, texts);
-    if (made !== 'made') throw inTheWay(made, dependents);
-    for (const grant of grants) await grantAgain(tx, grant);
+  if (applied.rows[0]?.version === version) return { views: false, grants: [] };
+  const grants: string[] = [];
+  let dependents: readonly string[] = [];
+  let made = await make(tx, texts);
+  for (const typed of [[], await typedViews(tx)]) {
+    if (made === 'made') break;
+    const dropped = await dropAll(tx, texts, typed);
+    grants.push(...dropped.grants);
+    dependents = dropped.dependents;
+    made = await make(tx, texts);
   }
+  if (made !== 'made') throw inTheWay(made, dependents);
   await tx.execute(sql`delete from ${versions}`);
   await tx.execute(sql`insert into ${versions} values (${version})`);
-  return true;
+  return { views: true, grants };
 }
 
 const versionOf = (texts: readonly string[]): string =>
@@ -66,16 +78,18 @@ async function make(tx: Transaction, texts: readonly string[]): Promise<'made' |
   }
 }
 
-interface Dropped {
+interface Dropped extends Pick<AppliedViews, 'grants'> {
   /** Users' dependents of views that stayed: `view mine depends on view analytics.bills`. */
   readonly dependents: readonly string[];
-  /** Statements that restore the grants on dropped views. */
-  readonly grants: readonly string[];
 }
 
 /** Drops views and functions in reverse order, so that no dependent of ours stands in the way. */
-async function dropAll(tx: Transaction, texts: readonly string[]): Promise<Dropped> {
-  const created = texts.flatMap(createdBy);
+async function dropAll(
+  tx: Transaction,
+  texts: readonly string[],
+  typed: readonly Created[],
+): Promise<Dropped> {
+  const created = [...texts.flatMap(createdBy), ...typed];
   const ours = new Set(created.map(({ kind, name }) => `${kind} ${name}`));
   const dependents: string[] = [];
   const grants: string[] = [];
@@ -93,6 +107,17 @@ async function dropAll(tx: Transaction, texts: readonly string[]): Promise<Dropp
     }
   }
   return { dependents, grants };
+}
+
+/** Lists the typed views, which call our functions. They are made again after the others. */
+async function typedViews(tx: Transaction): Promise<Created[]> {
+  await lock(tx, 'typedViews', 'inTurn');
+  const { rows } = await tx.execute<{ name: string }>(sql`
+    select c.oid::regclass::text as name
+    from pg_class c
+    where c.relnamespace = to_regnamespace('fields')
+      and metersync.is_typed_view(c.oid)`);
+  return rows.map(({ name }) => ({ kind: 'view', name }));
 }
 
 /**
@@ -128,12 +153,14 @@ async function grantsOn(tx: Transaction, view: string): Promise<string[]> {
   return rows.map(({ grant }) => grant);
 }
 
-/** Restores a grant, unless this version no longer has the column or view. */
-async function grantAgain(tx: Transaction, grant: string): Promise<void> {
-  try {
-    await tx.transaction((part) => part.execute(sql.raw(grant)));
-  } catch (error) {
-    if (![noColumn, noRelation].includes(sqlState(error) ?? '')) throw error;
+/** Restores grants, but those on a column or view that is there no longer. */
+export async function grantAgain(tx: Transaction, grants: readonly string[]): Promise<void> {
+  for (const grant of grants) {
+    try {
+      await tx.transaction((part) => part.execute(sql.raw(grant)));
+    } catch (error) {
+      if (![noColumn, noRelation].includes(sqlState(error) ?? '')) throw error;
+    }
   }
 }
 

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { serverWaits } from '../contract/retry-policy.ts';
 import { newerSchema, type SchemaVersions } from '../contract/schema-versions.ts';
-import { applyViews } from './apply-views.ts';
+import { applyViews, grantAgain } from './apply-views.ts';
 import type { Database, Executor, Transaction } from './connect.ts';
 import { sqlState } from './failures.ts';
 import { type RefreshedViews, refreshViewsIn } from './fields/refresh-views.ts';
@@ -64,8 +64,9 @@ export async function migrateWarehouse(
   const rest = await waitingShortly(db, waiting, async (tx) => {
     await lock(tx, 'migrations', 'inTurn');
     await compressRecords(tx);
-    const views = await applyViews(tx);
+    const { views, grants } = await applyViews(tx);
     const { blocked, warnings } = await refreshViewsIn(tx);
+    await grantAgain(tx, grants);
     return { views, blocked, warnings, ...(await ensureRoles(tx)) };
   });
   return { applied: (await readApplied(db)).applied - before, ...rest };

@@ -9,10 +9,14 @@ interface ViewFile {
   readonly makes: readonly string[];
 }
 
+/** A view or function by its name. */
+export interface Created {
+  readonly kind: 'view' | 'function';
+  readonly name: string;
+}
+
 /** Lists the views and functions that a text creates, in order. */
-export const createdBy = (
-  text: string,
-): { readonly kind: 'view' | 'function'; readonly name: string }[] =>
+export const createdBy = (text: string): Created[] =>
   [...text.matchAll(/create or replace (view|function) ([\w.]+)/g)].map(([, kind, name = '']) => ({
     kind: kind === 'view' ? kind : 'function',
     name,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { refreshViews } from '../../db/fields/refresh-views.ts';
 import { migrateWarehouse } from '../../db/migrate.ts';
 import { keepMonths } from '../../db/months.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -100,6 +101,27 @@ test("a user's view that blocks a change is named, and nothing changes", async (
   await run('drop view public.mine');
   await migrateWarehouse(warehouse.db);
   expect(await columnsOf('analytics.monthly_cost_by_company')).toContain('currency');
+});
+
+test("typed views are made again with their grants; a user's view on one is named, and no typed view", async () => {
+  await run('drop function metersync.numeric_of(jsonb) cascade');
+  await run(
+    "create function metersync.numeric_of(value jsonb) returns text language sql as 'select value::text'",
+  );
+  await run(`insert into metersync.field_catalogue (resource, api_version, path, types, records)
+    values ('documents', 'v2.2', '', '{object}', 1), ('documents', 'v2.2', '/amount', '{number}', 1)`);
+  await refreshViews(warehouse.db, 1_000);
+  await run('grant select on fields.documents to public');
+  await run('create view public.mine as select amount from fields.documents');
+  await fromEarlierVersion();
+  await expect(migrateWarehouse(warehouse.db)).rejects.toThrow(
+    /views of yours .*: view public.mine depends on view fields.documents$/,
+  );
+  await run('drop view public.mine');
+  await migrateWarehouse(warehouse.db);
+  expect(await columnsOf('fields.documents')).toContain('amount');
+  const granted = `has_table_privilege('pg_monitor', 'fields.documents', 'select')`;
+  expect((await run(`select ${granted} as may`)).rows).toEqual([{ may: true }]);
 });
 
 test('a warehouse that a newer version migrated keeps its views', async () => {
