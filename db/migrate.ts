@@ -111,8 +111,9 @@ async function waitingShortly<T>(
     try {
       return await db.transaction(async (tx) => {
         await tx.execute(sql`
-          select set_config('lock_timeout', ${String(lockTimeoutMs)}, true),
-            set_config('statement_timeout', '0', true)`);
+          select set_config(name, case name when 'lock_timeout' then ${lockTimeoutMs}::text else '0' end, true)
+          from pg_settings
+          where name in ('lock_timeout', 'statement_timeout', 'transaction_timeout')`);
         return await work(tx);
       });
     } catch (error) {

@@ -78,21 +78,23 @@ async function readOwned(db: Executor): Promise<Owned[]> {
   const { rows } = await db.execute<Owned>(sql`
     select
       case c.relkind when 'S' then 'sequence' else 'table' end as kind,
-      c.relnamespace::regnamespace::text as schema,
+      n.nspname as schema,
       c.oid::regclass::text as name,
       false as "isVolatile"
     from pg_class c
-    where c.relnamespace::regnamespace::text = any(${array([...all, migrationsSchema], 'text')})
+      join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = any(${array([...all, migrationsSchema], 'text')})
       and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
       and pg_has_role(c.relowner, 'usage')
     union all
     select
       'function',
-      p.pronamespace::regnamespace::text,
+      n.nspname,
       p.oid::regprocedure::text,
       p.provolatile = 'v'
     from pg_proc p
-    where p.pronamespace::regnamespace::text = any(${array(all, 'text')})
+      join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname = any(${array(all, 'text')})
       and p.prokind <> 'p'
       and pg_has_role(p.proowner, 'usage')`);
   return rows;
@@ -103,7 +105,8 @@ async function readUnreadable(db: Executor): Promise<string[]> {
   const { rows } = await db.execute<{ name: string }>(sql`
     select c.oid::regclass::text as name
     from pg_class c
-    where c.relnamespace::regnamespace::text = any(${array(read, 'text')})
+      join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = any(${array(read, 'text')})
       and c.relkind in ('r', 'p', 'v', 'm', 'f')
       and not has_table_privilege(${roles.analyst}, c.oid, 'select')
     order by name`);

@@ -113,18 +113,20 @@ async function reports() {
   return { refused, warnings: lines.map((line) => JSON.parse(line).msg), health, state, alarm };
 }
 
-test("a role's limit of statements does not end a migration", async () => {
+test("a role's limits of statements and transactions do not end a migration", async () => {
   await openWarehouse();
   const url = new URL(warehouse.url);
-  url.searchParams.set('options', '-c statement_timeout=600000');
+  url.searchParams.set('options', '-c statement_timeout=600000 -c transaction_timeout=600000');
   const limited = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 1, onError: () => {} });
   onTestFinished(() => limited.close());
-  const notes = `create table utility.later as select current_setting('statement_timeout') as own;`;
+  const both = `current_setting('statement_timeout') as statement, current_setting('transaction_timeout') as whole`;
+  const notes = `create table utility.later as select ${both};`;
   await migrateWarehouse(limited.db, waiting, laterMigrations(notes));
-  const { rows } = await limited.db.execute(
-    sql`select own, current_setting('statement_timeout') as after from utility.later`,
-  );
-  expect(rows).toEqual([{ own: '0', after: '10min' }]);
+  const { rows } = await limited.db.execute(sql.raw(`table utility.later union all select ${both}`));
+  expect(rows).toEqual([
+    { statement: '0', whole: '0' },
+    { statement: '10min', whole: '10min' },
+  ]);
 });
 
 test('code between the floor and the head of the schema goes on, and warns that it must be upgraded', async () => {
