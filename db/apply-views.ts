@@ -139,9 +139,9 @@ async function dropUnlessUsed(tx: Transaction, what: string): Promise<string[]> 
 function inTheWay(refusal: Error, dependents: readonly string[]): Error {
   if (dependents.length === 0) return refusal;
   const why = `${sqlMessage(refusal)}: ${[...new Set(dependents)].join('; ')}`;
+  // Without a cause, whose words would stand in place of these.
   return new Error(
     `views of yours were built on views that have other columns now: drop them, run metersync migrate, and make them again. ${why}`,
-    { cause: refusal },
   );
 }
 

@@ -120,8 +120,8 @@ async function waitingShortly<T>(
       });
     } catch (error) {
       if (!waitedTooLong.includes(sqlState(error))) throw error;
-      if (attempt === tries)
-        throw new Error(inUse(await sessionsAtWork(db), attempt), { cause: error });
+      // Without a cause, whose words would stand in place of these.
+      if (attempt === tries) throw new Error(inUse(await sessionsAtWork(db), attempt));
     }
     await delay(pauseMs);
   }

@@ -8,6 +8,7 @@ import { readSettings } from '../../app/settings.ts';
 import { alertTypes } from '../../contract/alerts.ts';
 import type { Health } from '../../contract/verdict.ts';
 import { connectWarehouse } from '../../db/connect.ts';
+import { sqlMessage } from '../../db/failures.ts';
 import { floorOf, knownMigrations } from '../../db/known-migrations.ts';
 import { migrateWarehouse, readSchemaVersions } from '../../db/migrate.ts';
 import { planMigration } from '../../db/migration-plan.ts';
@@ -51,7 +52,7 @@ test('a migration of a table that an analyst reads gives up, says who, and holds
     writes += 1;
   }
   await migrated;
-  expect(error.message).toMatch(
+  expect(sqlMessage(error)).toMatch(
     new RegExp(
       `at each of 4 tries.*pid ${pid} \\(${analyst.user}, metersync\\) uses utility\\.documents.* since 2`,
     ),
