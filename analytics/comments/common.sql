@@ -1,4 +1,5 @@
 -- Columns that mean the same wherever they stand. A view's own comment on its column goes first.
+-- Views of other users are left alone.
 do $$
 declare
   silent record;
@@ -35,6 +36,7 @@ begin
       join common on common.name = a.attname
     where c.relkind = 'v'
       and c.relnamespace in ('analytics'::regnamespace, 'ops'::regnamespace)
+      and pg_has_role(c.relowner, 'usage')
       and a.attnum > 0
       and col_description(c.oid, a.attnum) is null
   loop
