@@ -47,18 +47,18 @@ export async function migrateWarehouse(
   waiting: Patience = serverWaits.migration,
   folder: string = migrationsFolder,
 ): Promise<Migrated> {
-  const before = (await readApplied(db)).applied;
   await ensureMigrationsTable(db);
-  await waitingShortly(db, waiting, async (tx) => {
+  const applied = await waitingShortly(db, waiting, async (tx) => {
     await lock(tx, 'migrations', 'inTurn');
-    const versions = await readSchemaVersions(tx, folder);
-    if (versions.applied > versions.known) throw new Error(newerSchema);
+    const before = await readSchemaVersions(tx, folder);
+    if (before.applied > before.known) throw new Error(newerSchema);
     await writeFloor(tx, floorOf(knownMigrations(folder)));
     await migrate(tx as unknown as Database, {
       migrationsFolder: folder,
       migrationsSchema,
       migrationsTable,
     });
+    return before.known - before.applied;
   });
   // The migrator commits the transaction that it is given: the rest needs one of its own.
   const rest = await waitingShortly(db, waiting, async (tx) => {
@@ -69,7 +69,7 @@ export async function migrateWarehouse(
     await grantAgain(tx, grants);
     return { views, blocked, warnings, ...(await ensureRoles(tx)) };
   });
-  return { applied: (await readApplied(db)).applied - before, ...rest };
+  return { applied, ...rest };
 }
 
 const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];

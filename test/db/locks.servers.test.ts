@@ -148,4 +148,5 @@ test('concurrent migrations run one after the other, also on an empty database',
     await warehouse.db.execute(sql.raw(`drop schema ${schema} cascade`));
   const migrated = await Promise.all([1, 2, 3].map(() => migrateWarehouse(warehouse.db)));
   expect(migrated.filter(({ views }) => views)).toHaveLength(1);
+  expect(migrated.filter(({ applied }) => applied > 0)).toHaveLength(1);
 });
