@@ -49,20 +49,18 @@ export async function migrateWarehouse(
 ): Promise<Migrated> {
   await ensureMigrationsTable(db);
   const applied = await waitingShortly(db, waiting, async (tx) => {
-    await lock(tx, 'migrations', 'inTurn');
-    const before = await readSchemaVersions(tx, folder);
-    if (before.applied > before.known) throw new Error(newerSchema);
+    const missing = await takeTurn(tx, folder);
     await writeFloor(tx, floorOf(knownMigrations(folder)));
     await migrate(tx as unknown as Database, {
       migrationsFolder: folder,
       migrationsSchema,
       migrationsTable,
     });
-    return before.known - before.applied;
+    return missing;
   });
   // The migrator commits the transaction that it is given: the rest needs one of its own.
   const rest = await waitingShortly(db, waiting, async (tx) => {
-    await lock(tx, 'migrations', 'inTurn');
+    await takeTurn(tx, folder);
     await compressRecords(tx);
     const { views, grants } = await applyViews(tx);
     const { blocked, warnings } = await refreshViewsIn(tx);
@@ -70,6 +68,17 @@ export async function migrateWarehouse(
     return { views, blocked, warnings, ...(await ensureRoles(tx)) };
   });
   return { applied, ...rest };
+}
+
+/**
+ * Waits for its turn among migrations; returns how many the warehouse lacks.
+ * @throws Error when the warehouse is newer than the code
+ */
+async function takeTurn(tx: Transaction, folder: string): Promise<number> {
+  await lock(tx, 'migrations', 'inTurn');
+  const { known, applied } = await readSchemaVersions(tx, folder);
+  if (applied > known) throw new Error(newerSchema);
+  return known - applied;
 }
 
 const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];

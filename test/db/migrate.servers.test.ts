@@ -93,6 +93,18 @@ test('a plan names statements, locks and rewrites, changes nothing, and is empty
   expect(await readSchemaVersions(warehouse.db)).toEqual({ known, applied: known, floor });
 });
 
+test('a newer version that migrates between the migrations and the views keeps its views', async () => {
+  await openWarehouse();
+  await warehouse.db.execute(sql`update metersync_migrations.views set version = 'newer'`);
+  const newer = `insert into metersync_migrations.schema_migrations (hash, created_at)
+    values ('of a newer version', 9999999999999)`;
+  await expect(migrateWarehouse(warehouse.db, waiting, laterMigrations(newer))).rejects.toThrow(
+    'migrated by a newer metersync',
+  );
+  const { rows } = await warehouse.db.execute(sql`select version from metersync_migrations.views`);
+  expect(rows).toEqual([{ version: 'newer' }]);
+});
+
 /** What code of today reports of a warehouse that a later version migrated. */
 async function reports() {
   const lines: string[] = [];
