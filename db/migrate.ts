@@ -123,8 +123,6 @@ async function waitingShortly<T>(
           select set_config(name, case name when 'lock_timeout' then ${lockTimeoutMs}::text else '0' end, true)
           from pg_settings
           where name in ('lock_timeout', 'statement_timeout', 'transaction_timeout')`);
-        // Names are bound to what they find now: to no function that somebody made in `public`.
-        await tx.execute(sql`set local search_path = pg_catalog, pg_temp`);
         return await work(tx);
       });
     } catch (error) {
