@@ -197,7 +197,6 @@ async function readMeter(
       { meterId },
       {
         lane: 'backfill',
-        distinct: true,
         beganAt: readFrom,
         from: place,
         cursor: (at): IntervalCursor => ({ ...done, within: { meterId, beganAt: began, place: at } }),

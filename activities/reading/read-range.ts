@@ -29,7 +29,7 @@ export interface RangePlace {
   /** Number of that page; 0 before the first. */
   readonly page: number;
   readonly readings: number;
-  /** The service's total of readings. */
+  /** The service's total of readings, the largest of its pages. */
   readonly total: number | null;
   readonly written: PageWritten;
   readonly seen?: Seen | undefined;
@@ -41,8 +41,6 @@ export interface RangeReading {
   readonly lane: 'live' | 'backfill';
   /** Whether events announced the readings: then unchanged ones count as read now, too. */
   readonly confirms?: boolean;
-  /** Whether the read is complete only if no reading came on two pages. */
-  readonly distinct?: boolean;
   /** The warehouse's clock before the read; read when absent. */
   readonly beganAt?: string | undefined;
   /** Where an interrupted attempt stopped. */
@@ -59,8 +57,8 @@ export interface RangeRead {
   readonly readings: number;
   readonly total: number | null;
   /**
-   * Whether the listing was read to its end and had as many readings as its total: then the ledger has the
-   * range.
+   * Whether the listing was read to its end, had as many readings as its total, and none on two pages: then the
+   * ledger has the range.
    */
   readonly complete: boolean;
   /** Whether it is not, as a reading came on two pages. */
@@ -71,7 +69,7 @@ export interface RangeRead {
 export async function readRange(
   deps: ActivityDependencies,
   range: IntervalRange,
-  { lane, confirms = false, distinct = false, beganAt, from = rangeStart, cursor, onWritten }: RangeReading,
+  { lane, confirms = false, beganAt, from = rangeStart, cursor, onWritten }: RangeReading,
 ): Promise<RangeRead> {
   const { warehouse } = deps;
   const context = Context.current();
@@ -87,12 +85,12 @@ export async function readRange(
     signal: context.cancellationSignal,
     judged: false,
   });
-  const seen = distinct ? seenReadings(from.seen) : undefined;
+  const seen = seenReadings(from.seen);
   let place = from;
   let { written } = from;
   let readAt = beganAt ?? (await warehouseNow(warehouse.db));
   let waiting = noIntervals();
-  let total: number | null = null;
+  let { total } = from;
   const flush = async () => {
     for (let at = 0; at < waiting.startAt.length; at += batches.readingsWritten) {
       const slice = sliceOf(waiting, at, at + batches.readingsWritten);
@@ -105,12 +103,12 @@ export async function readRange(
     waiting = noIntervals();
     const { pages, rows } = walk.report();
     const readings = from.readings + rows;
-    place = { page: from.page + pages, readings, total, written, seen: seen?.soFar() };
+    place = { page: from.page + pages, readings, total, written, seen: seen.soFar() };
   };
   for await (const page of walk) {
     await noteFields(deps, 'intervals', page.items);
     const columns = readIntervals(page.body, page.itemsKey, page.items);
-    seen?.add(columns);
+    seen.add(columns);
     const strays = append(waiting, columns, range.meterId);
     for (const stray of [...strays, ...columns.unplaced.map(withoutPlace)]) {
       await keepApart(deps, range.meterId, page, stray);
@@ -118,7 +116,8 @@ export async function readRange(
       noteWritten(deps, 'intervals', rejected);
       written = sum(written, rejected);
     }
-    total = page.total;
+    // One that shrinks tells of a deletion, which may have moved a reading to a page that was read.
+    if (page.total !== null) total = Math.max(total ?? 0, page.total);
     noteCursor(cursor(place));
     if (waiting.startAt.length < batches.readingsWritten) continue;
     await flush();

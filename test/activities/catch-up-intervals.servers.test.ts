@@ -252,6 +252,38 @@ describe('the ledger of a meter', () => {
   });
 });
 
+/** A meter of four readings on two pages, and what the service does to them after its first page is read. */
+async function changesAfterTheFirstPage(change: (listed: object[]) => void) {
+  const at = (slot: number) => `2026-05-01T0${slot}:00:00`;
+  const listed: object[] = [1, 2, 3, 4].map((slot) => ({ start: at(slot), end: at(slot + 1), usage: '1' }));
+  let changed = false;
+  const under = await activitiesOn((asked) => {
+    if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
+    const page = pageOf(listed, asked, { key: 'intervals', total: 'totalIntervals', perPage: 2 });
+    if (!changed) change(listed);
+    changed = true;
+    return page;
+  });
+  await announce(under, [[hour(1), hour(9)]]);
+  await catchUp(under);
+  const { db } = under.warehouse;
+  const waiting = await db.execute(sql`select error_code as code from metersync.stale_records`);
+  await db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+  await catchUp(under);
+  const readings = await db.execute(sql`select from utility.intervals`);
+  return { first: waiting.rows, outcomes: await outcomes(under), stored: readings.rowCount };
+}
+
+const readAgain = { first: [{ code: 'LISTING_UNSTABLE' }], outcomes: { applied: 1 }, stored: 4 };
+
+test('a range whose readings moved behind others while it was read is read again', async () => {
+  expect(await changesAfterTheFirstPage((listed) => listed.push(...listed.splice(0, 1)))).toEqual(readAgain);
+});
+
+test('a range that lost a reading of a page that was read is read again', async () => {
+  expect(await changesAfterTheFirstPage((listed) => listed.splice(0, 1))).toEqual(readAgain);
+});
+
 describe('a range that an event invents', () => {
   const claimed: [string, string] = ['0001-01-01T00:00:00', '9999-12-31T00:00:00'];
   /** A meter with five years of readings of 15 minutes, a hundred on a page; the service lists one a week. */
