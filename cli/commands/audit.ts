@@ -140,10 +140,14 @@ function describeRepair(found: AuditReport & { runId: string }, after: AuditRepo
   return `${counted(found.differences, 'difference')} ${were} found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
 }
 
-/** Describes a report in lines for people. @param only the resources that were compared; all when absent */
+/**
+ * Describes a report in lines for people.
+ * @param only the resources that were compared; all when absent. Others show only if a listing of them is
+ *   suspect.
+ */
 export function describeAudit(report: AuditReport, only?: readonly AuditResource[]): string[] {
   const compared = Object.entries(report.resources).filter(
-    ([name]) => only === undefined || only.includes(name as AuditResource),
+    ([name, r]) => only === undefined || only.includes(name as AuditResource) || r.suspect > 0,
   );
   const rows = compared.map(([name, r]) => [
     nameInWords(name),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describeAudit } from '../../cli/commands/audit.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import { checkKinds } from '../../contract/names.ts';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
@@ -418,6 +419,20 @@ describe('an audit', () => {
         { resource: 'intervals', reason: 'the last page was not reached' },
       ],
     });
+  });
+
+  test('shows a suspect listing that it had to read, though other resources are compared', async () => {
+    await store(everything());
+    const { client } = await setup((asked) => {
+      const { body } = answer(everything(), asked) as { body: string };
+      const isMeters = asked.path.startsWith('/v2.2/meter/');
+      return isMeters ? { json: { ...JSON.parse(body), totalMeters: 2 } } : { body };
+    });
+    const only = ['intervals'] as const;
+    const report = await audit({ warehouse, service: client, concurrency: 8, resources: only });
+    expect(report).toMatchObject({ differences: 1, resources: { meters: { suspect: 1 } } });
+    const rows = describeAudit(report, only).filter((line) => /│ *(meters|intervals|documents) /.test(line));
+    expect(rows).toEqual([expect.stringContaining('meters'), expect.stringContaining('intervals')]);
   });
 
   test('reads a listing again that changed while it was read, and counts that pass alone', async () => {
