@@ -1,5 +1,6 @@
 import type { Executor } from '../../db/connect.ts';
 import { eventsBehind, refusals } from '../../db/read/behind-differences.ts';
+import { listingOf } from './listing.ts';
 import type { Example } from './report.ts';
 
 /** Returns examples with the events behind them, and Postgres's reasons for refused records. */
@@ -7,11 +8,7 @@ export async function explain(db: Executor, examples: readonly Example[]): Promi
   const recordOf = ({ id, resource }: Example) => (resource === 'intervals' ? id.replace(/@[^@]*$/, '') : id);
   const events = await eventsBehind(db, [...new Set(examples.map(recordOf))]);
   // The record of a company is refused with its sites.
-  const refusalOf = ({ id, resource }: Example) =>
-    ({
-      id,
-      resource: resource === 'sites' ? 'companies' : resource,
-    }) as const;
+  const refusalOf = ({ id, resource }: Example) => ({ id, resource: listingOf(resource) });
   const missing = examples.filter(({ state }) => state === 'missing');
   const refused = await refusals(db, missing.map(refusalOf));
   return examples.map((example) => {

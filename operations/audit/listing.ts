@@ -6,6 +6,10 @@ import type { Page } from '../../service/page.ts';
 import { judgePass } from '../../service/stability.ts';
 import type { Walk } from '../../service/walk.ts';
 
+/** The listing that shows a resource: records of companies contain their sites. */
+export const listingOf = <R extends string>(resource: R | 'sites'): R | 'companies' =>
+  resource === 'sites' ? 'companies' : resource;
+
 /** A page of a walk, with the warehouse's time before its request. */
 export type ReadPage = Pick<Page, 'body' | 'itemsKey' | 'items' | 'ids'> & { readonly readAt: string };
 

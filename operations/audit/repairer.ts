@@ -9,7 +9,7 @@ import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { IntervalColumns } from '../../service/intervals.ts';
 import type { Walk } from '../../service/walk.ts';
-import { dated, doubtOf, present, type ReadPage, siteIds } from './listing.ts';
+import { dated, doubtOf, listingOf, present, type ReadPage, siteIds } from './listing.ts';
 
 interface RepairOptions {
   readonly warehouse: Warehouse;
@@ -96,5 +96,3 @@ export class Repairer {
     await retireAbsent(warehouse.db, runId, { ...listing, configured }, { ids, beganAt }, noCap);
   }
 }
-
-const listingOf = (resource: RecordResource) => (resource === 'sites' ? 'companies' : resource);
