@@ -1,21 +1,23 @@
-import { createHash } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
-import { sliceOf } from '../../db/records/interval-text.ts';
+import { type IntervalColumns, sliceOf } from '../../db/records/interval-text.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
-import { itemTexts } from '../../db/records/item-texts.ts';
-import { readingOf, rejectRecord } from '../../db/records/rejected-records.ts';
+import { type RejectedRecord, rejectRecords } from '../../db/records/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
-import { type IntervalColumns, noIntervals, readIntervals } from '../../service/intervals.ts';
-import type { Page } from '../../service/page.ts';
+import {
+  type IntervalColumns as ListedColumns,
+  noIntervals,
+  readIntervals,
+} from '../../service/intervals.ts';
 import { walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { noteFields } from './page-write.ts';
 import { noteWritten } from './rows-written.ts';
 import { type Seen, seenReadings } from './seen-readings.ts';
+import { divideReadings, type Stray } from './stray-readings.ts';
 
 export interface IntervalRange {
   readonly meterId: string;
@@ -109,10 +111,11 @@ export async function readRange(
     await noteFields(deps, 'intervals', page.items);
     const columns = readIntervals(page.body, page.itemsKey, page.items);
     seen.add(columns);
-    const strays = append(waiting, columns, range.meterId);
-    for (const stray of [...strays, ...columns.unplaced.map(withoutPlace)]) {
-      await keepApart(deps, range.meterId, page, stray);
-      const rejected = { ...nothingWritten, rejected: 1 };
+    const { own, strays } = divideReadings(range.meterId, page, columns);
+    append(waiting, own);
+    if (strays.length > 0) {
+      await rejectRecords(warehouse.db, strays.map(refusalOf));
+      const rejected = { ...nothingWritten, rejected: strays.length };
       noteWritten(deps, 'intervals', rejected);
       written = sum(written, rejected);
     }
@@ -131,36 +134,16 @@ export async function readRange(
   return { written, pages, readings, total, complete, repeated };
 }
 
-interface Stray {
-  /** Position among the items of the page, from 0. */
-  readonly position: number;
-  readonly start?: string;
-  readonly reason: string;
-}
+const refusalOf = ({ reason, ...stray }: Stray): RejectedRecord => ({
+  ...stray,
+  resource: 'intervals',
+  companyId: null,
+  error: reason,
+});
 
-const withoutPlace = (position: number): Stray => ({ position, reason: 'the reading has no place in time' });
-
-/**
- * Adds the readings of the meter. Returns readings that name another meter, and those with text that Postgres
- * would alter.
- */
-function append(to: IntervalColumns, more: IntervalColumns, meterId: string): Stray[] {
-  const strays: Stray[] = [];
-  const positions = more.unplaced.length === 0 ? undefined : placedPositions(more);
+/** Adds readings of the meter. */
+function append(to: ListedColumns, more: IntervalColumns): void {
   for (const [at, start] of more.startAt.entries()) {
-    const named = more.meterId[at] ?? null;
-    if (named !== null && named !== meterId) {
-      strays.push({
-        position: positions?.[at] ?? at,
-        start,
-        reason: `the reading names another meter, ${named}`,
-      });
-      continue;
-    }
-    if (!(more.usageUnits[at] ?? '').isWellFormed() || !(more.quality[at] ?? '').isWellFormed()) {
-      strays.push({ position: positions?.[at] ?? at, start, reason: 'the reading holds a lone surrogate' });
-      continue;
-    }
     to.startAt.push(start);
     to.endAt.push(more.endAt[at] ?? null);
     to.usage.push(more.usage[at] ?? null);
@@ -169,27 +152,4 @@ function append(to: IntervalColumns, more: IntervalColumns, meterId: string): St
     to.updated.push(more.updated[at] ?? null);
     to.granularitySeconds.push(more.granularitySeconds[at] ?? null);
   }
-  return strays;
-}
-
-/** Returns the page positions of the readings in the columns. */
-function placedPositions(columns: IntervalColumns): number[] {
-  const unplaced = new Set(columns.unplaced);
-  const all = Array.from({ length: columns.startAt.length + unplaced.size }, (_, position) => position);
-  return all.filter((position) => !unplaced.has(position));
-}
-
-async function keepApart(
-  deps: ActivityDependencies,
-  meterId: string,
-  page: Page,
-  { position, start, reason }: Stray,
-): Promise<void> {
-  const text = itemTexts(page)[position] ?? '';
-  const id = readingOf(
-    meterId,
-    start ?? page.ids[position] ?? createHash('sha256').update(text).digest('hex'),
-  );
-  const { db } = deps.warehouse;
-  await rejectRecord(db, { resource: 'intervals', companyId: null, id, text, error: reason });
 }

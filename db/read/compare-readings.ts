@@ -3,7 +3,12 @@ import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { array, columnNames } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
 import { row } from '../deletes/tombstone.ts';
-import { type IntervalColumns, plainReadings, readingsAt } from '../records/interval-text.ts';
+import {
+  type IntervalColumns,
+  plainReadings,
+  readingsAt,
+  wrongReadings,
+} from '../records/interval-text.ts';
 import { readingOf, refusedId } from '../records/rejected-records.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
@@ -56,17 +61,20 @@ export async function compareIntervals(
   columns: IntervalColumns,
   since: string | null = null,
 ): Promise<ReadingsCompared> {
-  const parts = await splitOnRefusal<number, ReadingsCompared>(
-    [...columns.startAt.keys()],
+  const wrong = wrongReadings(columns, plainReadings(columns, warehouse.zoneIsUtc));
+  const refused = (place: number): ReadingsCompared => ({
+    ...noKeys,
+    keys: 1,
+    differences: [
+      { id: refusedId(readingOf(meterId, columns.startAt[place] ?? '')), state: 'missing' },
+    ],
+  });
+  const compared = await splitOnRefusal<number, ReadingsCompared>(
+    [...columns.startAt.keys()].filter((place) => !wrong.has(place)),
     (places) => compareReadings(warehouse, meterId, readingsAt(columns, places), since),
-    (place) => ({
-      ...noKeys,
-      keys: 1,
-      differences: [
-        { id: refusedId(readingOf(meterId, columns.startAt[place] ?? '')), state: 'missing' },
-      ],
-    }),
+    refused,
   );
+  const parts = [...compared, ...[...wrong.keys()].map(refused)];
   const differences = parts.flatMap((part) => part.differences);
   return { ...parts.reduce(joinKeys, noKeys), differences };
 }

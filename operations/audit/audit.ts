@@ -344,8 +344,8 @@ class Auditor {
     let keys = noKeys;
     let missing = 0;
     const walk = this.#readings(meterId);
-    for await (const { columns, unplaced } of walk) {
-      addTo(found, 'intervals', unplaced, unplaced.length);
+    for await (const { columns, strays } of walk) {
+      addTo(found, 'intervals', strays, strays.length);
       const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
       addTo(found, 'intervals', compared.differences, compared.keys);
       keys = joinKeys(keys, compared);

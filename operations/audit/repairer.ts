@@ -3,11 +3,11 @@ import type { EndpointName } from '../../contract/endpoints.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { countIntervals } from '../../db/read/compare-readings.ts';
+import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { noteRepair, removeReadings } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
-import type { IntervalColumns } from '../../service/intervals.ts';
 import type { Walk } from '../../service/walk.ts';
 import { dated, doubtOf, listingOf, present, type ReadPage, siteIds } from './listing.ts';
 

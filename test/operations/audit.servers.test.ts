@@ -370,6 +370,31 @@ describe('an audit', () => {
     expect(examples).toMatchObject([why, why, { ...why, id: `${meter}@r-1` }]);
   });
 
+  test('counts readings that no row of the meter can hold as missing, and says why', async () => {
+    const { meter } = ids;
+    const held = everything();
+    const odd = [
+      { ...reading(4, '4'), meterId: 'another' },
+      { ...reading(5, '5'), quality: '\ud800' },
+      { ...reading(6, '6'), end: reading(6, '6').start },
+    ];
+    held[`/interval/meter/${meter}`] = [{ ...reading(1, '1'), meterId: meter.toUpperCase() }, ...odd];
+    const { run, activities, ...at } = await activitiesOn((asked) => answer(held, asked));
+    await run(activities.readCompany, { runId: randomUUID(), companyId: ids.company, cursor: null });
+    const sides = { warehouse: at.warehouse, resources: ['intervals'] } as const;
+    const missing = {
+      resources: { intervals: { compared: 4, missing: 3, extra: 0, different: 0 } },
+      examples: [
+        { id: `${meter}@2026-05-01T04:00:00`, refused: 'the reading names another meter, another' },
+        { id: `${meter}@2026-05-01T05:00:00`, refused: 'the reading holds a lone surrogate' },
+        { id: `${meter}@2026-05-01T06:00:00`, refused: 'the reading ends where it begins, or before' },
+      ],
+    };
+    expect(await auditOf(held, defaultEndpoints, sides)).toMatchObject(missing);
+    await repairOf(held, sides);
+    expect(await auditOf(held, defaultEndpoints, sides)).toMatchObject(missing);
+  });
+
   test('finds an extra reading though the service lists another one on two pages', async () => {
     const { meter } = ids;
     const held = everything();

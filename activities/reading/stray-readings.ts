@@ -1,0 +1,63 @@
+import { canonicalId } from '../../contract/ids.ts';
+import { type IntervalColumns, readingsAt } from '../../db/records/interval-text.ts';
+import { itemTexts } from '../../db/records/item-texts.ts';
+import { readingOf, refusedAs, refusedId } from '../../db/records/rejected-records.ts';
+import type { IntervalColumns as ListedColumns } from '../../service/intervals.ts';
+import type { Page } from '../../service/page.ts';
+
+/** A reading that no row of the meter can hold. */
+export interface Stray {
+  /** The id of its refusal. */
+  readonly id: string;
+  /** As the service sent it. */
+  readonly text: string;
+  readonly reason: string;
+}
+
+/**
+ * Divides the readings of a page into the meter's own and strays: those that name another meter, hold text that
+ * Postgres would alter, or have no place in time.
+ */
+export function divideReadings(
+  meterId: string,
+  page: Page,
+  columns: ListedColumns,
+): { readonly own: IntervalColumns; readonly strays: readonly Stray[] } {
+  const reasons = columns.startAt.map((_, at) => whyStray(meterId, columns, at));
+  const { unplaced } = columns;
+  if (unplaced.length === 0 && reasons.every((reason) => reason === undefined))
+    return { own: columns, strays: [] };
+  const texts = itemTexts(page);
+  const textAt = (position: number): string => texts[position] ?? '';
+  const nowhere = new Set(unplaced);
+  const placed = [...texts.keys()].filter((position) => !nowhere.has(position));
+  return {
+    own: readingsAt(
+      columns,
+      [...reasons.keys()].filter((at) => reasons[at] === undefined),
+    ),
+    strays: [
+      ...reasons.flatMap((reason, at) => {
+        if (reason === undefined) return [];
+        const id = refusedId(readingOf(meterId, columns.startAt[at] ?? ''));
+        return { id, text: textAt(placed[at] ?? -1), reason };
+      }),
+      ...unplaced.map((position) => {
+        const text = textAt(position);
+        const id = refusedId(readingOf(meterId, refusedAs({ id: page.ids[position] ?? null, text })));
+        return { id, text, reason: 'the reading has no place in time' };
+      }),
+    ],
+  };
+}
+
+function whyStray(
+  meterId: string,
+  { meterId: named, usageUnits, quality }: ListedColumns,
+  at: number,
+): string | undefined {
+  const other = named[at] ?? meterId;
+  if (other !== meterId && canonicalId(other) !== meterId) return `the reading names another meter, ${other}`;
+  const isWellFormed = (usageUnits[at] ?? '').isWellFormed() && (quality[at] ?? '').isWellFormed();
+  return isWellFormed ? undefined : 'the reading holds a lone surrogate';
+}
