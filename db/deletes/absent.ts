@@ -13,7 +13,8 @@ import { keyOfNoted, note, row, tombstone } from './tombstone.ts';
 const event = alias(journal, 'event');
 
 /**
- * A listing of a company. Without a company: the list of companies, or the sites of all of them.
+ * A listing of a company. Without a company: the list of companies, the sites of all of them, or rows that no
+ * company owns.
  */
 export interface Listing {
   readonly resource: RecordResource;
@@ -42,7 +43,8 @@ const claimed = ({ configured = [] }: Listing): SQL => sql`${row.raw} is null
  */
 const listed = (listing: Listing): SQL => {
   const { resource, companyId } = listing;
-  const ofCompany = sql`${row.companyId} = ${companyId}::uuid`;
+  const ofCompany =
+    companyId === null ? sql`${row.companyId} is null` : sql`${row.companyId} = ${companyId}::uuid`;
   switch (resource) {
     case 'companies':
       return sql`${row.deletedAt} is null

@@ -291,6 +291,14 @@ async function readingsNotReported(
   return result.rows.map(({ id }) => ({ id, state: 'extra' }));
 }
 
+/** Whether a meter's `row` has readings. */
+export const hasReadings = sql`exists (
+        select
+        from ${intervals}
+        where ${intervals.meterId} = ${row.id}
+        offset 0
+      )`;
+
 /**
  * Lists meters with readings that the service did not list: of a company, including meters of others
  * that it is noted as listing, whether or not they live.
@@ -304,12 +312,6 @@ export async function unlistedMeters(
   const named = sql`
       ${row.id},
       ${listingCompanies('meters')} as companies`;
-  const hasReadings = sql`exists (
-        select
-        from ${intervals}
-        where ${intervals.meterId} = ${row.id}
-        offset 0
-      )`;
   const result = await db.execute<{ id: string; companies: string[] }>(sql`
     select${named}
     from ${meters} ${row}

@@ -46,15 +46,16 @@ export async function noteRepair(db: Executor, companyId: string): Promise<void>
 }
 
 /**
- * Deletes the given readings of a meter, except those read since `readAt`. Notes that the meter's
- * company changes.
+ * Deletes the given readings of a meter, or all (null), except those read since `readAt`. Notes that
+ * the meter's company changes.
  */
 export async function removeReadings(
   db: Executor,
   meterId: string,
-  ids: readonly string[],
+  ids: readonly string[] | null,
   readAt: string,
 ): Promise<number> {
+  const given = ids === null ? sql`` : sql`and ${readingId} = any(${array(ids, 'text')})`;
   const result = await db.execute(sql`
     with noted as (
       insert into ${companyChanges} (company_id)
@@ -66,7 +67,7 @@ export async function removeReadings(
     delete from ${intervals}
     where ${intervals.meterId} = ${meterId}
       and ${intervals.syncedAt} < ${readAt}::timestamptz
-      and ${readingId} = any(${array(ids, 'text')})`);
+      ${given}`);
   return result.rowCount ?? 0;
 }
 

@@ -2,9 +2,15 @@ import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import PQueue from 'p-queue';
 import type { EndpointName } from '../../contract/endpoints.ts';
-import { type AuditResource, auditResources, companyResources } from '../../contract/endpoints.ts';
+import {
+  type AuditResource,
+  auditResources,
+  type CompanyResource,
+  companyResources,
+} from '../../contract/endpoints.ts';
 import { canonicalId } from '../../contract/ids.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { metersAfter } from '../../db/backfill/order.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
@@ -19,10 +25,10 @@ import {
 import {
   comparePage,
   type Difference,
-  strayRows,
   type UnlistedRow,
   unlistedRows,
 } from '../../db/read/compare-records.ts';
+import { ownerlessRows, type StrayRow, strayRows } from '../../db/read/stray-rows.ts';
 import { forgetListed } from '../../db/records/owner.ts';
 import { forgetVersions, removeReadings } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
@@ -93,9 +99,11 @@ async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport
     const all = await auditor.companies(options.companyId);
     const { sample, concurrency } = options;
     const companies = sample === undefined ? all : sampleOf(all, sample);
-    await pMap(companies, (companyId) => auditor.company(companyId), { concurrency });
     const isFull = sample === undefined && options.companyId === undefined && options.since === undefined;
+    if (isFull) await auditor.noteOwnerless();
+    await pMap(companies, (companyId) => auditor.company(companyId), { concurrency });
     if (isFull) await auditor.strays();
+    await auditor.removeUnlisted();
     auditor.report.examples = await explain(options.warehouse.db, auditor.report.examples);
     if (sample === undefined) return auditor.report;
     const taken = { companies: companies.length, of: all.length, different: auditor.different.size };
@@ -138,6 +146,12 @@ class Auditor {
   #all: ReadonlySet<string> = new Set();
   /** Of rows that several listings should contain, how many did not, by resource and id. */
   readonly #unlisted = new Map<string, number>();
+  /** Rows that no company owns, of a full audit, until a listing shows them. */
+  readonly #ownerless = new Map<AuditResource, Set<string>>();
+  /** Meters that no listing has, with readings in the warehouse. */
+  readonly #unlistedMeters = new Set<string>();
+  /** Whether the service answered for the readings of any meter. */
+  #answersReadings = false;
   readonly #suspects = new Set<string>();
   #companiesDone = 0;
   readonly #resources: readonly AuditResource[];
@@ -220,12 +234,10 @@ class Auditor {
    * once.
    */
   async company(companyId: string): Promise<void> {
-    for (const resource of companyResources) {
-      if (resource === 'intervals' || !this.#service.has(resource) || !this.#resources.includes(resource))
-        continue;
-      await this.#inTurn(() => this.#listing(resource, companyId));
+    for (const resource of this.#compared()) {
+      if (resource !== 'intervals') await this.#inTurn(() => this.#listing(resource, companyId));
     }
-    if (this.#service.has('intervals') && this.#resources.includes('intervals')) {
+    if (this.#compared().includes('intervals')) {
       const meters = await this.#inTurn(() => this.#meters(companyId));
       const concurrency = this.#concurrency;
       await pMap(meters, (meterId) => this.#inTurn(() => this.#meter(companyId, meterId)), { concurrency });
@@ -234,32 +246,57 @@ class Auditor {
     this.#progress();
   }
 
+  /** The resources of companies that are compared. */
+  #compared(): CompanyResource[] {
+    return companyResources.filter((name) => this.#service.has(name) && this.#resources.includes(name));
+  }
+
+  /** Notes rows without a company, before listings are read that may show them. */
+  async noteOwnerless(): Promise<void> {
+    for (const resource of this.#compared())
+      this.#ownerless.set(resource, new Set(await ownerlessRows(this.#warehouse.db, resource)));
+  }
+
   /**
-   * Counts the live rows of companies that were not read as extra: those that are gone, and those that have no
-   * row. A repair tombstones them if the list of companies does not contain their company once more.
+   * Counts live rows as extra whose companies were not read: those that are gone, those that have no row, and
+   * none. A repair tombstones them if the list of companies does not contain their company once more.
    */
   async strays(): Promise<void> {
     if (this.#beganAt === undefined) return;
     const { db } = this.#warehouse;
     const audited = [...this.#all, ...this.#configured.map(canonicalId)];
-    const owners: { resource: RecordResource; companyId: string }[] = [];
-    for (const resource of companyResources) {
-      if (resource === 'intervals' || !this.#service.has(resource) || !this.#resources.includes(resource))
-        continue;
+    const found: { resource: CompanyResource; rows: readonly StrayRow[] }[] = [];
+    for (const resource of this.#compared()) {
+      const ownerless = [...(this.#ownerless.get(resource) ?? [])];
       const rows = await strayRows(db, resource, audited);
+      rows.push(...ownerless.map((id) => ({ id, companyId: null })));
       this.#count(
         resource,
         rows.map(({ id }) => ({ id, state: 'extra' })),
       );
-      for (const companyId of new Set(rows.map((row) => row.companyId))) owners.push({ resource, companyId });
+      if (rows.length > 0) found.push({ resource, rows });
     }
-    if (this.#repairer === null || owners.length === 0 || !this.#service.has('companies')) return;
+    if (this.#repairer === null || found.length === 0 || !this.#service.has('companies')) return;
     const again = await this.#repairer.rewriteAll('companies', null, {});
     if (again === undefined || again.length === 0) return;
-    for (const listing of owners.filter(({ companyId }) => !again.includes(companyId))) {
-      await forgetListed(db, listing.resource, listing.companyId, []);
-      await this.#repairer.retireAbsent(listing, [], this.#beganAt);
+    for (const { resource, rows } of found) {
+      const gone = rows.filter(({ companyId }) => companyId === null || !again.includes(companyId));
+      if (resource === 'intervals') {
+        for (const { id } of gone) this.#unlistedMeters.add(id);
+        continue;
+      }
+      for (const companyId of new Set(gone.map((row) => row.companyId))) {
+        if (companyId !== null) await forgetListed(db, resource, companyId, []);
+        await this.#repairer.retireAbsent({ resource, companyId }, [], this.#beganAt);
+      }
     }
+  }
+
+  /** Lets a repair remove the readings of meters that no listing has. */
+  async removeUnlisted(): Promise<void> {
+    if (this.#repairer === null || this.#beganAt === undefined || this.#since !== null) return;
+    for (const meterId of this.#unlistedMeters)
+      await this.#repairer.removeUnlisted(meterId, this.#beganAt, { answers: this.#answersReadings });
   }
 
   async #inTurn<T>(walk: () => Promise<T>): Promise<T> {
@@ -287,6 +324,7 @@ class Auditor {
         for await (const page of dated(db, walk)) {
           await this.#compare(found, resource, companyId, page);
           seen.push(...present(page.ids));
+          for (const id of present(page.ids)) this.#ownerless.get(resource)?.delete(id);
         }
         return { beganAt, seen, doubt: doubtOf(walk) };
       },
@@ -316,20 +354,27 @@ class Auditor {
   }
 
   /**
-   * Returns the meters that the service lists; counts unlisted ones with readings in the warehouse as extra.
+   * Returns the meters that the service lists; counts unlisted ones with readings in the warehouse as extra. Without
+   * a listing of meters, returns those of the warehouse.
    */
   async #meters(companyId: string): Promise<Set<string>> {
+    const { db } = this.#warehouse;
+    if (!this.#service.has('meters'))
+      return new Set(await metersAfter(db, companyId, null, Number.MAX_SAFE_INTEGER));
     const listing = { resource: 'meters', id: companyId, companyId } as const;
     const { meters, doubt } = await this.#read(listing, async () => {
       const meters = new Set<string>();
-      if (!this.#service.has('meters')) return { meters, doubt: undefined };
       const walk = this.#pages('meters', { companyId });
       for await (const page of walk) for (const id of present(page.ids)) meters.add(id);
       return { meters, doubt: doubtOf(walk) };
     });
+    for (const id of meters) this.#ownerless.get('intervals')?.delete(id);
     if (doubt !== undefined) return meters;
-    const unlisted = await unlistedMeters(this.#warehouse.db, companyId, [...meters]);
-    this.#count('intervals', this.#extra('intervals', companyId, unlisted), companyId);
+    const unlisted = await unlistedMeters(db, companyId, [...meters]);
+    const extra = this.#extra('intervals', companyId, unlisted);
+    this.#count('intervals', extra, companyId);
+    // An empty listing is likelier a fault.
+    if (meters.size > 0) for (const { id } of extra) this.#unlistedMeters.add(id);
     return meters;
   }
 
@@ -345,6 +390,7 @@ class Auditor {
     let missing = 0;
     const walk = this.#readings(meterId);
     for await (const { columns, strays } of walk) {
+      this.#answersReadings = true;
       addTo(found, 'intervals', strays, strays.length);
       const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
       addTo(found, 'intervals', compared.differences, compared.keys);
@@ -429,6 +475,8 @@ class Auditor {
   /** Reports a listing once: that of a company's meters is read twice. */
   #suspect({ resource, id, companyId }: Listing, reason: string): void {
     const key = `${resource} ${id}`;
+    this.#ownerless.delete(resource);
+    if (resource === 'meters') this.#ownerless.delete('intervals');
     if (!this.#suspects.has(key)) this.#count(resource, [{ id, state: 'suspect', reason }], companyId);
     this.#suspects.add(key);
   }

@@ -1,5 +1,6 @@
 import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
+import { Failure } from '../../contract/failures.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { countIntervals } from '../../db/read/compare-readings.ts';
@@ -69,6 +70,23 @@ export class Repairer {
     await removeReadings(warehouse.db, meterId, ids, readAt);
     await writeIntervals(warehouse, meterId, readAt, columns);
     return (await countIntervals(warehouse.db, meterId, since)) - before;
+  }
+
+  /**
+   * Removes the readings of a meter that no listing has, if the service shows none of them either.
+   * @param answers whether the service answered for another meter: then a 404 is of the meter, not of the endpoint
+   */
+  async removeUnlisted(meterId: string, beganAt: string, { answers }: { answers: boolean }): Promise<void> {
+    const walk = this.#options.pages('intervals', { meterId });
+    try {
+      for await (const { count } of walk) if (count > 0) return;
+      if (walk.report().ended !== 'last') return;
+    } catch (error) {
+      if (!(error instanceof Failure) || error.action !== 'park' || error.code === 'SERVICE_KEY_REFUSED')
+        throw error;
+      if (!answers || error.code !== 'SERVICE_NOT_FOUND') return;
+    }
+    await removeReadings(this.#options.warehouse.db, meterId, null, beganAt);
   }
 
   /** Walks once more, as a listing may miss a record that moves, and tombstones what neither pass saw. */

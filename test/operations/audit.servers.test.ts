@@ -477,10 +477,12 @@ describe('an audit', () => {
     });
   });
 
-  test('without a listing of companies compares those of the warehouse', async () => {
+  test('without a listing of companies or of meters compares those of the warehouse', async () => {
     await store(everything());
     const report = await auditOf(everything(), { ...defaultEndpoints, companies: null });
     expect(report).toMatchObject({ differences: 0, compared: 9 });
+    const meters = await auditOf(everything(), { ...defaultEndpoints, meters: null });
+    expect(meters).toMatchObject({ differences: 0, resources: { intervals: { compared: 3 } } });
   });
 
   test('counts an unlisted company as extra unless settings name it or its records were read', async () => {
@@ -536,6 +538,33 @@ describe('an audit', () => {
     });
   });
 
+  test('of all companies counts a row without a company as extra unless a listing has it', async () => {
+    const { company, documents, meter } = ids;
+    await store(everything());
+    const [listed, unlisted] = documents;
+    await warehouse.db.execute(sql`
+      update utility.documents set company_id = null where id = any(array[${listed}, ${unlisted}]::uuid[])`);
+    await warehouse.db.execute(sql`update utility.meters set company_id = null`);
+    const path = `/document/company/${company}`;
+    const now: Held = { ...everything(), [`/meter/company/${company}`]: [] };
+    now[path] = (now[path] ?? []).filter((record) => (record as { id: string }).id !== unlisted);
+    now[`/interval/meter/${meter}`] = [];
+    const found = {
+      differences: 4,
+      examples: [
+        { id: meter, resource: 'meters', state: 'extra' },
+        ...[listed, unlisted]
+          .toSorted()
+          .map((id) => ({ id, resource: 'documents', state: id === listed ? 'different' : 'extra' })),
+        { id: meter, resource: 'intervals', state: 'extra' },
+      ],
+    };
+    expect(await auditOf(now)).toMatchObject(found);
+    expect(await auditOf(now, defaultEndpoints, { companyId: company })).toMatchObject({ differences: 1 });
+    expect(await repairOf(now)).toMatchObject(found);
+    expect(await auditOf(now)).toMatchObject({ differences: 0 });
+  });
+
   test('counts a record as extra though its company is in no audit, once no listing has it', async () => {
     const { company } = ids;
     const stray = randomUUID();
@@ -558,14 +587,22 @@ describe('an audit', () => {
       update utility.companies set deleted_at = now(), deleted_reason = 'absent'`);
     await warehouse.db.execute(sql`update utility.sites set deleted_at = now(), deleted_reason = 'absent'`);
     const other = randomUUID();
-    const now: Held = { '/company': [{ id: other, sites: [] }] };
+    const now: Held = { '/company': [{ id: other, sites: [] }], [`/interval/meter/${ids.meter}`]: [] };
     for (const kind of ['connection', 'usage', 'meter', 'document']) now[`/${kind}/company/${other}`] = [];
     await writeRecords(warehouse, 'companies', now['/company'] ?? []);
     const { differences, resources } = await auditOf(now);
-    const extra = [resources.connections, resources.documents, resources.usageData, resources.meters];
-    expect([differences, ...extra.map((counts) => counts.extra)]).toEqual([6, 1, 3, 1, 1]);
+    const { connections, documents, usageData, meters, intervals } = resources;
+    const extra = [connections, documents, usageData, meters, intervals].map((counts) => counts.extra);
+    expect([differences, ...extra]).toEqual([7, 1, 3, 1, 1, 1]);
     expect(await auditOf(now, defaultEndpoints, { companyId: other })).toMatchObject({ differences: 0 });
     expect(await auditOf(now, defaultEndpoints, { configured: [company] })).toMatchObject({ differences: 0 });
+    const { [`/interval/meter/${ids.meter}`]: _, ...unproven } = now;
+    await repairOf(unproven);
+    // A 404 may be of the endpoint, unless it answers for other meters.
+    expect(await auditOf(now)).toMatchObject({
+      differences: 1,
+      examples: [{ resource: 'intervals', id: ids.meter, state: 'extra' }],
+    });
     await repairOf(now);
     expect(await auditOf(now)).toMatchObject({ differences: 0 });
   });
@@ -739,6 +776,23 @@ describe('a repair', () => {
       expect(await due()).toEqual([company]);
     },
   );
+
+  test('removes the readings of a meter that no listing has, once the service shows none of them', async () => {
+    const { company, meter } = ids;
+    await store(everything());
+    const path = `/interval/meter/${meter}`;
+    const now: Held = { ...everything(), [`/meter/company/${company}`]: [{ id: 'm-2' }] };
+    now['/interval/meter/m-2'] = [];
+    const found = { differences: 1, examples: [{ resource: 'intervals', id: meter, state: 'extra' }] };
+    await repairOf(now);
+    expect(await auditOf(now)).toMatchObject(found);
+    const { [path]: _, ...gone } = now;
+    // No readings of a part of time prove nothing about others.
+    await repairOf(gone, { since: '2026-05-01T00:00:00Z' });
+    expect(await auditOf(gone)).toMatchObject(found);
+    await repairOf(gone);
+    expect(await auditOf(gone)).toMatchObject({ differences: 0 });
+  });
 
   test("writes the service's state even over a row of a newer version", async () => {
     await store(everything());

@@ -1,4 +1,4 @@
-import type { AuditResource } from '../../../../contract/endpoints.ts';
+import { type AuditResource, companyResources } from '../../../../contract/endpoints.ts';
 import { liveCompanies, unlistedCompanies } from '../../../../db/read/audited-companies.ts';
 import { eventsBehind, refusals } from '../../../../db/read/behind-differences.ts';
 import {
@@ -7,10 +7,11 @@ import {
   extraReadings,
   unlistedMeters,
 } from '../../../../db/read/compare-readings.ts';
-import { comparePage, strayRows, unlistedRows } from '../../../../db/read/compare-records.ts';
+import { comparePage, unlistedRows } from '../../../../db/read/compare-records.ts';
+import { ownerlessRows, strayRows } from '../../../../db/read/stray-rows.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { removeReadings } from '../../../../db/records/repair.ts';
-import { isListedByCompany, recordResources } from '../../../../db/resources.ts';
+import { recordResources } from '../../../../db/resources.ts';
 import { pageOfRecords } from '../../../support/pages.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, type Work } from './work.ts';
@@ -74,6 +75,7 @@ export const auditWork: readonly Work[] = [
       const extra = await extraReadings(db, meterId, once(columns), null);
       const differing = [...differences, ...extra].map(({ id }) => id);
       await removeReadings(db, meterId, differing, readAt);
+      await removeReadings(db, meterId, null, readAt);
       await unlistedMeters(db, idOf('company', plot), []);
     },
   },
@@ -104,8 +106,9 @@ export const auditWork: readonly Work[] = [
     asksForAll: 'It is about all owners of rows.',
     run: async ({ db }) => {
       const all = await liveCompanies(db);
-      for (const resource of recordResources) {
-        if (isListedByCompany(resource)) await strayRows(db, resource, all);
+      for (const resource of companyResources) {
+        await ownerlessRows(db, resource);
+        await strayRows(db, resource, all);
       }
     },
   },
