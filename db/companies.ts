@@ -12,8 +12,7 @@ export async function noteCompanies(db: Executor, ids: readonly string[]): Promi
     from unnest(${array(ids, 'uuid')}) id
     order by id
     on conflict (id) do update set deleted_at = null, deleted_reason = null
-    where held.deleted_at is not null
-      and held.raw is null`);
+    where held.deleted_at is not null`);
 }
 
 /** Whether the warehouse has a row of a company, live or tombstoned. */

@@ -19,7 +19,7 @@ const event = alias(journal, 'event');
 export interface Listing {
   readonly resource: RecordResource;
   readonly companyId: string | null;
-  /** Companies that settings name: they live without being in a list. */
+  /** Companies that live, with their sites, without being in a list: settings name them. */
   readonly configured?: readonly string[];
 }
 
@@ -30,28 +30,22 @@ export interface Seen {
 }
 
 /**
- * Whether a company is a claim: the service never listed it, no record of it was read, no setting
- * names it.
+ * Whether the listing should contain a row. A company may be in no list if settings name it, or if
+ * none contained it and its records were read. A site may be in none if its company's record has no
+ * list of sites.
  */
-const claimed = ({ configured = [] }: Listing): SQL => sql`${row.raw} is null
-  and not (${row.id}::text = any(${array(printedUuids(configured), 'text')}))
-  and not ${recordRead(sql`${row.id}`)}`;
-
-/**
- * Whether the listing should contain a row. A company may be in no list if its records were read or
- * settings name it. A site may be in none if its company's record has no list of sites.
- */
-const listed = (listing: Listing): SQL => {
-  const { resource, companyId } = listing;
+const listed = ({ resource, companyId, configured = [] }: Listing): SQL => {
   const ofCompany =
     companyId === null ? sql`${row.companyId} is null` : sql`${row.companyId} = ${companyId}::uuid`;
+  const named = array(printedUuids(configured), 'uuid');
   switch (resource) {
     case 'companies':
       return sql`${row.deletedAt} is null
-    and (${row.raw} is not null or ${claimed(listing)})`;
+    and not (${row.id} = any(${named}))
+    and (${row.raw} is not null or not ${recordRead(sql`${row.id}`)})`;
     case 'sites':
       return sql`${row.deletedAt} is null
-    and ${companyId === null ? sql`true` : ofCompany}
+    and ${companyId === null ? sql`not (${row.companyId} = any(${named}))` : ofCompany}
     and ${hasListOfSites}`;
     default:
       return sql`${row.deletedAt} is null

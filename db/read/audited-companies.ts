@@ -5,8 +5,8 @@ import type { Executor } from '../connect.ts';
 import { companies } from '../schema/utility.ts';
 
 /**
- * Lists live companies that the service's list does not contain: settings name them, or records of
- * them were read.
+ * Lists live companies that the service's list need not contain: settings name them, or it never
+ * did and records of them were read.
  */
 export async function unlistedCompanies(
   db: Executor,
@@ -16,17 +16,18 @@ export async function unlistedCompanies(
     with unlisted as (
       select
         ${companies.id},
+        ${companies.id} = any(${array(configured, 'uuid')}) as is_named,
         ${recordRead(companies.id)} as was_read
       from ${companies}
       where ${companies.deletedAt} is null
-        and ${companies.raw} is null
+        and (${companies.raw} is null or ${companies.id} = any(${array(configured, 'uuid')}))
     )
     select
       id,
       was_read as "wasRead"
     from unlisted
     where was_read
-      or id = any(${array(configured, 'uuid')})
+      or is_named
     order by id`);
   return result.rows;
 }

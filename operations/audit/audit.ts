@@ -223,8 +223,10 @@ class Auditor {
       );
       this.#count(resource, extra);
       if (this.#repairer === null || extra.length === 0) continue;
-      if (resource === 'sites' || only === undefined)
-        await this.#repairer.retire(resource, only ?? null, {}, seen, beganAt);
+      const listing = { resource, companyId: only ?? null };
+      if (resource === 'sites')
+        await this.#repairer.retire({ ...listing, configured: unlistedIds }, {}, seen, beganAt);
+      else if (only === undefined) await this.#repairer.retire(listing, {}, seen, beganAt);
     }
     return only === undefined ? [...this.#all] : [only];
   }
@@ -334,7 +336,7 @@ class Auditor {
     const extra = this.#extra(resource, companyId, unlisted);
     this.#count(resource, extra, companyId);
     if (this.#repairer !== null && extra.length > 0)
-      await this.#repairer.retire(resource, companyId, params, seen, beganAt);
+      await this.#repairer.retire({ resource, companyId }, params, seen, beganAt);
   }
 
   /**

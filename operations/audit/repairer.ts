@@ -2,7 +2,7 @@ import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { Failure } from '../../contract/failures.ts';
 import type { Warehouse } from '../../db/connect.ts';
-import { retireAbsent } from '../../db/deletes/absent.ts';
+import { type Listing, retireAbsent } from '../../db/deletes/absent.ts';
 import { countIntervals } from '../../db/read/compare-readings.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
@@ -91,26 +91,21 @@ export class Repairer {
 
   /** Walks once more, as a listing may miss a record that moves, and tombstones what neither pass saw. */
   async retire(
-    resource: RecordResource,
-    companyId: string | null,
+    listing: Listing,
     params: Record<string, string>,
     seen: readonly string[],
     beganAt: string,
   ): Promise<void> {
-    const again = await this.rewriteAll(resource, companyId, params);
+    const again = await this.rewriteAll(listing.resource, listing.companyId, params);
     if (again === undefined) return;
     const ids = [...seen, ...again];
-    if (ids.length > 0) await this.retireAbsent({ resource, companyId }, ids, beganAt);
+    if (ids.length > 0) await this.retireAbsent(listing, ids, beganAt);
   }
 
   /** Tombstones the rows of a listing that are not among the ids. */
-  async retireAbsent(
-    listing: { readonly resource: RecordResource; readonly companyId: string | null },
-    ids: readonly string[],
-    beganAt: string,
-  ): Promise<void> {
+  async retireAbsent(listing: Listing, ids: readonly string[], beganAt: string): Promise<void> {
     const { warehouse, configured = [], runId } = this.#options;
     const noCap = { rows: Number.MAX_SAFE_INTEGER, percent: 100 };
-    await retireAbsent(warehouse.db, runId, { ...listing, configured }, { ids, beganAt }, noCap);
+    await retireAbsent(warehouse.db, runId, { configured, ...listing }, { ids, beganAt }, noCap);
   }
 }

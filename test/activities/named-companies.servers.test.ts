@@ -123,6 +123,24 @@ test('without a list of companies a run with only unknown ids in the settings is
   expect(await lives(at)).toEqual([]);
 });
 
+test.each([noUsage, noList])(
+  'a company of the settings lives though a list lacks it that contained it once',
+  async (catalogue) => {
+    const at = await under('empty', catalogue, [unlisted]);
+    const { db } = at.warehouse;
+    await db.execute(sql`insert into utility.companies (id, raw, first_synced_at, deleted_at, deleted_reason)
+    values (${unlisted}, '{}', '2026-01-01', '2026-01-02', 'absent')`);
+    for (let run = 1; run <= 2; run++) {
+      expect(await backfill(at)).toBe('complete');
+      expect(await lives(at)).toContain(unlisted);
+    }
+    const documents = await db.execute(sql`select company_id as company from utility.documents
+    where deleted_at is null and company_id = ${unlisted}`);
+    expect(documents.rows).toHaveLength(1);
+    expect((await db.execute(sql`select from metersync.deletes`)).rowCount).toBe(0);
+  },
+);
+
 test('a company of the settings that the key may not see is parked', async () => {
   const at = await under('denied', noUsage, [typed]);
   expect(await backfill(at)).toBe('partial');

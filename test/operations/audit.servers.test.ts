@@ -492,17 +492,27 @@ describe('an audit', () => {
     for (const id of [named, read, typed])
       await warehouse.db.execute(sql`insert into utility.companies (id, first_synced_at)
         values (${id}, now() - interval '1 day')`);
+    // One that the list contained once.
+    const left = randomUUID();
+    const leftWith = [{ id: left, sites: [{ id: randomUUID() }] }];
+    await writeRecords(warehouse, 'companies', leftWith);
+    await writeRecords(warehouse, 'sites', leftWith);
     await writeRecords(warehouse, 'documents', [{ id: bill }], { companyId: read });
     const others = ['connection', 'usage', 'meter'].map((of) => [`/${of}/company/${read}`, []]);
     const now: Held = { ...everything(), ...Object.fromEntries(others) };
     now[`/document/company/${read}`] = [{ id: bill }];
-    const configured = [named];
+    const configured = [named, left, ids.company];
     expect(await auditOf(now, defaultEndpoints, { configured })).toMatchObject({
       differences: 1,
       examples: [{ id: typed, resource: 'companies', state: 'extra' }],
     });
+    await warehouse.db.execute(sql`insert into utility.sites (id, company_id, first_synced_at)
+      values (${randomUUID()}, ${ids.company}, now() - interval '1 day')`);
     await repairOf(now, { configured });
     expect(await auditOf(now, defaultEndpoints, { configured })).toMatchObject({ differences: 0 });
+    const { rowCount } = await warehouse.db.execute(sql`select from utility.sites
+      where company_id = ${left} and deleted_at is null`);
+    expect(rowCount).toBe(1);
     const gone = { ...now, [`/document/company/${read}`]: [] };
     expect(await auditOf(gone, defaultEndpoints, { configured })).toMatchObject({
       examples: [{ id: bill, resource: 'documents', state: 'extra' }],
