@@ -27,6 +27,8 @@ interface MeterCursor {
   readonly range: number;
   /** Place within the range; absent at its start. */
   readonly within?: RangeProgress | undefined;
+  /** Ranges that changed while they were read; absent without any. */
+  readonly unstable?: readonly number[] | undefined;
   /** See `DueRanges`. */
   readonly known: boolean;
   readonly anyRefused: boolean;
@@ -34,7 +36,8 @@ interface MeterCursor {
 
 /**
  * Reads the announced ranges of a meter, piece by piece. After an interruption it resumes behind the last
- * piece that was written. The next catch-up reads ranges that are announced meanwhile.
+ * piece that was written. The next catch-up reads ranges that are announced meanwhile. A range that changes
+ * while it is read is parked, and holds up no other.
  */
 export async function catchUpIntervals(deps: ActivityDependencies, meterId: string): Promise<void> {
   const { db } = deps.warehouse;
@@ -49,27 +52,26 @@ export async function catchUpIntervals(deps: ActivityDependencies, meterId: stri
       cursor = { ...cursor, within: at };
       const { complete, next }: PieceRead = await readPiece(deps, cursor, range, at, beganAt);
       beganAt = undefined;
-      if (!complete) {
-        const message = 'the readings of a range change while they are read';
-        await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });
-        return;
-      }
-      at = next;
+      if (!complete) cursor = { ...cursor, unstable: [...(cursor.unstable ?? []), cursor.range] };
+      at = complete ? next : null;
       noteCursor(
-        next === null
-          ? { ...cursor, range: cursor.range + 1, within: undefined }
-          : { ...cursor, within: next },
+        at === null ? { ...cursor, range: cursor.range + 1, within: undefined } : { ...cursor, within: at },
       );
     }
   }
+  const { unstable } = cursor;
+  const read = ranges.filter((_, place) => unstable?.includes(place) !== true);
   if (cursor.anyRefused)
-    for (const { start, end } of ranges) await forgetRejectedReadings(db, { meterId, start, end }, readAt);
+    for (const { start, end } of read) await forgetRejectedReadings(db, { meterId, start, end }, readAt);
   if (!cursor.known) await readMeter(deps, meterId);
-  const { short } = await settleRanges(db, meterId, readAt, ranges);
+  const { short } = await settleRanges(db, meterId, readAt, read);
   for (const { id, reported, found, waits } of short) {
     const next = waits ? 'they are read again' : 'see metersync.interval_ledger';
     deps.log.warn({ meterId, event: id, reported, found }, `fewer readings than an event reported: ${next}`);
   }
+  if (unstable === undefined) return;
+  const message = 'the readings of a range change while they are read';
+  await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });
 }
 
 interface PieceRead {

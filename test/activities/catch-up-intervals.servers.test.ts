@@ -284,6 +284,23 @@ test('a range that lost a reading of a page that was read is read again', async 
   expect(await changesAfterTheFirstPage((listed) => listed.splice(0, 1))).toEqual(readAgain);
 });
 
+test('a range that never agrees with itself holds up no other of its meter', async () => {
+  const under = await activitiesOn((asked) => {
+    const page = oneReading(asked) as { json: object };
+    const isOdd = asked.query.get('startDate')?.startsWith('2026-05-01') === true;
+    return isOdd ? { json: { ...page.json, totalIntervals: 2 } } : page;
+  });
+  await announce(under, [
+    [hour(1), hour(2)],
+    [day(9), day(10)],
+  ]);
+  await catchUp(under);
+  expect(await outcomes(under)).toEqual({ applied: 1, pending: 1 });
+  const { rows } = await under.warehouse.db.execute(sql`
+    select error_code as code, due_at > clock_timestamp() as waits from metersync.stale_records`);
+  expect(rows).toEqual([{ code: 'LISTING_UNSTABLE', waits: true }]);
+});
+
 describe('a range that an event invents', () => {
   const claimed: [string, string] = ['0001-01-01T00:00:00', '9999-12-31T00:00:00'];
   /** A meter with five years of readings of 15 minutes, a hundred on a page; the service lists one a week. */
