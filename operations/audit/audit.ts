@@ -72,8 +72,8 @@ export interface AuditOptions {
 
 /**
  * Reads the service again and compares it with the warehouse, changing nothing. A change at the service
- * meanwhile appears as a difference: audit a quiet one. Memory holds the ids and a page of each listing that is
- * read at once, and the ids of rows that no audited company has.
+ * meanwhile appears as a difference: audit a quiet one. Memory holds the ids, or 8 bytes for each reading, and a
+ * page of each listing that is read at once, and the ids of rows that no audited company has.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
   return await run(new Auditor(options, null), options);
@@ -118,6 +118,8 @@ async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport
 interface Pass {
   /** Why it does not show what the service has; undefined if it does. */
   readonly doubt: string | undefined;
+  /** Whether a record came on two pages: another pass may show more. */
+  readonly repeated?: boolean;
 }
 
 /** A listing, as a report names it: by its company or meter. */
@@ -404,19 +406,21 @@ class Auditor {
       }
     }
     const doubt = walk.doubt();
+    const repeated = walk.repeated();
     if (doubt !== undefined) return { doubt };
     // A reading that two pages have is counted twice, and would make up for an extra one.
     if (!keys.overlap && (await countIntervals(db, meterId, this.#since)) === keys.keys - missing)
-      return { doubt };
+      return { doubt, repeated };
     const again = this.#readings(meterId);
     const extra = await extraReadings(db, meterId, columnsOf(again), this.#since);
     if (again.doubt() !== undefined) return { doubt: again.doubt() };
+    if (again.repeated() && !repeated) return { doubt: 'a reading came on two pages' };
     addTo(found, 'intervals', extra, 0);
     if (this.#repairer !== null) {
       const ids = extra.map(({ id }) => id);
       await removeReadings(db, meterId, ids, beganAt);
     }
-    return { doubt };
+    return { doubt, repeated };
   }
 
   #readings(meterId: string): ReadingsWalk {
@@ -425,14 +429,15 @@ class Auditor {
   }
 
   /**
-   * Reads a listing, again while it contradicts itself, as it may have changed meanwhile: the last pass
+   * Reads a listing, again while it contradicts or repeats itself, as it may have changed meanwhile: the last pass
    * counts. A repair counts what each pass found. A listing that never agrees with itself is suspect.
    */
   async #read<P extends Pass>(listing: Listing, pass: (found: AuditReport) => Promise<P>): Promise<P> {
     for (let passes = 1; ; passes++) {
       const found = emptyReport();
       const read = await pass(found);
-      const isLast = read.doubt === undefined || passes === attemptPolicy.passesMax;
+      const isSure = read.doubt === undefined && read.repeated !== true;
+      const isLast = isSure || passes === attemptPolicy.passesMax;
       if (isLast || this.#repairer !== null) this.#add(found, listing.companyId);
       if (!isLast) continue;
       if (read.doubt !== undefined) this.#suspect(listing, read.doubt);

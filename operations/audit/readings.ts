@@ -1,8 +1,8 @@
+import { seenReadings } from '../../activities/reading/seen-readings.ts';
 import { divideReadings } from '../../activities/reading/stray-readings.ts';
 import type { Difference } from '../../db/read/compare-records.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { readIntervals } from '../../service/intervals.ts';
-import type { Page } from '../../service/page.ts';
 import type { Walk } from '../../service/walk.ts';
 
 /** The readings of a page. */
@@ -12,14 +12,10 @@ export interface PageOfReadings {
   readonly strays: readonly Difference[];
 }
 
-function readingsOf(meterId: string, page: Page): PageOfReadings {
-  const columns = readIntervals(page.body, page.itemsKey, page.items);
-  const { own, strays } = divideReadings(meterId, page, columns);
-  return { columns: own, strays: strays.map(({ id }) => ({ id, state: 'missing' })) };
-}
-
 /** A walk over the readings of a meter. */
 export interface ReadingsWalk extends AsyncIterable<PageOfReadings> {
+  /** Whether a reading came on two pages: then they may have shifted, and another may never have come. */
+  repeated(): boolean;
   /** Why the walk may lack readings; undefined if it has all. */
   doubt(): string | undefined;
 }
@@ -27,14 +23,19 @@ export interface ReadingsWalk extends AsyncIterable<PageOfReadings> {
 /** Walks the readings of a meter. They have no ids, so that their number is judged. */
 export function walkReadings(meterId: string, walk: Walk): ReadingsWalk {
   const totals = new Set<number | null>();
+  const seen = seenReadings(undefined);
   async function* read(): AsyncGenerator<PageOfReadings> {
     for await (const page of walk) {
       totals.add(page.total);
-      yield readingsOf(meterId, page);
+      const columns = readIntervals(page.body, page.itemsKey, page.items);
+      seen.add(columns);
+      const { own, strays } = divideReadings(meterId, page, columns);
+      yield { columns: own, strays: strays.map(({ id }) => ({ id, state: 'missing' })) };
     }
   }
   return {
     [Symbol.asyncIterator]: read,
+    repeated: () => seen.soFar()?.repeated === true,
     doubt: () => {
       const { ended, rows } = walk.report();
       if (ended !== 'last') return 'the last page was not reached';

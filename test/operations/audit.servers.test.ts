@@ -395,6 +395,29 @@ describe('an audit', () => {
     expect(await auditOf(held, defaultEndpoints, sides)).toMatchObject(missing);
   });
 
+  test.each([
+    ['finds a missing reading', 'missing', [1, 2, 4], 1],
+    ['calls no reading extra', 'extra', [1, 2, 3, 4, 5], 3],
+  ])('%s that moves to a page that was read', async (_name, state, stored, movesAfter) => {
+    const { meter } = ids;
+    const path = `/interval/meter/${meter}`;
+    const readings = (hours: readonly number[]) => hours.map((hour) => reading(hour, '1'));
+    await store({ ...everything(), [path]: readings(stored) });
+    const held = readings([1, 2, 3, 4]);
+    let pages = 0;
+    const { client } = await setup((asked) => {
+      if (!asked.path.includes(path)) return answer(everything(), asked);
+      const page = pageOf(held, asked, { key: 'intervals', total: 'totalIntervals', perPage: 2 });
+      pages += 1;
+      if (pages === movesAfter) held.push(...held.splice(0, 1));
+      return page;
+    });
+    expect(await audit({ warehouse, service: client, concurrency: 8 })).toMatchObject({
+      differences: 1,
+      resources: { intervals: { compared: 4, [state]: 1 } },
+    });
+  });
+
   test('finds an extra reading though the service lists another one on two pages', async () => {
     const { meter } = ids;
     const held = everything();
