@@ -337,7 +337,8 @@ class Auditor {
     const unlisted = await unlistedRows(db, resource, companyId, seen, this.#since);
     const extra = this.#extra(resource, companyId, unlisted);
     this.#count(resource, extra, companyId);
-    if (this.#repairer !== null && extra.length > 0)
+    // Also of what another listing may still have: the last of its companies tombstones it.
+    if (this.#repairer !== null && unlisted.length > 0)
       await this.#repairer.retire({ resource, companyId }, params, seen, beganAt);
   }
 

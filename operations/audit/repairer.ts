@@ -6,8 +6,9 @@ import { type Listing, retireAbsent } from '../../db/deletes/absent.ts';
 import { countIntervals } from '../../db/read/compare-readings.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
+import { forgetListed } from '../../db/records/owner.ts';
 import { noteRepair, removeReadings } from '../../db/records/repair.ts';
-import type { RecordResource } from '../../db/resources.ts';
+import { isListedByCompany, type RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Walk } from '../../service/walk.ts';
 import { dated, doubtOf, listingOf, present, type ReadPage, siteIds } from './listing.ts';
@@ -89,7 +90,10 @@ export class Repairer {
     await removeReadings(this.#options.warehouse.db, meterId, null, beganAt);
   }
 
-  /** Walks once more, as a listing may miss a record that moves, and tombstones what neither pass saw. */
+  /**
+   * Walks once more, as a listing may miss a record that moves. Tombstones what neither pass saw and no other company
+   * lists.
+   */
   async retire(
     listing: Listing,
     params: Record<string, string>,
@@ -99,7 +103,11 @@ export class Repairer {
     const again = await this.rewriteAll(listing.resource, listing.companyId, params);
     if (again === undefined) return;
     const ids = [...seen, ...again];
-    if (ids.length > 0) await this.retireAbsent(listing, ids, beganAt);
+    if (ids.length === 0) return;
+    const { resource, companyId } = listing;
+    if (companyId !== null && isListedByCompany(resource))
+      await forgetListed(this.#options.warehouse.db, resource, companyId, ids);
+    await this.retireAbsent(listing, ids, beganAt);
   }
 
   /** Tombstones the rows of a listing that are not among the ids. */

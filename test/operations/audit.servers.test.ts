@@ -810,6 +810,26 @@ describe('a repair', () => {
     },
   );
 
+  test('tombstones a record that two companies listed, once neither does', async () => {
+    const { company, documents } = ids;
+    const other = randomUUID();
+    const [, shared = ''] = documents;
+    const [own, theirs] = [`/document/company/${company}`, `/document/company/${other}`];
+    const held: Held = { ...everything(), [theirs]: [{ id: randomUUID() }, { id: shared, updated }] };
+    held['/company'] = [...(held['/company'] ?? []), { id: other, sites: [] }];
+    for (const kind of ['connection', 'usage', 'meter']) held[`/${kind}/company/${other}`] = [];
+    await store(held);
+    await writeRecords(warehouse, 'documents', held[theirs] ?? [], { companyId: other });
+    const now: Held = { ...held };
+    for (const path of [own, theirs])
+      now[path] = (held[path] ?? []).filter((record) => (record as { id: string }).id !== shared);
+    expect(await repairOf(now)).toMatchObject({
+      differences: 1,
+      examples: [{ id: shared, resource: 'documents', state: 'extra' }],
+    });
+    expect(await auditOf(now)).toMatchObject({ differences: 0 });
+  });
+
   test('removes the readings of a meter that no listing has, once the service shows none of them', async () => {
     const { company, meter } = ids;
     await store(everything());
