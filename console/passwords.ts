@@ -70,9 +70,10 @@ export async function openPasswords(
   file: PasswordFile = fileAt(path),
 ): Promise<Passwords> {
   // Before its text: a change between the two is found by the next look.
-  let readAs = await file.version();
+  let readAs: string | undefined = await file.version();
   let people = await readPeople(path, file);
   let lookedAt = now();
+  let problem: string | undefined;
   /** Users who proved their password with this file, so that not each request costs a check. */
   const proved = new Map<string, Identity>();
   const secret = randomBytes(32);
@@ -89,8 +90,12 @@ export async function openPasswords(
     people = read instanceof Error ? new Map() : read;
     // Together with `people`: a check that began before proves nothing after.
     proved.clear();
-    if (read instanceof Error) log.error(`${read.message}: nobody can sign in to the console`);
-    else log.info('CONSOLE_PASSWORDS_FILE was read again');
+    const before = problem;
+    problem = read instanceof Error ? read.message : undefined;
+    if (!(read instanceof Error)) return log.info('CONSOLE_PASSWORDS_FILE was read again');
+    // What the file holds is judged once. That it cannot be read may pass, so it is tried again.
+    if ((read.cause as NodeJS.ErrnoException).code !== undefined) readAs = undefined;
+    if (problem !== before) log.error(`${problem}: nobody can sign in to the console`);
   };
   return {
     check: async (name, password) => {

@@ -13,13 +13,15 @@ beforeAll(async () => {
 
 /** A file of passwords whose contents and clock the test sets, and whose readings it can hold. */
 function editable(text: string) {
-  const log = { info: () => {}, error: () => {} };
+  const errors: string[] = [];
+  const log = { info: () => {}, error: (message: string) => void errors.push(message) };
   const held: (() => void)[] = [];
-  const state = { text, version: 1, at: 0, holds: false };
+  const state = { text, version: 1, at: 0, holds: false, unreadable: false };
   const file = {
     version: async () => String(state.version),
     text: async () => {
       const { text: now } = state;
+      if (state.unreadable) throw Object.assign(new Error('a bad sector'), { code: 'EIO' });
       if (state.holds) await new Promise<void>((release) => held.push(release));
       return now;
     },
@@ -29,7 +31,7 @@ function editable(text: string) {
     state.version += 1;
     state.at += consolePolicy.passwordsCheckMs;
   };
-  return { state, held, edit, open: () => openPasswords('people', log, () => state.at, file) };
+  return { state, errors, held, edit, open: () => openPasswords('people', log, () => state.at, file) };
 }
 
 describe('who is removed from the file of passwords is let in no more', () => {
@@ -73,4 +75,18 @@ describe('who is removed from the file of passwords is let in no more', () => {
     await slow;
     expect(await passwords.check('otto', 'a long password')).toBeUndefined();
   });
+});
+
+test('a file whose reading failed for a moment lets its users in once it can be read, unchanged', async () => {
+  const { state, errors, edit, open } = editable(vera);
+  const passwords = await open();
+  edit(`${otto}\n${vera}`);
+  state.unreadable = true;
+  expect(await passwords.check('vera', 'another password')).toBeUndefined();
+  state.at += consolePolicy.passwordsCheckMs;
+  expect(await passwords.check('vera', 'another password')).toBeUndefined();
+  expect(errors).toEqual([expect.stringContaining('cannot be read (EIO)')]);
+  state.unreadable = false;
+  state.at += consolePolicy.passwordsCheckMs;
+  expect(await passwords.check('otto', 'a long password')).toMatchObject({ name: 'otto' });
 });
