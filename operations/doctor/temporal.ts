@@ -3,7 +3,7 @@ import { connectClient } from '../../app/temporal.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
 import { readBuilds } from '../../app/worker-versions.ts';
 import { codeOfReason, failureTypes } from '../../contract/failures.ts';
-import { type Check, check, ok, type Verdict, warn } from './check.ts';
+import { type Check, check, fail, ok, type Verdict, warn } from './check.ts';
 
 /** Running workflows that are searched for refused payloads. */
 const runningMax = 200;
@@ -22,7 +22,10 @@ export async function checkTemporal(
   const checks: Check[] = [];
   const todo = 'Check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, and that Temporal runs.';
   const temporal = await check('Temporal', todo, async () => {
-    const { client, close } = await connectClient(place);
+    const connected = await connectClient(place).catch((error: Error) => error);
+    // Its own words: `check` would show those of gRPC, the cause.
+    if (connected instanceof Error) return fail(connected.message, todo);
+    const { client, close } = connected;
     try {
       checks.push(await check('payloads', todo, () => judgePayloads(client, place)));
       if (deploymentName !== undefined)

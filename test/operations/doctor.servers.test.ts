@@ -144,7 +144,13 @@ describe('the doctor', () => {
       { name: 'warehouse', state: 'fail', saw: expect.not.stringContaining('geheim') },
       { name: 'receiver', state: 'warn', saw: expect.stringContaining('cannot be read') },
     ]);
-    expect(await worse({}, { namespace: 'nowhere' })).toMatchObject([{ name: 'Temporal', state: 'fail' }]);
+    expect(await worse({}, { namespace: 'nowhere' })).toMatchObject([
+      {
+        name: 'Temporal',
+        state: 'fail',
+        saw: expect.stringContaining('correct TEMPORAL_NAMESPACE, or make'),
+      },
+    ]);
   });
 
   test('reports trouble without a worker, with a dead event or with a paused schedule', async () => {
