@@ -8,7 +8,12 @@ export function takeForms(app: FastifyInstance): void {
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string', bodyLimit: formBytesMax },
-    (_request, body, done) => done(null, new URLSearchParams(String(body))),
+    (_request, body, done) => {
+      // Postgres holds no NUL.
+      if (/\0|%00/.test(String(body)))
+        done(Object.assign(new Error('No field has a NUL.'), { statusCode: 400 }));
+      else done(null, new URLSearchParams(String(body)));
+    },
   );
 }
 

@@ -1,5 +1,8 @@
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import { badRequest } from '../problem.ts';
+
+/** The escape of a NUL in JSON, not that of a backslash before `u0000`. */
+const escapedNul = /(?<!\\)(?:\\\\)*\\u0000/;
 
 /**
  * The HTTP server of API, control routes and portal. Every refusal is JSON `{"detail": …}`. Unexpected errors
@@ -12,6 +15,9 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
     requestTimeout: 0,
     routerOptions: { ignoreTrailingSlash: true, caseSensitive: true },
     forceCloseConnections: true,
+    // An address that is no text, as /%zz, reaches no route.
+    frameworkErrors: ({ statusCode = 400, message }, _request, reply: FastifyReply) =>
+      reply.status(statusCode).send({ detail: message }),
   });
   // Postgres holds no NUL.
   app.addHook('preHandler', (request, _reply, done) =>
@@ -20,9 +26,11 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
   // A request that names JSON and has no body is no error.
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser('application/json');
-  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) =>
-    body === '' ? done(null, undefined) : parseJson(request, body, done),
-  );
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else if (escapedNul.test(body)) done(badRequest('No value has a NUL.'));
+    else parseJson(request, body, done);
+  });
   app.setNotFoundHandler((_request, reply) => reply.status(404).send({ detail: 'No such path.' }));
   app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
     const status = error.statusCode ?? 500;

@@ -97,12 +97,31 @@ describe('errors', () => {
       ['/connection/%00', 400],
       [`/connection/company/${randomUUID()}?status=%00`, 400],
       [`/connection/company/${randomUUID()}?sites=a&sites=%00`, 400],
+      ['/connection/%zz', 400],
+      [`/connection/${'a'.repeat(101)}`, 414],
     ] as const;
     for (const [path, expected] of cases) {
       const { status, body } = await service.api<{ detail: string }>(path);
       expect([path, status]).toEqual([path, expected]);
       expect(body.detail).toBeTypeOf('string');
     }
+  });
+
+  test('a NUL in a JSON body or a form of the portal is 400; a backslash before u0000 is none', async () => {
+    const add = (name: string) => service.control('POST', '/sandbox/organizations', { name });
+    await expect(add('a\0b')).rejects.toThrow('400 {"detail":"No value has a NUL."}');
+    expect(await add('a\\u0000b')).toMatchObject({ name: 'a\\u0000b' });
+    await service.enableWebhooks();
+    const path = '/external/configure_webhook';
+    const door = await fetch((await service.api<{ url: string }>(path, { method: 'POST' })).body.url);
+    const [cookie = '', at = ''] = (door.headers.get('set-cookie') ?? '').split('; Path=');
+    const refused = await fetch(`${service.sandbox.url}${at.split(';')[0]}/endpoints`, {
+      method: 'POST',
+      headers: { cookie, 'sec-fetch-site': 'same-origin' },
+      body: new URLSearchParams({ url: 'http://127.0.0.1:9/\0' }),
+    });
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('No field has a')]);
+    expect(service.errors).toEqual([]);
   });
 });
 
