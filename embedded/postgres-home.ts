@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, realpathSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readlinkSync, realpathSync } from 'node:fs';
 import { chmod, cp, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { canEnter, type PostgresAccount } from './postgres-account.ts';
@@ -22,6 +22,16 @@ export function postgresHome(dir: string, account: PostgresAccount | undefined):
   const home = mkdtempSync(systemHome);
   chmodSync(home, 0o711);
   return home;
+}
+
+/** Returns the system folder to which a link in the stack's folder leads; undefined if there is none. */
+export function homeElsewhere(dir: string): string | undefined {
+  try {
+    const home = dirname(readlinkSync(join(dir, 'postgres')));
+    return new RegExp(`^${systemHome}\\w{6}$`).test(home) ? home : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { startBackfill } from '../../app/backfill.ts';
@@ -19,6 +18,7 @@ import { headline, type Verdict, verdictOf } from '../../contract/verdict.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import type { Database, Warehouse } from '../../db/connect.ts';
 import { eventLatency, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
+import { eraseFolder } from '../../embedded/erase.ts';
 import { runnerOf } from '../../embedded/start.ts';
 import { type AuditReport, audit } from '../../operations/audit/audit.ts';
 import { healthOf } from '../../operations/health.ts';
@@ -148,7 +148,7 @@ async function openDemo(dataDir: string, options: DemoOptions, progress: Progres
   const runner = await runnerOf(dataDir);
   if (runner !== undefined)
     throw new CommandError(`process ${runner} runs on the data of the last demo (${dataDir}): end it first`);
-  rmSync(dataDir, { recursive: true, force: true });
+  await eraseFolder(dataDir);
   return await openContext({
     temporal: true,
     service: true,

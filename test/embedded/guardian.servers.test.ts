@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { eraseFolder } from '../../embedded/erase.ts';
 import { isRunning } from '../../embedded/processes.ts';
 import { readRunning, runningFile } from '../../embedded/running.ts';
 import { startEmbedded } from '../../embedded/start.ts';
@@ -82,6 +83,17 @@ test('a server that dies is started again at the same address, with its data', a
   });
   expect(rows).toEqual([{ n: 7 }]);
   expect(log.join('\n')).toContain('postgres ended by itself (SIGKILL) and is started again');
+});
+
+test('erasing a data folder ends the servers whose guardian was killed', async () => {
+  const dir = folderWithData();
+  const stack = await startEmbedded({ dir, postgres: true, temporal: false });
+  onTestFinished(stack.stop);
+  const running = readRunning(dir);
+  process.kill(running?.guardian.pid ?? 0, 'SIGKILL');
+  await eraseFolder(dir);
+  expect(Object.values(running?.servers ?? {}).map(isRunning)).toEqual([false]);
+  expect(existsSync(dir)).toBe(false);
 });
 
 test('no process is left when the data folder was deleted while the stack ran', async () => {

@@ -1,8 +1,9 @@
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { eraseFolder } from '../../embedded/erase.ts';
 import { readRunning, removeRunning } from '../../embedded/running.ts';
 import { type Embedded, startEmbedded } from '../../embedded/start.ts';
 import { folderWithData, temporaryFolder } from './owner-process.ts';
@@ -57,7 +58,11 @@ test('Postgres runs on a data folder below one that no other user can enter', as
   if (!data.startsWith(closed)) onTestFinished(() => rmSync(dirname(data), { recursive: true, force: true }));
   expect(await answer(stack)).toBe(1);
   await stack.stop();
-  expect(await answer(await startPostgres(dir))).toBe(1);
+  const again = await startPostgres(dir);
+  expect(await answer(again)).toBe(1);
+  await again.stop();
+  await eraseFolder(dir);
+  expect([dir, dirname(data)].filter(existsSync)).toEqual([]);
 });
 
 async function answer(stack: Embedded): Promise<unknown> {

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { eraseFolder } from '../../embedded/erase.ts';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
 import { runCommand } from '../support/command.ts';
@@ -60,6 +61,7 @@ test('the demo goes from an empty folder to an audit without differences, and le
     expect(existsSync(join(folder.path, '.metersync/postgres'))).toBe(false);
   } finally {
     await demo.end('SIGKILL');
+    await eraseFolder(join(folder.path, '.metersync/demo'));
     await folder.remove();
   }
 });
