@@ -21,7 +21,7 @@ import {
   type ServerName,
 } from './running.ts';
 import { endServers, serversOf, temporalFile } from './servers.ts';
-import { type EmbeddedTemporal, temporalServer } from './temporal.ts';
+import { type EmbeddedTemporal, refuseAddressLike, temporalServer } from './temporal.ts';
 import { findTemporalBinary } from './temporal-binary.ts';
 import { temporalFetchers } from './temporal-fetchers.ts';
 import { temporalDigest, temporalVersion } from './temporal-release.ts';
@@ -70,6 +70,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const binDir = resolve(options.binDir ?? join(cacheHome(), 'metersync', `temporal-${temporalVersion}`));
   const setup: Setup = { log: () => {}, waitMs: bounds.otherStarterMs, ...options, dir, binDir };
   prepareFolder(dir);
+  if (setup.temporal) refuseAddressLike(temporalFile(dir));
   const deadline = Date.now() + setup.waitMs;
   for (let waited = false; ; waited = true) {
     const attached = await attachEmbedded(setup);

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { bounds } from './bounds.ts';
+import { EmbeddedError } from './failure.ts';
 import type { Addresses } from './running.ts';
 import { type ServerCommand, temporalFile } from './servers.ts';
 
@@ -11,6 +12,19 @@ export interface EmbeddedTemporal {
   address: string;
   /** URL of its web page. */
   uiUrl: string;
+}
+
+/**
+ * Refuses a path for Temporal's database that SQLite would read as an address with a query, a fragment or an
+ * escape: the database would lie elsewhere, maybe where another folder's lies.
+ * @throws EmbeddedError that says what to do
+ */
+export function refuseAddressLike(file: string): void {
+  const [found] = /[?#]|%[0-9a-f]{2}/i.exec(file) ?? [];
+  if (found === undefined) return;
+  throw new EmbeddedError(
+    `Temporal cannot keep its database in ${file}: the path has "${found}" in it.\nGive another data folder.`,
+  );
 }
 
 /** Returns how to run the Temporal server on its database file in `dir`, and its address. */

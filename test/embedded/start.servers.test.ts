@@ -177,6 +177,16 @@ test('a data folder that cannot be written is explained', async () => {
   await expect(started).rejects.toThrow(/data folder .* cannot be written by .*\n.*another folder/);
 });
 
+test.each(['C#', 'why?', '%41'])(
+  'a data folder in %j, where Temporal would not keep its database, is refused',
+  async (name) => {
+    const dir = join(temporaryFolder(), name, 'data');
+    await expect(run({ dir, postgres: false, temporal: true })).rejects.toThrow(
+      /has ".+" in it.\nGive another/,
+    );
+  },
+);
+
 test('a server that does not start is explained by the end of its log', async () => {
   const dir = folderWithData();
   const first = await startPostgres(dir);
