@@ -30,9 +30,12 @@ export async function waitUntilReady(
   await Promise.all(
     servers.map(async (server) => {
       const address = { [server.name]: addresses[server.name] };
-      while (!(await allAnswer(address))) {
+      for (;;) {
+        const answers = await allAnswer(address);
+        // First: where ours has ended, another server that took its port may answer.
         const how = ended.get(server.name) ?? ended.get('guardian');
         if (how !== undefined) throw failed(server, `ended at once (${how})`);
+        if (answers) return;
         if (Date.now() > deadline)
           throw failed(server, `did not answer within ${bounds.serverReadyMs / 1000} s`);
         await delay(bounds.pollMs);

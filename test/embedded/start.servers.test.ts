@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { lockFile } from '../../embedded/lock.ts';
 import { identify } from '../../embedded/processes.ts';
+import { waitUntilReady } from '../../embedded/ready.ts';
 import { readRunning } from '../../embedded/running.ts';
 import { attachEmbedded, type Embedded, type EmbeddedOptions, startEmbedded } from '../../embedded/start.ts';
+import { temporalServer } from '../../embedded/temporal.ts';
 import { until } from '../support/poll.ts';
 import { projectBinDir } from '../support/stack.ts';
 import { folderWithData, startOwner, temporaryFolder } from './owner-process.ts';
@@ -197,6 +199,14 @@ test('a server that does not start is explained by the end of its log', async ()
   await expect(started).rejects.toThrow(
     /postgres server .* ended at once[\s\S]*invalid value.*shared_buffers/,
   );
+});
+
+test('a server that has ended is not ready, though another answers at its port', async () => {
+  const [dir, address] = [temporaryFolder(), inject('temporalAddress')];
+  const { server } = temporalServer({ dir, binary: 'temporal', port: 0, uiPort: 0 });
+  const ended = new Map([['temporal', 'status 1']]);
+  const ready = waitUntilReady({ temporal: { address, uiUrl: '' } }, [server], ended);
+  await expect(ready).rejects.toThrow('ended at once (status 1)');
 });
 
 test('a start that fails for want of Temporal ends when nothing works in its folder any more', async () => {
