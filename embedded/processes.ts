@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { bounds } from './bounds.ts';
+import { childEnvironment } from './environment.ts';
 
 /** Identifies a process, so that a later one with the same pid is another. */
 export interface ProcessIdentity {
@@ -18,7 +19,8 @@ export function identify(pid: number): ProcessIdentity | undefined {
   if (!signalReaches(pid)) return undefined;
   if (process.platform === 'linux') return identifyOnLinux(pid);
   if (process.platform === 'win32') return { pid, started: '' };
-  const line = ps(pid, 'stat=,lstart=');
+  // Commands in two terminals may have other languages, and a laptop another time zone tomorrow.
+  const line = ps(pid, 'stat=,lstart=', { LC_ALL: 'C', TZ: 'UTC' });
   if (line === undefined || line === '' || line.startsWith('Z')) return undefined;
   return { pid, started: line.replace(/^\S+\s+/, '') };
 }
@@ -98,7 +100,10 @@ function bootOnLinux(): string {
   }
 }
 
-function ps(pid: number, format: string): string | undefined {
-  const { status, stdout } = spawnSync('ps', ['-ww', '-o', format, '-p', String(pid)], { encoding: 'utf8' });
+function ps(pid: number, format: string, env: Readonly<Record<string, string>> = {}): string | undefined {
+  const { status, stdout } = spawnSync('ps', ['-ww', '-o', format, '-p', String(pid)], {
+    encoding: 'utf8',
+    env: childEnvironment(env),
+  });
   return status === 0 ? stdout.trim() : undefined;
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { commandLine, endProcess, identify, isRunning } from '../../embedded/processes.ts';
 
 /** Starts a process that prints once it is ready for signals. */
@@ -23,6 +23,18 @@ test('a later process with the same pid is not taken for the first', async () =>
   expect(self && isRunning(self)).toBe(true);
   expect(isRunning({ pid: process.pid, started: 'before' })).toBe(false);
   expect(commandLine(process.pid)).toContain('node');
+});
+
+test('a process is the same for a command in another time zone, also where ps says when it started', () => {
+  const { platform } = process;
+  onTestFinished(() => {
+    Object.defineProperty(process, 'platform', { value: platform });
+    vi.unstubAllEnvs();
+  });
+  Object.defineProperty(process, 'platform', { value: 'darwin' });
+  const self = identify(process.pid);
+  vi.stubEnv('TZ', 'Asia/Tokyo');
+  expect(identify(process.pid)).toEqual(self);
 });
 
 test('a process that has ended does not run', async () => {
