@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { appendFile, chown, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -95,8 +95,8 @@ export function checkPostgresData(data: string): void {
   const pidFile = join(data, 'postmaster.pid');
   const pid = existsSync(pidFile) ? Number.parseInt(readFileSync(pidFile, 'utf8'), 10) : 0;
   if (pid <= 0 || identify(pid) === undefined) return;
-  if (!commandLine(pid).includes('postgres')) {
-    // A crash left the file, and another program has the pid now: Postgres would take it for a Postgres.
+  if (!isPostgresOn(data, pid)) {
+    // A crash left the file, and another program has the pid now: Postgres would take it for its own.
     rmSync(pidFile);
     return;
   }
@@ -104,6 +104,17 @@ export function checkPostgresData(data: string): void {
     `Another Postgres, process ${pid}, runs on ${data}, and it was not started by this program.\n` +
       `Stop it (\`kill -INT ${pid}\`), or give another folder.`,
   );
+}
+
+/** Whether a process is a Postgres on this data: it works in its folder, which not all systems show. */
+function isPostgresOn(data: string, pid: number): boolean {
+  const folder = statSync(data);
+  try {
+    const works = statSync(`/proc/${pid}/cwd`);
+    return works.dev === folder.dev && works.ino === folder.ino;
+  } catch {
+    return commandLine(pid).includes('postgres');
+  }
 }
 
 const passwordName = 'metersync-password';

@@ -49,6 +49,14 @@ test('a pid file left by a crash is ignored when another program has its pid', a
   expect(await answer(await startPostgres(dir))).toBe(1);
 });
 
+test('a pid file left by a crash is ignored when a Postgres on other data has its pid', async () => {
+  const [dir, other] = [folderWithData(), folderWithData()];
+  await startPostgres(other);
+  const { pid = 0 } = readRunning(other)?.servers.postgres ?? {};
+  writeFileSync(join(dir, 'postgres', 'postmaster.pid'), `${pid}\n${join(dir, 'postgres')}\n`);
+  expect(await answer(await startPostgres(dir))).toBe(1);
+});
+
 test('Postgres runs on a data folder below one that no other user can enter', async () => {
   const closed = mkdtempSync(join(temporaryFolder(), 'closed-'));
   const dir = join(closed, 'data');
