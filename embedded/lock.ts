@@ -1,5 +1,6 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { EmbeddedError } from './failure.ts';
 import { identify, isRunning, type ProcessIdentity } from './processes.ts';
 
 /** A lock that a process holds while it starts the stack, so that two processes do not start two stacks. */
@@ -10,12 +11,13 @@ export interface StartLock {
 /**
  * Takes the lock of a data folder, also from a process that has ended; if another process holds it, returns
  * that one. Locks of different names are independent.
+ * @throws EmbeddedError when nothing can be written there, as on a full disk
  */
 export function takeStartLock(dir: string, name?: string): StartLock | { heldBy: ProcessIdentity } {
   const file = lockFile(dir, name);
   const mine = `${file}.${process.pid}`;
-  writeFileSync(mine, JSON.stringify(identify(process.pid)));
   try {
+    writeFileSync(mine, JSON.stringify(identify(process.pid)));
     for (;;) {
       // A link appears together with its content, so nobody can read an unwritten lock.
       if (linkUnlessThere(mine, file)) return { release: () => rmSync(file, { force: true }) };
@@ -23,6 +25,8 @@ export function takeStartLock(dir: string, name?: string): StartLock | { heldBy:
       if (heldBy !== undefined) return { heldBy };
       setAside(file);
     }
+  } catch (error) {
+    throw new EmbeddedError(`The data folder ${dir} cannot be written: ${(error as Error).message}`);
   } finally {
     rmSync(mine, { force: true });
   }

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { lockFile } from '../../embedded/lock.ts';
+import { lockFile, takeStartLock } from '../../embedded/lock.ts';
 import { identify } from '../../embedded/processes.ts';
 import { waitUntilReady } from '../../embedded/ready.ts';
 import { readRunning } from '../../embedded/running.ts';
@@ -161,6 +161,13 @@ describe('a lock', () => {
     writeFileSync(lockFile(dir), JSON.stringify({ pid: process.pid, started: 'in another life' }));
     const stack = await startPostgres(dir);
     expect(stack.owned).toBe(true);
+  });
+
+  test('that cannot be written, as on a full disk, names the folder and leaves no file', () => {
+    const dir = temporaryFolder();
+    symlinkSync('/dev/full', `${lockFile(dir)}.${process.pid}`);
+    expect(() => takeStartLock(dir)).toThrow(`The data folder ${dir} cannot be written: ENOSPC`);
+    expect(readdirSync(dir)).toEqual([]);
   });
 
   test('of a process that never gets ready is explained', async () => {
