@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { appendFile, chown, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { appendFile, chown, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { childEnvironment } from './environment.ts';
@@ -54,11 +54,10 @@ export async function createPostgresData(options: {
   account: PostgresAccount | undefined;
 }): Promise<void> {
   const { dir, home, initdb, locale, account } = options;
-  const fresh = join(home, 'postgres.new');
+  await removeUnfinished(home);
+  const fresh = await mkdtemp(join(home, unfinished));
   const passwordFile = join(home, 'postgres-password.new');
   const password = randomBytes(12).toString('hex');
-  await rm(fresh, { recursive: true, force: true });
-  await mkdir(fresh, { mode: 0o700 });
   await writeFile(passwordFile, password, { mode: 0o600 });
   if (account !== undefined) {
     for (const path of [fresh, passwordFile]) await chown(path, account.uid, account.gid);
@@ -115,6 +114,15 @@ function isPostgresOn(data: string, pid: number): boolean {
   } catch {
     return commandLine(pid).includes('postgres');
   }
+}
+
+/** Prefix of folders that initdb fills. Each start has its own: initdb outlives a start that is killed. */
+const unfinished = 'postgres.new-';
+
+async function removeUnfinished(home: string): Promise<void> {
+  const names = (await readdir(home)).filter((name) => name.startsWith(unfinished));
+  // Retries: files may still come.
+  for (const name of names) await rm(join(home, name), { recursive: true, force: true, maxRetries: 5 });
 }
 
 const passwordName = 'metersync-password';

@@ -14,6 +14,18 @@ async function startPostgres(dir: string): Promise<Embedded> {
   return stack;
 }
 
+test('data are made beside an initdb that outlived its start, in a folder of their own', async () => {
+  const dir = temporaryFolder();
+  const late = ['postgres.new', 'postgres.new-killed'].map((name) => join(dir, name));
+  for (const folder of late) await mkdir(folder);
+  const writes = setInterval(() => {
+    for (const folder of late.filter(existsSync)) writeFileSync(join(folder, 'late'), '');
+  }, 1);
+  onTestFinished(() => clearInterval(writes));
+  expect(await answer(await startPostgres(dir))).toBe(1);
+  expect(existsSync(join(dir, 'postgres.new-killed'))).toBe(false);
+});
+
 test('data of another major version is explained', async () => {
   const dir = folderWithData();
   await (await startPostgres(dir)).stop();
