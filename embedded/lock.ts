@@ -17,7 +17,7 @@ export function takeStartLock(dir: string, name?: string): StartLock | { heldBy:
   const file = lockFile(dir, name);
   const mine = `${file}.${process.pid}`;
   try {
-    writeFileSync(mine, JSON.stringify(identify(process.pid)));
+    writeFileSync(mine, JSON.stringify(identify(process.pid)), { mode: 0o600 });
     for (;;) {
       // A link appears together with its content, so nobody can read an unwritten lock.
       if (linkUnlessThere(mine, file)) return { release: () => rmSync(file, { force: true }) };

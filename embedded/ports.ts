@@ -27,7 +27,7 @@ export async function choosePorts(dir: string): Promise<Ports> {
     temporalUi: await choose('temporalUi'),
   };
   if (Object.entries(ports).some(([purpose, port]) => remembered[purpose as keyof Ports] !== port)) {
-    await writeFile(`${file}.new`, `${JSON.stringify(ports, null, 2)}\n`);
+    await writeFile(`${file}.new`, `${JSON.stringify(ports, null, 2)}\n`, { mode: 0o600 });
     await rename(`${file}.new`, file);
   }
   return ports;

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -115,6 +115,16 @@ describe('the servers', () => {
       await expect(client.workflow.getHandle('posted').describe()).rejects.toThrow(/not found/);
     });
   });
+});
+
+test('what a start writes is for its user alone', async () => {
+  const dir = folderWithData();
+  await startPostgres(dir);
+  takeStartLock(dir);
+  const files = readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isFile());
+  const open = files.filter(({ name }) => (statSync(join(dir, name)).mode & 0o077) !== 0);
+  expect(files.length).toBeGreaterThan(2);
+  expect(open.map(({ name }) => name)).toEqual([]);
 });
 
 describe('a second caller', () => {
