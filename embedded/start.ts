@@ -100,6 +100,7 @@ export async function attachEmbedded(
     const running = readRunning(dir);
     if (running === undefined || running.state !== 'running') return undefined;
     if (startLockHolder(dir) !== undefined || !isRunning(running.owner)) return undefined;
+    refuseIfElsewhere(dir, running);
     refuseIfLacking(running, options);
     if (areOurs(dir, running) && (await allAnswer(running.addresses))) {
       return embedded(running.addresses, { owned: false, stop: async () => {} });
@@ -246,6 +247,17 @@ function embedded(addresses: Addresses, life: Pick<Embedded, 'owned' | 'stop'>):
 function areOurs(dir: string, running: Running): boolean {
   const own = serversOf(dir, running);
   return Object.keys(running.addresses).every((name) => name in own);
+}
+
+/** Refuses a folder that was copied, or moved, while its servers ran: they run on the data of another. */
+function refuseIfElsewhere(dir: string, running: Running): void {
+  const runs = Object.values(running.servers).some(isRunning);
+  if (!runs || Object.keys(serversOf(dir, running)).length > 0) return;
+  const { pid } = running.owner;
+  throw new EmbeddedError(
+    `Process ${pid} (${commandLine(pid)}) runs the stack of a folder that was copied or moved to ${dir}.\n` +
+      `If it was copied, delete ${runningFile(dir)}. If it was moved, stop the process: kill ${pid}`,
+  );
 }
 
 function refuseIfLacking(running: Running, wanted: { postgres: boolean; temporal: boolean }): void {

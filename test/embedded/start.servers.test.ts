@@ -1,5 +1,14 @@
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -9,7 +18,7 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { lockFile, takeStartLock } from '../../embedded/lock.ts';
 import { identify } from '../../embedded/processes.ts';
 import { waitUntilReady } from '../../embedded/ready.ts';
-import { readRunning } from '../../embedded/running.ts';
+import { readRunning, runningFile } from '../../embedded/running.ts';
 import { attachEmbedded, type Embedded, type EmbeddedOptions, startEmbedded } from '../../embedded/start.ts';
 import { temporalServer } from '../../embedded/temporal.ts';
 import { until } from '../support/poll.ts';
@@ -156,6 +165,15 @@ describe('a second caller', () => {
     expect(second.owned).toBe(true);
     expect(await query(second.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
     await stopped;
+  });
+
+  test('is told that its folder is a copy of one whose stack runs', async () => {
+    const [dir, copy] = [folderWithData(), folderWithData()];
+    await startPostgres(dir);
+    copyFileSync(runningFile(dir), runningFile(copy));
+    await expect(startPostgres(copy)).rejects.toThrow(`If it was copied, delete ${runningFile(copy)}`);
+    rmSync(runningFile(copy));
+    expect((await startPostgres(copy)).owned).toBe(true);
   });
 
   test('gets an error when the running stack lacks a wanted server', async () => {
