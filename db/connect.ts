@@ -121,7 +121,12 @@ function withoutOptions(url: string): { readonly address: string; readonly given
   return { address: parsed.href, given };
 }
 
-const featureNotSupported = '0A000';
+/**
+ * States after which a session is not used again. `0A000`: a migration changed the result of a
+ * statement that it prepared. `25006`: its server takes no writes, as after a failover; a new session
+ * may lead to one that does.
+ */
+const lastStates: readonly (string | undefined)[] = ['0A000', '25006'];
 
 /**
  * Runs work in a transaction. Drizzle's own leaks the connection when `begin` fails, as it does on
@@ -147,7 +152,6 @@ async function inTransaction<T>(
   } catch (error) {
     throw failure ?? error;
   } finally {
-    // A migration changed the result of a prepared statement: that connection can no longer run it.
-    client.release(sqlState(failure) === featureNotSupported);
+    client.release(lastStates.includes(sqlState(failure)));
   }
 }

@@ -76,3 +76,19 @@ test('a function that somebody made in public with a name of Postgres’s own is
   );
   expect(rows).toEqual([{ month: '2026-01-01 00:00:00+00' }]);
 });
+
+test('a session that may not write is not used again, as a new one may lead to the new primary', async () => {
+  const warehouse = await createWarehouse();
+  onTestFinished(() => warehouse.drop());
+  const onlyRead = async (on: boolean) => {
+    const name = new URL(warehouse.url).pathname.slice(1);
+    await warehouse.db.execute(sql.raw(`alter database ${name} set default_transaction_read_only = ${on}`));
+  };
+  const own = connectWarehouse({ url: warehouse.url, timeZone: 'UTC', max: 1, onError: () => {} });
+  onTestFinished(() => own.close());
+  const write = () => recordEvents(own.db, [delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96))]);
+  await onlyRead(true);
+  await expect(write()).rejects.toThrow('SQLSTATE 25006');
+  await onlyRead(false);
+  await write();
+});
