@@ -167,7 +167,7 @@ export const metricTypes = {
   metersync_warehouse_up: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Whether Postgres answered.',
+    help: 'Whether Postgres answered, and takes writes.',
     labels: {},
   },
   metersync_schema_migrations: {

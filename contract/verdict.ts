@@ -208,7 +208,7 @@ export interface Away {
 export interface Health {
   readonly warehouse: WarehouseHealth | Away;
   readonly temporal: TemporalHealth | Away;
-  /** Null while Postgres does not answer. */
+  /** Null while Postgres does not answer, or takes no writes. */
   readonly schema: SchemaVersions | null;
 }
 

@@ -14,6 +14,7 @@ import type { Database } from '../db/connect.ts';
 import { sqlMessage } from '../db/failures.ts';
 import { readSchemaVersions } from '../db/migrate.ts';
 import { readHealth } from '../db/read/health.ts';
+import { readsOnly } from '../db/read/session.ts';
 
 /** Reads the health of a deployment. Never rejects: a server that cannot be reached counts as away. */
 export async function readDeployment(options: {
@@ -55,7 +56,14 @@ async function readWarehouse({
   silenceHours,
   timeZone,
 }: Parameters<typeof readDeployment>[0]): Promise<Pick<Health, 'warehouse' | 'schema'>> {
+  const { host, pathname } = new URL(databaseUrl);
+  const where = `Postgres at ${host}${pathname} (DATABASE_URL)`;
   const read = async (): Promise<Pick<Health, 'warehouse' | 'schema'>> => {
+    if (await readsOnly(db)) {
+      const away = `${where} takes no writes: it is a standby, or default_transaction_read_only is on`;
+      const todo = 'Name the primary in DATABASE_URL; or see why it only reads: its disk may be full.';
+      return { warehouse: { away, todo }, schema: null };
+    }
     const schema = await readSchemaVersions(db);
     const unfit = unfitSchema(schema);
     if (unfit !== undefined) return { warehouse: unfit, schema };
@@ -67,8 +75,7 @@ async function readWarehouse({
   try {
     return await answered(read());
   } catch (error) {
-    const { host, pathname } = new URL(databaseUrl);
-    const away = `Postgres at ${host}${pathname} (DATABASE_URL) does not answer: ${sqlMessage(error)}`;
+    const away = `${where} does not answer: ${sqlMessage(error)}`;
     return {
       warehouse: { away, todo: 'Bring Postgres up, or correct DATABASE_URL.' },
       schema: null,

@@ -17,6 +17,19 @@ export async function readTimeZone(db: Executor): Promise<string> {
   return rows[0]?.zone ?? '';
 }
 
+/**
+ * Reads whether Postgres takes no writes: it is a standby, or somebody set it to only read, as managed
+ * servers do whose disk is full. What the session itself asked for does not count.
+ */
+export async function readsOnly(db: Executor): Promise<boolean> {
+  const { rows } = await db.execute<{ only: boolean }>(sql`
+    select pg_is_in_recovery() or exists (
+        select from pg_settings
+        where name = 'default_transaction_read_only' and setting = 'on' and source <> 'client'
+      ) as only`);
+  return rows[0]?.only ?? false;
+}
+
 /** How far behind its primary a standby is. */
 export interface Standby {
   /** Whether it gets changes now; otherwise it does not know how far behind it is. */

@@ -58,6 +58,24 @@ test('a Postgres that keeps connections open and says nothing counts as away', {
   });
 });
 
+test('a Postgres that only reads counts as away; sessions that ask to only read do not make it one', async () => {
+  const { url, db, drop } = await createWarehouse();
+  onTestFinished(drop);
+  const healthOver = async (session?: string) => {
+    const through = connectWarehouse({ url, timeZone: 'UTC', max: 1, session, onError: () => {} });
+    const options = { temporal: undefined, silenceHours: 0, timeZone: 'UTC' };
+    return await readDeployment({ ...options, db: through.db, databaseUrl: url }).finally(through.close);
+  };
+  expect((await healthOver('-c default_transaction_read_only=on')).warehouse).not.toHaveProperty('away');
+  await db.execute(
+    sql.raw(`alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`),
+  );
+  expect(await healthOver()).toMatchObject({
+    warehouse: { away: expect.stringContaining('takes no writes') },
+    schema: null,
+  });
+});
+
 test('health reads no reading, so it costs the same however many there are', async () => {
   const { url, db, drop } = await createWarehouse();
   onTestFinished(drop);

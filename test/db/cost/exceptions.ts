@@ -21,6 +21,7 @@ export const notMeasured: readonly { readonly statement: string; readonly why: s
   { statement: 'update metersync.catch_ups set awake = ', why: 'A table of three rows.' },
   { statement: 'select current_setting(', why: 'It reads no table.' },
   { statement: 'select set_config(', why: 'It reads no table.' },
+  { statement: 'select pg_is_in_recovery(', why: 'It reads no table.' },
   { statement: 'metersync_migrations.', why: 'A row for each migration.' },
   { statement: 'to_regclass(', why: 'The catalogue of Postgres.' },
   { statement: 'pg_class', why: 'The catalogue of Postgres.' },
