@@ -181,6 +181,8 @@ export const startPolicy = { pauseFirstMs: 100, pauseMaxMs: 1 * seconds } as con
 export const serverWaits = {
   /** Opening a connection to Postgres. */
   postgresConnectMs: 10 * seconds,
+  /** Silence on such a connection after which its kernel asks for a sign of life; 10 s without one end it. */
+  postgresSilentMs: 30 * seconds,
   /** Longest wait for a lock; without it each try would hold one more connection while the lock is held. */
   lockMs: 30 * seconds,
   /**

@@ -63,6 +63,9 @@ export function connectWarehouse(options: {
     types,
     application_name: 'metersync',
     connectionTimeoutMillis: serverWaits.postgresConnectMs,
+    // A server that vanished says nothing more: without this its statements would wait for ever.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: serverWaits.postgresSilentMs,
     // If both set an option, the last one counts.
     options: `${given} ${ours} ${options.session ?? ''}`.trim(),
   });

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectWarehouse } from '../../db/connect.ts';
@@ -91,4 +92,13 @@ test('a session that may not write is not used again, as a new one may lead to t
   await expect(write()).rejects.toThrow('SQLSTATE 25006');
   await onlyRead(false);
   await write();
+});
+
+test('the kernel asks a silent Postgres for signs of life, as a vanished one would be waited for', async () => {
+  const warehouse = await createWarehouse();
+  onTestFinished(() => warehouse.drop());
+  const { rows } = await warehouse.db.execute<{ port: number }>(sql`select inet_client_port() as port`);
+  const port = rows[0]?.port.toString(16).toUpperCase().padStart(4, '0');
+  // Linux lists each socket with its timer; 02 is the one that asks.
+  expect(await readFile('/proc/net/tcp', 'utf8')).toMatch(new RegExp(`: \\w+:${port} .* 02:`));
 });
