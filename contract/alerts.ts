@@ -54,6 +54,11 @@ const share = (name: string, labels: string, minutes: number): string =>
 
 const increase = (series: string, minutes: number): string => `sum(increase(${series}[${minutes}m]))`;
 
+/** Series of Node's or Temporal's names, which other programs of a Prometheus have, too: of our processes alone. */
+const ofOurs = (series: string): string => `${series} and on (instance) metersync_build_info`;
+const ourIncrease = (series: string, minutes: number): string =>
+  `sum(${ofOurs(`increase(${series}[${minutes}m])`)})`;
+
 const inWarehouse =
   (judge: (warehouse: WarehouseHealth) => readonly Raised[]) =>
   ({ warehouse }: Health): readonly Raised[] | undefined =>
@@ -330,7 +335,7 @@ export const alertTypes = {
   NonDeterminism: {
     severity: 'page',
     means: 'A workflow does not replay on the code that runs.',
-    promql: `${increase(`${taskFailures}{failure_reason="NonDeterminismError"}`, 5)} > 0`,
+    promql: `${ourIncrease(`${taskFailures}{failure_reason="NonDeterminismError"}`, 5)} > 0`,
     forMinutes: 1,
     causes: ['The new version changed a workflow without a patch.'],
     act: ['Run the workers of the version before, and report it.'],
@@ -353,7 +358,7 @@ export const alertTypes = {
   TooLarge: {
     severity: 'page',
     means: 'A workflow sent Temporal more than it takes.',
-    promql: `${increase(`${taskFailures}{failure_reason="GrpcMessageTooLarge"}`, 5)} > 0`,
+    promql: `${ourIncrease(`${taskFailures}{failure_reason="GrpcMessageTooLarge"}`, 5)} > 0`,
     forMinutes: 1,
     causes: ['It is a defect of metersync: groups and results are bounded.'],
     act: ['Report it with the workflow’s id from the log. Events stay in Temporal.'],
@@ -381,7 +386,7 @@ export const alertTypes = {
   StartsThrottled: {
     severity: 'page',
     means: 'Temporal refuses starts of workflows: a limit of its namespace.',
-    promql: `${increase('temporal_request_failure_total{status_code="RESOURCE_EXHAUSTED",operation=~"StartWorkflowExecution|SignalWithStartWorkflowExecution"}', 5)} > 0`,
+    promql: `${ourIncrease('temporal_request_failure_total{status_code="RESOURCE_EXHAUSTED",operation=~"StartWorkflowExecution|SignalWithStartWorkflowExecution"}', 5)} > 0`,
     forMinutes: 5,
     causes: ["The namespace's requests a second, or its size of history."],
     act: ['Have the limit raised.'],
@@ -553,7 +558,7 @@ export const alertTypes = {
   EventLoopSlow: {
     severity: 'ticket',
     means: 'A process computes for over half a second at once.',
-    promql: 'max(nodejs_eventloop_lag_p99_seconds) > 0.5',
+    promql: `max(${ofOurs('nodejs_eventloop_lag_p99_seconds')}) > 0.5`,
     forMinutes: 10,
     causes: ['The processor is busy.', '`nodejs_heap_size_used_bytes` is near the limit: memory.'],
     act: ['Give it more processor or memory, or run another.'],

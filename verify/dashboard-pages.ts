@@ -49,8 +49,8 @@ const variables = [
     refresh: 2,
     multi: true,
     includeAll: true,
-    // Series that lack the label match, too.
-    allValue: '.*',
+    // Series that lack the namespace match, too. All jobs are ours alone, not those of other programs.
+    ...(label === 'namespace' ? { allValue: '.*' } : {}),
     current: { text: 'All', value: '$__all' },
   })),
   { type: 'textbox', name: 'runbooks', label: 'Address of docs/runbooks.md', query: 'docs/runbooks.md' },

@@ -47,7 +47,10 @@ const requests = (result: string) =>
 const pickUp = (le: string) =>
   `temporal_workflow_task_schedule_to_start_latency_seconds_bucket{task_queue="metersync-events",le="${le}"}`;
 const refusedStarts = (code: string) =>
-  `temporal_request_failure_total{status_code="${code}",operation="StartWorkflowExecution"}`;
+  `temporal_request_failure_total{status_code="${code}",operation="StartWorkflowExecution",instance="a"}`;
+const lag = 'nodejs_eventloop_lag_p99_seconds{instance="a"}';
+/** Tells that a process is ours. */
+const ours = { 'metersync_build_info{part="worker",instance="a"}': '1x70' };
 
 const slots = (queue: string) =>
   `temporal_worker_task_slots_available{task_queue="${queue}",worker_type="ActivityWorker",instance="a"}`;
@@ -129,16 +132,16 @@ const cases: Readonly<Record<AlertName, Case>> = {
     rests: { 'metersync_worker_polling{task_queue="metersync-events",instance="a"}': '1x70' },
   },
   NonDeterminism: {
-    fires: { [failedTasks('NonDeterminismError')]: '0+1x70' },
-    rests: { [failedTasks('NonDeterminismError')]: '4x70', [failedTasks('Other')]: '0+1x70' },
+    fires: { ...ours, [failedTasks('NonDeterminismError')]: '0+1x70' },
+    rests: { ...ours, [failedTasks('NonDeterminismError')]: '4x70', [failedTasks('Other')]: '0+1x70' },
   },
   WorkflowsStuck: {
     fires: { metersync_temporal_stuck_workflows: '1x70' },
     rests: { metersync_temporal_stuck_workflows: '1x52 0x1 1x16' },
   },
   TooLarge: {
-    fires: { [failedTasks('GrpcMessageTooLarge')]: '0+1x70' },
-    rests: { [failedTasks('GrpcMessageTooLarge')]: '0x70' },
+    fires: { ...ours, [failedTasks('GrpcMessageTooLarge')]: '0+1x70' },
+    rests: { ...ours, [failedTasks('GrpcMessageTooLarge')]: '0x70' },
   },
   SlowPickUp: {
     fires: { [pickUp('1')]: '0+1x70', [pickUp('10')]: '0+9x70', [pickUp('+Inf')]: '0+9x70' },
@@ -150,8 +153,8 @@ const cases: Readonly<Record<AlertName, Case>> = {
     rests: { [slots('metersync-events')]: '0x52 3x18', [slots('metersync-backfill')]: '0x70' },
   },
   StartsThrottled: {
-    fires: { [refusedStarts('RESOURCE_EXHAUSTED')]: '0+1x70' },
-    rests: { [refusedStarts('UNAVAILABLE')]: '0+1x70' },
+    fires: { ...ours, [refusedStarts('RESOURCE_EXHAUSTED')]: '0+1x70' },
+    rests: { ...ours, [refusedStarts('UNAVAILABLE')]: '0+1x70' },
   },
   WarehouseDown: {
     fires: { 'metersync_warehouse_up{instance="a"}': '0x70', 'metersync_warehouse_up{instance="b"}': '0x70' },
@@ -216,8 +219,8 @@ const cases: Readonly<Record<AlertName, Case>> = {
     },
   },
   EventLoopSlow: {
-    fires: { nodejs_eventloop_lag_p99_seconds: '0.6x70' },
-    rests: { nodejs_eventloop_lag_p99_seconds: '0.4x70' },
+    fires: { ...ours, [lag]: '0.6x70' },
+    rests: { ...ours, [lag]: '0.4x70' },
   },
 };
 
@@ -338,6 +341,20 @@ test('two processes that say the same raise one alarm', async () => {
       expectation(name, { ...fires, ...replicaOf(fires) }, at, labels),
     );
   await evaluate('replicas', tests);
+});
+
+test('what other programs of the same Prometheus report raises no alarm', async () => {
+  const strangers = {
+    [failedTasks('NonDeterminismError')]: '0+1x70',
+    [failedTasks('GrpcMessageTooLarge')]: '0+1x70',
+    [refusedStarts('RESOURCE_EXHAUSTED')]: '0+1x70',
+    [lag]: '0.6x70',
+  };
+  const alarms = ['NonDeterminism', 'TooLarge', 'StartsThrottled', 'EventLoopSlow'] as const;
+  await evaluate(
+    'strangers',
+    alarms.map((name) => expectation(name, strangers, 60, undefined)),
+  );
 });
 
 const absences: readonly string[] = ['ReceiverDown', 'WorkersGone', 'HeartbeatStopped'];

@@ -28,6 +28,18 @@ test.each(all)('the panels of %s fill lines of 24 columns and do not overlap', (
   for (const cell of cells) expect(Number(cell.split(' ')[1])).toBeLessThan(24);
 });
 
+test.each(all)(
+  'all jobs of %s are those of metersync, not of each program in Prometheus',
+  (name, dashboard) => {
+    const { templating } = JSON.parse(dashboardJson(name, dashboard)) as {
+      templating: { list: { name: string; query: string; allValue?: string }[] };
+    };
+    const job = templating.list.find((variable) => variable.name === 'job');
+    expect(job?.query).toBe('label_values(metersync_build_info, job)');
+    expect(job).not.toHaveProperty('allValue');
+  },
+);
+
 test('Prometheus scrapes the port that processes have, and loads our rules', () => {
   const { scrape_configs, rule_files } = read('prometheus/prometheus.yml');
   expect(scrape_configs[0].dns_sd_configs[0].port).toBe(readSettings({}).metrics.port);
