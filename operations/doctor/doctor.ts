@@ -210,8 +210,11 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
 
 async function checkSecrets({ secrets, settings, standIn }: DoctorOptions): Promise<Check> {
   const { webhooks } = settings;
-  if (standIn && webhooks.secrets.length === 0 && webhooks.secretsFile === undefined) {
-    return { name: 'webhook secrets', ...notChecked('the sandbox replaces the service') };
+  if (webhooks.secrets.length === 0 && webhooks.secretsFile === undefined) {
+    const judged = standIn
+      ? notChecked('the sandbox replaces the service')
+      : notChecked('only receivers need them', 'For a probe, name their file in WEBHOOK_SECRETS_FILE.');
+    return { name: 'webhook secrets', ...judged };
   }
   const todo =
     'Set WEBHOOK_SECRETS or WEBHOOK_SECRETS_FILE to the signing secret that the portal shows for the endpoint.';

@@ -100,6 +100,12 @@ describe('the doctor', () => {
     expect(await rows()).toEqual(before);
   });
 
+  test('finds nothing wrong where a worker runs apart from the receiver, which alone has its secrets', async () => {
+    const checks = await examined({ WEBHOOK_SECRETS: '' });
+    expect(checks.filter(({ state }) => state === 'fail' || state === 'warn')).toEqual([]);
+    expect(states(checks)).toMatchObject({ 'webhook secrets': 'not checked', receiver: 'not checked' });
+  });
+
   test('warns of a connection that is not safe', async () => {
     const url = new URL(pipeline.env.DATABASE_URL ?? '');
     url.hostname = '0.0.0.0';
