@@ -22,33 +22,40 @@ export async function readDeployment(options: {
   readonly databaseUrl: string;
   /** Undefined: no Temporal is configured and none runs here. */
   readonly temporal: TemporalPlace | undefined;
+  /** When the client certificate for Temporal expires, ISO 8601; null without one. */
+  readonly expiresAt: string | null;
   readonly silenceHours: number;
   /** Time zone in which sessions have to read the service's times. */
   readonly timeZone: string;
 }): Promise<Health> {
-  const [ofWarehouse, temporal] = await Promise.all([readWarehouse(options), readTemporal(options.temporal)]);
+  const [ofWarehouse, temporal] = await Promise.all([readWarehouse(options), readTemporal(options)]);
   return { ...ofWarehouse, temporal };
 }
 
-/** Makes the function that reads the health of a deployment over a connection to its warehouse. */
-export const healthOf =
-  ({
-    settings,
-    databaseUrl,
-    temporal,
-  }: {
-    settings: Settings;
-    databaseUrl: string;
-    temporal: TemporalPlace | undefined;
-  }) =>
-  (db: Database): Promise<Health> =>
+/**
+ * Makes the function that reads the health of a deployment over a connection to its warehouse. The client
+ * certificate for Temporal is judged as it is now: a process keeps the one that it began with.
+ */
+export function healthOf({
+  settings,
+  databaseUrl,
+  temporal,
+}: {
+  settings: Settings;
+  databaseUrl: string;
+  temporal: TemporalPlace | undefined;
+}): (db: Database) => Promise<Health> {
+  const expiresAt = expiryOf(temporal);
+  return (db) =>
     readDeployment({
       db,
       databaseUrl,
       temporal,
+      expiresAt,
       silenceHours: settings.silenceHours,
       timeZone: settings.service.timeZone,
     });
+}
 
 async function readWarehouse({
   db,
@@ -89,7 +96,10 @@ function unfitSchema(versions: SchemaVersions): Away | undefined {
   return { away: saw, todo };
 }
 
-async function readTemporal(place: TemporalPlace | undefined): Promise<TemporalHealth | Away> {
+async function readTemporal({
+  temporal: place,
+  expiresAt,
+}: Parameters<typeof readDeployment>[0]): Promise<TemporalHealth | Away> {
   if (place === undefined)
     return {
       away: 'no Temporal runs here, so no worker does either',
@@ -101,7 +111,7 @@ async function readTemporal(place: TemporalPlace | undefined): Promise<TemporalH
       const health = await client.withDeadline(Date.now() + serverWaits.healthWithinMs, () =>
         askTemporal(client),
       );
-      return { ...health, certificate: readCertificate(place) };
+      return { ...health, certificate: certificateOf(expiresAt) };
     } catch (error) {
       throw inWords(error, place);
     } finally {
@@ -115,11 +125,17 @@ async function readTemporal(place: TemporalPlace | undefined): Promise<TemporalH
   }
 }
 
-function readCertificate(place: TemporalPlace): TemporalHealth['certificate'] {
-  const expiresAt = certificateExpiry(place);
-  if (expiresAt === null) return null;
-  return { expiresAt, secondsLeft: (Date.parse(expiresAt) - Date.now()) / 1_000 };
+/** Null also where the configuration cannot be read, as each reading then says so. */
+function expiryOf(place: TemporalPlace | undefined): string | null {
+  try {
+    return place === undefined ? null : certificateExpiry(place);
+  } catch {
+    return null;
+  }
 }
+
+const certificateOf = (expiresAt: string | null): TemporalHealth['certificate'] =>
+  expiresAt === null ? null : { expiresAt, secondsLeft: (Date.parse(expiresAt) - Date.now()) / 1_000 };
 
 /** Reads which queues no worker polls, the state of the schedules, and what runs. */
 async function askTemporal(client: Client): Promise<Omit<TemporalHealth, 'certificate'>> {

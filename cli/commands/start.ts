@@ -5,7 +5,6 @@ import type { Settings } from '../../app/settings.ts';
 import { awaitTemporal, type TemporalArrival } from '../../app/temporal-arrival.ts';
 import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
 import type { Health } from '../../contract/verdict.ts';
-import type { Database } from '../../db/connect.ts';
 import { type Context, openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { sandboxControl } from '../sandbox-control.ts';
@@ -107,14 +106,20 @@ async function monitorOf(parts: readonly Part[], context: Context): Promise<Moni
   const { settings, stack, log } = context;
   if (settings.metrics.port === 0) return undefined;
   const { createMonitor } = await import('../../app/monitor.ts');
-  let db: Database | undefined;
-  const readHealth = async (): Promise<Health> => {
+  let reading: Promise<() => Promise<Health>> | undefined;
+  const beginReading = async (): Promise<() => Promise<Health>> => {
     const [{ openWarehouse }, { healthOf }] = await Promise.all([
       import('../../app/warehouse.ts'),
       import('../../operations/health.ts'),
     ]);
-    db ??= openWarehouse(settings, stack.databaseUrl, log, 1).db;
-    return await healthOf({ settings, databaseUrl: stack.databaseUrl, temporal: stack.temporal })(db);
+    const { databaseUrl, temporal } = stack;
+    const { db } = openWarehouse(settings, databaseUrl, log, 1);
+    const read = healthOf({ settings, databaseUrl, temporal });
+    return () => read(db);
+  };
+  const readHealth = async (): Promise<Health> => {
+    reading ??= beginReading();
+    return await (await reading)();
   };
   const watched = parts.filter((part) => part !== 'console');
   return await createMonitor({ settings: settings.metrics, parts: watched, readHealth, log });

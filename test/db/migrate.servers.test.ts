@@ -118,6 +118,7 @@ async function reports() {
     db: warehouse.db,
     databaseUrl: warehouse.url,
     temporal: undefined,
+    expiresAt: null,
     silenceHours: 0,
     timeZone: 'UTC',
   });

@@ -1,9 +1,15 @@
+import { X509Certificate } from 'node:crypto';
+import { copyFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import { sql } from 'drizzle-orm';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
+import { readSettings } from '../../app/settings.ts';
 import { connectWarehouse } from '../../db/connect.ts';
 import { readHealth } from '../../db/read/health.ts';
-import { readDeployment } from '../../operations/health.ts';
+import { healthOf, readDeployment } from '../../operations/health.ts';
+import { makeCertificate } from '../support/certificate.ts';
+import { temporaryFolder } from '../support/folder.ts';
 import { connectExplained, nodesOf } from '../support/plans.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -47,6 +53,7 @@ test('a Postgres that keeps connections open and says nothing counts as away', {
     db: through.db,
     databaseUrl: url.href,
     temporal: undefined,
+    expiresAt: null,
     silenceHours: 0,
     timeZone: 'UTC',
   };
@@ -63,7 +70,7 @@ test('a Postgres that only reads counts as away; sessions that ask to only read 
   onTestFinished(drop);
   const healthOver = async (session?: string) => {
     const through = connectWarehouse({ url, timeZone: 'UTC', max: 1, session, onError: () => {} });
-    const options = { temporal: undefined, silenceHours: 0, timeZone: 'UTC' };
+    const options = { temporal: undefined, expiresAt: null, silenceHours: 0, timeZone: 'UTC' };
     return await readDeployment({ ...options, db: through.db, databaseUrl: url }).finally(through.close);
   };
   expect((await healthOver('-c default_transaction_read_only=on')).warehouse).not.toHaveProperty('away');
@@ -74,6 +81,36 @@ test('a Postgres that only reads counts as away; sessions that ask to only read 
     warehouse: { away: expect.stringContaining('takes no writes') },
     schema: null,
   });
+});
+
+test('a renewed client certificate does not count before a restart, as connections keep the old one', async () => {
+  const [warehouse, folder] = await Promise.all([createWarehouse(), temporaryFolder()]);
+  const names = 'DNS:localhost,IP:127.0.0.1';
+  const [server, ours, renewed] = await Promise.all([
+    makeCertificate(folder.path, 'server', names),
+    makeCertificate(folder.path, 'ours', names),
+    makeCertificate(folder.path, 'renewed', names, undefined, 90),
+  ]);
+  const [host, port] = inject('temporalAddress').split(':');
+  const front = createTlsServer({ ...server, ALPNProtocols: ['h2'] }, (near) => {
+    const far = connect(Number(port), host);
+    near.pipe(far).pipe(near);
+    for (const socket of [near, far]) socket.on('error', () => {});
+  });
+  await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
+  onTestFinished(async () => {
+    front.close();
+    await Promise.all([warehouse.drop(), folder.remove()]);
+  });
+  vi.stubEnv('TEMPORAL_TLS_SERVER_CA_CERT_PATH', server.file);
+  vi.stubEnv('TEMPORAL_TLS_CLIENT_CERT_PATH', ours.file);
+  vi.stubEnv('TEMPORAL_TLS_CLIENT_KEY_PATH', ours.keyFile);
+  const address = `127.0.0.1:${(front.address() as { port: number }).port}`;
+  const temporal = { address, namespace: 'default' };
+  const read = healthOf({ settings: readSettings({}), databaseUrl: warehouse.url, temporal });
+  await Promise.all([copyFile(renewed.file, ours.file), copyFile(renewed.keyFile, ours.keyFile)]);
+  const expiresAt = new X509Certificate(ours.cert).validToDate.toISOString();
+  expect((await read(warehouse.db)).temporal).toMatchObject({ certificate: { expiresAt } });
 });
 
 test('health reads no reading, so it costs the same however many there are', async () => {

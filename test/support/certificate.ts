@@ -20,6 +20,7 @@ export async function makeCertificate(
   name: string,
   names: string,
   issuer?: Certificate,
+  days = 2,
 ): Promise<Certificate> {
   const [file, keyFile] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)];
   await promisify(execFile)('openssl', [
@@ -29,7 +30,7 @@ export async function makeCertificate(
     'rsa:2048',
     '-nodes',
     '-days',
-    '2',
+    String(days),
     '-keyout',
     keyFile,
     '-out',
