@@ -188,13 +188,17 @@ export const alertTypes = {
   },
   EventsStalled: {
     severity: 'page',
-    means: 'Records have been due for 15 minutes and nobody reads them.',
-    promql: `max(metersync_events_oldest_due_seconds) > ${recordPolicy.waitMaxSeconds}`,
-    judge: inWarehouse(({ oldestDueSeconds }) =>
-      raisedIf(oldestDueSeconds !== null && oldestDueSeconds > recordPolicy.waitMaxSeconds, {
-        detail: `work has been due for ${formatSeconds(oldestDueSeconds ?? 0)}`,
-      }),
-    ),
+    means: 'Events wait for 15 minutes to be recorded, or records to be read.',
+    promql: `max(metersync_events_oldest_due_seconds) > ${recordPolicy.waitMaxSeconds} or max(metersync_temporal_stalled_groups) > 0`,
+    judge: ({ warehouse, temporal }) => {
+      const dueSeconds = 'away' in warehouse ? 0 : (warehouse.oldestDueSeconds ?? 0);
+      const groups = 'away' in temporal ? 0 : temporal.stalledGroups;
+      if (dueSeconds > recordPolicy.waitMaxSeconds)
+        return [{ labels: {}, detail: `work has been due for ${formatSeconds(dueSeconds)}` }];
+      if (groups > 0)
+        return [{ labels: {}, detail: `${countedToMax(groups, 'group')} of events wait to be recorded` }];
+      return 'away' in warehouse || 'away' in temporal ? undefined : [];
+    },
     forMinutes: 5,
     causes: [
       'WorkersGone or WorkerDeaf is open.',
@@ -593,6 +597,7 @@ export const alarmsOfFindings: Readonly<
   'reconcile under way': { alarms: ['RunStalled'] },
   'next backfill': { alarms: ['RunOverdue'] },
   'next reconcile': { alarms: ['RunOverdue'] },
+  groups: { alarms: ['EventsStalled'] },
   events: { alarms: ['EventsStalled'] },
   service: { alarms: ['ServiceDown'] },
   parked: { alarms: ['KeyRefused', 'Parked'] },

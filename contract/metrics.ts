@@ -368,6 +368,12 @@ export const metricTypes = {
     help: 'Groups of events acknowledged and not yet recorded.',
     labels: {},
   },
+  metersync_temporal_stalled_groups: {
+    of: 'temporal',
+    type: 'gauge',
+    help: 'Those that began more than 15 minutes ago.',
+    labels: {},
+  },
   metersync_temporal_stuck_workflows: {
     of: 'temporal',
     type: 'gauge',

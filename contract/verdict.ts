@@ -193,6 +193,9 @@ export interface TemporalHealth {
   readonly schedules: readonly ScheduleHealth[];
   /** Groups of events that were acknowledged and are not yet recorded. */
   readonly openGroups: number;
+  /** Those of them that began to wait more than `recordPolicy.lagSeconds` ago, or `waitMaxSeconds`. */
+  readonly lateGroups: number;
+  readonly stalledGroups: number;
   /** Running workflows whose task failed several times in a row; null where this Temporal does not say. */
   readonly stuckWorkflows: number | null;
   /** When the client certificate for Temporal expires, ISO 8601; null without one. */
@@ -233,10 +236,29 @@ const well = (name: string, saw: string): Finding => ({ name, word: 'In sync', s
 function judgeTemporal(health: TemporalHealth): Finding[] {
   return [
     judgeWorkers(health),
+    ...judgeGroups(health),
     ...judgeStuck(health),
     ...judgeCertificate(health),
     ...health.schedules.map(judgeSchedule),
   ];
+}
+
+/** The warehouse knows nothing of events that are not recorded yet. */
+function judgeGroups({ lateGroups, stalledGroups }: TemporalHealth): Finding[] {
+  const wait = (groups: number, seconds: number): string =>
+    `${countedToMax(groups, 'group')} of events waited for more than ${formatSeconds(seconds)} to be recorded`;
+  if (stalledGroups > 0)
+    return [
+      {
+        name: 'groups',
+        word: 'Broken',
+        saw: wait(stalledGroups, recordPolicy.waitMaxSeconds),
+        todo: 'See the log of the workers: Postgres holds them up, or no worker takes them.',
+      },
+    ];
+  if (lateGroups === 0) return [];
+  const saw = wait(lateGroups, recordPolicy.lagSeconds);
+  return [{ name: 'groups', word: 'Catching up', saw, todo: 'Nothing, unless it grows.' }];
 }
 
 function judgeStuck({ stuckWorkflows }: TemporalHealth): Finding[] {

@@ -6,7 +6,7 @@ import type { Settings } from '../app/settings.ts';
 import { connectClient } from '../app/temporal.ts';
 import { certificateExpiry, inWords, type TemporalPlace } from '../app/temporal-place.ts';
 import { runKinds, taskQueues, workflowNames } from '../contract/names.ts';
-import { serverWaits } from '../contract/retry-policy.ts';
+import { recordPolicy, serverWaits } from '../contract/retry-policy.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../contract/schema-versions.ts';
 import type { Away, Health, TemporalHealth } from '../contract/verdict.ts';
 import { answered } from '../db/answered.ts';
@@ -24,6 +24,8 @@ export async function readDeployment(options: {
   readonly temporal: TemporalPlace | undefined;
   /** When the client certificate for Temporal expires, ISO 8601; null without one. */
   readonly expiresAt: string | null;
+  /** Unix time in milliseconds. */
+  readonly now: () => number;
   readonly silenceHours: number;
   /** Time zone in which sessions have to read the service's times. */
   readonly timeZone: string;
@@ -52,6 +54,7 @@ export function healthOf({
       databaseUrl,
       temporal,
       expiresAt,
+      now: Date.now,
       silenceHours: settings.silenceHours,
       timeZone: settings.service.timeZone,
     });
@@ -99,6 +102,7 @@ function unfitSchema(versions: SchemaVersions): Away | undefined {
 async function readTemporal({
   temporal: place,
   expiresAt,
+  now,
 }: Parameters<typeof readDeployment>[0]): Promise<TemporalHealth | Away> {
   if (place === undefined)
     return {
@@ -109,9 +113,9 @@ async function readTemporal({
     const { client, close } = await connectClient(place, serverWaits.healthWithinMs);
     try {
       const health = await client.withDeadline(Date.now() + serverWaits.healthWithinMs, () =>
-        askTemporal(client),
+        askTemporal(client, now()),
       );
-      return { ...health, certificate: certificateOf(expiresAt) };
+      return { ...health, certificate: certificateOf(expiresAt, now()) };
     } catch (error) {
       throw inWords(error, place);
     } finally {
@@ -134,16 +138,20 @@ function expiryOf(place: TemporalPlace | undefined): string | null {
   }
 }
 
-const certificateOf = (expiresAt: string | null): TemporalHealth['certificate'] =>
-  expiresAt === null ? null : { expiresAt, secondsLeft: (Date.parse(expiresAt) - Date.now()) / 1_000 };
+const certificateOf = (expiresAt: string | null, now: number): TemporalHealth['certificate'] =>
+  expiresAt === null ? null : { expiresAt, secondsLeft: (Date.parse(expiresAt) - now) / 1_000 };
 
 /** Reads which queues no worker polls, the state of the schedules, and what runs. */
-async function askTemporal(client: Client): Promise<Omit<TemporalHealth, 'certificate'>> {
+async function askTemporal(client: Client, now: number): Promise<Omit<TemporalHealth, 'certificate'>> {
   const queues = Object.keys(taskQueues) as (keyof typeof taskQueues)[];
-  const [pollers, schedules, openGroups, stuckWorkflows] = await Promise.all([
+  const groups = `WorkflowType = '${workflowNames.applyEvents}'`;
+  const before = (seconds: number) => `StartTime < '${new Date(now - seconds * 1_000).toISOString()}'`;
+  const [pollers, schedules, openGroups, lateGroups, stalledGroups, stuckWorkflows] = await Promise.all([
     Promise.all(queues.map((queue) => readPollers(client, queue))),
     Promise.all(runKinds.map((kind) => readScheduleHealth(client, kind))),
-    countRunning(client, `WorkflowType = '${workflowNames.applyEvents}'`),
+    countRunning(client, groups),
+    countRunning(client, `${groups} and ${before(recordPolicy.lagSeconds)}`),
+    countRunning(client, `${groups} and ${before(recordPolicy.waitMaxSeconds)}`),
     countRunning(client, 'TemporalReportedProblems is not null').catch(unlessUnknown),
   ]);
   const ofEvents = pollers[queues.indexOf('events')];
@@ -153,6 +161,8 @@ async function askTemporal(client: Client): Promise<Omit<TemporalHealth, 'certif
     absent: ofEvents?.absent ?? null,
     schedules,
     openGroups,
+    lateGroups,
+    stalledGroups,
     stuckWorkflows,
   };
 }

@@ -193,6 +193,7 @@ function observeTemporal(read: Read<TemporalHealth>): void {
     ),
   );
   read('metersync_temporal_open_groups', ({ openGroups }) => [{ value: openGroups }]);
+  read('metersync_temporal_stalled_groups', ({ stalledGroups }) => [{ value: stalledGroups }]);
   read('metersync_temporal_stuck_workflows', ({ stuckWorkflows }) =>
     stuckWorkflows === null ? [] : [{ value: stuckWorkflows }],
   );

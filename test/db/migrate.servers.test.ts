@@ -119,6 +119,7 @@ async function reports() {
     databaseUrl: warehouse.url,
     temporal: undefined,
     expiresAt: null,
+    now: Date.now,
     silenceHours: 0,
     timeZone: 'UTC',
   });

@@ -5,12 +5,16 @@ import { createServer as createTlsServer } from 'node:tls';
 import { sql } from 'drizzle-orm';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { readSettings } from '../../app/settings.ts';
+import { connectClient } from '../../app/temporal.ts';
+import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { connectWarehouse } from '../../db/connect.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { healthOf, readDeployment } from '../../operations/health.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { createNamespace } from '../support/namespace.ts';
 import { connectExplained, nodesOf } from '../support/plans.ts';
+import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 /** Passes connections on to Postgres until it is deaf: then it says nothing more, and keeps them open. */
@@ -54,6 +58,7 @@ test('a Postgres that keeps connections open and says nothing counts as away', {
     databaseUrl: url.href,
     temporal: undefined,
     expiresAt: null,
+    now: Date.now,
     silenceHours: 0,
     timeZone: 'UTC',
   };
@@ -70,7 +75,7 @@ test('a Postgres that only reads counts as away; sessions that ask to only read 
   onTestFinished(drop);
   const healthOver = async (session?: string) => {
     const through = connectWarehouse({ url, timeZone: 'UTC', max: 1, session, onError: () => {} });
-    const options = { temporal: undefined, expiresAt: null, silenceHours: 0, timeZone: 'UTC' };
+    const options = { temporal: undefined, expiresAt: null, now: Date.now, silenceHours: 0, timeZone: 'UTC' };
     return await readDeployment({ ...options, db: through.db, databaseUrl: url }).finally(through.close);
   };
   expect((await healthOver('-c default_transaction_read_only=on')).warehouse).not.toHaveProperty('away');
@@ -111,6 +116,40 @@ test('a renewed client certificate does not count before a restart, as connectio
   await Promise.all([copyFile(renewed.file, ours.file), copyFile(renewed.keyFile, ours.keyFile)]);
   const expiresAt = new X509Certificate(ours.cert).validToDate.toISOString();
   expect((await read(warehouse.db)).temporal).toMatchObject({ certificate: { expiresAt } });
+});
+
+test('acknowledged events that nobody records are late after a minute, and stalled after 15', async () => {
+  const [warehouse, namespace] = await Promise.all([createWarehouse(), createNamespace()]);
+  onTestFinished(warehouse.drop);
+  const temporal = { address: inject('temporalAddress'), namespace };
+  const { client, close } = await connectClient(temporal);
+  onTestFinished(close);
+  await client.workflow.start(workflowNames.applyEvents, {
+    workflowId: 'group',
+    taskQueue: taskQueues.events,
+    args: [{ events: [] }],
+  });
+  const { db, url: databaseUrl } = warehouse;
+  const read = (seconds: number) => {
+    const now = () => Date.now() + seconds * 1_000;
+    return readDeployment({
+      db,
+      databaseUrl,
+      temporal,
+      expiresAt: null,
+      now,
+      silenceHours: 0,
+      timeZone: 'UTC',
+    });
+  };
+  await until('Temporal lists the group', async () => {
+    const { temporal: seen } = await read(0);
+    return 'openGroups' in seen && seen.openGroups === 1;
+  });
+  const groups = { lateGroups: 0, stalledGroups: 0 };
+  expect((await read(30)).temporal).toMatchObject(groups);
+  expect((await read(90)).temporal).toMatchObject({ ...groups, lateGroups: 1 });
+  expect((await read(901)).temporal).toMatchObject({ lateGroups: 1, stalledGroups: 1 });
 });
 
 test('health reads no reading, so it costs the same however many there are', async () => {

@@ -56,6 +56,8 @@ export const temporal: TemporalHealth = {
     { ...scheduled, name: 'reconcile', next: null, intervalSeconds: 3_600 },
   ],
   openGroups: 0,
+  lateGroups: 0,
+  stalledGroups: 0,
   stuckWorkflows: 0,
   certificate: null,
 };
@@ -105,6 +107,8 @@ export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalH
     { certificate: { expiresAt: '1970-01-11T00:00:00Z', secondsLeft: 9 * 86_400 } },
     ...(['Needs you', /Renew it/] as const),
   ],
+  ['events that wait to be recorded', {}, { lateGroups: 2 }, 'Catching up', /Nothing, unless/],
+  ['events that nobody records', {}, { lateGroups: 2, stalledGroups: 1 }, 'Broken', /log of the workers/],
   ['a paused schedule', {}, { schedules: [paused] }, 'Needs you', /schedule resume full/],
   [
     'a run that ended partial',

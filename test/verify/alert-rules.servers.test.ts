@@ -86,8 +86,8 @@ const cases: Readonly<Record<AlertName, Case>> = {
     rests: { metersync_missed_rows: '0x70' },
   },
   EventsStalled: {
-    fires: { metersync_events_oldest_due_seconds: '901x70' },
-    rests: { metersync_events_oldest_due_seconds: '800x70' },
+    fires: { metersync_events_oldest_due_seconds: '0x70', metersync_temporal_stalled_groups: '2x70' },
+    rests: { metersync_events_oldest_due_seconds: '800x70', metersync_temporal_stalled_groups: '0x70' },
   },
   KeyRefused: {
     fires: { 'metersync_parked_events{code="SERVICE_KEY_REFUSED"}': '0x70' },
