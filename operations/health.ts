@@ -144,14 +144,10 @@ const certificateOf = (expiresAt: string | null, now: number): TemporalHealth['c
 /** Reads which queues no worker polls, the state of the schedules, and what runs. */
 async function askTemporal(client: Client, now: number): Promise<Omit<TemporalHealth, 'certificate'>> {
   const queues = Object.keys(taskQueues) as (keyof typeof taskQueues)[];
-  const groups = `WorkflowType = '${workflowNames.applyEvents}'`;
-  const before = (seconds: number) => `StartTime < '${new Date(now - seconds * 1_000).toISOString()}'`;
-  const [pollers, schedules, openGroups, lateGroups, stalledGroups, stuckWorkflows] = await Promise.all([
+  const [pollers, schedules, groups, stuckWorkflows] = await Promise.all([
     Promise.all(queues.map((queue) => readPollers(client, queue))),
     Promise.all(runKinds.map((kind) => readScheduleHealth(client, kind))),
-    countRunning(client, groups),
-    countRunning(client, `${groups} and ${before(recordPolicy.lagSeconds)}`),
-    countRunning(client, `${groups} and ${before(recordPolicy.waitMaxSeconds)}`),
+    countGroups(client, now),
     countRunning(client, 'TemporalReportedProblems is not null').catch(unlessUnknown),
   ]);
   const ofEvents = pollers[queues.indexOf('events')];
@@ -160,11 +156,25 @@ async function askTemporal(client: Client, now: number): Promise<Omit<TemporalHe
     builds: ofEvents?.builds ?? [],
     absent: ofEvents?.absent ?? null,
     schedules,
-    openGroups,
-    lateGroups,
-    stalledGroups,
+    ...groups,
     stuckWorkflows,
   };
+}
+
+type Groups = Pick<TemporalHealth, 'openGroups' | 'lateGroups' | 'stalledGroups'>;
+
+/** Counts groups by how long they wait; mostly there is none, and one request. */
+async function countGroups(client: Client, now: number): Promise<Groups> {
+  const groups = `WorkflowType = '${workflowNames.applyEvents}'`;
+  const openGroups = await countRunning(client, groups);
+  if (openGroups === 0) return { openGroups, lateGroups: 0, stalledGroups: 0 };
+  const olderThan = (seconds: number) =>
+    countRunning(client, `${groups} and StartTime < '${new Date(now - seconds * 1_000).toISOString()}'`);
+  const [lateGroups, stalledGroups] = await Promise.all([
+    olderThan(recordPolicy.lagSeconds),
+    olderThan(recordPolicy.waitMaxSeconds),
+  ]);
+  return { openGroups, lateGroups, stalledGroups };
 }
 
 const countRunning = async (client: Client, which: string): Promise<number> =>
