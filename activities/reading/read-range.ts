@@ -119,7 +119,7 @@ export async function readRange(
       noteWritten(deps, 'intervals', rejected);
       written = sum(written, rejected);
     }
-    // One that shrinks tells of a deletion, which may have moved a reading to a page that was read.
+    // One that shrinks means a deletion, which may have moved a reading to a page that was read.
     if (page.total !== null) total = Math.max(total ?? 0, page.total);
     noteCursor(cursor(place));
     if (waiting.startAt.length < batches.readingsWritten) continue;

@@ -92,7 +92,7 @@ test('a start does not attach to a stack on other data, even if a file in its fo
   const [theirs, ours] = [folderWithData(), folderWithData()];
   const foreign = await start(theirs);
   writeFileSync(runningFile(ours), readFileSync(runningFile(theirs)), { mode: 0o600 });
-  await expect(start(ours)).rejects.toThrow('does not answer');
+  await expect(start(ours)).rejects.toThrow('was copied or moved');
   // The start ignores a copy that others can read.
   chmodSync(runningFile(ours), 0o644);
   const stack = await start(ours);

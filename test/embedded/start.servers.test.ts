@@ -167,7 +167,7 @@ describe('a second caller', () => {
     await stopped;
   });
 
-  test('is told that its folder is a copy of one whose stack runs', async () => {
+  test('is refused in a copy of a folder whose stack runs, with what to do', async () => {
     const [dir, copy] = [folderWithData(), folderWithData()];
     await startPostgres(dir);
     copyFileSync(runningFile(dir), runningFile(copy));
