@@ -204,7 +204,10 @@ export async function noteRunError(db: Executor, key: RunKey, error: string): Pr
     .where(isRun(key));
 }
 
-/** Ends a run or a part. Without counts it keeps those that its progress noted. */
+/**
+ * Ends a run or a part. Without counts it keeps the pages and rows that its progress noted; how many
+ * records were listed is not known, as progress has those of one meter.
+ */
 export async function finishRun(
   db: Executor,
   key: RunKey,
@@ -214,8 +217,6 @@ export async function finishRun(
   const counted = counts && {
     pages: counts.pages,
     passes: counts.passes,
-    totalSaid: counts.totalSaid,
-    distinctIds: counts.distinctIds,
     rowsInserted: counts.inserted,
     rowsChanged: counts.changed,
     rowsUnchanged: counts.unchanged,
@@ -225,9 +226,10 @@ export async function finishRun(
     drift: counts.drift ?? 0,
     requests: counts.requests ?? counts.pages,
   };
+  const { totalSaid = null, distinctIds = null } = counts ?? {};
   await db
     .update(runs)
-    .set({ state, finishedAt: clock, ...failure(error), ...counted })
+    .set({ state, finishedAt: clock, totalSaid, distinctIds, ...failure(error), ...counted })
     .where(isRun(key));
 }
 

@@ -214,9 +214,9 @@ test.each(['', ' with /ping failing, too,'])(
 );
 
 test.each([
-  ['a meter of it fails', 'partial'],
-  ['it fails itself', 'failed'],
-] as const)('a part counts what it wrote, though %s after some pages', async (_, state) => {
+  ['a meter of it fails', 'partial', 5_000],
+  ['it fails itself', 'failed', null],
+] as const)('a part counts what it wrote, though %s after some pages', async (_, state, seen) => {
   let status = 500;
   const under = await activitiesOn((asked: Asked): Reply => {
     const broken = asked.query.get('page') === '4';
@@ -234,9 +234,10 @@ test.each([
     await read();
   }
   const { rows } = await db.execute(sql`
-    select state, rows_inserted::int as inserted, (select count(*)::int from utility.intervals) as stored
+    select state, rows_inserted::int as inserted, (select count(*)::int from utility.intervals) as stored,
+      total_said::int as said, distinct_ids::int as seen
     from metersync.runs where resource = 'intervals'`);
-  expect(rows).toEqual([{ state, inserted: 5_000, stored: 5_000 }]);
+  expect(rows).toEqual([{ state, inserted: 5_000, stored: 5_000, said: null, seen }]);
 });
 
 test('an outage of the warehouse, however long, leaves out no meter', async () => {
