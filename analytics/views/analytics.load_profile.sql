@@ -61,7 +61,7 @@ with
       hour
   ),
   hours_with_unit as ({{in_standard_units rows="hours_of_week" commodity="datasource_type"}}),
-  -- Each beside the shortest readings of its unit, and one unit that its meter has: of energy, if any.
+  -- Each beside the shortest readings of its unit, and how many its unit has.
   hours_with_others as (
     select
       *,
@@ -69,14 +69,21 @@ with
         when 'energy' then factor * 3600 / granularity_seconds
         when 'power' then factor
       end as kw_of_one,
-      min(granularity_seconds) over (partition by company_id, meter_id, usage_units) as finest,
-      coalesce(
-        min(case dimension when 'energy' then usage_units end) over meter,
-        min(usage_units) over meter
-      ) as one_unit
+      min(granularity_seconds) over unit as finest,
+      sum(readings) over unit as readings_of_unit
     from hours_with_unit
     where dimension in ('energy', 'power')
-    window meter as (partition by company_id, meter_id)
+    window unit as (partition by company_id, meter_id, usage_units)
+  ),
+  -- Of a meter one unit counts: of energy, if any, and the one with most readings.
+  hours_with_choice as (
+    select
+      *,
+      first_value(usage_units) over (
+        partition by company_id, meter_id
+        order by dimension, readings_of_unit desc, usage_units
+      ) as one_unit
+    from hours_with_others
   ),
   profiled as (
     select
@@ -91,7 +98,7 @@ with
       round(lowest * kw_of_one, 6) as min_kw,
       time_zone,
       time_zone_source
-    from hours_with_others
+    from hours_with_choice
     where granularity_seconds = finest
       and usage_units = one_unit
   ),

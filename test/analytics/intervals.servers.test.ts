@@ -376,6 +376,24 @@ test('a meter that sends its power in two units has one load', async () => {
   ]);
 });
 
+test.each([
+  ['kW', 'GW'],
+  ['kWh', 'GWh'],
+  ['Wh', 'kW'],
+])('the load of a meter is of the unit with most readings: %s beside one in %s', async (most, one) => {
+  const company = new BilledCompany(warehouse);
+  const meter = randomUUID();
+  await company.add({ [meter]: {} });
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-02-01')`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+    select ${meter}, '2026-02-02Z'::timestamptz + n * interval '1 hour', 3600, ${most}, 3, now()
+    from generate_series(0, 23) n
+    union all
+    values (${meter}, '2026-02-02Z'::timestamptz, 3600, ${one}, 3, now())`);
+  expect(await company.rows('load_profile', 'hour')).toHaveLength(24);
+});
+
 test('of overlapping readings interval_daily adds those of one length, and counts one length', async () => {
   const start = Date.parse('2026-03-01T00:00:00Z') / 1000;
   const hours = Array.from({ length: 24 }, (_, at) => ({ start: start + at * 3600, seconds: 3600 }));
