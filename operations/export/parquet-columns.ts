@@ -14,6 +14,8 @@ export interface ParquetColumn {
 
 /** Digits of a decimal of 16 bytes, the widest that every reader knows. */
 const decimalDigits = 38;
+/** Decimal places of every decimal with room for them: amounts and usage have fewer. */
+const usualPlaces = 12;
 
 type Leaf = Omit<SchemaElement, 'name' | 'repetition_type'>;
 type Made = Pick<ParquetColumn, 'read'> & { readonly leaf: Leaf; readonly sent: (name: string) => string };
@@ -61,9 +63,7 @@ const bounded: Readonly<Record<string, Made>> = {
   'timestamp without time zone': asMicros(false),
 };
 
-/**
- * Stores numerics as unscaled integers of 38 digits, with as many decimal places as any value of the column.
- */
+/** Stores numerics as unscaled integers of 38 digits. */
 function asDecimal(scale: number): Made {
   const decimal = { precision: decimalDigits, scale };
   return {
@@ -81,7 +81,8 @@ function asDecimal(scale: number): Made {
 
 /**
  * Chooses a type for each column. It reads numerics, times and dates first: most numerics have no bounds, and
- * a file holds its types before its values. Numerics become decimals with the places of the longest fraction.
+ * a file holds its types before its values. Numerics become decimals with 12 places, or those of the longest
+ * fraction. The number is the same in most files: DuckDB reads several files with the places of the first.
  * A column with a value that its type cannot hold (NaN, infinity, more than 38 digits) becomes text. So do
  * types without an equivalent, such as uuid, jsonb and ranges. Arrays become lists of text.
  */
@@ -103,12 +104,16 @@ export async function parquetColumns(
   return columns.map(({ name, type }, place) => parquetColumn(name, type, seen[`c${place}`]));
 }
 
-/** SQL of the decimal places that a column's numerics need; NULL when they do not fit. */
-const digitsOf = (column: string): string => `case
+/** SQL of the decimal places of a column's numerics; NULL when they do not fit. */
+function digitsOf(column: string): string {
+  const whole = `coalesce(max(length(trunc(abs(${column}))::text)), 0)`;
+  const places = `coalesce(max(min_scale(${column})), 0)`;
+  return `case
     when bool_or(${column} in ('NaN', 'Infinity', '-Infinity')) then null
-    when coalesce(max(length(trunc(abs(${column}))::text)), 0) + coalesce(max(min_scale(${column})), 0) > ${decimalDigits} then null
-    else coalesce(max(min_scale(${column})), 0)
+    when ${whole} + ${places} > ${decimalDigits} then null
+    else greatest(${places}, least(${usualPlaces}, ${decimalDigits} - ${whole}))
   end`;
+}
 
 /**
  * SQL of whether all values fit: 64 bits of microseconds since 1970 end a little before Postgres's own since

@@ -123,7 +123,7 @@ describe('parquet', () => {
     expect(types(table)).toEqual({
       place: 'Int32',
       n: 'Decimal[38e+18]',
-      fixed: 'Decimal[38e+6]',
+      fixed: 'Decimal[38e+12]',
       at: 'Timestamp<MICROSECOND, UTC>',
       local: 'Timestamp<MICROSECOND>',
       day: 'Date32<DAY>',
@@ -142,7 +142,7 @@ describe('parquet', () => {
     });
     const got = (name: string) => table.getChild(name)?.get(0);
     expect(String(got('n'))).toBe('-12345678901234567890000000000000000001');
-    expect(String(got('fixed'))).toBe('99999999999999999999');
+    expect(String(got('fixed'))).toBe('99999999999999999999000000');
     expect(raw(table, 'at')[0]).toBe(microsOf('2026-03-08 06:59:59.999999'));
     expect(raw(table, 'local')[0]).toBe(microsOf('2026-03-08 02:30:00.000001'));
     expect(raw(table, 'day')[0]).toBe(-1);
@@ -177,6 +177,19 @@ describe('parquet', () => {
     expect([table.getChild(column)?.get(0), table.getChild(column)?.get(1)]).toEqual(
       rows.map((row) => row.said),
     );
+  });
+
+  test.each([
+    ['10', 12],
+    ['12.34', 12],
+    ['0.1234567890123', 13],
+    [`${'9'.repeat(30)}.5`, 8],
+  ])('a decimal %s has the places of other files, where they fit', async (value, places) => {
+    const relation = await createTyped([full.map((text, at) => (at === 0 ? value : text))]);
+    const table = read((await exported({ relation, format: 'parquet' })).bytes);
+    expect(types(table).n).toBe(`Decimal[38e+${places}]`);
+    const [whole = '', fraction = ''] = value.split('.');
+    expect(String(table.getChild('n')?.get(0))).toBe(String(BigInt(whole + fraction.padEnd(places, '0'))));
   });
 
   test(`any numerics and times are read back exactly (seed ${seed})`, { timeout: 60_000 }, async () => {
@@ -225,7 +238,7 @@ describe('parquet', () => {
     const seen = raw(table, 'n') as number[];
     expect([seen.length, new Set(seen).size]).toEqual([120_000, 120_000]);
     const empty = read((await exported({ relation: 'ops.emission_factors', format: 'parquet' })).bytes);
-    expect([empty.numRows, types(empty).kg_co2e_per_unit]).toEqual([0, 'Decimal[38e0]']);
+    expect([empty.numRows, types(empty).kg_co2e_per_unit]).toEqual([0, 'Decimal[38e+12]']);
   });
 });
 
