@@ -49,10 +49,11 @@ export function timelineOf(story: Omit<Trace, 'kind'>): Moment[] {
   return moments.toSorted((a, b) => (order(a.at) < order(b.at) ? -1 : order(a.at) > order(b.at) ? 1 : 0));
 }
 
-/**
- * Turns a time into text that sorts as times do: one session prints them alike, except for trailing zeros.
- */
-const order = (at: string): string => at.replace(/[+-]\d\d(:\d\d)?$/, '').padEnd(26, '0');
+/** Turns a time into text that sorts as times do: in UTC, with all six digits of its fraction. */
+function order(at: string): string {
+  const [fraction = '.'] = /\.\d+/.exec(at) ?? [];
+  return `${formatTime(at).slice(0, -1)}${fraction.padEnd(7, '0')}`;
+}
 
 /** Describes a changed field; where the shortened values are equal, it says only that the field changed. */
 function describeField({ field, before, after }: Trace['changes'][number]['fields'][number]): string {
