@@ -4,15 +4,23 @@ export function amount(text: string | null, places = 2): string {
   const format = new Intl.NumberFormat('en', {
     maximumFractionDigits: places,
     minimumFractionDigits: places,
+    // What rounds to zero has no sign.
+    signDisplay: 'negative',
   });
   return format.format(text as Intl.StringNumericLiteral);
 }
 
 export const formatCount = (count: number): string => count.toLocaleString('en');
 
-/** Formats a share from 0 to 1 as percent. */
+const percents = new Intl.NumberFormat('en', {
+  style: 'percent',
+  minimumFractionDigits: 1,
+  roundingMode: 'trunc',
+});
+
+/** Formats a share from 0 to 1 as percent, rounded down: 100 % is all. */
 export const percent = (text: string | null): string =>
-  text === null ? '–' : `${(Number(text) * 100).toFixed(1)} %`;
+  text === null ? '–' : percents.format(text as Intl.StringNumericLiteral).replace('%', ' %');
 
 /** Formats the first day of a month as `2026-03`. */
 const monthOf = (day: string): string => day.slice(0, 7);
