@@ -134,6 +134,9 @@ export function correctionsChart({ corrections: { byMonth }, madeAt }: Report): 
   });
 }
 
+/** Formats kW in a few characters: six steps stand in a line. */
+const power = (kw: number): string => kw.toLocaleString('en', { maximumSignificantDigits: 3 });
+
 /** Draws mean power by hour and weekday, in six steps from the lowest to the highest. */
 export function loadChart(load: Report['load']): string {
   const cells = load.flatMap(({ weekday, hour, kw }) =>
@@ -147,7 +150,7 @@ export function loadChart(load: Report['load']): string {
     gte: bound(step),
     // The highest cell lies on the last bound; nothing lies above it.
     ...(step === steps.length - 1 ? {} : { lt: bound(step + 1) }),
-    label: `${bound(step).toPrecision(3)}–${bound(step + 1).toPrecision(3)} kW`,
+    label: `${power(bound(step))}–${power(bound(step + 1))}`,
   }));
   return draw(330, {
     grid: { ...grid, top: 8, bottom: 52 },
@@ -156,6 +159,8 @@ export function loadChart(load: Report['load']): string {
     visualMap: {
       type: 'piecewise',
       pieces,
+      text: ['kW', ''],
+      showLabel: true,
       orient: 'horizontal',
       left: 'center',
       bottom: 0,
