@@ -6,7 +6,8 @@ import { type ParquetColumn, parquetColumns } from './parquet-columns.ts';
 /** Bounds of a group of rows, which is what an export holds in memory. */
 const groupRowsMax = 100_000;
 const groupCharactersMax = 6_000_000;
-const fetchedRows = 2_000;
+/** Rows of a fetch: at first, as their length is not known, and at most. */
+const [firstRows, fetchedRowsMax] = [20, 2_000];
 
 /** Keeps values as the texts of Postgres: each column reads its own. */
 const asText = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
@@ -63,7 +64,10 @@ function taken(bytes: ByteWriter): Uint8Array {
   return copy;
 }
 
-/** Yields groups of rows as columns of values. The cursor is planned for being read to its end. */
+/**
+ * Yields groups of rows as columns of values. The cursor is planned for being read to its end. A fetch takes as
+ * many rows as fill a group, if they are as long as those before.
+ */
 async function* groups(
   client: pg.PoolClient,
   columns: readonly ParquetColumn[],
@@ -72,11 +76,13 @@ async function* groups(
   const sent = columns.map((column) => column.sent).join(', ');
   await client.query('set local cursor_tuple_fraction = 1');
   await client.query(`declare exported no scroll cursor for select ${sent} from (${source}) source`);
-  const fetch = { text: `fetch ${fetchedRows} from exported`, rowMode: 'array', types: asText } as const;
+  const fetch = { rowMode: 'array', types: asText } as const;
   const empty = (): unknown[][] => columns.map(() => []);
-  let [group, characters] = [empty(), 0];
+  let [group, characters, wanted] = [empty(), 0, firstRows];
   for (;;) {
-    const { rows } = await client.query<(string | null)[]>(fetch);
+    const text = `fetch ${wanted} from exported`;
+    const { rows } = await client.query<(string | null)[]>({ ...fetch, text });
+    const before = characters;
     for (const [place, { read }] of columns.entries()) {
       const values = group[place] as unknown[];
       for (const row of rows) {
@@ -85,11 +91,13 @@ async function* groups(
         values.push(text === null ? null : read(text));
       }
     }
+    const rowLength = (characters - before) / rows.length;
     const full = (group[0]?.length ?? 0) >= groupRowsMax || characters >= groupCharactersMax;
     if ((full || rows.length === 0) && (group[0]?.length ?? 0) > 0) {
       yield group;
       [group, characters] = [empty(), 0];
     }
     if (rows.length === 0) return;
+    wanted = Math.min(fetchedRowsMax, Math.ceil((groupCharactersMax - characters) / rowLength));
   }
 }

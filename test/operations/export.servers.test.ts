@@ -240,6 +240,14 @@ describe('parquet', () => {
     const empty = read((await exported({ relation: 'ops.emission_factors', format: 'parquet' })).bytes);
     expect([empty.numRows, types(empty).kg_co2e_per_unit]).toEqual([0, 'Decimal[38e+12]']);
   });
+
+  test('holds few rows at a time where texts are long', async () => {
+    await warehouse.db.execute(sql`create table ops.long as
+      select n, repeat('x', 20000) as said from generate_series(1, 800) n`);
+    const { rows, pieces, bytes } = await exported({ relation: 'ops.long', format: 'parquet' });
+    // Groups of 6 million characters, and the footer.
+    expect([rows, read(bytes).numRows, pieces.length]).toEqual([800, 800, 4]);
+  });
 });
 
 describe('csv', () => {
