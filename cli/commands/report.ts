@@ -1,4 +1,5 @@
-import { readReport } from '../../db/read/report.ts';
+import type { Database } from '../../db/connect.ts';
+import { type Report, readReport } from '../../db/read/report.ts';
 import { reportPage, reportText } from '../../operations/report/report.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';
 import { requireFolder, writeOutputFile } from '../output-file.ts';
@@ -16,18 +17,30 @@ export interface ReportOptions extends CompanyOptions {
  * all.
  */
 export async function report(options: ReportOptions): Promise<void> {
-  if (options.html !== undefined) requireFolder(options.html);
+  const { html, json } = options;
+  if (html !== undefined) requireFolder(html);
   await withWarehouse({ temporal: false }, async ({ db }) => {
-    const progress = await createProgress();
-    const read = await readReport(db, await heldCompanyOf(db, options), (part) =>
-      progress.show([`report: reading ${part}`]),
-    );
-    progress.done();
-    if (options.json) printJson(read);
-    else if (options.html === undefined) print(...reportText(read));
-    if (options.html === undefined) return;
-    const page = await reportPage(read);
-    await writeOutputFile(options.html, async (file) => void file.write(page));
-    say(`report written to ${options.html}`);
+    if (html === undefined) {
+      const read = await readWithProgress(db, options);
+      if (json) printJson(read);
+      else print(...reportText(read));
+      return;
+    }
+    // The file is opened first: reading may take a minute, and be for nothing.
+    await writeOutputFile(html, async (file) => {
+      const read = await readWithProgress(db, options);
+      if (json) printJson(read);
+      file.write(await reportPage(read));
+    });
+    say(`report written to ${html}`);
   });
+}
+
+async function readWithProgress(db: Database, options: CompanyOptions): Promise<Report> {
+  const progress = await createProgress();
+  const read = await readReport(db, await heldCompanyOf(db, options), (part) =>
+    progress.show([`report: reading ${part}`]),
+  );
+  progress.done();
+  return read;
 }

@@ -373,7 +373,7 @@ describe('metersync export', () => {
     expect(wrong.stderr).toContain('analytics.bills');
   });
 
-  test('follows no planted link, and writes a private file', async () => {
+  test('follows no planted link, writes a private file, and refuses a folder at once', async () => {
     const dir = join(folder.path, 'planted');
     mkdirSync(dir);
     const [out, report] = [join(dir, 'bills.csv'), join(dir, 'report.html')];
@@ -390,6 +390,12 @@ describe('metersync export', () => {
       env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },
     });
     expect(reported.status, reported.stderr).toBe(0);
+    // It says so before it reads.
+    expect(
+      await runCommand(['report', '--html', dir], {
+        env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },
+      }),
+    ).toEqual({ status: 1, stdout: '', stderr: `metersync: ${dir} is not a file: name a file` });
     expect(victims.map((victim) => readFileSync(victim, 'utf8'))).toEqual(victims.map(() => 'mine'));
     for (const file of [out, report, join(folder.path, 'metersync.log')]) {
       const { mode } = lstatSync(file);
