@@ -234,18 +234,62 @@ function readUsage(rows: Rows, where: SQL): Promise<MonthlyUsage[]> {
     order by 1, 2, 3`);
 }
 
+/**
+ * Shares are rounded down: 1 is all. A month without readings between two of its meter counts, too.
+ * It is filled in beside the one before it: the planner cannot guess how many there are to join.
+ */
 function readCoverage(rows: Rows, where: SQL): Promise<Report['coverage'][number][]> {
   return rows(sql`
-    select coalesce(b.month, i.month)::text as month, b.part as bills, i.part as readings
-    from (
-      select month, round(sum(days_covered)::numeric / sum(days_in_month), 4) as part
-      from analytics.monthly_usage where ${where} and month is not null group by month
-    ) b
-      full join (
-        select month, round(sum(covered_seconds)::numeric / sum(month_seconds), 4) as part
-        from analytics.interval_coverage where ${where} group by month
-      ) i using (month)
-    order by 1`);
+    with billed as (
+      select
+        month,
+        trunc(sum(days_covered)::numeric / sum(days_in_month), 4) as part
+      from analytics.monthly_usage
+      where ${where}
+        and month is not null
+      group by month
+    ), meter_months as (
+      select
+        meter_id,
+        month,
+        max(covered_seconds) as covered,
+        max(month_seconds) as seconds
+      from analytics.interval_coverage
+      where ${where}
+      group by meter_id, month
+    ), followed as (
+      select
+        *,
+        lead(month) over (partition by meter_id order by month) as next_month
+      from meter_months
+    ), every_month as (
+      select
+        filled.month::date as month,
+        case when filled.month = f.month then f.covered else 0 end as covered,
+        case
+          when filled.month = f.month then f.seconds
+          else extract(epoch from filled.month + interval '1 month' - filled.month)
+        end as seconds
+      from followed f
+        cross join lateral generate_series(
+          f.month::timestamp,
+          coalesce(f.next_month - interval '1 month', f.month),
+          interval '1 month'
+        ) as filled (month)
+    ), read as (
+      select
+        month,
+        trunc(sum(covered) / sum(seconds), 4) as part
+      from every_month
+      group by month
+    )
+    select
+      month::text as month,
+      billed.part as bills,
+      read.part as readings
+    from billed
+      full join read using (month)
+    order by month`);
 }
 
 function readTimeZones(

@@ -106,7 +106,7 @@ function coverageSection(report: Report, figure: string): Html {
     title: 'Coverage',
     figure,
     caption:
-      'The part of all days of all meters that bills are for, and the part of the time that readings cover. What is missing is missing, not zero.',
+      'The part of all days of all meters that bills are for, and the part of the time that readings cover, from the first month of each meter to its last. What is missing is missing, not zero.',
     chart: report.coverage.length === 0 ? undefined : coverageChart(report),
     head: ['Month', 'Days billed', 'Time that readings cover'],
     rows: report.coverage.map((row) => [

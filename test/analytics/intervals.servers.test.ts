@@ -363,6 +363,26 @@ test('readings have the sign that the newest usage record says, else their meter
   expect(load.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
+test('the report counts a month without readings between two of its meter, and a meter of two units once', async () => {
+  const company = new BilledCompany(warehouse);
+  const [whole, gap] = [randomUUID(), randomUUID()];
+  await company.add({ [whole]: {}, [gap]: {} });
+  for (const month of ['2026-01-01', '2026-02-01', '2026-03-01'])
+    await warehouse.db.execute(sql`select metersync.ensure_interval_month(${month}::date)`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+    select meter, at, 86400, units, 24, now()
+    from generate_series('2026-01-01Z'::timestamptz, '2026-03-31Z', interval '1 day') at,
+      (values (${whole}, 'kWh'), (${whole}, 'kW'), (${gap}, 'kWh')) as sent (meter, units)
+    where meter = ${whole} or extract(month from at) <> 2`);
+  const { coverage } = await readReport(warehouse.db, company.id);
+  expect(coverage.map(({ month, readings }) => [month, Number(readings)])).toEqual([
+    ['2026-01-01', 1],
+    ['2026-02-01', 0.5],
+    ['2026-03-01', 1],
+  ]);
+});
+
 test('a meter that sends its power in two units has one load', async () => {
   const company = new BilledCompany(warehouse);
   const meter = randomUUID();
