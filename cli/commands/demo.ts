@@ -1,6 +1,6 @@
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { startBackfill } from '../../app/backfill.ts';
+import { freePort } from '../../app/free-port.ts';
 import { createLog } from '../../app/log.ts';
 import { migrate } from '../../app/prepare.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
@@ -195,11 +195,7 @@ async function play(
   const { settings, stack, service, sandbox, log } = context;
   if (sandbox === undefined) throw new CommandError('the demo needs the sandbox');
   const control = sandboxControl(sandbox);
-  const port = await freePort();
-  await webhooksOf(service).enable(true);
-  const secret = await control.registerEndpoint(`http://127.0.0.1:${port}/webhooks`);
   const { temporal, databaseUrl } = stack;
-  const receiving = { ...settings, receiver: { host: '127.0.0.1', port } };
   progress.show(['starting the receiver and the workers…']);
   const readHealth = healthOf({ settings, databaseUrl, temporal });
   const worker = await startWorker(
@@ -207,10 +203,16 @@ async function play(
     { workflowBundle: await bundle },
   );
   begun(worker);
-  const secrets = secretsOf({ ...settings.webhooks, secrets: [secret] }, log);
   const arrival = await awaitTemporal(temporal, log);
+  await webhooksOf(service).enable(true);
+  // Last: until the receiver listens, any connection of the machine may take the port.
+  const receiver = { host: '127.0.0.1', port: await freePort('127.0.0.1') };
+  const secret = await control.registerEndpoint(`http://${receiver.host}:${receiver.port}/webhooks`);
+  const secrets = secretsOf({ ...settings.webhooks, secrets: [secret] }, log);
   const startHere = () => worker.startHere;
-  begun(await startReceiver({ settings: receiving, secrets, temporal, arrival, startHere, log }));
+  begun(
+    await startReceiver({ settings: { ...settings, receiver }, secrets, temporal, arrival, startHere, log }),
+  );
 
   const backfillBegan = performance.now();
   const { client, close } = await connectClient(temporal);
@@ -305,12 +307,4 @@ async function keepRunning(running: readonly Running[], interrupted: () => void)
     onAsked: () => print('stopping…'),
     drain: async () => {},
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
