@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Variables that hold secrets. A file of one line may hold each instead. */
@@ -27,11 +27,12 @@ export function readSecretFiles(
     ),
   );
   const { SECRETS_DIR: folder } = given;
-  if (folder !== undefined && !existsSync(folder))
-    return { given, problems: [`SECRETS_DIR has to name a folder: ${folder} is not there`] };
+  const files = folder === undefined ? [] : namesIn(folder);
+  if ('problem' in files)
+    return { given, problems: [`SECRETS_DIR has to name a folder: ${folder} ${files.problem}`] };
   const problems = names.flatMap((name) => {
     const variables = [name, `${name}_FILE`].filter((variable) => given[variable] !== undefined);
-    const own = folder === undefined ? [] : [join(folder, name)].filter((path) => existsSync(path));
+    const own = folder !== undefined && files.includes(name) ? [join(folder, name)] : [];
     const [place, another] = [...variables, ...own];
     if (place !== undefined && another !== undefined) return [setTwice(place, another)];
     if (place === undefined || place === name) return [];
@@ -51,13 +52,30 @@ export function readSecretFiles(
 export const setTwice = (name: string, another: string): string =>
   `${name} and ${another} are both set: remove one of them`;
 
-function readLine(path: string): { readonly line: string } | { readonly problem: string } {
+interface Problem {
+  readonly problem: string;
+}
+
+/** Lists the names in a folder. A link that leads nowhere is among them: its secret is not merely unset. */
+function namesIn(folder: string): readonly string[] | Problem {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    return unreadable(error);
+  }
+}
+
+function unreadable(error: unknown): Problem {
+  const { code } = error as NodeJS.ErrnoException;
+  return { problem: code === 'ENOENT' ? 'is not there' : `cannot be read: ${code}` };
+}
+
+function readLine(path: string): { readonly line: string } | Problem {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return { problem: code === 'ENOENT' ? 'is not there' : `cannot be read: ${code}` };
+    return unreadable(error);
   }
   const line = text.replace(/\r?\n$/, '');
   if (line === '') return { problem: 'is empty' };

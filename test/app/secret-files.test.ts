@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readSecretFiles, secretVariables } from '../../app/secret-files.ts';
@@ -113,6 +113,20 @@ describe('a wrong file is reported by its path, and its content is not', () => {
     ]);
     expect(problemsOf(() => readSettings({ SECRETS_DIR, DATABASE_URL: 'postgres://u:p@h/w' }))).toEqual([
       `DATABASE_URL and ${path} are both set: remove one of them`,
+    ]);
+  });
+
+  test('a folder of secrets that is a file, and a link in it that leads nowhere: neither is unset', async () => {
+    const path = await file('no-folder', 'x\n');
+    expect(problemsOf(() => readSettings({ SECRETS_DIR: path }))).toEqual([
+      `SECRETS_DIR has to name a folder: ${path} cannot be read: ENOTDIR`,
+    ]);
+    const SECRETS_DIR = join(folder.path, 'mounted');
+    await mkdir(SECRETS_DIR);
+    const link = join(SECRETS_DIR, 'DATABASE_URL');
+    await symlink(join('..data', 'DATABASE_URL'), link);
+    expect(problemsOf(() => readSettings({ SECRETS_DIR }))).toEqual([
+      `DATABASE_URL has to be a file of one line: ${link} is not there`,
     ]);
   });
 
