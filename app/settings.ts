@@ -238,7 +238,8 @@ const environment = z.object({
   SILENCE_HOURS: integer(0, 8_760, 72),
   NOTIFY_URLS: list
     .refine((items) => items.every((item) => parseTarget(item) !== undefined), notifyUrlsHaveTo)
-    .transform((items) => items.flatMap((item) => parseTarget(item) ?? [])),
+    // Each target gets a message once: the same address twice counts once.
+    .transform((items) => [...new Set(items)].flatMap((item) => parseTarget(item) ?? [])),
   NOTIFY_SECRET: z.string().optional(),
   HEARTBEAT_URL: url(['http:', 'https:'], 'https://hc.example/ping').optional(),
   LOG_LEVEL: z

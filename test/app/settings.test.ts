@@ -180,6 +180,14 @@ describe('settings that are set', () => {
     });
   });
 
+  test('a target of notifications that is given twice counts once', () => {
+    const one = 'slack+https://h.example/a';
+    expect(readSettings({ NOTIFY_URLS: `${one}, pagerduty://key1, ${one}` }).notify.targets).toEqual([
+      parseTarget(one),
+      parseTarget('pagerduty://key1'),
+    ]);
+  });
+
   test('name a wrong target or secret of notifications, and quote neither', () => {
     const problemsOf = (env: Record<string, string>): string => {
       try {
