@@ -39,7 +39,8 @@ export async function deliverNext(
     if (first === undefined) return 'none';
     const error = await send(first.message).then(
       () => null,
-      (failure: Error) => failure.message,
+      // It may quote an answer, and Postgres's text cannot hold NUL.
+      (failure: Error) => failure.message.replaceAll('\0', '\\0').toWellFormed(),
     );
     await tx
       .update(notifications)

@@ -131,7 +131,7 @@ test('a target that is down is tried again with the same id, in order, and holds
   expect(collector.bodies('/T0/B0/xyz').length).toBe(2);
   const [closed] = await listAlerts(warehouse.db, { closed: true });
   expect(closed?.notifiedAt).not.toBeNull();
-  expect(closed?.error).toBe(`${names[0]}: it answered 503: secret … said`);
+  expect(closed?.error).toBe(`${names[0]}: it answered 503: secret … said\\0`);
   const { undelivered } = await readWatch(warehouse.db);
   expect(undelivered.map(({ target }) => target)).toEqual([names[0]]);
   down.clear();

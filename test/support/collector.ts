@@ -31,7 +31,8 @@ export async function startCollector(
     const { method = '', url = '', headers } = request;
     const one = { method, path: url, headers, body: Buffer.concat(pieces).toString() };
     got.push(one);
-    response.writeHead(await answer(one)).end(`secret ${url} said`);
+    // With NUL, as a broken server may answer.
+    response.writeHead(await answer(one)).end(`secret ${url} said\0`);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
