@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'hono/html';
 import type { OperationAction } from '../contract/names.ts';
 import { consolePolicy } from '../contract/retry-policy.ts';
+import { withoutStatement } from '../db/failures.ts';
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
 import { Refused, record } from '../operations/recorded.ts';
 import { formOf } from '../web/form.ts';
@@ -38,7 +39,7 @@ export function actionRoutes(app: FastifyInstance, serving: Serving): void {
     try {
       return await show(reply, asking, question(asking, await actions[action](asking)));
     } catch (error) {
-      return await show(reply, asking, refusal(asking, (error as Error).message), 409);
+      return await show(reply, asking, refusal(asking, whyNot(error)), 409);
     }
   });
   app.post<ByName>('/act/:name', async (request, reply) => {
@@ -55,12 +56,15 @@ export function actionRoutes(app: FastifyInstance, serving: Serving): void {
     try {
       wanted = await actions[action](asking);
     } catch (error) {
-      const { message } = error as Error;
-      return await refuse(message, refusal(asking, message), 409);
+      const why = whyNot(error);
+      return await refuse(why, refusal(asking, why), 409);
     }
     return await act(serving, asking, wanted, operation, formOf(request), reply);
   });
 }
+
+/** Why an action failed, without a statement's parameters. */
+const whyNot = (error: unknown): string => (withoutStatement(error) as Error).message;
 
 const nameOf = ({ params }: FastifyRequest<ByName>): string => params.name.replaceAll('-', ' ');
 
@@ -110,7 +114,7 @@ async function act(
   if (failure === slow) return reply.redirect(`/log/${id}`, 303);
   if (failure instanceof Error) {
     if (!(failure instanceof Refused)) deps.log.error({ err: failure }, `${operation.action} failed`);
-    return await show(reply, asking, question(asking, wanted, failure.message), 409);
+    return await show(reply, asking, question(asking, wanted, whyNot(failure)), 409);
   }
   const back = backOf(asking);
   return reply.redirect(`${back}${back.includes('?') ? '&' : '?'}done=${id}`, 303);

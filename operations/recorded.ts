@@ -1,5 +1,5 @@
 import type { Executor } from '../db/connect.ts';
-import { sqlMessage } from '../db/failures.ts';
+import { sqlMessage, withoutStatement } from '../db/failures.ts';
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
 
 /** An action was not begun, as there is nothing to do or nobody to do it. */
@@ -68,7 +68,7 @@ async function finish<T>(
     result = await action(id);
   } catch (error) {
     const outcome = error instanceof Refused ? 'refused' : 'failed';
-    await finishOperation(db, id, outcome, (error as Error).message);
+    await finishOperation(db, id, outcome, (withoutStatement(error) as Error).message);
     throw error;
   }
   await finishOperation(db, id, 'done', inWords(result));

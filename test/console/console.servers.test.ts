@@ -353,6 +353,25 @@ describe('an action', () => {
     });
   });
 
+  test('that Postgres does not take is noted and shown in its words, without the statement', async () => {
+    const { ask, post } = await serve();
+    const to = '/act/replay?record=of-a-customer&since=%2B200000-01-01T00:00:00Z';
+    await warehouse.db.execute(
+      sql`alter table ops.data_issues add constraint silent check (acknowledged_note is null) not valid`,
+    );
+    const acknowledged = await post(`/act/issue-acknowledge?id=${trouble.issue}`, { note: 'of a customer' });
+    await warehouse.db.execute(sql`alter table ops.data_issues drop constraint silent`);
+    for (const answer of [await ask(to), await post(to), acknowledged]) {
+      const text = await answer.text();
+      expect([answer.status, text]).toEqual([409, expect.stringContaining('Postgres: ')]);
+      expect(text).not.toContain('Failed query');
+    }
+    expect((await operations()).slice(0, 2).map(({ detail }) => detail)).toEqual([
+      expect.stringMatching(/^Postgres: /),
+      expect.stringMatching(/^Postgres: /),
+    ]);
+  });
+
   test('resumes what a failure parked', async () => {
     const { ask, post } = await serve();
     const to = '/act/resume?code=SERVICE_ACCESS_DENIED&back=/inbox';
