@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import type { ConsoleAccess } from '../app/console-access.ts';
@@ -61,11 +62,18 @@ export function identifyByProxy(access: Extract<ConsoleAccess, { by: 'proxy' }>)
   return async ({ headers, peer }) => {
     if (!isAmong(trusted, peer))
       return { status: 403, words: 'The console answers the proxies of CONSOLE_TRUSTED_PROXIES alone.' };
-    const name = headers[access.header];
-    if (typeof name !== 'string' || !/^[^\p{Cc}]{1,200}$/u.test(name))
+    const name = textOf(headers[access.header]);
+    if (name === undefined || !/^[^\p{Cc}]{1,200}$/u.test(name))
       return { status: 403, words: `The proxy named nobody in ${access.header}.` };
     return { name, role: access.operators.includes(name) ? 'operator' : 'viewer' };
   };
+}
+
+/** Proxies send names in UTF-8, of which Node makes a character of each byte. */
+function textOf(header: string | readonly string[] | undefined): string | undefined {
+  if (typeof header !== 'string') return undefined;
+  const bytes = Buffer.from(header, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : header;
 }
 
 function blockListOf(networks: readonly string[]): BlockList {

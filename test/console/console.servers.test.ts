@@ -294,10 +294,13 @@ describe('who may look and act', () => {
   });
 
   test('a proxy is accepted only where it is trusted', async () => {
-    const proxy = { CONSOLE_USER_HEADER: 'x-user', CONSOLE_OPERATORS: 'otto' };
+    const proxy = { CONSOLE_USER_HEADER: 'x-user', CONSOLE_OPERATORS: 'otto, Jörg Weiß' };
     const trusting = await serve({ ...proxy, CONSOLE_TRUSTED_PROXIES: '127.0.0.0/8' });
     expect(await (await trusting.ask('/', { 'x-user': 'otto' })).text()).toContain('otto, operator');
     expect(await (await trusting.ask('/', { 'x-user': 'vera' })).text()).toContain('vera, viewer');
+    const inBytes = Buffer.from('Jörg Weiß').toString('latin1');
+    expect(await (await trusting.ask('/', { 'x-user': inBytes })).text()).toContain('Jörg Weiß, operator');
+    expect(await (await trusting.ask('/', { 'x-user': 'Jörg' })).text()).toContain('Jörg, viewer');
     expect((await trusting.ask('/')).status).toBe(403);
     const wary = await serve({ ...proxy, CONSOLE_TRUSTED_PROXIES: '10.0.0.0/8' });
     expect((await wary.ask('/', { 'x-user': 'otto' })).status).toBe(403);
