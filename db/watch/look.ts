@@ -7,7 +7,7 @@ import {
   type RaisedAlarm,
   type Seen,
 } from '../../contract/alert-changes.ts';
-import type { AlertName } from '../../contract/alerts.ts';
+import { type AlertName, isAlertName } from '../../contract/alerts.ts';
 import {
   type AlarmNotice,
   type AlertChange,
@@ -87,6 +87,7 @@ async function adopt(tx: Executor, carried: Carried): Promise<void> {
 
 type Live = LiveAlarm & { readonly detail: string };
 
+/** Reads the live alarms of the catalogue: those that only another version knows are left to it. */
 async function readLive(tx: Executor): Promise<Live[]> {
   const ms = (column: AnyPgColumn) =>
     sql<number | null>`(extract(epoch from ${column}) * 1000)::float8`;
@@ -102,7 +103,7 @@ async function readLive(tx: Executor): Promise<Live[]> {
     })
     .from(alerts)
     .where(isNull(alerts.closedAt));
-  return rows as Live[];
+  return (rows as Live[]).filter(({ name }) => isAlertName(name));
 }
 
 /** Opens, reminds of and closes alarms; returns a notice of each change. */

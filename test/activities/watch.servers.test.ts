@@ -236,6 +236,16 @@ test('a warehouse that can be read and not written is away', async () => {
   expect(changes()).toEqual(['opened WarehouseDown', 'resolved WarehouseDown']);
 });
 
+test('an open alarm that only another version knows is left to that version, and stops no other', async () => {
+  const { looks } = watcher();
+  await looks(dead);
+  await warehouse.db.update(alerts).set({ name: 'OfAnotherVersion' });
+  await looks(dead, 2);
+  expect(changes()).toEqual(['opened EventsDead', 'opened EventsDead']);
+  const live = await listAlerts(warehouse.db);
+  expect(live.map(({ name }) => name).sort()).toEqual(['EventsDead', 'OfAnotherVersion']);
+});
+
 test('two looks at once report a change once', async () => {
   const both = [watcher(), watcher()];
   await Promise.all(both.map(({ looks }) => looks(dead)));
