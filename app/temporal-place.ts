@@ -58,8 +58,14 @@ function configuration(): ClientConnectConfig {
   }
 }
 
-/** Reads the certificates, as connections would. @throws Error that says which is wrong */
-function requireUsable({ connectionOptions: { tls } }: ClientConnectConfig): void {
+/**
+ * Judges the API key, and reads the certificates, as connections would.
+ * @throws Error that says which is wrong, and quotes none
+ */
+function requireUsable({ connectionOptions: { apiKey, tls } }: ClientConnectConfig): void {
+  // A request would fail with an error that quotes it.
+  if (typeof apiKey === 'string' && !/^[\x21-\x7e]+$/.test(apiKey))
+    throw new Error('the API key (TEMPORAL_API_KEY) has to be printable text without spaces');
   if (typeof tls !== 'object' || tls === null) return;
   const { serverRootCACertificate, clientCertPair } = tls;
   try {

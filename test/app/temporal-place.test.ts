@@ -32,6 +32,15 @@ test('an empty variable counts as unset: an empty API key asks for no TLS', () =
   expect(options).toMatchObject({ apiKey: undefined, tls: undefined });
 });
 
+test.each(['geheim\r', 'geheim ', '\ufeffgeheim', 'geheimé'])(
+  'an API key that no header can carry is an error that does not quote it: %j',
+  (key) => {
+    expect(() => withVariables({ TEMPORAL_API_KEY: key })).toThrow(
+      `${together}: the API key (TEMPORAL_API_KEY) has to be printable text without spaces`,
+    );
+  },
+);
+
 test('a client certificate goes with its key', () => {
   const { tls } = withVariables({
     TEMPORAL_TLS_CLIENT_CERT_PATH: ours.file,
