@@ -45,6 +45,10 @@ export function problemsOfConsole(e: Environment): readonly string[] {
     return [
       'CONSOLE_TRUSTED_PROXIES has to be set when CONSOLE_USER_HEADER is: anybody else could send that header',
     ];
+  if (header === undefined && proxies.length + e.CONSOLE_OPERATORS.length > 0)
+    return [
+      'CONSOLE_USER_HEADER has to be set when CONSOLE_TRUSTED_PROXIES or CONSOLE_OPERATORS is: else they restrict nobody',
+    ];
   if (accessOf(e).by === 'loopback' && !isLoopback(host))
     return [
       `CONSOLE_HOST is ${host}, which other machines reach: set CONSOLE_PASSWORDS_FILE, or CONSOLE_USER_HEADER and CONSOLE_TRUSTED_PROXIES behind a proxy that asks who somebody is`,

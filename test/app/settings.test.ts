@@ -318,6 +318,10 @@ describe('wrong settings', () => {
 
 test('a console accepts no header of just anybody, and has one way to say who somebody is', () => {
   const header = { CONSOLE_USER_HEADER: 'x-user' };
+  for (const name of ['CONSOLE_TRUSTED_PROXIES', 'CONSOLE_OPERATORS'])
+    expect(problemsOf({ [name]: '10.0.0.1' })).toEqual([
+      expect.stringContaining('CONSOLE_USER_HEADER has to be set'),
+    ]);
   expect(problemsOf(header)).toEqual([expect.stringContaining('CONSOLE_TRUSTED_PROXIES has to be set')]);
   expect(problemsOf({ ...header, CONSOLE_PASSWORDS_FILE: 'people' })).toEqual([
     expect.stringContaining('two ways'),
