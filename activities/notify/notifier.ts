@@ -1,3 +1,4 @@
+import { unescape as decoded } from 'node:querystring';
 import { Webhook } from 'standardwebhooks';
 import { request } from 'undici';
 import type { Notification } from '../../contract/notification.ts';
@@ -62,7 +63,7 @@ async function call(
   { method, body, headers }: Partial<TargetRequest> & { method: 'GET' | 'POST' },
 ): Promise<void> {
   const url = new URL(address);
-  const login = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  const login = `${decoded(url.username)}:${decoded(url.password)}`;
   url.username = '';
   url.password = '';
   const hide = (text: string): string =>

@@ -145,6 +145,13 @@ test('a target that is down is tried again with the same id, in order, and holds
   expect((await listAlerts(warehouse.db, { closed: true }))[0]?.error).toBeNull();
 });
 
+test('a login in an address may hold a percent sign of its own', async () => {
+  const { looks } = watcher([`json+http://ada:100%safe%40home@${new URL(collector.url).host}/json`]);
+  await looks(dead);
+  const [login] = collector.got.map(({ headers }) => headers.authorization).filter(Boolean);
+  expect(login).toBe(`Basic ${Buffer.from('ada:100%safe@home').toString('base64')}`);
+});
+
 test('what a target has not taken for a day is given up', async () => {
   const { looks } = watcher();
   down.add('/json');
