@@ -160,7 +160,7 @@ const notifyUrlsHaveTo =
 
 const environment = z.object({
   SERVICE_URL: url(['http:', 'https:'], 'https://service.example/v2.2')
-    .refine((text) => /\/v\d[^/]*\/?$/.test(text), 'has to end in the version, for example /v2.2')
+    .refine((text) => /\/v\d[^/\s]*\/?$/.test(text), 'has to end in the version, for example /v2.2')
     .refine((text) => isPlainAddress(new URL(text)), {
       message: 'has to be an address alone, as it is logged: the key goes into SERVICE_API_KEY',
     })

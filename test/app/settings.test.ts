@@ -263,6 +263,7 @@ describe('wrong settings', () => {
 
   test.each([
     ['SERVICE_URL', 'https://service.example', 'has to end in the version, for example /v2.2'],
+    ['SERVICE_URL', 'https://service.example/v2.2\r', 'has to end in the version'],
     ['SERVICE_URL', 'ftp://service.example/v2.2', 'has to be a URL'],
     ['SERVICE_URL', 'https://user:word@service.example/v2.2', 'has to be an address alone'],
     ['SERVICE_URL', 'https://service.example/?token=word/v2.2', 'has to be an address alone'],
