@@ -136,7 +136,7 @@ test('metersync notify test takes the way of an alarm, and says what each target
   expect(refused.status).toBe(1);
   expect(JSON.parse(refused.stdout).targets).toEqual([
     expect.objectContaining({ attempts: 1, error: null }),
-    expect.objectContaining({ attempts: 1, sentAt: null, error: 'it answered 404: secret … said' }),
+    expect.objectContaining({ attempts: 1, sentAt: null, error: 'it answered 404: secret … said\\0' }),
   ]);
   jsonAnswers = 200;
 });
