@@ -87,6 +87,7 @@ async function withTemporal<T>(
 async function askResume(asking: Asking): Promise<Question> {
   const { deps, query, health } = asking;
   const code = oneOf(query, 'code', [...parkingCodes, strangerCode]);
+  requireRead(query, { code });
   if ('away' in health.warehouse) throw new Refused(health.warehouse.away);
   const parked = health.warehouse.parked.filter((one) => code === undefined || one.code === code);
   const events = parked.reduce((sum, one) => sum + one.events, 0);
@@ -102,10 +103,20 @@ async function askResume(asking: Asking): Promise<Question> {
   };
 }
 
+/** Refuses an address whose value cannot be read: without it, the action would be about more. */
+function requireRead(query: URLSearchParams, values: Readonly<Record<string, string | undefined>>): void {
+  for (const [name, value] of Object.entries(values)) {
+    const given = asked(query, name);
+    if (value === undefined && given !== undefined)
+      throw new Refused(`there is nothing with the ${name} ${given}`);
+  }
+}
+
 async function askReplay(asking: Asking): Promise<Question> {
   const { deps, query } = asking;
   const id = asked(query, 'id');
   const filter = { ...filterOf(query), ...(id === undefined ? {} : { ids: [id] }) };
+  requireRead(query, asQuery(filter));
   if (!Object.values({ id, ...asQuery(filter) }).some((value) => value !== undefined))
     throw new Refused('say which events: the whole journal is not replayed');
   const { events, isAll } = await countEvents(deps.db, filter, limits.countMax);

@@ -375,6 +375,18 @@ describe('an action', () => {
     ]);
   });
 
+  test('is never about more than its address says', async () => {
+    const { ask } = await serve();
+    for (const [to, why] of [
+      ['resume?code=OF_ANOTHER_VERSION', 'OF_ANOTHER_VERSION'],
+      ['replay?outcome=dead&company=x', 'company x'],
+      ['replay?outcome=dead&since=yesterday', 'since yesterday'],
+    ] as const) {
+      const answer = await ask(`/act/${to}`);
+      expect([answer.status, await answer.text()], to).toEqual([409, expect.stringContaining(why)]);
+    }
+  });
+
   test('resumes what a failure parked', async () => {
     const { ask, post } = await serve();
     const to = '/act/resume?code=SERVICE_ACCESS_DENIED&back=/inbox';
