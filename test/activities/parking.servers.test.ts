@@ -280,10 +280,10 @@ describe('a failure of one owner', () => {
     for (const id of [noMemory, mistaken])
       refuses.set(`interval/meter/${id}`, { json: { intervals: [reading], totalIntervals: 1 } });
     await under.warehouse.db.execute(
-      sql.raw(`create function fail() returns trigger language plpgsql as $$ begin
+      sql.raw(`create function public.fail() returns trigger language plpgsql as $$ begin
         if new.meter_id = '${noMemory}' then raise 'not this one' using errcode = '53200'; end if;
         raise 'not this one' using errcode = '42P01'; end $$;
-      create trigger fail before insert on utility.intervals for each row execute function fail()`),
+      create trigger fail before insert on utility.intervals for each row execute function public.fail()`),
     );
     await announce(under, [noMemory, mistaken]);
     await announce(under, [good]);
