@@ -9,37 +9,23 @@ import {
   companyResources,
 } from '../../contract/endpoints.ts';
 import { canonicalId } from '../../contract/ids.ts';
-import { attemptPolicy } from '../../contract/retry-policy.ts';
-import { metersAfter } from '../../db/backfill/order.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
-import {
-  compareIntervals,
-  countIntervals,
-  extraReadings,
-  joinKeys,
-  noKeys,
-  unlistedMeters,
-} from '../../db/read/compare-readings.ts';
-import {
-  comparePage,
-  type Difference,
-  type UnlistedRow,
-  unlistedRows,
-} from '../../db/read/compare-records.ts';
+import { comparePage, unlistedRows } from '../../db/read/compare-records.ts';
 import { ownerlessRows, type StrayRow, strayRows } from '../../db/read/stray-rows.ts';
 import { forgetListed } from '../../db/records/owner.ts';
-import { forgetVersions, removeReadings } from '../../db/records/repair.ts';
+import { forgetVersions } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { type Walk, walkPages } from '../../service/walk.ts';
 import { explain } from './explain.ts';
 import { dated, doubtOf, onlyCompany, present, type ReadPage, siteIds } from './listing.ts';
-import { columnsOf, type ReadingsWalk, walkReadings } from './readings.ts';
+import { MeterAudit } from './meters.ts';
 import { Repairer } from './repairer.ts';
-import { type AuditReport, addReport, addTo, emptyReport, type Found } from './report.ts';
+import { type AuditReport, addTo } from './report.ts';
 import { describeSample, type SampleWanted, sampleOf } from './sample.ts';
+import { Tally } from './tally.ts';
 
 export type { AuditReport, Example } from './report.ts';
 
@@ -72,7 +58,7 @@ export interface AuditOptions {
 
 /**
  * Reads the service again and compares it with the warehouse, changing nothing. A change at the service
- * meanwhile appears as a difference: audit a quiet one. Memory holds the ids, or 8 bytes for each reading, and a
+ * meanwhile appears as a difference: audit a quiet one. Memory holds the ids, or 8 bytes for each reading, a
  * page of each listing that is read at once, and the ids of rows that no audited company has.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
@@ -96,6 +82,7 @@ export async function repair(
 
 async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport> {
   try {
+    const { report, different } = auditor.tally;
     const all = await auditor.companies(options.companyId);
     const { sample, concurrency } = options;
     const companies = sample === undefined ? all : sampleOf(all, sample);
@@ -104,36 +91,18 @@ async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport
     await pMap(companies, (companyId) => auditor.company(companyId), { concurrency });
     if (isFull) await auditor.strays();
     await auditor.removeUnlisted();
-    auditor.report.examples = await explain(options.warehouse.db, auditor.report.examples);
-    if (sample === undefined) return auditor.report;
-    const taken = { companies: companies.length, of: all.length, different: auditor.different.size };
-    return { ...auditor.report, sample: describeSample(sample.seed, taken) };
+    report.examples = await explain(options.warehouse.db, report.examples);
+    if (sample === undefined) return report;
+    const taken = { companies: companies.length, of: all.length, different: different.size };
+    return { ...report, sample: describeSample(sample.seed, taken) };
   } catch (error) {
     await auditor.stop(error);
     throw error;
   }
 }
 
-/** One reading of a listing. */
-interface Pass {
-  /** Why it does not show what the service has; undefined if it does. */
-  readonly doubt: string | undefined;
-  /** Whether a record came on two pages: another pass may show more. */
-  readonly repeated?: boolean;
-}
-
-/** A listing, as a report names it: by its company or meter. */
-interface Listing {
-  readonly resource: AuditResource;
-  readonly id: string;
-  /** The company that is audited; null for the list of all. */
-  readonly companyId: string | null;
-}
-
 class Auditor {
-  readonly report = emptyReport();
-  /** Companies whose records differ. */
-  readonly different = new Set<string>();
+  readonly tally: Tally;
   readonly #warehouse: Warehouse;
   readonly #service: ServiceClient;
   readonly #concurrency: number;
@@ -144,22 +113,12 @@ class Auditor {
   readonly #onProgress: AuditOptions['onProgress'];
   /** When the audit began by the warehouse's clock; undefined if the list of companies is suspect. */
   #beganAt: string | undefined;
-  /** The companies of a full audit: those that the service lists, and others that were read. */
-  #all: ReadonlySet<string> = new Set();
-  /** Of rows that several listings should contain, how many did not, by resource and id. */
-  readonly #unlisted = new Map<string, number>();
-  /** Rows that no company owns, of a full audit, until a listing shows them. */
-  readonly #ownerless = new Map<AuditResource, Set<string>>();
-  /** Meters that no listing has, with readings in the warehouse. */
-  readonly #unlistedMeters = new Set<string>();
-  /** Whether the service answered for the readings of any meter. */
-  #answersReadings = false;
-  readonly #suspects = new Set<string>();
   #companiesDone = 0;
   readonly #resources: readonly AuditResource[];
   readonly #since: string | null;
   readonly #configured: readonly string[];
   readonly #repairer: Repairer | null;
+  readonly #meters: MeterAudit;
 
   constructor(options: AuditOptions, repair: { readonly runId: string; readonly apiVersion: string } | null) {
     this.#warehouse = options.warehouse;
@@ -173,6 +132,9 @@ class Auditor {
     this.#configured = options.configured ?? [];
     const pages = (endpoint: EndpointName, params: Record<string, string>) => this.#pages(endpoint, params);
     this.#repairer = repair === null ? null : new Repairer({ ...options, ...repair, pages });
+    this.tally = new Tally({ repairs: repair !== null });
+    const { tally } = this;
+    this.#meters = new MeterAudit({ ...options, tally, repairer: this.#repairer, since: this.#since, pages });
   }
 
   /** Ends all walks that are under way, after one part of the audit has failed. */
@@ -186,12 +148,12 @@ class Auditor {
     const { db } = this.#warehouse;
     if (!this.#service.has('companies')) {
       this.#beganAt = await warehouseNow(db);
-      this.#all = new Set(await liveCompanies(db));
-      return only === undefined ? [...this.#all] : [only];
+      this.tally.companies = new Set(await liveCompanies(db));
+      return only === undefined ? [...this.tally.companies] : [only];
     }
     const wanted = (['companies', 'sites'] as const).filter((resource) => this.#resources.includes(resource));
     const listing = { resource: 'companies', id: only ?? 'all', companyId: null } as const;
-    const { beganAt, all, ids, sites, doubt } = await this.#read(listing, async (found) => {
+    const { beganAt, all, ids, sites, doubt } = await this.tally.read(listing, async (found) => {
       const beganAt = await warehouseNow(db);
       const all: string[] = [];
       const ids: string[] = [];
@@ -215,22 +177,22 @@ class Auditor {
     if (doubt === undefined) this.#beganAt = beganAt;
     const unlisted = (await unlistedCompanies(db, this.#configured)).filter(({ id }) => !all.includes(id));
     const unlistedIds = unlisted.map(({ id }) => id);
-    this.#all = new Set([...all, ...unlisted.flatMap(({ id, wasRead }) => (wasRead ? id : []))]);
+    this.tally.companies = new Set([...all, ...unlisted.flatMap(({ id, wasRead }) => (wasRead ? id : []))]);
     for (const resource of doubt === undefined ? wanted : []) {
       const seen = resource === 'sites' ? sites : ids;
-      const extra = this.#extra(
+      const extra = this.tally.extra(
         resource,
         only ?? null,
         await unlistedRows(db, resource, only ?? null, seen, null, unlistedIds),
       );
-      this.#count(resource, extra);
+      this.tally.count(resource, extra);
       if (this.#repairer === null || extra.length === 0) continue;
       const listing = { resource, companyId: only ?? null };
       if (resource === 'sites')
         await this.#repairer.retire({ ...listing, configured: unlistedIds }, {}, seen, beganAt);
       else if (only === undefined) await this.#repairer.retire(listing, {}, seen, beganAt);
     }
-    return only === undefined ? [...this.#all] : [only];
+    return only === undefined ? [...this.tally.companies] : [only];
   }
 
   /**
@@ -242,9 +204,11 @@ class Auditor {
       if (resource !== 'intervals') await this.#inTurn(() => this.#listing(resource, companyId));
     }
     if (this.#compared().includes('intervals')) {
-      const meters = await this.#inTurn(() => this.#meters(companyId));
+      const meters = await this.#inTurn(() => this.#meters.metersOf(companyId));
       const concurrency = this.#concurrency;
-      await pMap(meters, (meterId) => this.#inTurn(() => this.#meter(companyId, meterId)), { concurrency });
+      await pMap(meters, (meterId) => this.#inTurn(() => this.#meters.compare(companyId, meterId)), {
+        concurrency,
+      });
     }
     this.#companiesDone += 1;
     this.#progress();
@@ -258,7 +222,7 @@ class Auditor {
   /** Notes rows without a company, before listings are read that may show them. */
   async noteOwnerless(): Promise<void> {
     for (const resource of this.#compared())
-      this.#ownerless.set(resource, new Set(await ownerlessRows(this.#warehouse.db, resource)));
+      this.tally.ownerless.set(resource, new Set(await ownerlessRows(this.#warehouse.db, resource)));
   }
 
   /**
@@ -268,13 +232,13 @@ class Auditor {
   async strays(): Promise<void> {
     if (this.#beganAt === undefined) return;
     const { db } = this.#warehouse;
-    const audited = [...this.#all, ...this.#configured.map(canonicalId)];
+    const audited = [...this.tally.companies, ...this.#configured.map(canonicalId)];
     const found: { resource: CompanyResource; rows: readonly StrayRow[] }[] = [];
     for (const resource of this.#compared()) {
-      const ownerless = [...(this.#ownerless.get(resource) ?? [])];
+      const ownerless = [...(this.tally.ownerless.get(resource) ?? [])];
       const rows = await strayRows(db, resource, audited);
       rows.push(...ownerless.map((id) => ({ id, companyId: null })));
-      this.#count(
+      this.tally.count(
         resource,
         rows.map(({ id }) => ({ id, state: 'extra' })),
       );
@@ -286,7 +250,7 @@ class Auditor {
     for (const { resource, rows } of found) {
       const gone = rows.filter(({ companyId }) => companyId === null || !again.includes(companyId));
       if (resource === 'intervals') {
-        for (const { id } of gone) this.#unlistedMeters.add(id);
+        for (const { id } of gone) this.#meters.noteUnlisted(id);
         continue;
       }
       for (const companyId of new Set(gone.map((row) => row.companyId))) {
@@ -298,9 +262,7 @@ class Auditor {
 
   /** Lets a repair remove the readings of meters that no listing has. */
   async removeUnlisted(): Promise<void> {
-    if (this.#repairer === null || this.#beganAt === undefined || this.#since !== null) return;
-    for (const meterId of this.#unlistedMeters)
-      await this.#repairer.removeUnlisted(meterId, this.#beganAt, { answers: this.#answersReadings });
+    if (this.#beganAt !== undefined) await this.#meters.removeUnlisted(this.#beganAt);
   }
 
   async #inTurn<T>(walk: () => Promise<T>): Promise<T> {
@@ -313,13 +275,13 @@ class Auditor {
   }
 
   #progress(): void {
-    this.#onProgress?.({ companies: this.#companiesDone, compared: this.report.compared });
+    this.#onProgress?.({ companies: this.#companiesDone, compared: this.tally.report.compared });
   }
 
   async #listing(resource: Exclude<RecordResource, 'sites' | 'companies'>, companyId: string): Promise<void> {
     const { db } = this.#warehouse;
     const params = { companyId };
-    const { beganAt, seen, doubt } = await this.#read(
+    const { beganAt, seen, doubt } = await this.tally.read(
       { resource, id: companyId, companyId },
       async (found) => {
         const beganAt = await warehouseNow(db);
@@ -328,122 +290,18 @@ class Auditor {
         for await (const page of dated(db, walk)) {
           await this.#compare(found, resource, companyId, page);
           seen.push(...present(page.ids));
-          for (const id of present(page.ids)) this.#ownerless.get(resource)?.delete(id);
+          for (const id of present(page.ids)) this.tally.ownerless.get(resource)?.delete(id);
         }
         return { beganAt, seen, doubt: doubtOf(walk) };
       },
     );
     if (doubt !== undefined) return;
     const unlisted = await unlistedRows(db, resource, companyId, seen, this.#since);
-    const extra = this.#extra(resource, companyId, unlisted);
-    this.#count(resource, extra, companyId);
+    const extra = this.tally.extra(resource, companyId, unlisted);
+    this.tally.count(resource, extra, companyId);
     // Also of what another listing may still have: the last of its companies tombstones it.
     if (this.#repairer !== null && unlisted.length > 0)
       await this.#repairer.retire({ resource, companyId }, params, seen, beganAt);
-  }
-
-  /**
-   * Returns the rows that are missing from every listing that should contain them, of those that a full audit
-   * reads. @param companyId the company whose listing was read; null for all
-   */
-  #extra(resource: AuditResource, companyId: string | null, unlisted: readonly UnlistedRow[]): Difference[] {
-    const extra = unlisted.filter(({ id, companies }) => {
-      const listings = companies.filter((company) => company === companyId || this.#all.has(company)).length;
-      if (listings <= 1) return true;
-      const key = `${resource} ${id}`;
-      const times = (this.#unlisted.get(key) ?? 0) + 1;
-      this.#unlisted.set(key, times);
-      return times === listings;
-    });
-    return extra.map(({ id }) => ({ id, state: 'extra' }));
-  }
-
-  /**
-   * Returns the meters that the service lists; counts unlisted ones with readings in the warehouse as extra. Without
-   * a listing of meters, returns those of the warehouse.
-   */
-  async #meters(companyId: string): Promise<Set<string>> {
-    const { db } = this.#warehouse;
-    if (!this.#service.has('meters'))
-      return new Set(await metersAfter(db, companyId, null, Number.MAX_SAFE_INTEGER));
-    const listing = { resource: 'meters', id: companyId, companyId } as const;
-    const { meters, doubt } = await this.#read(listing, async () => {
-      const meters = new Set<string>();
-      const walk = this.#pages('meters', { companyId });
-      for await (const page of walk) for (const id of present(page.ids)) meters.add(id);
-      return { meters, doubt: doubtOf(walk) };
-    });
-    for (const id of meters) this.#ownerless.get('intervals')?.delete(id);
-    if (doubt !== undefined) return meters;
-    const unlisted = await unlistedMeters(db, companyId, [...meters]);
-    const extra = this.#extra('intervals', companyId, unlisted);
-    this.#count('intervals', extra, companyId);
-    // An empty listing is likelier a fault.
-    if (meters.size > 0) for (const { id } of extra) this.#unlistedMeters.add(id);
-    return meters;
-  }
-
-  async #meter(companyId: string, meterId: string): Promise<void> {
-    const listing = { resource: 'intervals', id: meterId, companyId } as const;
-    await this.#read(listing, (found) => this.#compareMeter(found, meterId));
-  }
-
-  async #compareMeter(found: AuditReport, meterId: string): Promise<Pass> {
-    const { db } = this.#warehouse;
-    const beganAt = await warehouseNow(db);
-    let keys = noKeys;
-    let missing = 0;
-    const walk = this.#readings(meterId);
-    for await (const { columns, strays } of walk) {
-      this.#answersReadings = true;
-      addTo(found, 'intervals', strays, strays.length);
-      const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
-      addTo(found, 'intervals', compared.differences, compared.keys);
-      keys = joinKeys(keys, compared);
-      missing += compared.differences.filter((difference) => difference.state === 'missing').length;
-      if (this.#repairer !== null && compared.differences.length > 0) {
-        const ids = compared.differences.map(({ id }) => id);
-        missing -= await this.#repairer.rewriteReadings(meterId, columns, ids, beganAt);
-      }
-    }
-    const doubt = walk.doubt();
-    const repeated = walk.repeated();
-    if (doubt !== undefined) return { doubt };
-    // A reading that two pages have is counted twice, and would make up for an extra one.
-    if (!keys.overlap && (await countIntervals(db, meterId, this.#since)) === keys.keys - missing)
-      return { doubt, repeated };
-    const again = this.#readings(meterId);
-    const extra = await extraReadings(db, meterId, columnsOf(again), this.#since);
-    if (again.doubt() !== undefined) return { doubt: again.doubt() };
-    if (again.repeated() && !repeated) return { doubt: 'a reading came on two pages' };
-    addTo(found, 'intervals', extra, 0);
-    if (this.#repairer !== null) {
-      const ids = extra.map(({ id }) => id);
-      await removeReadings(db, meterId, ids, beganAt);
-    }
-    return { doubt, repeated };
-  }
-
-  #readings(meterId: string): ReadingsWalk {
-    const params = this.#since === null ? { meterId } : { meterId, start: this.#since };
-    return walkReadings(meterId, this.#pages('intervals', params));
-  }
-
-  /**
-   * Reads a listing, again while it contradicts or repeats itself, as it may have changed meanwhile: the last pass
-   * counts. A repair counts what each pass found. A listing that never agrees with itself is suspect.
-   */
-  async #read<P extends Pass>(listing: Listing, pass: (found: AuditReport) => Promise<P>): Promise<P> {
-    for (let passes = 1; ; passes++) {
-      const found = emptyReport();
-      const read = await pass(found);
-      const isSure = read.doubt === undefined && read.repeated !== true;
-      const isLast = isSure || passes === attemptPolicy.passesMax;
-      if (isLast || this.#repairer !== null) this.#add(found, listing.companyId);
-      if (!isLast) continue;
-      if (read.doubt !== undefined) this.#suspect(listing, read.doubt);
-      return read;
-    }
   }
 
   #pages(endpoint: EndpointName, params: Record<string, string>): Walk {
@@ -466,26 +324,5 @@ class Auditor {
     const different = differences.map(({ id }) => id);
     await forgetVersions(this.#warehouse.db, resource, different, readAt);
     await this.#repairer.rewrite(resource, companyId, page);
-  }
-
-  /** Adds differences to the report. @param companyId the company that was compared; null for all */
-  #count(resource: AuditResource, differences: readonly Found[], companyId: string | null = null): void {
-    const found = emptyReport();
-    addTo(found, resource, differences, 0);
-    this.#add(found, companyId);
-  }
-
-  #add(found: AuditReport, companyId: string | null): void {
-    if (companyId !== null && found.differences > 0) this.different.add(companyId);
-    addReport(this.report, found);
-  }
-
-  /** Reports a listing once: that of a company's meters is read twice. */
-  #suspect({ resource, id, companyId }: Listing, reason: string): void {
-    const key = `${resource} ${id}`;
-    this.#ownerless.delete(resource);
-    if (resource === 'meters') this.#ownerless.delete('intervals');
-    if (!this.#suspects.has(key)) this.#count(resource, [{ id, state: 'suspect', reason }], companyId);
-    this.#suspects.add(key);
   }
 }

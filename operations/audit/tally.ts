@@ -1,0 +1,93 @@
+import type { AuditResource } from '../../contract/endpoints.ts';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
+import type { Difference, UnlistedRow } from '../../db/read/compare-records.ts';
+import { type AuditReport, addReport, addTo, emptyReport, type Found } from './report.ts';
+
+/** One reading of a listing. */
+export interface Pass {
+  /** Why it does not show what the service has; undefined if it does. */
+  readonly doubt: string | undefined;
+  /** Whether a record came on two pages: another pass may show more. */
+  readonly repeated?: boolean;
+}
+
+/** A listing, as a report names it: by its company or meter. */
+export interface AuditedListing {
+  readonly resource: AuditResource;
+  readonly id: string;
+  /** The company that is audited; null for the list of all. */
+  readonly companyId: string | null;
+}
+
+/** What an audit found so far. */
+export class Tally {
+  readonly report = emptyReport();
+  /** Companies whose records differ. */
+  readonly different = new Set<string>();
+  /** The companies of a full audit: those that the service lists, and others that were read. */
+  companies: ReadonlySet<string> = new Set();
+  /** Rows that no company owns, of a full audit, until a listing shows them. */
+  readonly ownerless = new Map<AuditResource, Set<string>>();
+  /** Of rows that several listings should contain, how many did not, by resource and id. */
+  readonly #unlisted = new Map<string, number>();
+  readonly #suspects = new Set<string>();
+  readonly #repairs: boolean;
+
+  constructor({ repairs }: { readonly repairs: boolean }) {
+    this.#repairs = repairs;
+  }
+
+  /**
+   * Reads a listing, again while it contradicts or repeats itself, as it may have changed meanwhile: the last
+   * pass counts. A repair counts what each pass found. A listing that never agrees with itself is suspect.
+   */
+  async read<P extends Pass>(listing: AuditedListing, pass: (found: AuditReport) => Promise<P>): Promise<P> {
+    for (let passes = 1; ; passes++) {
+      const found = emptyReport();
+      const read = await pass(found);
+      const isSure = read.doubt === undefined && read.repeated !== true;
+      const isLast = isSure || passes === attemptPolicy.passesMax;
+      if (isLast || this.#repairs) this.#add(found, listing.companyId);
+      if (!isLast) continue;
+      if (read.doubt !== undefined) this.#suspect(listing, read.doubt);
+      return read;
+    }
+  }
+
+  /** Adds differences to the report. @param companyId the company that was compared; null for all */
+  count(resource: AuditResource, differences: readonly Found[], companyId: string | null = null): void {
+    const found = emptyReport();
+    addTo(found, resource, differences, 0);
+    this.#add(found, companyId);
+  }
+
+  /**
+   * Returns the rows that are missing from every listing that should contain them, of those that a full audit
+   * reads. @param companyId the company whose listing was read; null for all
+   */
+  extra(resource: AuditResource, companyId: string | null, unlisted: readonly UnlistedRow[]): Difference[] {
+    const extra = unlisted.filter(({ id, companies }) => {
+      const listings = companies.filter((one) => one === companyId || this.companies.has(one)).length;
+      if (listings <= 1) return true;
+      const key = `${resource} ${id}`;
+      const times = (this.#unlisted.get(key) ?? 0) + 1;
+      this.#unlisted.set(key, times);
+      return times === listings;
+    });
+    return extra.map(({ id }) => ({ id, state: 'extra' }));
+  }
+
+  #add(found: AuditReport, companyId: string | null): void {
+    if (companyId !== null && found.differences > 0) this.different.add(companyId);
+    addReport(this.report, found);
+  }
+
+  /** Reports a listing once: that of a company's meters is read twice. */
+  #suspect({ resource, id, companyId }: AuditedListing, reason: string): void {
+    const key = `${resource} ${id}`;
+    this.ownerless.delete(resource);
+    if (resource === 'meters') this.ownerless.delete('intervals');
+    if (!this.#suspects.has(key)) this.count(resource, [{ id, state: 'suspect', reason }], companyId);
+    this.#suspects.add(key);
+  }
+}
