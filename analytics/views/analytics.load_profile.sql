@@ -85,7 +85,14 @@ with
       ) as one_unit
     from hours_with_others
   ),
-  profiled as (
+  chosen_hours as (
+    select *
+    from hours_with_choice
+    where granularity_seconds = finest
+      and usage_units = one_unit
+  ),
+  hours_with_type as ({{with_net_metering rows="chosen_hours"}}),
+  final as (
     select
       company_id,
       site_id,
@@ -97,27 +104,9 @@ with
       round(highest * kw_of_one, 6) as max_kw,
       round(lowest * kw_of_one, 6) as min_kw,
       time_zone,
-      time_zone_source
-    from hours_with_choice
-    where granularity_seconds = finest
-      and usage_units = one_unit
-  ),
-  profiled_with_type as ({{with_net_metering rows="profiled"}}),
-  final as (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      weekday,
-      hour,
-      readings,
-      average_kw,
-      max_kw,
-      min_kw,
-      time_zone,
       time_zone_source,
       net_metering_type
-    from profiled_with_type
+    from hours_with_type
   )
 select * from final;
 

@@ -121,7 +121,7 @@ export class MeterAudit {
     if (again.doubt() !== undefined) return { doubt: again.doubt() };
     if (again.repeated() && !repeated) return { doubt: 'a reading came on two pages' };
     addTo(found, 'intervals', extra, 0);
-    if (this.#repairer !== null) {
+    if (this.#repairer !== null && extra.length > 0) {
       const ids = extra.map(({ id }) => id);
       await removeReadings(db, meterId, ids, beganAt);
     }

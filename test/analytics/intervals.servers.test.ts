@@ -383,11 +383,17 @@ test('the report counts a month without readings between two of its meter, and a
   ]);
 });
 
-test('a meter that sends its power in two units has one load', async () => {
+/** A meter of a company, with room for readings of February 2026. */
+async function meterInFebruary(): Promise<{ company: BilledCompany; meter: string }> {
   const company = new BilledCompany(warehouse);
   const meter = randomUUID();
   await company.add({ [meter]: {} });
   await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-02-01')`);
+  return { company, meter };
+}
+
+test('a meter that sends its power in two units has one load', async () => {
+  const { company, meter } = await meterInFebruary();
   await warehouse.db.execute(sql`
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
     values (${meter}, '2026-02-02Z', 3600, 'KW', 3, now()), (${meter}, '2026-02-02Z', 3600, 'MW', 0.003, now())`);
@@ -401,10 +407,7 @@ test.each([
   ['kWh', 'GWh'],
   ['Wh', 'kW'],
 ])('the load of a meter is of the unit with most readings: %s beside one in %s', async (most, one) => {
-  const company = new BilledCompany(warehouse);
-  const meter = randomUUID();
-  await company.add({ [meter]: {} });
-  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-02-01')`);
+  const { company, meter } = await meterInFebruary();
   await warehouse.db.execute(sql`
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
     select ${meter}, '2026-02-02Z'::timestamptz + n * interval '1 hour', 3600, ${most}, 3, now()
