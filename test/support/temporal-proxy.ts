@@ -74,18 +74,26 @@ export async function startTemporalProxy(target: string, pollSeconds: number): P
 
 const isPoll = ({ ':path': path }: IncomingHttpHeaders): boolean => /\/Poll\w+TaskQueue$/.test(String(path));
 
-/** Passes a request on, and its answer back. */
+/** Passes a request on, and its answer back, as long as both sides are there: either may end at any moment. */
 function pass(near: ServerHttp2Stream, headers: IncomingHttpHeaders, session: ClientHttp2Session): void {
+  if (session.closed || session.destroyed) {
+    near.close(constants.NGHTTP2_REFUSED_STREAM);
+    return;
+  }
   const far = session.request(headers);
   const trailers = new Promise<IncomingHttpHeaders>((arrived) => far.once('trailers', arrived));
   near.pipe(far);
   far.on('error', () => near.close(constants.NGHTTP2_INTERNAL_ERROR));
   near.on('close', () => far.close(constants.NGHTTP2_CANCEL));
   far.on('response', (answer, flags) => {
+    if (near.destroyed) return far.close(constants.NGHTTP2_CANCEL);
     // A failure may be an answer of headers alone.
     if ((flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0) return near.respond(answer, { endStream: true });
     near.respond(answer, { waitForTrailers: true });
-    near.on('wantTrailers', async () => near.sendTrailers(await trailers));
+    near.on('wantTrailers', async () => {
+      const last = await trailers;
+      if (!near.destroyed) near.sendTrailers(last);
+    });
     return far.pipe(near);
   });
 }
