@@ -1,8 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { appendFile, cp, mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { WorkflowBundleOption } from '@temporalio/worker';
 import { expect, onTestFinished, test } from 'vitest';
-import { bundleWorkflows, digestOfSources, workflowBundle } from '../../app/workflow-bundle.ts';
+import { digestOfSources, workflowBundle } from '../../app/workflow-bundle.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
@@ -13,18 +14,21 @@ async function folder(): Promise<string> {
   return path;
 }
 
-/** The sources do not change between the tests: one bundle serves all. */
-let bundled: ReturnType<typeof bundleWorkflows> | undefined;
+const silent = { debug() {}, warn() {}, error() {} };
 
-/** Bundles into a folder, and counts how often the sources were bundled. */
+/** Returns the bundle of a folder, and how often the sources were bundled. The bundle is the one that this checkout keeps. */
 async function bundle(into: string) {
   let times = 0;
-  const made = await workflowBundle({ debug() {}, warn() {}, error() {} }, into, (log) => {
+  const made = await workflowBundle(silent, into, async () => {
     times += 1;
-    bundled ??= bundleWorkflows(log);
-    return bundled;
+    return withCode(await workflowBundle(silent));
   });
-  return { code: 'code' in made ? made.code : undefined, times };
+  return { code: withCode(made).code, times };
+}
+
+function withCode(made: WorkflowBundleOption): { code: string } {
+  if (!('code' in made)) throw new Error(`a checkout has a built bundle: ${made.codePath}`);
+  return made;
 }
 
 test('a checkout bundles its workflows once, and drops the bundle of earlier sources', async () => {
