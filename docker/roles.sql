@@ -4,13 +4,21 @@ do $$
 declare
   role text;
 begin
-  foreach role in array array['metersync_writer', 'metersync_analyst', 'metersync_migrator', 'metersync_worker'] loop
+  foreach role in array array[
+    'metersync_writer', 'metersync_analyst', 'metersync_migrator', 'metersync_worker'
+  ] loop
     if not exists (select from pg_roles where rolname = role) then
       execute format('create role %I nologin', role);
     end if;
   end loop;
-  execute format('alter role metersync_migrator login password %L', current_setting('metersync.migrator_password'));
-  execute format('alter role metersync_worker login password %L', current_setting('metersync.worker_password'));
+  execute format(
+    'alter role metersync_migrator login password %L',
+    current_setting('metersync.migrator_password')
+  );
+  execute format(
+    'alter role metersync_worker login password %L',
+    current_setting('metersync.worker_password')
+  );
   grant metersync_writer to metersync_worker;
 
   -- The owner may make schemas in it. Whoever has no role does not get in.

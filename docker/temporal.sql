@@ -1,5 +1,5 @@
--- The login of Temporal, run by the superuser at each start: made if it is missing, with the password
--- of now.
+-- The login of Temporal, run by the superuser at each start: made if it is missing, with the
+-- password of now.
 do $$
 begin
   if not exists (select from pg_roles where rolname = 'temporal') then

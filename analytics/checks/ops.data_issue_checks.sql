@@ -62,7 +62,8 @@ from (
       'document',
       'error',
       'Usage of the document that differs from the sum of its usage records.',
-      'The bill states {on_document} {units|without a unit}, its usage records sum to {in_records|none}.'
+      'The bill states {on_document} {units|without a unit}, its usage records sum to '
+      '{in_records|none}.'
     ),
     (
       'usage_spike',
@@ -79,7 +80,8 @@ from (
       'meter',
       'warning',
       'Three or more bills in a row with the very same use a day.',
-      '{count} bills in a row state the very same {per_day} {units} a day, the first from {subject} on.'
+      '{count} bills in a row state the very same {per_day} {units} a day, the first from '
+      '{subject} on.'
     ),
     (
       'zero_usage_with_cost',
@@ -129,7 +131,8 @@ from (
       'warning',
       'No bill for more than one and a half times the usual days between the meter''s bills; of '
       'meters with three.',
-      'The next bill is {days_late} days late: the meter is billed until {billed_until}, usually every {usual_days} days.'
+      'The next bill is {days_late} days late: the meter is billed until {billed_until}, usually '
+      'every {usual_days} days.'
     ),
     (
       'orphan',
@@ -178,7 +181,8 @@ from (
       'connection',
       'error',
       'A connection that has collected nothing for more than 7 days.',
-      'The connection is {status|without a status} since {since|an unknown day} and collects nothing. To do: {what_to_do}.'
+      'The connection is {status|without a status} since {since|an unknown day} and collects '
+      'nothing. To do: {what_to_do}.'
     ),
     (
       'interval_coverage',
@@ -195,7 +199,8 @@ from (
       'warning',
       'A day of 23 or 25 hours with the readings of 24: their times may be local, or of another '
       'time zone.',
-      '{day} has {readings} readings, where {expected} are expected: their times may not be of {time_zone}.'
+      '{day} has {readings} readings, where {expected} are expected: their times may not be of '
+      '{time_zone}.'
     ),
     (
       'interval_bill_mismatch',
@@ -212,7 +217,8 @@ from (
       'error',
       'Readings without an amount, or of more digits than can be reckoned with: the table keeps '
       'them, views leave them out.',
-      '{readings} readings without an amount, or of more digits than views compute with: they leave them out.'
+      '{readings} readings without an amount, or of more digits than views compute with: they '
+      'leave them out.'
     ),
     (
       'unknown_quality',
@@ -233,4 +239,5 @@ comment on column ops.data_issue_checks.severity is
   'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.data_issue_checks.what is 'What it finds.';
 comment on column ops.data_issue_checks.sentence is
-  'A finding as a sentence: {days} is a figure of its evidence, {units|no unit} says what stands for none.';
+  'A finding as a sentence: {days} is a figure of its evidence, {units|no unit} says what stands '
+  'for none.';

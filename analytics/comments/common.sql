@@ -22,13 +22,15 @@ begin
       ('updated', 'When the service last changed the record.'),
       ('api_version', 'Version of the API that it was read from, for example v2.2.'),
       ('deleted_at', 'When metersync found it gone; NULL while it lives. Values are kept.'),
-      ('deleted_reason', 'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; '
-        'not_found: 404 of its own endpoint; document: its document is gone.'),
+      ('deleted_reason', 'event: a delete event; absent: complete, stable listings lack it; '
+        'listed: among deleted ones; not_found: 404 of its own endpoint; '
+        'document: its document is gone.'),
       ('sites', 'Sites.'),
       ('meters', 'Meters.'),
       ('granularity_seconds', 'Length in seconds.'),
       ('time_zone', 'IANA name of the zone of days and hours.'),
-      ('time_zone_source', 'site (ops.site_overrides), company (ops.company_overrides) or default (UTC).')
+      ('time_zone_source', 'site (ops.site_overrides), company (ops.company_overrides) or default '
+        '(UTC).')
     )
     select c.oid::regclass as relation, a.attname, common.comment
     from pg_class c

@@ -1,7 +1,8 @@
--- Works out the months of some companies whose records changed, and keeps them. The notes of changes
--- go first: a change that is not seen here has a note that stays, also one whose transaction has not
--- ended yet. The oldest note is served first, young ones wait. Joins are by hash, as a company may
--- have many months. Where a record begins later than today, they end with today's month.
+-- Works out the months of some companies whose records changed, and keeps them. The notes of
+-- changes go first: a change that is not seen here has a note that stays, also one whose
+-- transaction has not ended yet. The oldest note is served first, young ones wait. Joins are by
+-- hash, as a company may have many months. Where a record begins later than today, they end with
+-- today's month.
 create or replace function metersync.keep_months(companies_max integer, quiet interval)
 returns integer
 language plpgsql

@@ -7,7 +7,8 @@ begin atomic
   select
     case
       when metersync.date_of(value) is not null
-        and value ~ '^.{10}([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?(Z|[+-](0\d|1[0-4])(:?[0-5]\d)?)?)?$' then (
+        and value ~ '^.{10}([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?'
+          '(Z|[+-](0\d|1[0-4])(:?[0-5]\d)?)?)?$' then (
           value || case when substr(value, 11) ~ '[Z+-]' then '' else 'Z' end
         )::timestamptz
     end;
@@ -21,7 +22,8 @@ begin atomic
   select
     case
       when metersync.date_of(value) is null
-        or substr(value, 11) !~ '^[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$' then null
+        or substr(value, 11) !~ '^[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?'
+          '(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$' then null
       when substr(value, 11) ~ '[-Z+]' then value::timestamptz
       else value::timestamp at time zone zone
     end;

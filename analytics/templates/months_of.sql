@@ -1,5 +1,5 @@
--- The function metersync.<of>_of: the months of a company, or sums of them, worked out now; NULL for
--- records without one. Readers of the view call it. It looks rows up, and joins them by hash,
+-- The function metersync.<of>_of: the months of a company, or sums of them, worked out now; NULL
+-- for records without one. Readers of the view call it. It looks rows up, and joins them by hash,
 -- whatever the statistics of the tables say.
 -- Argument: of, the table whose rows it returns.
 create or replace function metersync.{{of}}_of(company uuid)

@@ -1,9 +1,9 @@
 -- Divides the cost of a bill among its meters. Demand is divided among meters with demand: by what
 -- demand meters (v2.2) say of each, in one unit; else equally, as billed_demand has no unit.
--- Lines with a quantity are divided by use in standard units: those of a commodity among its meters,
--- others among meters with usage in the line's unit. The rest is divided equally. The parts are
--- scaled to the cost of the bill, and add up to it exactly: each is the difference of two rounded
--- running sums.
+-- Lines with a quantity are divided by use in standard units: those of a commodity among its
+-- meters, others among meters with usage in the line's unit. The rest is divided equally. The parts
+-- are scaled to the cost of the bill, and add up to it exactly: each is the difference of two
+-- rounded running sums.
 create or replace view analytics.bill_costs as
 with
   bill_meters as (

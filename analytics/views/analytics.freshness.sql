@@ -1,6 +1,6 @@
 -- Three clocks: when the utility published, the service collected, and metersync applied.
--- Bills are looked up for each meter of a connection, so that one connection can be asked for alone.
--- With = for the company, Postgres would read the index of all its usage for each meter.
+-- Bills are looked up for each meter of a connection, so that one connection can be asked for
+-- alone. With = for the company, Postgres would read the index of all its usage for each meter.
 create or replace view analytics.freshness as
 with
   connection_bills as (

@@ -1,5 +1,5 @@
--- Connections that collect nothing: what analytics.connections_needing_attention says of each without
--- its bills, so that nobody works these out to find them.
+-- Connections that collect nothing: what analytics.connections_needing_attention says of each
+-- without its bills, so that nobody works these out to find them.
 create or replace view metersync.unwell_connections as
 select
   k.company_id,

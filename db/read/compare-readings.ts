@@ -13,7 +13,6 @@ import { readingOf, refusedId } from '../records/rejected-records.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
-
 import {
   type Difference,
   type DifferentField,
