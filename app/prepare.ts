@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { describeFit, fitOf } from '../contract/schema-versions.ts';
-import type { Warehouse } from '../db/connect.ts';
+import { searchPath, type Warehouse } from '../db/connect.ts';
 import { sqlMessage, withoutStatement } from '../db/failures.ts';
 import { migrateWarehouse, readSchemaVersions } from '../db/migrate.ts';
 import { type MigrationPlan, planMigration } from '../db/migration-plan.ts';
-import { readTimeZone } from '../db/read/session.ts';
+import { readSearchPath, readTimeZone } from '../db/read/session.ts';
 import type { Settings } from './settings.ts';
 import { openWarehouse } from './warehouse.ts';
 
@@ -38,7 +39,7 @@ export async function planOf(settings: Settings, url: string, log: Logger): Prom
 
 /**
  * Checks that this metersync may write the warehouse's schema, and that its sessions use the service's time
- * zone. A newer schema that lets it go on is a warning.
+ * zone. A newer schema that lets it go on is a warning, and so is another search path.
  * @throws Error that says what to do when either is not so
  */
 export async function requireSchema(settings: Settings, url: string, log: Logger): Promise<void> {
@@ -52,6 +53,7 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
     if (fit === 'ahead') log.warn(versions, `${saw}. ${todo}`);
     else if (fit !== 'same') throw new Error(`${saw}: ${asClause(todo)}`);
     await requireZone(warehouse, settings.service.timeZone);
+    await warnOfSearchPath(warehouse, log);
   } finally {
     await warehouse.close();
   }
@@ -67,6 +69,20 @@ export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: strin
   if (zone.toLowerCase() === timeZone.toLowerCase()) return;
   throw new Error(
     `sessions of DATABASE_URL use the time zone ${zone} instead of ${timeZone}: a pooler drops their options. Run "alter role … set timezone = '${timeZone}'" for the role of DATABASE_URL and its other settings (Behind a pooler, docs/guides/running.md), or connect to Postgres itself`,
+  );
+}
+
+/** Warns where a pooler drops the search path: then a function that somebody made in `public` could run. */
+export async function warnOfSearchPath(
+  { db }: Pick<Warehouse, 'db'>,
+  log: Pick<Logger, 'warn'>,
+): Promise<void> {
+  const searched = await readSearchPath(db);
+  if (isDeepStrictEqual(searched, searchPath)) return;
+  const wanted = searchPath.join(', ');
+  log.warn(
+    { searched },
+    `sessions of DATABASE_URL search ${searched.join(', ')} instead of ${wanted}: a pooler drops their options. Run "alter role … set search_path = ${wanted}" for the role of DATABASE_URL (Behind a pooler, docs/guides/running.md)`,
   );
 }
 

@@ -35,6 +35,9 @@ const types: pg.CustomTypesConfig = {
   }) as pg.CustomTypesConfig['getTypeParser'],
 };
 
+/** Where sessions look names up: no function that somebody made in `public` stands in for Postgres's. */
+export const searchPath = ['pg_catalog', 'pg_temp'];
+
 /**
  * Opens a pool on the warehouse. In `timeZone` its sessions read the service's timestamps, which
  * have no zone (seed 2).
@@ -54,8 +57,7 @@ export function connectWarehouse(options: {
     '-c extra_float_digits=1',
     '-c jit=off',
     `-c lock_timeout=${serverWaits.lockMs}`,
-    // Statements run no function that somebody made in `public` with the name of Postgres's own.
-    '-c search_path=pg_catalog,pg_temp',
+    `-c search_path=${searchPath.join(',')}`,
   ].join(' ');
   const pool = new pg.Pool({
     connectionString: address,

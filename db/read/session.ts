@@ -17,6 +17,14 @@ export async function readTimeZone(db: Executor): Promise<string> {
   return rows[0]?.zone ?? '';
 }
 
+/** Reads the schemas that the session searches, in their order. */
+export async function readSearchPath(db: Executor): Promise<string[]> {
+  const { rows } = await db.execute<{ path: string }>(
+    sql`select current_setting('search_path') as path`,
+  );
+  return (rows[0]?.path ?? '').split(',').map((schema) => schema.trim());
+}
+
 /**
  * Reads whether Postgres takes no writes: it is a standby, or somebody set it to only read, as managed
  * servers do whose disk is full. What the session itself asked for does not count.
