@@ -15,12 +15,17 @@ export const secretVariables = [
 /**
  * Sets each secret `NAME` to the line of its file: the one that `NAME_FILE` names, or `NAME` in the folder
  * `SECRETS_DIR`. Empty variables count as unset.
- * @returns the variables that are set, and what is wrong with files, without quoting any
+ * @returns the variables that are set, and what is wrong with files, without quoting any. `idle` says of each
+ * other file in the folder that it sets nothing, unless a variable names it.
  */
 export function readSecretFiles(
   env: Readonly<Record<string, string | undefined>>,
   names: readonly string[] = secretVariables,
-): { readonly given: Record<string, string>; readonly problems: readonly string[] } {
+): {
+  readonly given: Record<string, string>;
+  readonly problems: readonly string[];
+  readonly idle: readonly string[];
+} {
   const given = Object.fromEntries(
     Object.entries(env).filter(
       (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
@@ -29,7 +34,13 @@ export function readSecretFiles(
   const { SECRETS_DIR: folder } = given;
   const files = folder === undefined ? [] : namesIn(folder);
   if ('problem' in files)
-    return { given, problems: [`SECRETS_DIR has to name a folder: ${folder} ${files.problem}`] };
+    return { given, problems: [`SECRETS_DIR has to name a folder: ${folder} ${files.problem}`], idle: [] };
+  // Kubernetes keeps what it mounts in names that begin with a dot.
+  const idle = files
+    .filter((name) => !names.includes(name) && !name.startsWith('.'))
+    .map((name) => join(folder ?? '', name))
+    .filter((path) => !Object.values(given).some((value) => value.includes(path)))
+    .map((path) => `${path} sets nothing: SECRETS_DIR may hold ${names.join(', ')}`);
   const problems = names.flatMap((name) => {
     const variables = [name, `${name}_FILE`].filter((variable) => given[variable] !== undefined);
     const own = folder !== undefined && files.includes(name) ? [join(folder, name)] : [];
@@ -46,7 +57,7 @@ export function readSecretFiles(
     given[name] = read.line;
     return [];
   });
-  return { given, problems };
+  return { given, problems, idle };
 }
 
 export const setTwice = (name: string, another: string): string =>

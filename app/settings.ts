@@ -6,8 +6,9 @@ import { defaultEndpoints, type EndpointCatalogue } from '../contract/endpoints.
 import { type NotifyTarget, parseTarget } from '../contract/notify-target.ts';
 import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
 import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
+import { misspelt } from './misspelt.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
-import { readSecretFiles, setTwice } from './secret-files.ts';
+import { readSecretFiles, secretVariables, setTwice } from './secret-files.ts';
 
 /** Everything that metersync reads from its environment, decoded once. */
 export interface Settings {
@@ -85,6 +86,8 @@ export interface Settings {
   readonly logLevel: string;
   /** Folder of the embedded stack. */
   readonly dataDir: string;
+  /** Sentences about names that set nothing, though they probably were to. */
+  readonly doubts: readonly string[];
 }
 
 /** What activities take from the settings. */
@@ -251,13 +254,15 @@ const environment = z.object({
   METERSYNC_DIR: z.string().min(1).default('.metersync'),
   SECRETS_DIR: z.string().optional(),
 });
+const names = [...Object.keys(environment.shape), ...secretVariables.map((name) => `${name}_FILE`)];
 
 /**
  * Decodes the environment and the files of secrets that it names.
  * @throws SettingsError naming every wrong variable
  */
 export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
-  const { given, problems: ofFiles } = readSecretFiles(env);
+  const { given, problems: ofFiles, idle } = readSecretFiles(env);
+  const doubts = [...idle, ...misspelt(given, names)];
   const decoded = environment.safeParse(given);
   const problems = [
     ...ofFiles,
@@ -283,7 +288,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
   problems.push(...problemsOfNotifySecret(given.NOTIFY_SECRET, given.NOTIFY_URLS));
   const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
   if (decoded.success) problems.push(...problemsOfConsole(decoded.data));
-  if (!decoded.success || problems.length > 0) throw new SettingsError(problems);
+  if (!decoded.success || problems.length > 0) throw new SettingsError([...problems, ...doubts]);
   const e = decoded.data;
   return {
     service: {
@@ -329,6 +334,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     notify: { targets: e.NOTIFY_URLS, secret: e.NOTIFY_SECRET, heartbeatUrl: e.HEARTBEAT_URL },
     logLevel: e.LOG_LEVEL,
     dataDir: e.METERSYNC_DIR,
+    doubts,
   };
 }
 

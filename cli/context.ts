@@ -66,6 +66,10 @@ export async function openContext(need: Need): Promise<Context> {
   });
   const dir = resolve(settings.dataDir);
   const log = logOf(need, settings, dir);
+  for (const doubt of settings.doubts) {
+    if (need.quiet) say(`Warning: ${doubt}`);
+    else log.warn(doubt);
+  }
   const onLine = need.onLine ?? say;
   const standsIn = calls && settings.service.url === undefined;
   const running = standsIn ? await runningSandbox(dir) : undefined;

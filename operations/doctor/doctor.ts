@@ -85,6 +85,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
     const health = verdictOf(await healthOf(options)(warehouse.db));
     const checks = [
       { name: 'metersync', ...ok(`${readVersion()} on Node ${process.versions.node}`) },
+      { name: 'settings', ...judgeNames(settings) },
       ...service,
       ...stored.checks,
       ...temporal,
@@ -100,6 +101,12 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   } finally {
     await warehouse.close();
   }
+}
+
+/** Warns of names that set nothing, though they probably were to. */
+function judgeNames({ doubts }: Settings): Judged {
+  if (doubts.length === 0) return ok('no name is nearly that of a setting');
+  return warn(doubts.join('; '), 'Correct or remove what has these names (docs/reference/settings.md).');
 }
 
 /** Warns of connections that are not safe; with STRICT_TLS on they were refused before. */

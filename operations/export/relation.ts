@@ -1,3 +1,4 @@
+import leven from 'leven';
 import type { Executor } from '../../db/connect.ts';
 import { listRelations, type Relation, readColumns, readSchemas } from '../../db/read/relations.ts';
 
@@ -37,24 +38,10 @@ function nearest(wanted: string, names: readonly string[]): string[] {
   return names
     .map((name) => {
       const own = name.replace(/^.*\./, '');
-      return { name, own, distance: own.includes(bare) ? 1 : editDistance(bare, own) };
+      return { name, own, distance: own.includes(bare) ? 1 : leven(bare, own) };
     })
     .filter(({ distance }) => distance <= Math.max(1, bare.length / 3))
     .sort((a, b) => a.distance - b.distance || a.own.length - b.own.length)
     .slice(0, nearMax)
     .map(({ name }) => name);
-}
-
-/** Counts the letters to add, drop or change (Levenshtein). */
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, place) => place);
-  for (const [at, letter] of [...from].entries()) {
-    const next = [at + 1];
-    for (let place = 1; place <= to.length; place++) {
-      const [above = 0, left = 0, diagonal = 0] = [row[place], next[place - 1], row[place - 1]];
-      next.push(Math.min(above + 1, left + 1, diagonal + (to[place - 1] === letter ? 0 : 1)));
-    }
-    row = next;
-  }
-  return row[to.length] ?? 0;
 }

@@ -49,6 +49,7 @@ describe('a secret in a file', () => {
     expect(readSecretFiles({ [`${name}_FILE`]: path, [name]: '', OTHER: 'x' })).toEqual({
       given: { [name]: ' a b ', OTHER: 'x' },
       problems: [],
+      idle: [],
     });
     expect(readSecretFiles({ [`${name}_FILE`]: '', [name]: 'x' }).given).toEqual({ [name]: 'x' });
   });

@@ -61,6 +61,7 @@ describe('defaults', () => {
       actor: undefined,
       logLevel: 'info',
       dataDir: '.metersync',
+      doubts: [],
     });
   });
 
@@ -177,6 +178,7 @@ describe('settings that are set', () => {
       actor: 'ada',
       logLevel: 'debug',
       dataDir: '/var/lib/m',
+      doubts: [],
     });
   });
 

@@ -94,8 +94,10 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
   expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
   expect(servers.filter(isRunning)).toEqual([]);
 
-  const killed = await begin({});
+  const killed = await begin({ DATABSE_URL: 'postgres://u:geheim@h/w' });
   try {
+    expect(killed.stdout()).toContain('DATABSE_URL is no setting; DATABASE_URL is not set: was it meant?');
+    expect(killed.stdout()).not.toContain('geheim');
     for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'SERVICE_URL']) {
       expect(killed.stdout()).toContain(`${name} is not set: `);
     }

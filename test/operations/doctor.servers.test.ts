@@ -70,6 +70,7 @@ describe('the doctor', () => {
     const fine = Object.fromEntries(endpointNames.map((name) => [`endpoint ${name}`, 'ok']));
     expect(states(said.checks)).toEqual({
       metersync: 'ok',
+      settings: 'ok',
       'API key': 'ok',
       'API version': 'ok',
       clock: 'ok',
@@ -106,14 +107,18 @@ describe('the doctor', () => {
     expect(states(checks)).toMatchObject({ 'webhook secrets': 'not checked', receiver: 'not checked' });
   });
 
-  test('warns of a connection that is not safe', async () => {
+  test('warns of a connection that is not safe, and of a misspelt setting', async () => {
     const url = new URL(pipeline.env.DATABASE_URL ?? '');
     url.hostname = '0.0.0.0';
-    const env = { ...pipeline.env, DATABASE_URL: url.href };
-    const { status, stdout } = await runCommand(['doctor', '--json'], { env });
+    const env = { ...pipeline.env, DATABASE_URL: url.href, HEARTBEET_URL: 'http://geheim.example' };
+    const misspelt = 'HEARTBEET_URL is no setting; HEARTBEAT_URL is not set: was it meant?';
+    const { status, stdout, stderr } = await runCommand(['doctor', '--json'], { env });
     expect(status).toBe(0);
     const { checks } = JSON.parse(stdout) as { checks: Check[] };
+    expect(stderr).toBe(`Warning: ${misspelt}`);
+    expect(stdout).not.toContain('geheim');
     expect(checks.filter(({ state }) => state === 'warn')).toMatchObject([
+      { name: 'settings', saw: misspelt },
       {
         name: 'transport',
         saw: expect.stringContaining('DATABASE_URL leads to 0.0.0.0 without TLS'),
