@@ -197,7 +197,7 @@ function addAnalyse(program: Command): void {
     .option('--out <file>', 'file to write; standard output by default')
     .option(
       '--spreadsheet',
-      'CSV for Excel and the like: an apostrophe before what it would run as a formula',
+      'CSV for Excel and the like: marked as UTF-8, an apostrophe before what would run as a formula',
     )
     .option('--company <id>', 'the rows of one company, by its id', uuid)
     .option('--external-id <id>', 'the rows of one company, by the id that you gave it')

@@ -19,8 +19,8 @@ export interface ExportOptions {
   /** Exports only the rows of this company. */
   readonly companyId?: string | undefined;
   /**
-   * CSV only: puts an apostrophe before what a spreadsheet would run as a formula, at the start of a text or
-   * after a separator in it; other values stay exact.
+   * CSV only: begins with the mark of UTF-8, and puts an apostrophe before what a spreadsheet would run as a
+   * formula, at the start of a text or after a separator in it; other values stay exact.
    */
   readonly spreadsheet?: boolean;
   /**
@@ -45,7 +45,10 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
       `begin transaction isolation level repeatable read read only; set local timezone to 'UTC'`,
     );
     const write = format === 'csv' ? writeCsv : writeParquet;
-    const rows = await write(client, relation, source, options.open(qualifiedName(relation)));
+    const to = options.open(qualifiedName(relation));
+    // Without it Excel reads a file in the encoding of its own machine.
+    if (spreadsheet) to.write('\ufeff');
+    const rows = await write(client, relation, source, to);
     await client.query('commit');
     failed = false;
     return rows;

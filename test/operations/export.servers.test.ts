@@ -54,7 +54,8 @@ function raw(table: Table, name: string): unknown[] {
 }
 
 /** Reads a CSV file by another program: Postgres's COPY, into columns of text. Rows are in the file's order. */
-async function readBack(bytes: Buffer): Promise<Record<string, string | null>[]> {
+async function readBack(file: Buffer): Promise<Record<string, string | null>[]> {
+  const bytes = Buffer.from(new TextDecoder().decode(file));
   const [head = ''] = bytes.toString('utf8').split('\n', 1);
   const names = head.replaceAll(/[^,]+/g, '"$&"');
   const client = await warehouse.pool.connect();
@@ -297,15 +298,17 @@ describe('csv', () => {
     expect(guarded[0]).toMatchObject({ n: full[0], small: '-32768', said: `'=cmd|'/C calc'!A0` });
   });
 
-  test('for a spreadsheet begins no formula after a separator inside a text or a name', async () => {
+  test('for a spreadsheet is marked as UTF-8, once, and begins no formula after a separator inside a text or a name', async () => {
     await warehouse.db.execute(
       sql.raw(`create table ops.split as select * from (values
-      ($$x;=cmd|' /C calc'!A0;y$$), (e'Acme\\t=1+1'), ('a|b; "-1'), ('-1')) v ("said;+1")`),
+      ($$x;=cmd|' /C calc'!A0;y$$), ('Zoë'), (e'Acme\\t=1+1'), ('a|b; "-1'), ('-1')) v ("said;+1")`),
     );
     const { bytes } = await exported({ relation: 'ops.split', format: 'csv', spreadsheet: true });
     const [head, ...lines] = bytes.toString('utf8').trimEnd().split('\n');
-    expect(head).toBe(`said;'+1`);
-    expect(lines.sort()).toEqual([`"a|b;' ""-1"`, `'-1`, `Acme\t'=1+1`, `x;'=cmd|' /C calc'!A0;y`]);
+    expect(head).toBe(`\ufeffsaid;'+1`);
+    expect(lines.sort()).toEqual([`"a|b;' ""-1"`, `'-1`, `Acme\t'=1+1`, 'Zoë', `x;'=cmd|' /C calc'!A0;y`]);
+    const plain = await exported({ relation: 'ops.split', format: 'csv' });
+    expect(plain.bytes.toString('utf8')).toMatch(/^said;\+1\n/);
   });
 
   test('of one company has only its rows, from views and from the table of companies', async () => {
