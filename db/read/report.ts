@@ -25,6 +25,11 @@ export interface Report {
   }[];
   /** One row per month, commodity and unit, oldest month first. */
   readonly usage: readonly MonthlyUsage[];
+  /** What no month has, as it has no dates: by currency, and by commodity and unit. */
+  readonly undated: {
+    readonly cost: readonly UndatedCost[];
+    readonly usage: readonly UndatedUsage[];
+  };
   /** Covered parts of all days of all meters, from 0 to 1: by bills and by readings. */
   readonly coverage: readonly {
     readonly month: string;
@@ -80,6 +85,14 @@ export interface MonthlyUsage {
   readonly usage: string | null;
   readonly meters: number;
 }
+
+export interface UndatedCost {
+  readonly currency: string | null;
+  readonly cost: string | null;
+  readonly bills: number;
+}
+
+export type UndatedUsage = Pick<MonthlyUsage, 'commodity' | 'units' | 'usage'>;
 
 export interface Correction {
   readonly billId: string;
@@ -162,6 +175,7 @@ async function readWithin(
     counts: await readCounts(rows, where, companyId),
     cost: await part('cost by month', () => readCost(rows, where)),
     usage: await part('usage by month', () => readUsage(rows, where)),
+    undated: await part('bills without dates', () => readUndated(rows, where)),
     coverage: await part('coverage of bills and readings', () => readCoverage(rows, where)),
     timeZones: await readTimeZones(rows, companyId),
     load: await part('load profile', () => readLoad(rows, where)),
@@ -232,6 +246,35 @@ function readUsage(rows: Rows, where: SQL): Promise<MonthlyUsage[]> {
     where ${where} and month is not null
     group by 1, 2, 3
     order by 1, 2, 3`);
+}
+
+async function readUndated(rows: Rows, where: SQL): Promise<Report['undated']> {
+  return {
+    cost: await rows(sql`
+      with undated as (
+        select currency, cost, bill_ids
+        from analytics.monthly_cost
+        where ${where} and month is null
+      )
+      select
+        currency,
+        sum(cost) as cost,
+        (
+          select count(distinct bill_id)::int
+          from undated u
+            cross join unnest(u.bill_ids) as b(bill_id)
+          where u.currency is not distinct from undated.currency
+        ) as bills
+      from undated
+      group by 1
+      order by 1`),
+    usage: await rows(sql`
+      select datasource_type as commodity, units, sum(usage) as usage
+      from analytics.monthly_usage
+      where ${where} and month is null and usage is not null
+      group by 1, 2
+      order by 1, 2`),
+  };
 }
 
 /**

@@ -69,23 +69,22 @@ const unique = <T>(all: readonly T[]): T[] => [...new Set(all)];
 const monthAxis = (months: readonly string[], madeAt: string) =>
   categories(months.map((month) => monthAt(month, madeAt)));
 
-/** Draws a series for each currency: amounts of different currencies are never added. */
-export function costChart({ cost, months, madeAt }: Report): string {
+/** Draws a chart for each currency, as a bar of one is no measure of another's. */
+export function costCharts({ cost, months, madeAt }: Report): string {
   const currencies = unique(cost.map(({ currency }) => currency));
-  const series = currencies.map((currency) => ({
-    type: 'bar',
-    name: currency ?? 'no currency',
-    data: months.map((month) =>
-      height(cost.find((row) => row.month === month && row.currency === currency)?.cost),
-    ),
-  }));
-  return draw(300, {
-    ...legend(series),
-    grid,
-    series,
-    xAxis: monthAxis(months, madeAt),
-    yAxis: values(),
-  });
+  return currencies
+    .map((currency, place) => {
+      const data = months.map((month) =>
+        height(cost.find((row) => row.month === month && row.currency === currency)?.cost),
+      );
+      return draw(220, {
+        grid,
+        xAxis: monthAxis(months, madeAt),
+        yAxis: values({ name: currency ?? 'no currency', nameTextStyle: { ...text, align: 'left' } }),
+        series: [{ type: 'bar', data, itemStyle: { color: colours[place % 8] } }],
+      });
+    })
+    .join('');
 }
 
 /** Draws the usage of one commodity in one unit. */

@@ -1,9 +1,9 @@
 import { html, raw } from 'hono/html';
 import type { Report } from '../../db/read/report.ts';
 import { amount, formatCount, monthAt, percent, timeOf, weekdays } from './amounts.ts';
-import { correctionsChart, costChart, coverageChart, loadChart, usageChart } from './charts.ts';
+import { correctionsChart, costCharts, coverageChart, loadChart, usageChart } from './charts.ts';
 import { style } from './style.ts';
-import { countsOf, figuresOf, isEmpty, scopeOf, usageSeries, zonesOf } from './summary.ts';
+import { countsOf, figuresOf, isEmpty, scopeOf, undatedCost, usageSeries, zonesOf } from './summary.ts';
 
 type Html = ReturnType<typeof html>;
 type Cell = string | number;
@@ -56,27 +56,29 @@ function costSection(report: Report, figure: string): Html {
   return section({
     title: 'Cost by month',
     figure,
-    caption:
+    caption: captionOf(
       'Bills spread evenly over their days. Each currency by itself: amounts of several are never added.',
-    chart: report.cost.length === 0 ? undefined : costChart(report),
+      undatedCost(report),
+    ),
+    chart: report.cost.length === 0 ? undefined : costCharts(report),
     head: ['Month', 'Currency', 'Cost'],
     rows: report.cost.map((row) => [
       monthAt(row.month, report.madeAt),
       row.currency ?? 'none',
       amount(row.cost),
     ]),
-    none: 'There are no bills with a cost.',
+    none: 'No month has bills with a cost.',
   });
 }
 
 function usageSections(report: Report): Html[] {
   const caption =
     'Bills spread evenly over their days, each day counted once. A month without a bar is one that no bill is for.';
-  return usageSeries(report).map(({ name, units, rows, latest }, place) =>
+  return usageSeries(report).map(({ name, units, rows, latest, undated }, place) =>
     section({
       title: `Usage by month: ${name}`,
       figure: latest,
-      caption,
+      caption: captionOf(caption, undated),
       chart: usageChart(report, rows, place),
       head: ['Month', `Usage (${units})`, 'Meters billed'],
       rows: rows.map((row) => [
@@ -84,10 +86,14 @@ function usageSections(report: Report): Html[] {
         amount(row.usage),
         formatCount(row.meters),
       ]),
-      none: '',
+      none: 'No month has bills with usage.',
     }),
   );
 }
+
+/** Adds to a caption what the months lack: a sum over them is not all. */
+const captionOf = (caption: string, undated: string): string =>
+  undated === '' ? caption : `${caption} Besides, ${undated}.`;
 
 function loadSection(report: Report, figure: string): Html {
   return section({

@@ -1,6 +1,6 @@
 import type { Severity } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';
-import type { MonthlyUsage, Report } from '../../db/read/report.ts';
+import type { MonthlyUsage, Report, UndatedUsage } from '../../db/read/report.ts';
 import { amount, formatCount, hasEnded, monthAt, percent, weekdays } from './amounts.ts';
 
 /** The main line of each part, which the page shows large and the terminal prints. */
@@ -51,32 +51,52 @@ function costFigure({ cost, madeAt }: Report): string {
   return `${amounts.join(' and ')} in ${monthAt(month, madeAt)}`;
 }
 
+/** Describes the bills that no month has: `in no month, as they have no dates: 2 bills (3.00 EUR)`; else empty. */
+export function undatedCost({ undated }: Report): string {
+  if (undated.cost.length === 0) return '';
+  const bills = undated.cost.map((row) => {
+    const cost = row.cost === null ? '' : ` (${amount(row.cost)} ${row.currency ?? 'without currency'})`;
+    return `${counted(row.bills, 'bill')}${cost}`;
+  });
+  return `in no month, as they have no dates: ${bills.join(' and ')}`;
+}
+
 /**
- * The usage of a commodity in one unit by month; `latest` describes its last ended month with any day billed.
+ * The usage of a commodity in one unit by month; `latest` describes its last ended month with any day billed,
+ * `undated` what no month has, or is empty.
  */
 export interface UsageSeries {
   readonly name: string;
   readonly units: string;
   readonly rows: readonly MonthlyUsage[];
   readonly latest: string;
+  readonly undated: string;
 }
 
-export function usageSeries({ usage, madeAt }: Report): UsageSeries[] {
-  const series = new Map<string, MonthlyUsage[]>();
-  for (const row of usage) {
-    const key = JSON.stringify([row.commodity, row.units]);
-    series.set(key, [...(series.get(key) ?? []), row]);
-  }
-  return [...series.values()].flatMap((rows) => {
+export function usageSeries({ usage, undated, madeAt }: Report): UsageSeries[] {
+  const keyOf = (row: UndatedUsage): string => JSON.stringify([row.commodity, row.units]);
+  const keys = new Set([...usage, ...undated.usage].map(keyOf));
+  return [...keys].flatMap((key) => {
+    const rows = usage.filter((row) => keyOf(row) === key);
     const last = lastEnded(
       rows.filter((row) => row.usage !== null),
       madeAt,
     );
-    if (last === undefined) return [];
-    const units = last.units ?? 'no unit';
-    const name = last.commodity === null ? 'unknown commodity' : last.commodity.toLowerCase();
-    const latest = `${amount(last.usage)} ${units} in ${monthAt(last.month, madeAt)}`;
-    return [{ name: `${name}, ${units}`, units, rows, latest }];
+    const rest = undated.usage.find((row) => keyOf(row) === key);
+    const any = last ?? rest;
+    if (any === undefined) return [];
+    const units = any.units ?? 'no unit';
+    const commodity = any.commodity === null ? 'unknown commodity' : any.commodity.toLowerCase();
+    return [
+      {
+        name: `${commodity}, ${units}`,
+        units,
+        rows,
+        latest:
+          last === undefined ? 'none' : `${amount(last.usage)} ${units} in ${monthAt(last.month, madeAt)}`,
+        undated: rest === undefined ? '' : `in no month, as it has no dates: ${amount(rest.usage)} ${units}`,
+      },
+    ];
   });
 }
 
@@ -145,6 +165,9 @@ function freshnessFigure({ freshness }: Report): string {
   return `${formatCount(late)} of ${counted(connections, 'connection')} late${causes.length === 0 ? '' : `: waiting, ${causes.join(', ')}`}`;
 }
 
+const withUndated = (figure: string, undated: string): string =>
+  undated === '' ? figure : `${figure}; ${undated}`;
+
 /** Writes the figures as lines for a terminal. */
 export function reportText(report: Report): string[] {
   const head = `${scopeOf(report)}: ${countsOf(report)}`;
@@ -156,8 +179,10 @@ export function reportText(report: Report): string[] {
   const figures = figuresOf(report);
   return [
     head,
-    `cost: ${figures.cost}`,
-    ...usageSeries(report).map(({ name, latest }) => `usage, ${name}: ${latest}`),
+    `cost: ${withUndated(figures.cost, undatedCost(report))}`,
+    ...usageSeries(report).map(
+      ({ name, latest, undated }) => `usage, ${name}: ${withUndated(latest, undated)}`,
+    ),
     `load: ${figures.load}`,
     `coverage: ${figures.coverage}`,
     `corrections: ${figures.corrections}`,

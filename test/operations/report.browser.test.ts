@@ -147,7 +147,13 @@ describe('a warehouse with bills and readings', () => {
       'Issues of the data',
       'Freshness',
     ]);
-    expect(await shown.locator('.chart svg').count()).toBe(6);
+    // One for each currency and each unit: no axis has two.
+    expect(await shown.locator('.chart svg').count()).toBe(7);
+    const ofCost = shown.locator('.chart').first().locator('svg');
+    expect(await ofCost.getByText('EUR').or(ofCost.getByText('USD')).allTextContents()).toEqual([
+      'EUR',
+      'USD',
+    ]);
     const [cost = ''] = await shown.locator('.figure').allInnerTexts();
     expect(cost).toBe('55.10 EUR and 110.25 USD in 2026-06');
     expect(await shown.locator('body').innerText()).toContain(script);
@@ -158,6 +164,43 @@ describe('a warehouse with bills and readings', () => {
       asked: [pathToFileURL(path).href],
     });
     await person.close();
+  });
+
+  test('bills and usage without dates are in no month, and are counted beside them', async () => {
+    const own = new BilledCompany(warehouse);
+    const [meter, another] = [randomUUID(), randomUUID()];
+    await own.add({ [meter]: {}, [another]: { datasourceType: 'GAS' } });
+    const without = (meterId: string, usage: string, units: string) => ({
+      meterId,
+      start: null,
+      end: null,
+      usage,
+      units,
+    });
+    await own.bill([
+      {
+        billed: 1,
+        cost: '10.00',
+        usage: [{ meterId: meter, start: '2026-01-01', end: '2026-01-31', usage: '5' }],
+      },
+      { billed: 2, cost: '20.00', usage: [without(meter, '7', 'kWh'), without(another, '3', 'cubic m')] },
+      { billed: 3, cost: '30.00', currency: 'EUR', usage: [] },
+    ]);
+    const report = await readReport(warehouse.db, own.id);
+    expect(report.undated.cost).toEqual([
+      { currency: 'EUR', cost: '30.00', bills: 1 },
+      { currency: 'USD', cost: '20.00', bills: 1 },
+    ]);
+    const lacking = 'in no month, as they have no dates: 1 bill (30.00 EUR) and 1 bill (20.00 USD)';
+    const lines = reportText(report);
+    expect(lines).toContain(`cost: 10.00 USD in 2026-01; ${lacking}`);
+    expect(lines).toContain(
+      'usage, electricity, kWh: 5.00 kWh in 2026-01; in no month, as it has no dates: 7.00 kWh',
+    );
+    expect(lines).toContain('usage, gas, cubic m: none; in no month, as it has no dates: 3.00 cubic m');
+    const page = await reportPage(report);
+    expect(page).toContain(`never added. Besides, ${lacking}.</p>`);
+    expect(page).toContain('Besides, in no month, as it has no dates: 3.00 cubic m.</p>');
   });
 
   test('the axis has every month, the running one is marked and in no headline, and the zone is named', async () => {
