@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, globSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * Finds a program, or unpacks its Debian package below .metersync, where that can be fetched.
+ * Finds a program, or unpacks its Debian package below .metersync, where that can be fetched; for `sbin` with
+ * its libraries, which a machine may lack.
  * @throws Error that says what to install
  */
 async function debianProgram(
@@ -22,11 +23,16 @@ async function debianProgram(
   try {
     await mkdir(folder, { recursive: true });
     const fresh = await mkdtemp(join(folder, 'fetched-'));
-    await run('apt-get', ['--quiet=2', 'download', of], { cwd: fresh }).catch(async () => {
+    const download = async () => {
+      const packages = kind === 'sbin' ? [of, ...(await librariesOf(of))] : [of];
+      await run('apt-get', ['--quiet=2', 'download', ...packages], { cwd: fresh });
+    };
+    await download().catch(async () => {
       await run('apt-get', ['--quiet=2', 'update']);
-      await run('apt-get', ['--quiet=2', 'download', of], { cwd: fresh });
+      await download();
     });
-    await run('sh', ['-c', 'dpkg -x ./*.deb .'], { cwd: fresh });
+    for (const file of globSync('*.deb', { cwd: fresh }))
+      await run('dpkg', ['-x', file, '.'], { cwd: fresh });
     await rename(join(fresh, 'usr'), join(folder, 'usr'));
     return unpacked;
   } catch (error) {
@@ -34,10 +40,23 @@ async function debianProgram(
   }
 }
 
+/** Lists the libraries that a package names, but libc, which every machine has. */
+async function librariesOf(name: string): Promise<string[]> {
+  const { stdout } = await run('apt-cache', ['depends', name]);
+  return [...stdout.matchAll(/ Depends: (lib(?!c6)\S+)/g)].map(([, library = '']) => library);
+}
+
 export const prometheus = () => debianProgram('prometheus', 'prometheus');
 export const promtool = () => debianProgram('promtool', 'prometheus');
-export const pgbouncer = () => debianProgram('pgbouncer', 'pgbouncer', 'sbin');
 export const amtool = () => debianProgram('amtool', 'prometheus-alertmanager');
+
+/** Finds PgBouncer, and the environment in which an unpacked one finds its libraries. */
+export async function pgbouncer(): Promise<{ command: string; env: Record<string, string> }> {
+  const command = await debianProgram('pgbouncer', 'pgbouncer', 'sbin');
+  if (!command.includes('.metersync')) return { command, env: {} };
+  const [libraries = ''] = globSync(resolve(dirname(command), '../lib/*-linux-gnu*'));
+  return { command, env: { LD_LIBRARY_PATH: libraries } };
+}
 
 /**
  * Finds Alertmanager, and the folder to run it in. Debian's build reads its templates below /usr/share. A copy
