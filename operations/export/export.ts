@@ -42,7 +42,8 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
   let failed = true;
   try {
     await client.query(
-      `begin transaction isolation level repeatable read read only; set local timezone to 'UTC'`,
+      `begin transaction isolation level repeatable read read only; set local timezone to 'UTC';
+      set local intervalstyle to postgres; set local bytea_output to hex`,
     );
     const write = format === 'csv' ? writeCsv : writeParquet;
     const to = options.open(qualifiedName(relation));

@@ -346,6 +346,18 @@ describe('metersync export', () => {
       env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },
     });
 
+  test('writes the same bytes and intervals whatever the database sets for them', async () => {
+    await warehouse.db.execute(
+      sql`create table ops.styled as select '\\x00ff'::bytea as raw, interval '1 day 2 hours' as took`,
+    );
+    const database = sql.identifier(new URL(warehouse.url).pathname.slice(1));
+    for (const set of ['bytea_output = escape', 'intervalstyle = iso_8601'])
+      await warehouse.db.execute(sql`alter database ${database} set ${sql.raw(set)}`);
+    const { stdout } = await run('ops.styled');
+    await warehouse.db.execute(sql`alter database ${database} reset all`);
+    expect(stdout).toBe('raw,took\n\\x00ff,1 day 02:00:00');
+  });
+
   test('writes a complete file, and suggests names near an unknown one', async () => {
     const out = join(folder.path, 'bills.parquet');
     expect(await run('bills', '--format', 'parquet', '--out', out)).toMatchObject({
