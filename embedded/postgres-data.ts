@@ -150,7 +150,12 @@ async function runInitdb(
     await promisify(execFile)(initdb, args, { ...account, cwd: '/', env: childEnvironment({ LC_ALL: 'C' }) });
   } catch (error) {
     const output = (error as { stderr?: string }).stderr || (error as Error).message;
-    throw new EmbeddedError(`Postgres could not make its data folder ${data}:\n${output.trim()}`);
+    // As in a container that runs under any user id.
+    const isNameless = output.includes('could not look up effective user ID');
+    const todo = isNameless
+      ? '\nGive that user id a name in /etc/passwd, run as another user, or set DATABASE_URL to a Postgres of your own.'
+      : '';
+    throw new EmbeddedError(`Postgres could not make its data folder ${data}:\n${output.trim()}${todo}`);
   }
 }
 

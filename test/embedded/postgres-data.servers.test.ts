@@ -1,9 +1,12 @@
-import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { eraseFolder } from '../../embedded/erase.ts';
+import { findPostgresBinaries } from '../../embedded/postgres-binaries.ts';
+import { builtinLocale, createPostgresData } from '../../embedded/postgres-data.ts';
+import { reachableBinaries } from '../../embedded/postgres-home.ts';
 import { readRunning, removeRunning } from '../../embedded/running.ts';
 import { type Embedded, startEmbedded } from '../../embedded/start.ts';
 import { folderWithData, temporaryFolder } from './owner-process.ts';
@@ -24,6 +27,18 @@ test('data are made beside an initdb that outlived its start, in a folder of the
   onTestFinished(() => clearInterval(writes));
   expect(await answer(await startPostgres(dir))).toBe(1);
   expect(existsSync(join(dir, 'postgres.new-killed'))).toBe(false);
+});
+
+test('a user id without a name, under which Postgres makes no data, is explained', async () => {
+  // Only root can run a program under another.
+  if (process.getuid?.() !== 0) return;
+  const account = { uid: 1_000_700_000, gid: 0 };
+  const dir = temporaryFolder();
+  chmodSync(dir, 0o711);
+  const { initdb } = await reachableBinaries(await findPostgresBinaries(), account, dir);
+  await expect(
+    createPostgresData({ dir, home: dir, initdb, locale: builtinLocale, account }),
+  ).rejects.toThrow(/user ID 1000700000: user does not exist\nGive that user id a name in \/etc\/passwd/);
 });
 
 test('data of another major version is explained', async () => {
