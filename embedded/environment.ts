@@ -36,10 +36,14 @@ const plain: readonly string[] = [
 const ofInstallers =
   /^(?:(?:https?|all|no)_proxy|ssl_cert_(?:file|dir)|(?:requests|curl)_ca_bundle|netrc|xdg_(?:config|cache)_home|(?:pip|uv)_.+)$/i;
 
-/** Makes the environment of a child process: our plain variables, and `more`. */
+/**
+ * Makes the environment of a child process: our plain variables, and `more`. Temporal does not start where neither
+ * USER nor the system names the user, as in a container that runs under any user id.
+ */
 export function childEnvironment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
   // Windows writes some names in other case, as Path.
-  return { ...chosen((name) => plain.includes(name.toUpperCase())), ...more };
+  const nameless = process.getuid === undefined ? {} : { USER: String(process.getuid()) };
+  return { ...nameless, ...chosen((name) => plain.includes(name.toUpperCase())), ...more };
 }
 
 /** Makes the environment of pip and uv, including the credentials of an index in their own variables. */
