@@ -94,13 +94,14 @@ async function exchange(
     bodyTimeout: 0,
   });
   const success = statusCode === 200 || statusCode === 201;
-  const bytes = await collect(body, success ? wire.maxBodyBytes : refusalBytesMax, success);
-  const encoding = first(headers['content-encoding']);
-  const decoded = await decode(bytes, encoding, wire.maxBodyBytes).catch((error: unknown) => {
-    if (success) throw error;
-    // The status identifies a refusal, even if its body cannot be decoded.
+  // The status identifies a refusal, even if its body is cut or cannot be decoded.
+  const unread = (error: unknown): Buffer => {
+    if (success || signal.aborted) throw error;
     return Buffer.alloc(0);
-  });
+  };
+  const bytes = await collect(body, success ? wire.maxBodyBytes : refusalBytesMax, success).catch(unread);
+  const encoding = first(headers['content-encoding']);
+  const decoded = await decode(bytes, encoding, wire.maxBodyBytes).catch(unread);
   if (success && !isUtf8(decoded)) throw new Failure('SERVICE_ANSWER_UNREADABLE', 'the answer is not UTF-8');
   const text = decoded.toString('utf8', startOf(decoded));
   return {

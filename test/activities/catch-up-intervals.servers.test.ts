@@ -315,14 +315,16 @@ describe('a range that an event invents', () => {
   };
 
   test.each([
-    ['the year 1 to 9999', [900]],
-    ['the same, of readings of a second', [1]],
-    ['the same, of readings of a second and of 31 years', [1, 999_999_999]],
-    ['the same, of readings of 31 years', [999_999_999]],
-  ])('%s costs few requests, and what is there is fetched', async (_name, granularitySeconds) => {
+    ['the year 1 to 9999', [900], ''],
+    ['the same, which begins before year 1 in UTC', [900], '+01:00'],
+    ['the same, of readings of a second', [1], ''],
+    ['the same, of readings of a second and of 31 years', [1, 999_999_999], ''],
+    ['the same, of readings of 31 years', [999_999_999], ''],
+  ])('%s costs few requests, and what is there is fetched', async (_name, granularitySeconds, zone) => {
     const under = await activitiesOn(years);
+    const [start, end] = claimed;
     await recordEvents(under.warehouse.db, [
-      delivery({ ...intervalsEvent(meterId, ...claimed, 0), granularitySeconds }),
+      delivery({ ...intervalsEvent(meterId, start + zone, end, 0), granularitySeconds }),
     ]);
     await catchUp(under);
     expect(rangesAsked(under).length).toBeLessThan(45);

@@ -57,7 +57,7 @@ const silent = {
 
 describe('an answer', () => {
   const body = JSON.stringify({ documents: [{ id: 'ä–😀' }], hasNext: false });
-  const packed = (bytes: Buffer, encoding: string): Reply => ({
+  const packed = (bytes: Buffer, encoding: string): Exclude<Reply, string> => ({
     body: bytes,
     headers: { 'content-encoding': encoding },
   });
@@ -126,12 +126,13 @@ describe('an answer', () => {
     expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_KEY_REFUSED' });
   });
 
-  test.each<[string, Reply]>([
-    ['cut off', packed(gzipSync('x').subarray(0, 15), 'gzip')],
+  test.each<[string, Exclude<Reply, string>]>([
+    ['cut off by the connection', { cut: '{"detail": ' }],
+    ['packed and cut off', packed(gzipSync('x').subarray(0, 15), 'gzip')],
     ['too long to be read to its end', packed(gzipSync(randomBytes(200_000)), 'gzip')],
     ['in an unknown encoding', packed(Buffer.from('x'), 'br')],
-  ])('that refuses with a packed body that is %s is known by its status', async (_, reply) => {
-    const { client } = await setup(() => ({ ...(reply as { body: Buffer }), status: 401 }));
+  ])('that refuses with a body that is %s is known by its status', async (_, reply) => {
+    const { client } = await setup(() => ({ ...reply, status: 401 }));
     expect(await rejection(client.page(documents()))).toMatchObject({
       code: 'SERVICE_KEY_REFUSED',
       status: 401,

@@ -22,7 +22,7 @@ export type Reply =
   | { readonly json: unknown; readonly status?: number; readonly headers?: Record<string, string> }
   | { readonly body: string | Buffer; readonly status?: number; readonly headers?: Record<string, string> }
   /** Announces more bytes than it sends, and hangs up. */
-  | { readonly cut: string }
+  | { readonly cut: string; readonly status?: number; readonly headers?: Record<string, string> }
   /** Closes the connection without an answer. */
   | 'hang up'
   /** Never answers. */
@@ -94,7 +94,8 @@ function perform(reply: Reply, response: ServerResponse): void {
     return;
   }
   if ('cut' in reply) {
-    response.writeHead(200, { 'content-length': Buffer.byteLength(reply.cut) + 1000 });
+    const length = { 'content-length': Buffer.byteLength(reply.cut) + 1000 };
+    response.writeHead(reply.status ?? 200, { ...length, ...reply.headers });
     // Sends the bytes before the connection is closed.
     response.write(reply.cut, () => response.destroy());
     return;
