@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { warehouseNow } from '../../db/catch-up/due.ts';
 import { approveDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { tableOf } from '../../db/resources.ts';
@@ -248,6 +249,35 @@ test('a record that leaves one of two listings belongs to the other, unless it n
   expect(await owners()).toEqual(['gone', 'gone', 'gone']);
   expect(await rowsOf(under.warehouse, other)).toEqual(
     new Map(other.map((plan) => [plan.id, expect.objectContaining({ lives: true })])),
+  );
+});
+
+test('a record that moves is not left tombstoned by a read of its former company', async () => {
+  const companies = twoCompanies();
+  const [former, present] = companies;
+  const plans = (['meters', 'documents', 'connections'] as const).map((resource) => ({
+    resource,
+    names: null,
+    listedBy: [0] as const,
+  }));
+  const moving = holding(plans, companies);
+  const staying = holding(plans, companies);
+  let listedBy: readonly (0 | 1)[] = [0];
+  const script = serviceOf(companies, () => [...staying, ...moving.map((plan) => ({ ...plan, listedBy }))]);
+  const under = await activitiesOn(script);
+  await backfill(under, companies);
+  listedBy = [1];
+  const readAt = await warehouseNow(under.warehouse.db);
+  await backfill(under, [former]);
+  expect([...(await rowsOf(under.warehouse, moving)).values()]).toEqual(
+    moving.map(() => expect.objectContaining({ lives: false })),
+  );
+  // Was read before, and is written after.
+  for (const { resource, record } of moving)
+    if (resource !== 'sites')
+      await writeRecords(under.warehouse, resource, [record], { companyId: present, readAt });
+  expect([...(await rowsOf(under.warehouse, moving)).values()]).toEqual(
+    moving.map(() => expect.objectContaining({ owner: present, lives: true })),
   );
 });
 
