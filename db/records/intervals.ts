@@ -34,7 +34,7 @@ export interface WriteIntervals {
 /**
  * Writes readings of one meter. Readings of an empty span are copied in with COPY. Others are
  * compared with existing rows, and only new and changed ones are written: at the same `updated` the
- * read that began later wins. A reading that Postgres refuses goes to `metersync.rejected_records`.
+ * read that began later wins, and over one from the future. A reading that Postgres refuses goes to `metersync.rejected_records`.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeIntervals(
@@ -267,6 +267,9 @@ async function mergeIntervals(
       where (
           excluded.updated > t.updated
           or (excluded.updated = t.updated or excluded.updated is null or t.updated is null)
+            and excluded.synced_at >= t.synced_at
+          -- A state from the future: the service's clock was wrong.
+          or t.updated > excluded.synced_at + interval '1 day'
             and excluded.synced_at >= t.synced_at
         ) and (
           ${differ('t', 'excluded')}

@@ -132,7 +132,8 @@ export const idOfRecord = ({ table }: Resource): SQL =>
 
 /**
  * A newer state wins. At the same or without `updated`, the read that began later wins, and a read
- * wins over an event. An inferred tombstone yields to any read.
+ * wins over an event. So it does over a state from the future: the service's clock was wrong. An
+ * inferred tombstone yields to any read.
  */
 function isNewer({ table }: Resource): SQL {
   const { updated, rawUpdated, raw, syncedAt, deletedReason } = table;
@@ -149,6 +150,8 @@ function isNewer({ table }: Resource): SQL {
         or ${held(deletedReason)} in ('absent', 'not_found')
         or (${held(updated)} = ${excluded(updated)} or ${excluded(updated)} is null)
           and (${later} ${writtenByEvent})
+        or ${held(updated)} > ${excluded(syncedAt)} + interval '1 day'
+          and (${later})
       )`;
 }
 

@@ -65,7 +65,7 @@ describe('writeIntervals', () => {
     expect((await held('over')).map((row) => row.usage)).toEqual(['1', '2', '2']);
   });
 
-  test('an older state never replaces a newer one; at the same updated the later read wins', async () => {
+  test('an older state never replaces a newer one but one from the future; at the same updated the later read wins', async () => {
     const at = (usage: string, updated: string) => readings(hours.slice(0, 1), usage, updated);
     await writeIntervals(warehouse, 'guard', '2026-03-02', at('2', '2026-01-02T00:00:00'));
     await writeIntervals(warehouse, 'guard', '2026-03-03', at('1', '2026-01-01T00:00:00'));
@@ -73,6 +73,9 @@ describe('writeIntervals', () => {
     expect((await held('guard')).map((row) => row.usage)).toEqual(['2']);
     await writeIntervals(warehouse, 'guard', '2026-03-04', at('4', '2026-01-02T00:00:00'));
     expect((await held('guard')).map((row) => row.usage)).toEqual(['4']);
+    await writeIntervals(warehouse, 'guard', '2026-03-05', at('5', '2099-01-01T00:00:00'));
+    await writeIntervals(warehouse, 'guard', '2026-03-06', at('6', '2026-01-03T00:00:00'));
+    expect((await held('guard')).map((row) => row.usage)).toEqual(['6']);
   });
 
   test('a dropped partition is made again', async () => {

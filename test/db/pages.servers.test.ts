@@ -69,6 +69,18 @@ describe.each(dated)('%s, which have `updated`', (listing) => {
     expect(await nameOf(listing, id)).toBe('undated');
   });
 
+  test('a state from the future yields to a read that began later, not to an earlier one', async () => {
+    const id = randomUUID();
+    await write(listing, id, 'future', late, '2099-01-01T00:00:00');
+    await write(listing, id, 'early', early, newer);
+    expect(await nameOf(listing, id)).toBe('future');
+    await write(listing, id, 'latest', latest, older);
+    expect(await nameOf(listing, id)).toBe('latest');
+    await write(listing, id, 'same day', latest, '2026-06-01T20:00:00');
+    await write(listing, id, 'older', latest, newer);
+    expect(await nameOf(listing, id)).toBe('same day');
+  });
+
   test('of a duplicate record on a page the newer state is written', async () => {
     const id = randomUUID();
     const twice = [records[listing](id, 'new', newer), records[listing](id, 'old', older)];
