@@ -21,14 +21,20 @@ interface Container {
   cutFrom: number;
 }
 
+/**
+ * Objects and arrays open at once, each some 70 bytes of memory: a text that opens more is cut there.
+ * Postgres takes far fewer; a packed answer of some kB could open 64 million.
+ */
+const openMax = 1_000_000;
+
 type Expected = 'value' | 'value or end' | 'name' | 'name or end' | 'comma or end' | 'nothing';
 
 const scalar = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])|(?:true|false|null)(?!\w)/y;
 
 /**
  * Cuts members out of objects at any depth, with their commas. Reads the text once, without recursion:
- * nesting costs memory and no stack. Does not judge the contents of strings, so a NUL or a bad escape in one
- * stops nothing.
+ * nesting costs memory, up to a bound, and no stack. Does not judge the contents of strings, so a NUL or
+ * a bad escape in one stops nothing.
  * @param isCut whether to cut a member, by its name and the position of its value
  */
 export function cutMembers(text: string, isCut: (name: string, valueAt: number) => boolean): CutText {
@@ -51,6 +57,8 @@ class Cutter {
   #expected: Expected = 'value';
   /** How many containers are open around the value that is being cut; 0 without one. */
   #hiddenIn = 0;
+  /** Whether as many containers are open as may be. */
+  #isFull = false;
 
   constructor(text: string, isCut: (name: string, valueAt: number) => boolean) {
     this.#text = text;
@@ -70,7 +78,7 @@ class Cutter {
       this.#at = text.length;
     }
     this.#kept.push(text.slice(this.#done, this.#at));
-    return { text: this.#kept.join(''), rest: text.slice(this.#at) };
+    return { text: this.#kept.join(''), rest: this.#isFull ? '' : text.slice(this.#at) };
   }
 
   /** Takes the next token; false if JSON does not allow it there. */
@@ -96,6 +104,8 @@ class Cutter {
     const text = this.#text;
     const first = text[this.#at];
     if (first === '{' || first === '[') {
+      this.#isFull = this.#open.length === openMax;
+      if (this.#isFull) return false;
       const isObject = first === '{';
       this.#open.push({ isObject, hasKept: false, comma: -1, valueEnd: -1, cutFrom: -1 });
       this.#expected = isObject ? 'name or end' : 'value or end';

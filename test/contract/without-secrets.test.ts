@@ -121,6 +121,12 @@ test('100,000 levels are read without recursion, and a secret among them is foun
   expect(withoutSecrets(`{"credentials":${nested.array}}`)).toBe('{}');
 });
 
+test('a text that nests without end is cut at a million levels, with any secret below', () => {
+  const endless = '['.repeat(2_000_000);
+  expect(cutMembers(`${endless}{"token":"hush"}`, () => false).text).toHaveLength(1_000_000);
+  expect(withoutSecrets(`{"token":${endless}"hush"`)).toBe('{');
+});
+
 describe('text that is not JSON', () => {
   test.each([
     ['{"connections":[{"id":1,"password":"hunt', '{"connections":[{"id":1'],
