@@ -6,6 +6,7 @@ import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoin
 import { checkKinds } from '../../contract/names.ts';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
+import { connectWarehouse } from '../../db/connect.ts';
 import { undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
@@ -855,6 +856,16 @@ describe('a repair', () => {
     await warehouse.db.execute(sql`update utility.sites set deleted_at = now(), deleted_reason = 'event'`);
     expect((await repairOf(everything())).differences).toBe(5);
     expect(await auditOf(everything())).toMatchObject({ differences: 0 });
+  });
+
+  test('reads all times anew, once the setting of their zone was corrected', async () => {
+    await store(everything());
+    const corrected = { url: warehouse.url, timeZone: 'Europe/Berlin', max: 8, onError: () => {} };
+    const zoned = { warehouse: connectWarehouse(corrected) };
+    onTestFinished(() => zoned.warehouse.close());
+    const { resources } = await repairOf(everything(), zoned);
+    expect(resources).toMatchObject({ documents: { different: 3 }, intervals: { missing: 2, extra: 2 } });
+    expect(await auditOf(everything(), defaultEndpoints, zoned)).toMatchObject({ differences: 0 });
   });
 
   test('matches the records of a service that writes ids in capitals', async () => {
