@@ -1,4 +1,5 @@
 import { eq, lt, or, type SQL, sql } from 'drizzle-orm';
+import { requestPolicy } from '../contract/retry-policy.ts';
 import type { Database, Executor } from './connect.ts';
 import { lock } from './locks.ts';
 import { serviceGate, serviceWorkers } from './schema/metersync.ts';
@@ -12,12 +13,19 @@ export interface LimitState {
   readonly now: number;
   /** Microseconds since 1970 by the warehouse's clock; 0 if the gate was never closed. */
   readonly closedUntil: number;
-  /** Milliseconds until then; negative when it has passed. */
+  /**
+   * Milliseconds until then, as many as a request may ask for: the clock may have been set back.
+   * Negative when it has passed.
+   */
   readonly closedForMs: number;
 }
 
-const isLive = (goneAfterMs: number): SQL => sql`${serviceWorkers.seenAt}
-        > clock_timestamp() - make_interval(secs => ${goneAfterMs / 1000})`;
+/** A worker that was seen later than now died before the clock was set back. */
+const isLive = (goneAfterMs: number): SQL => {
+  const recent = sql`make_interval(secs => ${goneAfterMs / 1000})`;
+  return sql`${serviceWorkers.seenAt}
+        between clock_timestamp() - ${recent} and clock_timestamp() + ${recent}`;
+};
 
 /**
  * Notes that a worker lives, and reads the others' notes.
@@ -50,7 +58,10 @@ export async function beat(
     ), gate as (
       select
         extract(epoch from ${closedUntil}) * 1000000 as until,
-        extract(epoch from ${closedUntil} - clock_timestamp()) * 1000 as left_ms
+        least(
+          extract(epoch from ${closedUntil} - clock_timestamp()) * 1000,
+          ${requestPolicy.retryAfterMaxMs}::int
+        ) as left_ms
       from ${serviceGate}
     )
     select

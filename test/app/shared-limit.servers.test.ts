@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { joinLimit, shareOf, type WarehouseLimit } from '../../app/shared-limit.ts';
+import { requestPolicy } from '../../contract/retry-policy.ts';
 import { connectWarehouse } from '../../db/connect.ts';
 import type { SharedLimit } from '../../service/throttle.ts';
 import { createDoor } from '../service/door.ts';
@@ -159,18 +160,20 @@ describe('two workers', () => {
     await waitForShares([first, second], [5, 5]);
     await second.limit.leave();
     await waitForShares([first], [10]);
-    // A killed worker leaves its last sign of life.
-    const died = randomUUID();
-    await db.execute(sql`insert into metersync.service_workers (worker_id) values (${died}::uuid)`);
-    await waitForShares([first], [5]);
-    await db.execute(
-      sql`update metersync.service_workers set seen_at = now() - interval '11 seconds' where worker_id = ${died}::uuid`,
-    );
-    await waitForShares([first], [10]);
+    // A killed worker leaves its last sign of life. It lies in the future once the clock was set back.
+    for (const since of ['-11 seconds', '1 day']) {
+      const died = randomUUID();
+      await db.execute(sql`insert into metersync.service_workers (worker_id) values (${died}::uuid)`);
+      await waitForShares([first], [5]);
+      await db.execute(
+        sql`update metersync.service_workers set seen_at = now() + ${since}::interval where worker_id = ${died}::uuid`,
+      );
+      await waitForShares([first], [10]);
+    }
   });
 
   test('both wait when the service asks one of them to, and slow down once for it', async () => {
-    const { url } = await shared();
+    const { url, db } = await shared();
     const busy: Script = ({ query }) =>
       query.get('page') === '1'
         ? { status: 429, body: '', headers: { 'retry-after': '1800' } }
@@ -192,9 +195,14 @@ describe('two workers', () => {
         { level: 'warn', message: 'the service asks to slow down', fields: expect.anything() },
       ]);
     }
-    // A worker that joins later finds the gate closed.
+    // A worker that joins later finds the gate closed, though never for longer than a request may ask.
+    await db.execute(sql`update metersync.service_gate set closed_until = now() + interval '1 day'`);
     const third = await startClient(url, 8, busy);
-    expect(await rejection(third.client.page(documents(2)))).toMatchObject({ code: 'SERVICE_BUSY' });
+    const atMostAnHour = expect.toSatisfy((ms: number) => ms <= requestPolicy.retryAfterMaxMs);
+    expect(await rejection(third.client.page(documents(2)))).toMatchObject({
+      code: 'SERVICE_BUSY',
+      retryAfterMs: atMostAnHour,
+    });
     expect(third.server.asked).toHaveLength(0);
   });
 
