@@ -27,6 +27,17 @@ export function readCount(query: Query, name: string, fallback: number, max: num
   return value;
 }
 
+/** Beyond every list; Postgres takes no number with more digits. */
+const pageMax = 999_999_999;
+
+/** The number of a page, from 1 on, however great: beyond the last page is no error (seed 7). */
+export function readPageNumber(query: Query): number {
+  const text = one(query, 'page') ?? '1';
+  const value = /^\d+$/.test(text) ? Number(text) : 0;
+  if (value < 1) throw badRequest('page must be a whole number from 1 on.');
+  return Math.min(value, pageMax);
+}
+
 /** Every value of a repeatable parameter, each one of `choices` if any are given. */
 export function readTexts(query: Query, name: string, choices?: readonly string[]): string[] {
   const value = query[name] ?? [];

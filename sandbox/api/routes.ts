@@ -15,7 +15,7 @@ import {
   type Scope,
 } from './listings.ts';
 import type { PageCache } from './page-cache.ts';
-import { type Query, readBoolean, readCount, readId } from './query.ts';
+import { type Query, readBoolean, readCount, readId, readPageNumber } from './query.ts';
 import { type Version, versions } from './record-sql.ts';
 import { type Resource, readCompanies, readRecord } from './single.ts';
 
@@ -61,8 +61,6 @@ const records: readonly (readonly [string, Resource])[] = [
 
 /** Most records that `limit` may ask of `/connection/company/{id}`. */
 const limitMax = 500;
-/** Far beyond any page; Postgres takes no number with more digits. */
-const pageMax = 999_999_999;
 
 /** The API under each of its version prefixes: same paths, key and data (seed 4, 5, 9). */
 export function apiRoutes(app: FastifyInstance, dependencies: ApiDependencies): void {
@@ -122,7 +120,7 @@ async function answerPage(
   const kept = plain ? cache.find(key) : undefined;
   if (kept !== undefined) return kept;
   const asOf = cache.asOf();
-  const page = readCount(request.query, 'page', 1, pageMax);
+  const page = readPageNumber(request.query);
   const perPage = limited ? readCount(request.query, 'limit', recordsPerPage, limitMax) : recordsPerPage;
   const hidden = hiddenRecords(request.faults, page);
   const read = await readPage(request.reader, listing(), { page, perPage, hidden });

@@ -65,13 +65,13 @@ describe('the envelope of lists', () => {
   });
 
   test('seed 7 row 1: a page beyond the last returns the last page, with its number', async () => {
-    const [last, beyond] = await Promise.all([
-      service.api(`/document/company/${companyId}?page=3`),
-      service.api(`/document/company/${companyId}?page=99999`),
-    ]);
-    expect(beyond.status).toBe(200);
-    expect(beyond.text).toBe(last.text);
-    expect(envelope(beyond, 'documents').currentPage).toBe(3);
+    const last = await service.api(`/document/company/${companyId}?page=3`);
+    for (const number of ['99999', '1000000000', '9'.repeat(400)]) {
+      const beyond = await service.api(`/document/company/${companyId}?page=${number}`);
+      expect(beyond.status).toBe(200);
+      expect(beyond.text).toBe(last.text);
+      expect(envelope(beyond, 'documents').currentPage).toBe(3);
+    }
   });
 
   test('seed 8 row 1: the page size of other lists is 100, whatever the limit', async () => {
@@ -91,16 +91,13 @@ describe('the envelope of lists', () => {
     expect((await page(`/connection/company/${companyId}?limit=500`, 'connections')).perPage).toBe(500);
   });
 
-  test.each([['abc'], ['-1'], ['1.5'], ['99999999999999999999']])(
-    'refuses page %s with 400',
-    async (asked) => {
-      const { status, body } = await service.api<{ detail: string }>(
-        `/document/company/${companyId}?page=${asked}`,
-      );
-      expect(status).toBe(400);
-      expect(body.detail).toContain('page');
-    },
-  );
+  test.each([['abc'], ['-1'], ['0'], ['1.5']])('refuses page %s with 400', async (asked) => {
+    const { status, body } = await service.api<{ detail: string }>(
+      `/document/company/${companyId}?page=${asked}`,
+    );
+    expect(status).toBe(400);
+    expect(body.detail).toContain('page');
+  });
 });
 
 describe('lists at their edges', () => {
