@@ -143,6 +143,16 @@ describe('a delivery', () => {
     expect(await settled(id, 'delivered')).toMatchObject({ attempts: 1 });
   });
 
+  test('seed 4.1.2: a status of success counts, even if its body breaks off', async () => {
+    receiver.answer = (_delivery, response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('begun', () => response.destroy());
+    };
+    const { id } = await endpoint();
+    await bill();
+    const { id: deliveryId } = await settled(id, 'delivered');
+    expect((await attemptsOf(deliveryId))[0]).toMatchObject({ status: 200, error: null });
+  });
+
   test.each([301, 302, 308, 400, 404, 410, 429, 500, 503])(
     'seed 4.1.3, 7 row 2: %i is a failed delivery',
     async (status) => {
