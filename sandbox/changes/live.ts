@@ -9,14 +9,22 @@ export interface Live {
   stop(): Promise<void>;
 }
 
+/** Changes that may wait for their turn: a rate beyond what the machine does leaves out the others. */
+const waitingMax = 50;
+
 export function createLive(changes: ChangeService, seed: number, report: (error: Error) => void): Live {
   const random = createRandom('live', seed);
   let timer: NodeJS.Timeout | undefined;
   let perMinute = 0;
-  let running: Promise<unknown> = Promise.resolve();
+  const waiting = new Set<Promise<unknown>>();
 
   const tick = () => {
-    running = changes.random({ count: 1, seed: random.word(), types: undefined }).catch(report);
+    if (waiting.size >= waitingMax) return;
+    const change = changes
+      .random({ count: 1, seed: random.word(), types: undefined })
+      .catch(report)
+      .finally(() => waiting.delete(change));
+    waiting.add(change);
   };
 
   return {
@@ -28,7 +36,7 @@ export function createLive(changes: ChangeService, seed: number, report: (error:
     rate: () => perMinute,
     async stop() {
       clearInterval(timer);
-      await running;
+      await Promise.all(waiting);
     },
   };
 }

@@ -19,6 +19,18 @@ describe('live changes', () => {
     expect(await total()).toBe(after + 1);
     expect(service.errors).toEqual([]);
   });
+
+  test('beyond what the machine does leave no queue behind', async () => {
+    service = await startService();
+    await service.enableWebhooks();
+    await service.control('POST', '/sandbox/live', { perMinute: 60_000 });
+    await until('many changes happened', async () => (await total()) >= 400);
+    await service.control('POST', '/sandbox/live', { perMinute: 0 });
+    const before = await total();
+    // It takes its turn behind all that waits.
+    await service.control('POST', '/sandbox/random', { count: 1, types: ['touch'] });
+    expect((await total()) - before).toBeLessThan(150);
+  });
 });
 
 /** Counts pairs of bills of one meter that share more than a day, and bills of an unfinished period. */

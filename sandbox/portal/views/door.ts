@@ -29,7 +29,7 @@ const refusals: Readonly<Record<LinkRefusal, { title: string; words: string; nex
   },
   disabled: {
     title: 'Webhooks are disabled',
-    words: 'While they are, the portal of this organization stays shut and no events are sent.',
+    words: 'While they are, the portal of this organization stays shut and no new events are sent.',
     next: html`Enable them with <code>PATCH /external/configure_webhook</code> and the body
 <code>{"enabled": true}</code>; this link then opens again.`,
   },
