@@ -4,7 +4,7 @@ import { createPageCache, type PageCache } from './api/page-cache.ts';
 import { createLive, type Live } from './changes/live.ts';
 import { type ChangeService, createChangeService } from './changes/service.ts';
 import { type Clock, createClock, createRealTime } from './clock.ts';
-import { readSetting } from './database/settings.ts';
+import { readSetting, writeSetting } from './database/settings.ts';
 import type { Stores } from './database/stores.ts';
 import { allowDestinations } from './delivery/destination.ts';
 import { createDispatcher, type Dispatcher } from './delivery/dispatcher.ts';
@@ -51,7 +51,11 @@ export function historyEnd({ until = defaultUntil }: SandboxOptions): {
 
 export const newMessageId = (): string => `msg_${randomBytes(14).toString('hex')}`;
 
-export const settingOfClock = 'clockOffsetMicros';
+const settingOfClock = 'clockOffsetMicros';
+
+/** Keeps the clock's place, so that a restart does not go back. */
+export const keepClock = ({ stores, clock }: Pick<Parts, 'stores' | 'clock'>): Promise<void> =>
+  writeSetting(stores.pool, settingOfClock, clock.offset().toString());
 
 export async function createParts(
   stores: Stores,
@@ -110,9 +114,12 @@ export async function createParts(
 }
 
 /** Stops what makes changes and sends, then what they need. */
-export async function closeParts({ live, dispatcher, faults, stores }: Parts): Promise<void> {
+export async function closeParts(parts: Parts): Promise<void> {
+  const { live, dispatcher, faults, stores, report } = parts;
   await live.stop();
   await dispatcher.close();
+  // A clock at another speed went on since it was last moved.
+  await keepClock(parts).catch(report);
   await faults.close();
   await stores.close();
 }

@@ -10,8 +10,7 @@ import { faultRoutes } from './control/fault-routes.ts';
 import { addOrganization } from './control/organizations.ts';
 import { controlPlane } from './control/routes.ts';
 import { createStatus } from './control/status.ts';
-import { writeSetting } from './database/settings.ts';
-import { newMessageId, type Parts, settingOfClock } from './parts.ts';
+import { keepClock, newMessageId, type Parts } from './parts.ts';
 import { createLink } from './portal/links.ts';
 import { portalRoutes } from './portal/routes.ts';
 import { toText } from './timestamps.ts';
@@ -69,7 +68,7 @@ function controlRoutes(app: FastifyInstance, parts: Parts): void {
     setSigning: (mode) => {
       signing.mode = mode;
     },
-    keepClock: () => writeSetting(pool, settingOfClock, clock.offset().toString()),
+    keepClock: () => keepClock(parts),
     status: createStatus({
       pool,
       now: () => toText(clock.now()),

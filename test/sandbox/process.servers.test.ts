@@ -133,15 +133,14 @@ describe('the process', () => {
 describe('a restart', () => {
   test('keeps data, changes, endpoints, the clock and disturbances; nothing is generated again', async () => {
     const databaseUrl = await newDatabase();
-    const before = await start(databaseUrl);
+    const before = await start(databaseUrl, ['--time-scale', '1000']);
     await before.service.enableWebhooks();
     await before.service.control('POST', '/sandbox/endpoints', { url: 'http://127.0.0.1:9/x' });
     await before.service.control('POST', '/sandbox/random', { count: 50 });
     await before.service.control('POST', '/sandbox/disturb', { duplicate: 0.25 });
-    const { now } = await before.service.control<AnyRecord>('POST', '/sandbox/clock', {
-      advanceSeconds: 7200,
-    });
+    await before.service.control('POST', '/sandbox/clock', { advanceSeconds: 7200 });
     const seen = await look(before.service);
+    const { now } = await before.service.control<AnyRecord>('GET', '/sandbox/status');
     before.child.kill('SIGTERM');
     await exitOf(before.child);
     const after = await start(databaseUrl);
