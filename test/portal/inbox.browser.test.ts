@@ -68,9 +68,11 @@ describe('a temporary inspection URL', () => {
     expect(await requests().last().getByText('webhook-id').isVisible()).toBe(true);
   });
 
-  test('keeps the newest hundred requests and refuses endless bodies', async () => {
-    for (let count = 0; count < 120; count++) await fetch(url, { method: 'POST', body: String(count) });
-    await eventually(() => requests().first().getByRole('region').innerText()).toBe('119');
+  test('shows as many of the newest requests as it keeps, and refuses endless bodies', async () => {
+    for (let count = 0; count < 40; count++) await fetch(url, { method: 'POST', body: String(count) });
+    await eventually(() => requests().first().getByRole('region').innerText()).toBe('39');
+    const [, kept] = /The newest (\d+) requests are kept/.exec(await page.innerText('main')) ?? [];
+    expect(await requests().count()).toBe(Number(kept));
     const large = await fetch(url, { method: 'POST', body: 'x'.repeat(3 * 1024 * 1024) });
     expect(large.status).toBe(413);
   });

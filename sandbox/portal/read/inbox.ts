@@ -21,10 +21,8 @@ export interface InboxRequest {
   readonly type: string | null;
 }
 
-/** Requests that an inbox keeps; the oldest go. */
-export const inboxRequestsKept = 100;
-/** Requests that a page shows: all that are kept could be as many megabytes. */
-const inboxRequestsShown = 30;
+/** Requests that an inbox keeps, all on its page; the oldest go. */
+export const inboxRequestsKept = 30;
 
 /** @throws Problem 404 when the endpoint is no inspection URL. */
 export async function readInbox(pool: Pool, endpointId: string): Promise<Inbox> {
@@ -44,7 +42,7 @@ export async function readInboxRequests(pool: Pool, token: string): Promise<Inbo
         to_char(r.at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as at
       from sandbox.inbox_requests r left join sandbox.events e on r.verified and e.id = r.message_id
       where r.token = $1 order by r.id desc limit $2`,
-    [token, inboxRequestsShown],
+    [token, inboxRequestsKept],
   );
   return rows;
 }
