@@ -31,7 +31,10 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const report = (error: Error) => log({ level: 'error', message: error.message, error });
   const stores = await openStores(options.databaseUrl, report);
   try {
-    if (await generateWhenEmpty(stores, options)) log({ level: 'info', message: 'data generated' });
+    log({
+      level: 'info',
+      message: (await generateWhenEmpty(stores, options)) ? 'data generated' : dataFound,
+    });
     if (options.apiKey !== undefined) await addKey(stores.pool, options.apiKey);
     const organizations = await readOrganizations(stores.pool);
     const parts = await createParts(stores, organizations, options, report);
@@ -58,6 +61,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
 
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback');
+
+const dataFound =
+  'data of an earlier start is served: options that decide its size, seed, end and irregular bills change nothing';
 
 const exposed = (host: string): string =>
   `The sandbox listens on ${host}, without TLS: anyone on that network can use its API, portal and control routes with an overheard key, link or token.`;

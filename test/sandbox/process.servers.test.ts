@@ -60,7 +60,7 @@ async function start(databaseUrl: string, more: readonly string[] = [], stdin: '
   for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
     const ready = JSON.parse(line) as Record<'url' | 'apiUrl' | 'apiKey' | 'controlToken', string>;
     const sandbox = { ...ready, organizations: [], close: async () => undefined };
-    return { child, service: talkTo(sandbox, databaseUrl) };
+    return { child, service: talkTo(sandbox, databaseUrl), stderr };
   }
   throw new Error(`the sandbox ended: ${stderr.join('')}`);
 }
@@ -143,8 +143,9 @@ describe('a restart', () => {
     const { now } = await before.service.control<AnyRecord>('GET', '/sandbox/status');
     before.child.kill('SIGTERM');
     await exitOf(before.child);
-    const after = await start(databaseUrl);
+    const after = await start(databaseUrl, ['--companies', '3']);
     expect(await look(after.service)).toEqual(seen);
+    await until('it says whose data it serves', () => after.stderr.join('').includes('of an earlier start'));
     const status = await after.service.control<AnyRecord>('GET', '/sandbox/status');
     expect(status.now > now).toBe(true);
   });
