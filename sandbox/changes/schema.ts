@@ -12,7 +12,10 @@ const time = z.string().refine((value) => {
     return false;
   }
 }, 'a timestamp YYYY-MM-DDTHH:MM:SS[.ffffff] without a zone, or a date');
-const date = z.iso.date();
+/** Bounds leave room for a bill's period, its due date and those of the bills that follow. */
+const billDate = z.iso
+  .date()
+  .refine((day) => day >= '1900-01-01' && day < '3000-01-01', 'a day of the years 1900 to 2999');
 /** The known statuses, or any other: the full list is not shown (seed 2.4). */
 const status = z.union([z.enum(connectionStatuses), z.string().regex(/^[A-Z_]{1,60}$/)]);
 
@@ -73,7 +76,7 @@ export const changeSchema = z.discriminatedUnion('type', [
     type: z.literal('createDocument'),
     id: id.optional(),
     meterId: id,
-    billDate: date.optional(),
+    billDate: billDate.optional(),
   }),
   z.strictObject({
     type: z.literal('reprocessDocument'),

@@ -77,10 +77,11 @@ describe('authentication', () => {
     }
   });
 
-  test('an organization added later has its own key and nothing in it', async () => {
-    const added = await service.control<{ apiKey: string }>('POST', '/sandbox/organizations', {
-      name: 'Third',
-    });
+  test('an organization added later has its own key, in use by no other, and nothing in it', async () => {
+    const add = (asked: object) =>
+      service.control<{ apiKey: string }>('POST', '/sandbox/organizations', asked);
+    const added = await add({ name: 'Third' });
+    await expect(add({ apiKey: added.apiKey })).rejects.toThrow('409');
     const { status, body } = await service.api<AnyRecord[]>('/company', { key: added.apiKey });
     expect([status, body]).toEqual([200, []]);
   });

@@ -304,6 +304,12 @@ describe('document events', () => {
     await expect(service.change(update, { type: 'deleteDocument', documentId: id })).rejects.toThrow('409');
     expect((await service.api(`/connection/${connectionId}`)).text).toBe(before);
   });
+
+  test.each(['0001-01-01', '9999-12-31'])('a bill of %s is refused', async (billDate) => {
+    await expect(service.change({ type: 'createDocument', meterId: meter.id, billDate })).rejects.toThrow(
+      '400',
+    );
+  });
 });
 
 describe('interval events', () => {
