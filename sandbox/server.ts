@@ -11,6 +11,7 @@ import { addOrganization } from './control/organizations.ts';
 import { controlPlane } from './control/routes.ts';
 import { createStatus } from './control/status.ts';
 import { keepClock, newMessageId, type Parts } from './parts.ts';
+import { moveInboxes } from './portal/inbox.ts';
 import { createLink } from './portal/links.ts';
 import { portalRoutes } from './portal/routes.ts';
 import { toText } from './timestamps.ts';
@@ -29,10 +30,10 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
   const { pool } = stores;
   const app = createServer(parts.report);
   const links = {
-    create: async (organizationId: string) => {
+    create: async (organizationId: string, reachedAt: string) => {
       const token = mint.newToken();
       await createLink(pool, organizationId, token, clock.now());
-      return `${addressOf(app, host)}/portal/${token}`;
+      return `${reachedAt === '' ? addressOf(app, host) : `http://${reachedAt}`}/portal/${token}`;
     },
   };
   apiRoutes(app, { pool, keys, links, faults: { pool, ...faults }, cache });
@@ -50,6 +51,8 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
     controlRoutes(control, parts);
   });
   await app.listen({ host, port });
+  await moveInboxes(pool, addressOf(app, host));
+  await dispatcher.reload();
   return { url: addressOf(app, host), controlToken, close: () => app.close() };
 }
 

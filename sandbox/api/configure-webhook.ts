@@ -6,8 +6,11 @@ import { badRequest, Problem } from '../problem.ts';
 const setting = z.strictObject({ enabled: z.boolean() });
 
 export interface PortalLinks {
-  /** A link to the organization's webhook portal that opens for 7 days (seed 4). */
-  create(organizationId: string): Promise<string>;
+  /**
+   * A link to the organization's webhook portal that opens for 7 days (seed 4), at the host by which its caller reached
+   * the sandbox: 0.0.0.0 and a port inside a container are no address for a browser.
+   */
+  create(organizationId: string, reachedAt: string): Promise<string>;
 }
 
 /** `/external/configure_webhook` (seed 2.1, 3.1, 4): whether events are dispatched for the organization. */
@@ -36,6 +39,6 @@ export function configureWebhook(app: FastifyInstance, pool: Pool, links: Portal
   app.post(path, async (request) => {
     const { enabled } = await state(request.organizationId);
     if (!enabled) throw new Problem(403, 'Webhooks are disabled for this organization.');
-    return { url: await links.create(request.organizationId) };
+    return { url: await links.create(request.organizationId, request.host) };
   });
 }

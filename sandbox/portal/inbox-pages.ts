@@ -14,8 +14,7 @@ export function inboxPages(app: FastifyInstance, dependencies: PortalDependencie
   app.post('/inboxes', async (request, reply) => {
     const { organizationId, frame } = request.portal;
     const made = { endpointId: newEndpointId(), secret: newSecret(), token: newToken() };
-    const url = `${address()}/portal/inbox/${made.token}`;
-    await createInbox(pool, { organizationId, ...made, url, now: clock.now() });
+    await createInbox(pool, { organizationId, ...made, server: address(), now: clock.now() });
     await dispatcher.reload();
     return reply.redirect(`${frame.base}/endpoints/${made.endpointId}/inbox?done=inspecting`, 303);
   });

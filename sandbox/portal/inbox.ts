@@ -17,17 +17,18 @@ export interface InboxAsked {
   readonly endpointId: string;
   readonly secret: string;
   readonly token: string;
-  readonly url: string;
+  /** Where this server is reached. */
+  readonly server: string;
   readonly now: Micros;
 }
 
 /** A temporary inspection URL (seed 6.5): an endpoint for all events that the service answers itself. */
 export function createInbox(pool: Pool, asked: InboxAsked): Promise<void> {
-  const { organizationId, endpointId, secret, token, url, now } = asked;
+  const { organizationId, endpointId, secret, token, server, now } = asked;
   return inTransaction(pool, async (client) => {
     await client.query(
       `insert into sandbox.endpoints (id, organization_id, url, secret, created) values ($1, $2, $3, $4, $5)`,
-      [endpointId, organizationId, url, secret, toText(now)],
+      [endpointId, organizationId, addressOf(server, token), secret, toText(now)],
     );
     const until = toText(now + secondsToMicros(inboxLifetimeSeconds));
     await client.query('insert into sandbox.inboxes (token, endpoint_id, expires_at) values ($1, $2, $3)', [
@@ -36,6 +37,16 @@ export function createInbox(pool: Pool, asked: InboxAsked): Promise<void> {
       until,
     ]);
   });
+}
+
+const addressOf = (server: string, token: string): string => `${server}/portal/inbox/${token}`;
+
+/** Gives inspection URLs the address of this start: a free port is another one each time. */
+export async function moveInboxes(pool: Pool, server: string): Promise<void> {
+  await pool.query(
+    `update sandbox.endpoints p set url = $1 || i.token from sandbox.inboxes i where i.endpoint_id = p.id`,
+    [addressOf(server, '')],
+  );
 }
 
 interface KnownInbox {

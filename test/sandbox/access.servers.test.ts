@@ -136,6 +136,13 @@ test('files of a started sandbox are for its owner alone, even if an older file 
   expect((await stat(file)).mode & 0o777).toBe(0o600);
 });
 
+test('a portal link has the host by which its caller reached the sandbox', async () => {
+  await service.enableWebhooks();
+  const headers = { 'x-api-key': service.sandbox.apiKey, host: 'sandbox.example:8080' };
+  const { text } = await ask('POST', '/v2.2/external/configure_webhook', headers);
+  expect(JSON.parse(text).url).toMatch(/^http:\/\/sandbox\.example:8080\/portal\/[\w-]{32}$/);
+});
+
 test.each([
   ['0.0.0.0', true],
   ['127.0.0.1', false],

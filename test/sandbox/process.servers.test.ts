@@ -150,6 +150,26 @@ describe('a restart', () => {
     expect(status.now > now).toBe(true);
   });
 
+  test('moves inspection URLs to the port that it has now', async () => {
+    const databaseUrl = await newDatabase();
+    const before = await start(databaseUrl);
+    await before.service.enableWebhooks();
+    const link = await before.service.api<AnyRecord>('/external/configure_webhook', { method: 'POST' });
+    const door = await fetch(link.body.url);
+    const [cookie = '', at = ''] = (door.headers.get('set-cookie') ?? '').split('; Path=');
+    await fetch(`${before.service.sandbox.url}${at.split(';')[0]}/inboxes`, {
+      method: 'POST',
+      headers: { cookie, 'sec-fetch-site': 'same-origin' },
+    });
+    before.child.kill('SIGTERM');
+    await exitOf(before.child);
+    const { service } = await start(databaseUrl);
+    await service.control('POST', '/sandbox/random', { count: 1, types: ['createDocument'] });
+    await service.quiet();
+    const status = await service.control<AnyRecord>('GET', '/sandbox/status');
+    expect(status.deliveries).toMatchObject({ delivered: 1, failed: 0 });
+  });
+
   const look = async ({ api, control, eventsAfter }: Omit<Service, 'stop'>) => ({
     companies: (await api('/company')).text,
     webhooks: (await api('/external/configure_webhook')).text,
