@@ -11,6 +11,11 @@ export interface PageCache {
   changed(companyIds: Iterable<string>): void;
 }
 
+/** What a page costs beside its body and its key: empty pages of ever new filters would fill the memory. */
+const entryBytes = 500;
+
+const sizeOf = (key: string, body: Buffer): number => entryBytes + 2 * key.length + body.length;
+
 interface Kept {
   readonly companyId: string;
   readonly asOf: number;
@@ -26,7 +31,7 @@ export function createPageCache(bytesMax: number): PageCache {
 
   const remove = (key: string, page: Kept) => {
     pages.delete(key);
-    bytes -= page.body.length;
+    bytes -= sizeOf(key, page.body);
   };
 
   return {
@@ -45,9 +50,10 @@ export function createPageCache(bytesMax: number): PageCache {
     keep(key, page) {
       const before = pages.get(key);
       if (before !== undefined) remove(key, before);
-      if (page.body.length > bytesMax / 4) return;
+      const size = sizeOf(key, page.body);
+      if (size > bytesMax / 4) return;
       pages.set(key, page);
-      bytes += page.body.length;
+      bytes += size;
       for (const [oldest, held] of pages) {
         if (bytes <= bytesMax) break;
         remove(oldest, held);
