@@ -46,6 +46,26 @@ const options = {
   help: flag,
 } as const;
 
+interface NumberBounds {
+  readonly least?: number;
+  readonly most?: number;
+  readonly whole?: boolean;
+}
+
+const numbers = {
+  port: { most: 65_535 },
+  seed: {},
+  organizations: { least: 1 },
+  companies: {},
+  documents: {},
+  'interval-days': {},
+  irregular: { most: 1, whole: false },
+  concurrency: { least: 1 },
+  'time-scale': { least: 0.001, whole: false },
+  'retry-jitter': { most: 1, whole: false },
+  live: { most: 60_000, whole: false },
+} as const satisfies Partial<Record<keyof typeof options, NumberBounds>>;
+
 /** A wrong command line: explained on stderr, exit status 2. */
 class Usage extends Error {}
 
@@ -73,13 +93,13 @@ function startOptions(values: ReturnType<typeof parse>) {
   if (!databaseUrl) throw new Usage(`SANDBOX_DATABASE_URL is needed\n\n${usage}`);
   const optional = <K extends string, V>(key: K, value: V | undefined) =>
     value === undefined ? {} : ({ [key]: value } as Record<K, V>);
-  const number = (name: keyof typeof options): number | undefined => {
+  const number = (name: keyof typeof numbers): number | undefined => {
     const given = values[name];
-    if (typeof given !== 'string') return undefined;
-    const value = Number(given);
-    if (given.trim() === '' || !Number.isFinite(value) || value < 0)
-      throw new Usage(`--${name} must be a number`);
-    return value;
+    if (given === undefined) return undefined;
+    const { least = 0, most = 999_999_999, whole = true }: NumberBounds = numbers[name];
+    const value = given.trim() === '' ? Number.NaN : Number(given);
+    if (value >= least && value <= most && (!whole || Number.isInteger(value))) return value;
+    throw new Usage(`--${name} must be a ${whole ? 'whole ' : ''}number from ${least} to ${most}`);
   };
   return {
     databaseUrl,
@@ -96,7 +116,7 @@ function startOptions(values: ReturnType<typeof parse>) {
     ...optional('apiKey', values['api-key']),
     ...optional('deliveryConcurrency', number('concurrency')),
     ...optional('deliverTo', values['deliver-to']?.split(',')),
-    ...optional('headerPrefix', values['header-prefix']),
+    ...optional('headerPrefix', headerPrefix(values['header-prefix'])),
     ...optional('timeScale', number('time-scale')),
     ...optional('retryJitter', number('retry-jitter')),
     ...optional('live', number('live')),
@@ -110,6 +130,11 @@ function day(given: string | undefined): string | undefined {
   if (date === undefined || Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== given)
     throw new Usage('--until must be a day as YYYY-MM-DD, or today');
   return given;
+}
+
+function headerPrefix(given: string | undefined): string | undefined {
+  if (given === undefined || /^[a-z0-9-]+$/i.test(given)) return given;
+  throw new Usage('--header-prefix must have letters, digits and hyphens alone');
 }
 
 function printLog({ level, message, error }: SandboxLogEntry): void {

@@ -111,10 +111,13 @@ describe('the process', () => {
     ['', []],
     ['x', ['--port', 'many']],
     ['x', ['--nonsense']],
+    ['x', ['--port', '65536']],
+    ['x', ['--concurrency', '0']],
+    ['x', ['--header-prefix', 'a:b']],
   ])('explains a wrong command line and ends with 2: %j %j', async (databaseUrl, args) => {
     const { code, output } = await outcome(run(databaseUrl, args));
     expect(code).toBe(2);
-    expect(output).toContain('--');
+    expect(output).toContain(args[0] ?? '--');
   });
 
   test('ends with 1 if its database is down', async () => {
