@@ -139,6 +139,7 @@ describe('a replay', () => {
     await page.getByText('There is nothing to send again').waitFor();
     await replayForm().getByRole('button', { name: 'Replay failed messages' }).click();
     await progress().getByText('2 of 2 delivered').waitFor();
+    await eventually(() => page.locator('#figures dl').innerText()).toMatch(/Delivered\s+2\s+Failed\s+0/);
     await portal.advance(30 * 3600);
     await portal.service.quiet();
     expect(arrived()).toEqual([...ids].sort());

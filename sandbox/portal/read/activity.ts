@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { MessageStatus } from '../views/status.ts';
 
-/** How the newest deliveries of an endpoint went. */
+/** How the newest deliveries of an endpoint went. One that another took the place of counts as neither. */
 export interface Activity {
   readonly endpointId: string;
   readonly delivered: number;
@@ -18,11 +18,13 @@ export async function readActivity(pool: Pool, endpointIds: readonly string[]): 
     name: 'portal activity',
     text: `select p.id as "endpointId", a.* from sandbox.endpoints p, lateral (
         select count(*) filter (where state = 'delivered')::integer as delivered,
-          count(*) filter (where state = 'failed' or (state = 'cancelled' and attempts > 0))::integer as failed,
+          count(*) filter (where state = 'failed' or (state = 'cancelled' and attempts > 0
+            and not exists (select from sandbox.deliveries l
+              where l.event_seq = d.event_seq and l.endpoint_id = p.id and l.id > d.id)))::integer as failed,
           count(*) filter (where state in ('waiting', 'in_flight'))::integer as open,
           (select to_char(max(t.at), 'YYYY-MM-DD"T"HH24:MI:SS.US') from sandbox.attempts t
             where t.delivery_id = any (array_agg(d.id))) as "lastAt"
-        from (select id, state, attempts from sandbox.deliveries
+        from (select id, event_seq, state, attempts from sandbox.deliveries
           where endpoint_id = p.id and id > p.deliveries_after order by id desc
           limit ${activityDeliveries}) d) a
       where p.id = any ($1::text[])`,
