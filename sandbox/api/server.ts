@@ -31,7 +31,9 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
     else if (escapedNul.test(body)) done(badRequest('No value has a NUL.'));
     else parseJson(request, body, done);
   });
-  app.setNotFoundHandler((_request, reply) => reply.status(404).send({ detail: 'No such path.' }));
+  app.setNotFoundHandler((_request, reply) =>
+    reply.status(404).send({ detail: 'No such path: the API is under /v2.2, /v2.1 and /v2.' }),
+  );
   app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
     const status = error.statusCode ?? 500;
     if (status < 500) return reply.status(status).send({ detail: error.message });

@@ -106,6 +106,7 @@ describe('errors', () => {
       expect([path, status]).toEqual([path, expected]);
       expect(body.detail).toBeTypeOf('string');
     }
+    expect(await (await fetch(service.sandbox.url)).text()).toContain('/v2.2');
   });
 
   test('a NUL in a JSON body or a form of the portal is 400; a backslash before u0000 is none', async () => {
