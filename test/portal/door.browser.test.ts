@@ -76,6 +76,20 @@ describe('the portal’s door', () => {
     await heading('Endpoints');
   });
 
+  test('an open page says that the server is away, and that what it shows is gone', async () => {
+    const { id } = await portal.endpoint('http://127.0.0.1:9/gone');
+    await portal.open(page);
+    await page.getByRole('link', { name: 'http://127.0.0.1:9/gone' }).click();
+    await page.getByRole('heading', { level: 1, name: 'http://127.0.0.1:9/gone' }).waitFor();
+    const away = page.getByRole('status').getByText('no longer up to date');
+    await page.context().setOffline(true);
+    await away.waitFor();
+    await page.context().setOffline(false);
+    await away.waitFor({ state: 'detached' });
+    await portal.service.control('DELETE', `/sandbox/endpoints/${id}`);
+    await heading('Not found');
+  });
+
   test('shows an organization nothing of another', async () => {
     const [, other] = portal.service.sandbox.organizations;
     const key = other?.apiKey ?? '';

@@ -24,18 +24,32 @@ if (pause !== null) {
   pause.addEventListener('click', () => pause.setAttribute('aria-pressed', String(!isPaused())));
 }
 
+/** Says that live parts stand still, while the server is away; a look that a new page cut off is none. */
+function warn(missed) {
+  const line = document.getElementById('away');
+  if (missed < 2) return line?.remove();
+  if (line !== null) return;
+  const words = document.createElement('p');
+  words.id = 'away';
+  words.className = 'notice bad';
+  words.textContent = 'This page is no longer up to date: the server failed or does not answer.';
+  document.getElementById('notice')?.append(words);
+}
+
 /** Reads the page again as often as its most hurried part asks, while somebody looks at it. */
 function follow() {
   const parts = [...document.querySelectorAll('[data-live]')];
   if (parts.length === 0) return;
   const everyMs = Math.min(...parts.map((part) => Number(part.dataset.live)));
   const again = () => setTimeout(look, everyMs);
+  let missed = 0;
   const look = async () => {
     if (document.visibilityState === 'hidden' || isPaused()) return again();
     try {
       const response = await fetch(location.href);
-      // It may no longer be looked at, for example as a link has expired: the page says so.
-      if (response.status === 403 || response.status === 401) return location.reload();
+      // It may be gone, or no longer be looked at, for example as a link has expired: the page says so.
+      if ([401, 403, 404].includes(response.status)) return location.reload();
+      missed = response.status >= 500 ? missed + 1 : 0;
       if (response.ok) {
         const page = new DOMParser().parseFromString(await response.text(), 'text/html');
         for (const { id } of parts) {
@@ -44,8 +58,9 @@ function follow() {
         }
       }
     } catch {
-      // The server is away: the next look may find it.
+      missed += 1;
     }
+    warn(missed);
     again();
   };
   again();
