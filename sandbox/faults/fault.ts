@@ -11,18 +11,21 @@ const common = {
   seed: z.int().default(1),
 };
 
+/** A day. A timer of more than 24 fires at once. */
+const msMax = 86_400_000;
+
 /** The body of `POST /sandbox/faults`: how the API misbehaves, where, and for how long. */
 export const faultSchema = z.discriminatedUnion('kind', [
   /** An answer with this status; `retryAfter` is sent unchanged, seconds or a date. */
   z.strictObject({
     kind: z.literal('status'),
     status: z.int().min(400).max(599),
-    retryAfter: z.union([z.string(), z.number()]).optional(),
+    retryAfter: z.union([z.string().regex(/^[ -~]*$/, 'printable ASCII'), z.number()]).optional(),
     ...common,
   }),
   z.strictObject({
     kind: z.literal('latency'),
-    ms: z.tuple([z.number().min(0), z.number().min(0)]),
+    ms: z.tuple([z.number().min(0).max(msMax), z.number().min(0).max(msMax)]),
     ...common,
   }),
   /** The connection breaks in the middle of the body. */

@@ -135,7 +135,9 @@ describe('faults of the API', () => {
     {},
     { kind: 'status' },
     { kind: 'status', status: 200 },
+    { kind: 'status', status: 503, retryAfter: '\n' },
     { kind: 'latency', ms: 5 },
+    { kind: 'latency', ms: [3e9, 3e9] },
     { kind: 'cut', path: 'x' },
   ])('refuses %j', async (body) => {
     await expect(fault(body)).rejects.toThrow('400');
