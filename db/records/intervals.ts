@@ -34,7 +34,8 @@ export interface WriteIntervals {
 /**
  * Writes readings of one meter. Readings of an empty span are copied in with COPY. Others are
  * compared with existing rows, and only new and changed ones are written: at the same `updated` the
- * read that began later wins, and over one from the future. A reading that Postgres refuses goes to `metersync.rejected_records`.
+ * read that began later wins, and over one from the future. A reading that Postgres refuses goes to
+ * `metersync.rejected_records`.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeIntervals(
