@@ -87,14 +87,11 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     send(reply, 'failed');
   });
   app.addHook('onRequest', (request, reply, done) => {
-    if (isOneHost(request.raw)) done();
-    else send(reply.header('connection', 'close'), 'malformed');
+    if (!isOneHost(request.raw)) send(reply.header('connection', 'close'), 'malformed');
+    // Here, before Fastify judges the type of a body that nobody reads, and counts as a failure of ours.
+    else if (request.is404) send(reply, isWebhooksPath(request.url) ? 'method-not-allowed' : 'not-found');
+    else done();
   });
-  // Without parsers Fastify reads no body of a request that it has no route for.
-  app.removeAllContentTypeParsers();
-  app.setNotFoundHandler((request, reply) =>
-    send(reply, isWebhooksPath(request.url) ? 'method-not-allowed' : 'not-found'),
-  );
   app.register(async (scope) => {
     scope.decorateRequest('arrivedAt', 0);
     scope.decorateRequest('claim', undefined);

@@ -288,6 +288,24 @@ describe('answers to everything else', () => {
     expect(starts).toHaveLength(0);
   });
 
+  test.each([
+    ['POST', '/other', 404],
+    ['PUT', '/webhooks', 405],
+    ['QUERY', '/webhooks', 405],
+  ])(
+    '%s %s is answered %i, with whatever type of body, and is no failure of ours',
+    async (method, path, status) => {
+      const { port, receiver, log } = await listening();
+      for (const type of ["%{(#_='multipart/form-data')}", 'none', 'text/plain', '']) {
+        const headers = [['content-type', type]] as const;
+        expect((await exchange(port, { method, path, headers, body: '{}' })).status).toBe(status);
+      }
+      expect((await exchange(port, { method, path })).status).toBe(status);
+      expect(receiver.counters.failed).toBe(0);
+      expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+    },
+  );
+
   test('no answer redirects, says gone, or carries a header of the request back', async () => {
     const { port } = await listening();
     const echo = ['webhook-delivery', 'disable'] as const;
