@@ -31,7 +31,8 @@ export interface Recording {
 
 /**
  * The outcomes that a delivery records anew. Without a replay: dead and missing events, since
- * sending one again asks for another attempt.
+ * sending one again asks for another attempt. A run never revives what it recorded: each try of its
+ * activity would do all the work of dead events again.
  */
 const revived: Readonly<Record<Replay | 'none', readonly string[]>> = {
   none: ['dead', 'missing'],
@@ -96,6 +97,7 @@ export async function insertJournal(
           select existing.outcome
           from ${events} existing
           where existing.id = ${id}
+            and existing.workflow_run_id is distinct from ${workflow?.runId ?? ''}
         ) = any(${again})`;
   const incoming = unnested('t', entries, [
     ['id', 'text', (e) => e.id],

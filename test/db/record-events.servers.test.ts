@@ -166,6 +166,16 @@ describe('recordEvents', () => {
     expect(await outcomeOf(id)).toMatchObject({ outcome: 'pending', error: null });
   });
 
+  test('a group that is tried again records nothing anew: its poison would take every attempt its whole time', async () => {
+    const poison = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { note: '\0' }));
+    const sound = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00'));
+    const attempt = (runId: string) =>
+      recordEvents(warehouse.db, [poison, sound], { workflow: { workflowId: 'events/1', runId } });
+    expect(await attempt('run-1')).toMatchObject({ fresh: 2, dead: 1 });
+    expect(await attempt('run-1')).toMatchObject({ fresh: 0, duplicates: 2, dead: 0 });
+    expect(await attempt('run-2')).toMatchObject({ fresh: 1, duplicates: 1, dead: 1 });
+  });
+
   test('numbers in a payload keep their digits', async () => {
     const body = JSON.stringify(
       documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { big: 0 }),
