@@ -20,7 +20,8 @@ export async function writeEvents(tx: Executor, steps: SQL): Promise<WrittenByEv
 
 /**
  * Journal events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)` of
- * a statement. `deleted_at` is when the event that deletes the record came.
+ * a statement. `deleted_at` is when the event that deletes the record came, no later than by the
+ * warehouse's clock, which dates reads: one that begins afterwards revives what it finds.
  */
 export const eventItems = (
   kind: 'connection' | 'document',
@@ -34,7 +35,10 @@ export const eventItems = (
       ${journal.payload} as r,
       ${journal.type},
       ${journal.occurredAt},
-      case when ${journal.type} = 'document.deleted.v2' then ${journal.receivedAt} end as deleted_at
+      case
+        when ${journal.type} = 'document.deleted.v2'
+        then least(${journal.receivedAt}, ${journal.recordedAt})
+      end as deleted_at
     from ${journal}
     where ${journal.id} = any(${array(eventIds, 'text')})
       and ${journal.kind} = ${kind}

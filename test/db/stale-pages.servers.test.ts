@@ -54,13 +54,17 @@ describe('a page that was read before a document was deleted, and is written aft
     expect([await lives('documents', id), await lives('usageData', usageId)]).toEqual([false, false]);
   });
 
-  test('a newer state that the service restores undoes the event', async () => {
-    const { id, record, deleted } = aDocument();
-    await recordEvents(warehouse.db, [deleted]);
+  test('a newer state that the service restores undoes the event, even if the receiver’s clock is ahead', async () => {
+    const { id, usageId, record, usage, deleted } = aDocument();
+    await writeRecords(warehouse, 'usageData', [usage], { readAt: '2026-05-02T00:00:00Z' });
+    const receivedAt = new Date(Date.now() + 240_000).toISOString();
+    await recordEvents(warehouse.db, [{ ...deleted, receivedAt }]);
+    expect(await lives('usageData', usageId)).toBe(false);
     const readAt = await warehouseNow(warehouse.db);
     const restored = { ...record, updated: '2026-05-01T00:00:00.000003' };
     await writeRecords(warehouse, 'documents', [restored], { readAt });
-    expect(await lives('documents', id)).toBe(true);
+    await writeRecords(warehouse, 'usageData', [usage], { readAt });
+    expect([await lives('documents', id), await lives('usageData', usageId)]).toEqual([true, true]);
   });
 });
 
