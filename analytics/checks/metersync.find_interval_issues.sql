@@ -27,16 +27,19 @@ as $$
         and meter_id is not null
         and period is not null
     ),
+    -- The first and the last day of a meter's readings are seldom whole.
     months as (
       select
         meter_id,
         usage_units,
         time_zone,
         month,
-        greatest(month, first_day) as first_day,
-        least((month + interval '1 month')::date, last_day + 1) as until,
+        greatest(month, first_day + 1) as first_day,
+        least((month + interval '1 month')::date, last_day) as until,
         sum(covered_seconds)::numeric as covered
       from days
+      where local_date > first_day
+        and local_date < last_day
       group by meter_id, usage_units, time_zone, month, first_day, last_day
     ),
     covered_months as (

@@ -189,7 +189,7 @@ from (
       'intervals',
       'meter',
       'warning',
-      'Readings that cover less than 95 % of a month, between the meter''s first and last.',
+      'Readings that cover less than 95 % of a month, between the meter''s first and last day.',
       'Readings cover {percent} % of {from} to {last_day}.'
     ),
     (
