@@ -2,7 +2,6 @@ import type { ClosedReason, Severity } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import { acknowledgeIssue, type IssuesRefreshed } from '../../db/checks/check-data.ts';
-import type { Database } from '../../db/connect.ts';
 import {
   type DataIssue,
   type IssueNames,
@@ -11,6 +10,7 @@ import {
   readChecks,
 } from '../../db/read/issues.ts';
 import { type CheckingProgress, checkData } from '../../operations/checks.ts';
+import { subjectsOf } from '../../operations/issue-subjects.ts';
 import { Refused, recorded } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
 import { CommandError, UsageError } from '../errors.ts';
@@ -42,16 +42,9 @@ export async function checksList(options: IssuesChosen): Promise<void> {
       limit,
     );
     if (options.json) printJson({ issues });
-    else print(...describeIssues(issues, await namesOf(db, issues), options));
+    else print(...describeIssues(issues, await subjectsOf(db, issues), options));
   });
 }
-
-/** Reads the names of open issues. Closed ones have none: their account or meter may be another's now. */
-const namesOf = (db: Database, issues: readonly DataIssue[]) =>
-  namesOfIssues(
-    db,
-    issues.map(({ id }) => id),
-  );
 
 /** `metersync checks show`: prints everything about one issue, with the keys of its subject. */
 export async function checksShow(id: number, options: { json?: boolean }): Promise<void> {
@@ -59,7 +52,7 @@ export async function checksShow(id: number, options: { json?: boolean }): Promi
     const [issue] = await listDataIssues(db, { id }, 1);
     if (issue === undefined)
       throw new CommandError(`there is no issue ${id}: metersync checks list shows them`);
-    const names = await namesOf(db, [issue]);
+    const names = await namesOfIssues(db, [id]);
     if (options.json) printJson({ issue: { ...issue, ...names.get(id) } });
     else print(...describeIssue(issue, names.get(id)));
   });
@@ -82,7 +75,7 @@ function describeIssue(issue: DataIssue, names: IssueNames | undefined): string[
 
 function describeIssues(
   issues: readonly DataIssue[],
-  names: ReadonlyMap<number, IssueNames>,
+  subjects: ReadonlyMap<number, string>,
   { closed = false, limit }: IssuesChosen,
 ): string[] {
   if (issues.length === 0) return [closed ? 'No such issue was closed.' : 'No such issue is open.'];
@@ -91,25 +84,11 @@ function describeIssues(
     const when = closed ? `closed ${closedAs(issue).join(', ')}` : `since ${openAs(issue).join(', ')}`;
     return paragraph(
       `${String(issue.id).padStart(idWidth)}  ${issue.severity.padEnd(7)}  `,
-      `${aboutWhat(issue, names.get(issue.id))}: ${issue.sentence} (${when})`,
+      `${issue.company ?? issue.companyId}, ${subjects.get(issue.id)}: ${issue.sentence} (${when})`,
     );
   });
   const more = issues.length === limit ? [`There may be more: --limit ${limit * 2}`] : [];
   return [...lines, ...more];
-}
-
-/** Names the subject of an issue as a person would. */
-function aboutWhat({ company, companyId, entityType, entityId }: DataIssue, names?: IssueNames): string {
-  const { site, provider, meter, account, invoice } = names ?? {};
-  const subject = [
-    site,
-    entityType === 'connection' ? provider : undefined,
-    meter && `meter ${meter}`,
-    invoice ? `invoice ${invoice}` : account && `account ${account}`,
-  ].filter((name) => name);
-  return [company ?? companyId, ...(subject.length === 0 ? [`${entityType} ${entityId}`] : subject)].join(
-    ', ',
-  );
 }
 
 function openAs({ openedAt, acknowledgedAt, acknowledgedNote }: DataIssue): string[] {

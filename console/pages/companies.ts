@@ -27,12 +27,12 @@ import {
   pager,
   rowLink,
   section,
-  severityBadge,
   stateBadge,
   table,
   text,
 } from '../parts.ts';
 import { eventTable } from './events.ts';
+import { issueCards } from './issues.ts';
 
 /** Which customer is behind? */
 export const companyList: MakePage = async ({ deps, query, now }) => {
@@ -158,7 +158,7 @@ ${section(
         (row) => row.id,
       ),
 )}
-${issues.length > 0 && section('Open issues', html`<ul class="cards">${issues.map((issue) => html`<li class="card"><div class="row"><a class="stretched" data-row href="/issues/${issue.id}">${text(issue.sentence)}</a>${severityBadge(issue.severity)}</div></li>`)}</ul>`, html`<a href="/issues?company=${id}">All</a>`)}
+${issues.length > 0 && section('Open issues', await issueCards(db, issues), html`<a href="/issues?company=${id}">All</a>`)}
 ${events.length > 0 && section('Events that wait', eventTable(events, now), html`<a href="/events?company=${id}">All events</a>`)}`,
   };
 };

@@ -68,14 +68,14 @@ async function lateBills({ deps, now }: Asking): Promise<Content> {
   const late = await listDataIssues(deps.db, { checkName: 'late_bill', unacknowledged: true }, 20);
   if (late.length === 0)
     return nothing('No bill is late', 'Every meter has the bills that its usual days between bills predict.');
-  return html`${issueTable(late, now)}<p><a href="/issues?check=late_bill">All late bills</a></p>`;
+  return html`${await issueTable(deps.db, late, now)}<p><a href="/issues?check=late_bill">All late bills</a></p>`;
 }
 
 async function openIssues({ deps, health, now }: Asking): Promise<Content> {
   const issues = await listDataIssues(deps.db, { unacknowledged: true }, 20);
   if (issues.length === 0)
     return nothing('No issue is open', 'The checks found nothing that is not acknowledged.');
-  return html`${'away' in health.warehouse ? '' : countsOf(issuesOf(health.warehouse))}${issueTable(issues, now)}`;
+  return html`${'away' in health.warehouse ? '' : countsOf(issuesOf(health.warehouse))}${await issueTable(deps.db, issues, now)}`;
 }
 
 const countsOf = ({ error, warning, info, acknowledged }: IssueCounts): Content =>

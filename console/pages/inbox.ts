@@ -2,14 +2,16 @@ import { html } from 'hono/html';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
 import type { LastRun, ParkedWork } from '../../contract/verdict.ts';
 import { counted, eventsGivenUp } from '../../contract/words.ts';
+import type { Executor } from '../../db/connect.ts';
 import { readDeletes } from '../../db/deletes/decide.ts';
 import { mostCounted } from '../../db/read/counted.ts';
-import { listDataIssues } from '../../db/read/issues.ts';
+import { type DataIssue, listDataIssues } from '../../db/read/issues.ts';
 import { readWaiting, type WaitingEvents } from '../../db/read/status.ts';
 import { type GivenUpGroup, readGivenUp } from '../../db/read/unhappy.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
-import { actButton, ago, facts, nothing, section, severityBadge, stateBadge, text } from '../parts.ts';
+import { actButton, ago, facts, nothing, section, stateBadge, text } from '../parts.ts';
+import { issueCards } from './issues.ts';
 
 /** What is broken, grouped by cause? */
 export const inbox: MakePage = async (asking) => {
@@ -50,7 +52,7 @@ ${empty && nothing('Nothing needs you', html`Last looked ${ago(new Date(now).toI
 ${cards.length > 0 && section('Events and backfills', html`<ul class="cards">${cards}</ul>`)}
 ${deletes.length > 0 && deletesSection(deletes.reduce((sum, { rows }) => sum + rows, 0))}
 ${unwell.length > 0 && runsSection(unwell, now)}
-${issues.length > 0 && issuesSection(issues)}`,
+${issues.length > 0 && (await issuesSection(db, issues))}`,
   };
 };
 
@@ -69,13 +71,10 @@ const runsSection = (unwell: readonly { kind: string; last: LastRun }[], now: nu
     )}</ul>`,
   );
 
-const issuesSection = (issues: Awaited<ReturnType<typeof listDataIssues>>): Markup =>
+const issuesSection = async (db: Executor, issues: readonly DataIssue[]): Promise<Markup> =>
   section(
     'Errors of the data',
-    html`<ul class="cards">${issues.map(
-      ({ id, severity, sentence, company, companyId }) =>
-        html`<li class="card"><div class="row"><a class="stretched" data-row href="/issues/${id}">${text(sentence)}</a>${severityBadge(severity)}</div><p class="meta">${text(company ?? companyId)}</p></li>`,
-    )}</ul>`,
+    await issueCards(db, issues),
     html`<a href="/issues?severity=error">All errors</a>`,
   );
 

@@ -4,8 +4,11 @@ import { canonicalUuid } from '../../contract/ids.ts';
 import { consoleBounds } from '../../contract/limits.ts';
 import { severities } from '../../contract/names.ts';
 import { nameInWords } from '../../contract/words.ts';
+import type { Executor } from '../../db/connect.ts';
 import { type DataIssue, listDataIssues, namesOfIssues } from '../../db/read/issues.ts';
+import { subjectsOf } from '../../operations/issue-subjects.ts';
 import { badge } from '../../web/badge.ts';
+import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct, oneOf } from '../asking.ts';
 import {
   actButton,
@@ -78,16 +81,22 @@ ${filters(
               ? html`<a href="/issues">Show all that nobody acknowledged.</a>`
               : 'The checks run after each backfill and reconcile.',
           )
-        : issueTable(issues, now)
+        : await issueTable(deps.db, issues, now)
     }${pager(last && address('/issues', { ...values, after: String(last.id) }), after === undefined ? undefined : address('/issues', values))}`,
   };
 };
 
-export const issueTable = (issues: readonly DataIssue[], now: number) =>
-  table(
+/** Each issue with what it is about, as several of a company can have the same sentence. */
+export async function issueTable(db: Executor, issues: readonly DataIssue[], now: number): Promise<Markup> {
+  const subjects = await subjectsOf(db, issues);
+  return table(
     'Issues, the gravest first',
     [
-      { name: 'Issue', of: ({ id, sentence }) => rowLink(`/issues/${id}`, text(sentence)) },
+      {
+        name: 'Issue',
+        of: ({ id, sentence }) =>
+          html`${rowLink(`/issues/${id}`, text(sentence))}<small class="id">${text(subjects.get(id))}</small>`,
+      },
       {
         name: 'Severity',
         of: ({ severity, acknowledgedAt }) =>
@@ -100,6 +109,16 @@ export const issueTable = (issues: readonly DataIssue[], now: number) =>
     issues,
     ({ id }) => String(id),
   );
+}
+
+/** The same as cards. */
+export async function issueCards(db: Executor, issues: readonly DataIssue[]): Promise<Markup> {
+  const subjects = await subjectsOf(db, issues);
+  return html`<ul class="cards">${issues.map(
+    ({ id, severity, sentence, company, companyId }) =>
+      html`<li class="card"><div class="row"><a class="stretched" data-row href="/issues/${id}">${text(sentence)}</a>${severityBadge(severity)}</div><p class="meta">${text(company ?? companyId)}, ${text(subjects.get(id))}</p></li>`,
+  )}</ul>`;
+}
 
 const issueId = (value: string | undefined): number | undefined =>
   value !== undefined && /^\d{1,9}$/.test(value) ? Number(value) : undefined;

@@ -129,6 +129,13 @@ describe('the pages', () => {
     }
   });
 
+  test('wherever an issue stands, its bill, meter or connection is named', async () => {
+    const { ask } = await serve();
+    for (const path of ['/issues', '/data', '/inbox', `/companies/${trouble.companies[0]}`]) {
+      expect(await (await ask(path)).text(), path).toContain('invoice 4711');
+    }
+  });
+
   test('say what is wrong, by its cause, in the words of the failures', async () => {
     const { ask } = await serve();
     const text = await (await ask('/inbox')).text();
