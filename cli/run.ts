@@ -81,6 +81,14 @@ async function report(error: unknown): Promise<void> {
   const debug = process.env.LOG_LEVEL === 'debug';
   const text = `metersync: ${await explain(error, debug)}`;
   say(...(ours || debug || isEmbeddedError(error) ? text.split('\n') : [text]));
+  const todo = await remedyOf(error);
+  if (todo !== undefined) say(`What to do: ${todo}`);
+}
+
+/** What the catalogue of failures says to do. Loaded on demand, as below. */
+async function remedyOf(error: unknown): Promise<string | undefined> {
+  const { Failure, failureTypes } = await import('../contract/failures.ts');
+  return error instanceof Failure ? failureTypes[error.code].operator : undefined;
 }
 
 /** Returns an error's message; with LOG_LEVEL=debug its stack, unless the message is for people. */
