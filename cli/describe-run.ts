@@ -1,9 +1,11 @@
 import { companyResources } from '../contract/endpoints.ts';
 import { counted, nameInWords } from '../contract/words.ts';
-import type { CompanyProgress, RunProgress } from '../db/read/run-progress.ts';
+import type { CompanyProgress, FailedPart, RunProgress } from '../db/read/run-progress.ts';
 
 /** Companies in progress that are listed; only several workers read more at once. */
 const runningMax = 10;
+/** Parts that failed, while others are read. */
+const failedMax = 5;
 const nameWidth = 28;
 
 export interface RunView {
@@ -29,12 +31,13 @@ export function describeRun({ run, rate }: RunView): string[] {
     head.join(', '),
     ...run.running.slice(0, runningMax).map(describeCompany),
     ...(more > 0 ? [`  … and ${more} more`] : []),
-    ...run.failed.map(
-      ({ name, resource, state, error }) =>
-        `  ${state}: ${cut(name ?? 'service')} ${nameInWords(resource)}: ${error ?? ''}`,
-    ),
+    ...(run.state === 'running' ? run.failed.slice(0, failedMax).map(describePart) : []),
   ];
 }
+
+/** Describes a part that was not read completely. */
+export const describePart = ({ name, resource, state, error }: FailedPart): string =>
+  `  ${state}: ${cut(name ?? 'service')} ${nameInWords(resource)}: ${error ?? ''}`;
 
 function describeCompany(company: CompanyProgress): string {
   const { name, resource, step, done, of, unit, seconds } = company;

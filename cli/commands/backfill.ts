@@ -12,6 +12,7 @@ import { asOperation } from '../as-operation.ts';
 import { companyOf } from '../company.ts';
 import { readCompanyIds } from '../company-ids.ts';
 import { type Context, openContext } from '../context.ts';
+import { describePart } from '../describe-run.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { interruptedStatus, untilInterrupted } from '../interruption.ts';
@@ -113,7 +114,10 @@ async function follow(client: Client, db: Database, runId: string): Promise<void
   try {
     const progress = await createProgress();
     const { state, run } = await followBackfill({ client, db, runId, progress, signal });
-    print(`backfill ${runId}: ${state}${run.error === null ? '' : `: ${run.error}`}`);
+    print(
+      `backfill ${runId}: ${state}${run.error === null ? '' : `: ${run.error}`}`,
+      ...run.failed.map(describePart),
+    );
     if (state !== 'complete') process.exitCode = 1;
   } catch (error) {
     if (!signal.aborted) throw error;

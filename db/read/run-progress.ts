@@ -54,7 +54,8 @@ export interface RunProgress {
   readonly failed: readonly FailedPart[];
 }
 
-const failedMax = 5;
+/** Parts of a run that are read when some of them failed. */
+const failedMax = 100;
 
 const part = alias(runs, 'part');
 const page = alias(pages, 'page');
