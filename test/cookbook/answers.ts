@@ -253,7 +253,7 @@ export const answers: Readonly<Record<string, Answer>> = {
 
   'What changed against the same month a year ago?': ({ now }) =>
     grouped(
-      shares(periods(now), () => true),
+      usageByMonth(now, ['2025-04-01', '2026-04-01']),
       ({ period }) => [period.meter.type, unitsOf(period)],
       (group) =>
         ['2025-04-01', '2026-04-01'].map((wanted) =>
