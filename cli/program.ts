@@ -194,7 +194,7 @@ function addAnalyse(program: Command): void {
   )
     .argument('<view>', 'for example bills, or with its schema: analytics.bills, utility.documents')
     .addOption(new Option('--format <format>', 'of the file').choices(exportFormats).default('csv'))
-    .option('--out <file>', 'file to write; standard output by default')
+    .option('--out <file>', 'file to write; - is standard output, the default')
     .option(
       '--spreadsheet',
       'CSV for Excel and the like: marked as UTF-8, an apostrophe before what would run as a formula',

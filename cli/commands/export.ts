@@ -18,7 +18,8 @@ export interface ExportCommandOptions extends CompanyOptions {
 
 /** `metersync export`: writes a table or view to a file or standard output. */
 export async function exportCommand(relation: string, options: ExportCommandOptions): Promise<void> {
-  const { format, out, spreadsheet = false } = options;
+  const { format, spreadsheet = false } = options;
+  const out = options.out === '-' ? undefined : options.out;
   if (spreadsheet && format !== 'csv')
     throw new UsageError(`--spreadsheet is for CSV: no program reads text in ${format} as a formula`);
   if (out === undefined && format === 'parquet' && process.stdout.isTTY)

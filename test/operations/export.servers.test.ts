@@ -374,7 +374,9 @@ describe('metersync export', () => {
       status: 0,
       stderr: 'export: analytics.bills',
     });
-    expect(await run('analytics.bills')).toMatchObject({ status: 0, stderr: '' });
+    const whole = await run('analytics.bills');
+    expect(whole).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^bill_id,/) });
+    expect(await run('analytics.bills', '--out', '-')).toEqual(whole);
     expect(await run('freshness')).toMatchObject({
       status: 2,
       stdout: '',
