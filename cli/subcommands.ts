@@ -47,6 +47,15 @@ export function addEvents(program: Command): void {
   )
     .option('--force', 'also what was applied: its record is read again')
     .action(async (ids, options) => (await import('./commands/events.ts')).eventsReplay(ids, options));
+  add(
+    events,
+    'ignore',
+    'Ignore dead events that nobody can mend: a replay still tries them',
+    'metersync events ignore msg_2Lh9KRb0pzN4LePd3XiA4v12Axj',
+  )
+    .argument('<events...>', 'their ids')
+    .option('--json', 'as JSON')
+    .action(async (ids, options) => (await import('./commands/events.ts')).eventsIgnore(ids, options));
 }
 
 export function addConsole(program: Command): void {

@@ -255,7 +255,9 @@ export const alertTypes = {
     ),
     forMinutes: 0,
     causes: ['`metersync events list --outcome dead` shows each with its reason.'],
-    act: ['Mend the cause, then run `metersync events replay --outcome dead`.'],
+    act: [
+      'Mend the cause, then run `metersync events replay --outcome dead`. What nobody can mend: `metersync events ignore`.',
+    ],
   },
   EventsMissing: {
     severity: 'ticket',

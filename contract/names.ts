@@ -102,6 +102,7 @@ export type OperatorRole = (typeof operatorRoles)[number];
 export const operationActions = [
   'resume',
   'replay',
+  'events ignore',
   'backfill',
   'schedule set',
   'schedule reset',

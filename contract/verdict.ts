@@ -453,7 +453,7 @@ function judgeCounts(health: WarehouseHealth): Finding[] {
     ...ifAny(dead, {
       name: 'dead events',
       saw: `${eventsGivenUp(dead)} cannot be applied`,
-      todo: 'See why with metersync events list --outcome dead; mend the cause, then metersync events replay --outcome dead.',
+      todo: 'See why with metersync events list --outcome dead; mend the cause, then metersync events replay --outcome dead. What nobody can mend: metersync events ignore ID.',
     }),
     ...ifAny(missingLately, {
       name: 'missing events',

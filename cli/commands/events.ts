@@ -1,6 +1,7 @@
 import type { EventOutcome } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
+import { ignoreEvents } from '../../db/events/ignore-events.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
 import { placeText, readPlace } from '../../db/read/event-place.ts';
 import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
@@ -166,4 +167,21 @@ function describeReplay({ replayed, outcomes, refused }: ReplayReport): string[]
     `${counted(replayed, 'event')} recorded again${counts.length === 0 ? '' : `: ${counts.join(', ')}`}`,
     ...refused.map(({ id, reason }) => `refused ${id}: ${reason}`),
   ];
+}
+
+/** `metersync events ignore`: takes dead events, which nothing can apply, off the verdict and its alarm. */
+export async function eventsIgnore(ids: readonly string[], options: { json?: boolean }): Promise<void> {
+  await withWarehouse({ temporal: false }, async ({ db, context }) => {
+    const ignored = await recorded(
+      db,
+      asOperation(context.settings, 'events ignore', { events: ids.slice(0, idsNoted).join(' ') }),
+      async () => await ignoreEvents(db, ids),
+      (done) => `${counted(done.length, 'event')} ignored`,
+    );
+    const refused = ids.filter((id) => !ignored.includes(id));
+    if (options.json) printJson({ ignored, refused });
+    else
+      print(`${counted(ignored.length, 'event')} ignored`, ...refused.map((id) => `${id}: it is not dead`));
+    if (refused.length > 0) process.exitCode = 1;
+  });
 }

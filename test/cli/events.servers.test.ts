@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rfc3339 } from '../../contract/times.ts';
 import { runCommand } from '../support/command.ts';
-import { deliver } from '../support/deliver.ts';
+import { deliver, deliverBody } from '../support/deliver.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 
 /** The journal by the command, on what a whole pipeline recorded. */
@@ -188,6 +188,22 @@ describe('events replay', () => {
       },
     });
   });
+});
+
+test('events ignore takes what nobody can mend off the verdict, and a replay still tries it', async () => {
+  const { id } = await deliverBody(pipeline, 'no JSON');
+  await pipeline.settled();
+  expect(await json('events', 'replay', id)).toMatchObject({ said: { outcomes: { dead: 1 } } });
+  expect((await metersync('status')).stdout).toContain('1 event cannot be applied');
+  expect(await json('events', 'ignore', id)).toEqual({ status: 0, said: { ignored: [id], refused: [] } });
+  expect((await metersync('status')).stdout).not.toContain('cannot be applied');
+  expect((await metersync('events', 'show', id)).stdout).toContain('no JSON');
+  // A second delivery is no new event.
+  expect((await deliverBody(pipeline, 'no JSON', id)).status).toBe(204);
+  await pipeline.settled();
+  expect(await json('events', 'ignore', id)).toEqual({ status: 1, said: { ignored: [], refused: [id] } });
+  expect(await json('events', 'replay', id)).toMatchObject({ said: { outcomes: { dead: 1 } } });
+  expect((await metersync('events', 'ignore', id)).stdout).toBe('1 event ignored');
 });
 
 describe('trace', () => {

@@ -54,7 +54,7 @@ describe('help', () => {
     doctor: ['--json'],
     audit: ['--company <id>', '--json'],
     resume: ['--code <code>', '--json'],
-    events: ['list', 'show', 'replay'],
+    events: ['list', 'show', 'replay', 'ignore'],
     views: ['refresh'],
     'versions diff': ['--from <version>', '--to <version>', '--company <id>', '--records <n>', '--json'],
     trace: ['--json', 'document', 'connection', 'meter'],

@@ -1,0 +1,22 @@
+import { sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { events, journal } from '../schema/metersync.ts';
+
+/**
+ * Notes dead events as ignored, since nothing can apply them. They keep their bytes and errors until
+ * retention, and a replay still tries them. Returns the ids of those that were dead.
+ */
+export async function ignoreEvents(db: Executor, ids: readonly string[]): Promise<string[]> {
+  const { rows } = await db.execute<{ id: string }>(sql`
+    update ${journal} e
+    set arrived_as = 'ignored'
+    where e.id = any(${array(ids, 'text')})
+      and (
+        select existing.outcome
+        from ${events} existing
+        where existing.id = e.id
+      ) = 'dead'
+    returning e.id`);
+  return rows.map(({ id }) => id);
+}
