@@ -1,4 +1,4 @@
-import { desc, ne, type SQL, sql } from 'drizzle-orm';
+import { count, desc, ne, type SQL, sql } from 'drizzle-orm';
 import { type EventKind, probeEventType } from '../../contract/event.ts';
 import type { Executor } from '../connect.ts';
 import { journal } from '../schema/metersync.ts';
@@ -7,8 +7,8 @@ import { connections, documents, intervals } from '../schema/utility.ts';
 /** The newest events among which the types that come are looked for. */
 export const typesAmong = 10_000;
 
-/** Lists the types of the newest events received. Probes are not events of the service. */
-export async function typesSeen(db: Executor): Promise<string[]> {
+/** Counts the newest events received by type. Probes are not events of the service. */
+export async function typesSeen(db: Executor): Promise<ReadonlyMap<string, number>> {
   const newest = db
     .select({ type: journal.type })
     .from(journal)
@@ -16,11 +16,11 @@ export async function typesSeen(db: Executor): Promise<string[]> {
     .limit(typesAmong)
     .as('newest');
   const seen = await db
-    .select({ type: newest.type })
+    .select({ type: newest.type, events: count() })
     .from(newest)
     .where(ne(newest.type, probeEventType))
     .groupBy(newest.type);
-  return seen.map(({ type }) => type);
+  return new Map(seen.map(({ type, events }) => [type, events]));
 }
 
 const tables = [

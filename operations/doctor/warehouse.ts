@@ -1,6 +1,7 @@
 import { blockedOperator, grantWriter, mayNotMake, sawBlocked } from '../../app/typed-views.ts';
 import { type EventKind, eventTypes } from '../../contract/event.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-versions.ts';
+import { counted } from '../../contract/words.ts';
 import type { Executor } from '../../db/connect.ts';
 import { describeWrong, readExistingViews, readRelations } from '../../db/fields/existing-views.ts';
 import { mayMakeViews } from '../../db/fields/refresh-views.ts';
@@ -79,12 +80,16 @@ const tableOf = { connection: 'connections', document: 'documents', interval: 'i
 /** Judges which types of events come; a kind of which the warehouse holds rows should have sent some. */
 export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   const seen = await typesSeen(db);
-  if (seen.length === 0) return notChecked('no event ever came');
-  const never = eventTypes.filter((type) => !seen.includes(type));
-  const among = `among the newest ${typesAmong.toLocaleString('en')} events`;
+  if (seen.size === 0) return notChecked('no event ever came');
+  const never = eventTypes.filter((type) => !seen.has(type));
+  const events = [...seen.values()].reduce((sum, some) => sum + some, 0);
+  const among =
+    events < typesAmong
+      ? `among the ${counted(events, 'event')} so far`
+      : `among the newest ${typesAmong.toLocaleString('en')} events`;
   const saw = never.length === 0 ? 'every type comes' : `no ${never.join(', ')} ${among}`;
   const held = await kindsHeld(db);
-  const silent = held.filter((kind) => !seen.some((type) => kindOf(type) === kind));
+  const silent = held.filter((kind) => ![...seen.keys()].some((type) => kindOf(type) === kind));
   if (silent.length === 0) return ok(saw);
   const kinds = silent.map((kind) => tableOf[kind]).join(' and ');
   return warn(

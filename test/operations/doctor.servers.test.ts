@@ -107,6 +107,19 @@ describe('the doctor', () => {
     expect(states(checks)).toMatchObject({ 'webhook secrets': 'not checked', receiver: 'not checked' });
   });
 
+  test('says among how many events a type is missing', async () => {
+    const { db } = pipeline.warehouse;
+    await db.execute(sql`
+      insert into metersync.journal (id, type, kind, received_at, payload, arrived_as)
+      values ('msg_type', 'document.updated.v2', 'document', now(), '{}', 'ignored')`);
+    const types = (await examined({})).find(({ name }) => name === 'event types');
+    await db.execute(sql`delete from metersync.journal where id = 'msg_type'`);
+    expect(types).toMatchObject({
+      state: 'warn',
+      saw: expect.stringMatching(/among the 1 event so far; none of connections and intervals, which/),
+    });
+  });
+
   test('warns of a connection that is not safe, and of a misspelt setting', async () => {
     const url = new URL(pipeline.env.DATABASE_URL ?? '');
     url.hostname = '0.0.0.0';
