@@ -21,8 +21,12 @@ ${facts([
   ['Notified', notifiedAt === null ? 'not yet' : ago(notifiedAt, now)],
   ['Not sent', error && text(error)],
 ])}
-${type && html`<p><b>What to do:</b> ${type.act.join(' ')}</p>`}</li>`;
+${type && html`<p><b>What to do:</b> ${withCode(type.act.join(' '))}</p>`}</li>`;
 }
+
+/** Runbooks have commands between backticks. */
+const withCode = (words: string): Markup[] =>
+  words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 
 /** Targets of notifications, and when each last took one. */
 export const targetsOf = ({ targets, lookedAt }: Alarms, now: number): Content =>
