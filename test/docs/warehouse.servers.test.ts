@@ -30,8 +30,11 @@ describe('docs/guides/warehouse.md', () => {
     for (const { question } of examples) expect(question).toContain('?');
   });
 
-  test.each(examples)('$question', async ({ query }) => {
-    const { rows } = await warehouse.db.execute(sql.raw(query));
+  test.each(examples)('an analyst may ask: $question', async ({ query }) => {
+    const { rows } = await warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`set local role metersync_analyst`);
+      return await tx.execute(sql.raw(query));
+    });
     expect(rows).not.toEqual([]);
   });
 });
