@@ -20,7 +20,8 @@ export async function webhooks(
     // Changes are noted in the warehouse's log of operations, where there is one: events come before it is made.
     postgres: changes ? 'if there' : false,
     temporal: false,
-    service: true,
+    // The portal of a sandbox of this command would end with it.
+    service: action === 'portal' ? 'if known' : true,
     quiet: true,
     existing: true,
   });
@@ -70,6 +71,8 @@ async function noted(
 type Result = { readonly enabled: boolean } | { readonly portal: string };
 
 async function act(context: Context, action: WebhooksAction): Promise<Result> {
+  if (context.service.url === '')
+    throw new CommandError('no sandbox runs, nor its portal: run metersync start first; or set SERVICE_URL');
   const configuration = webhooksOf(context.service);
   if (action === 'enable' || action === 'disable') {
     return { enabled: await configuration.enable(action === 'enable') };

@@ -272,6 +272,15 @@ describe('where nothing ever ran, a reading command makes nothing and says how t
     );
     expect(existsSync(dir)).toBe(false);
   });
+
+  test('webhooks portal starts no sandbox, which would end with it', async () => {
+    const run = await runCommand(['webhooks', 'portal'], { env: { METERSYNC_DIR: folder.path } });
+    expect(run).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: 'metersync: no sandbox runs, nor its portal: run metersync start first; or set SERVICE_URL',
+    });
+  });
 });
 
 describe('a failed command ends with status 1 and one line that names the problem and its place', () => {
