@@ -19,7 +19,7 @@ export async function decideDeletes(db: Database, decision: Decision, run: strin
   const ofRun = await readDeletes(db, { all: true, run });
   const needed = decision === 'undo' ? 'applied' : 'quarantined';
   if (!ofRun.some(({ state }) => state === needed)) {
-    const has = ofRun.length === 0 ? 'no inferred deletions' : `none that is ${needed}`;
+    const has = ofRun.length === 0 ? 'no deletions' : `no deletions that are ${needed}`;
     throw new Refused(`run ${run} has ${has}: metersync deletes list --all shows what there is`);
   }
   if (decision === 'approve') return await approveDeletes(db, run);

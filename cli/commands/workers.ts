@@ -6,6 +6,7 @@ import type { OperationAction } from '../../contract/names.ts';
 import { recorded } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
+import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { table } from '../terminal.ts';
 
@@ -71,7 +72,7 @@ async function withDeployment(work: (deployment: WorkerDeployment) => Promise<vo
   try {
     const deploymentName = context.settings.workerVersion?.deploymentName;
     if (deploymentName === undefined)
-      throw new Error(
+      throw new UsageError(
         'set TEMPORAL_DEPLOYMENT_NAME and TEMPORAL_WORKER_BUILD_ID, here and for the workers: without them Temporal knows no builds',
       );
     const { client, close } = await connectClient(context.stack.temporal);

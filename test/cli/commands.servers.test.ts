@@ -465,7 +465,9 @@ describe('while metersync start runs', () => {
       said: { deletes: [{ runId, state: 'applied', rows: 60 }] },
     });
     expect(await json('audit')).toMatchObject({ status: 0, said: { differences: 0 } });
-    expect((await metersync('deletes', 'approve', runId)).stderr).toContain('none that is quarantined');
+    expect((await metersync('deletes', 'approve', runId)).stderr).toContain(
+      'no deletions that are quarantined',
+    );
   });
 
   test('audit --json compares every resource and ends with status 0 when nothing differs', async () => {

@@ -283,6 +283,14 @@ describe('where nothing ever ran, a reading command makes nothing and says how t
   });
 });
 
+test('workers without the settings of a deployment end with status 2', async () => {
+  const run = await metersync(['workers', 'list'], {
+    DATABASE_URL: 'postgres://user@127.0.0.1:1/warehouse',
+    TEMPORAL_ADDRESS: '127.0.0.1:1',
+  });
+  expect(run).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('knows no builds') });
+});
+
 describe('a failed command ends with status 1 and one line that names the problem and its place', () => {
   test.each([['migrate'], ['checks', 'list'], ['audit', '--json']])(
     '%s %s while Postgres is away',
