@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { chooseCompanies } from '../../../db/backfill/chosen-companies.ts';
 import { connectWarehouse } from '../../../db/connect.ts';
 import { createFieldCatalogue, type FieldCatalogue } from '../../../db/fields/field-catalogue.ts';
 import { createWarehouse } from '../../support/warehouse.ts';
@@ -186,12 +187,22 @@ describe('contract changes', () => {
     ]);
   });
 
-  test('are no baseline after a backfill that began after the resource was first read', async () => {
+  test('are no baseline once a backfill of all companies has ended for some minutes', async () => {
     const catalogue = open();
+    const isBaseline = async (field: string) => {
+      await catalogue.note(resource, 'v2', [{ a: 1, [field]: 1 }]);
+      return (await changes(resource)).find(({ path }) => path === `/${field}`)?.is_baseline;
+    };
     await catalogue.note(resource, 'v2', [{ a: 1 }]);
+    await warehouse.db.execute(sql`update metersync.field_catalogue
+      set first_seen_at = first_seen_at - interval '1 hour' where resource = ${resource}`);
+    const [ended, ofChosen, earlier] = [randomUUID(), randomUUID(), randomUUID()];
     await warehouse.db.execute(sql`insert into metersync.runs (run_id, state, finished_at)
-      values (${randomUUID()}::uuid, 'complete', clock_timestamp())`);
-    await catalogue.note(resource, 'v2', [{ a: 1, b: 1 }]);
-    expect((await changes(resource)).at(-1)).toMatchObject({ path: '/b', is_baseline: false });
+      values (${ended}::uuid, 'complete', now()), (${ofChosen}::uuid, 'complete', now() - interval '20 minutes')`);
+    await chooseCompanies(warehouse.db, ofChosen, [randomUUID()]);
+    expect(await isBaseline('b')).toBe(true);
+    await warehouse.db.execute(sql`insert into metersync.runs (run_id, state, finished_at)
+      values (${earlier}::uuid, 'complete', now() - interval '20 minutes')`);
+    expect(await isBaseline('c')).toBe(false);
   });
 });
