@@ -133,7 +133,12 @@ function runs(asking: Asking, { runs: kinds }: WarehouseHealth, temporal: Health
 function deliveries({ events, outcomes }: Arrivals, health: WarehouseHealth, now: number): Markup {
   const body =
     events === 0
-      ? nothing('No event in 24 hours', html`The last one came ${ago(health.silence.lastEventAt, now)}.`)
+      ? nothing(
+          'No event in 24 hours',
+          health.silence.lastEventAt === null
+            ? 'None ever came.'
+            : html`The last one came ${ago(health.silence.lastEventAt, now)}.`,
+        )
       : html`<div class="card"><p class="badges">${eventOutcomes
           .filter((outcome) => (outcomes[outcome] ?? 0) > 0)
           .map(
