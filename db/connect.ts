@@ -57,6 +57,8 @@ export function connectWarehouse(options: {
     '-c extra_float_digits=1',
     '-c jit=off',
     `-c lock_timeout=${serverWaits.lockMs}`,
+    // Writers wait for one another's locks, and go on with what was committed meanwhile.
+    '-c default_transaction_isolation=read\\ committed',
     `-c search_path=${searchPath.join(',')}`,
   ].join(' ');
   const pool = new pg.Pool({

@@ -66,6 +66,19 @@ test('server options of the address add to ours, and do not replace the time zon
   expect(rows).toEqual([{ timeout: '54321ms', zone: 'Europe/Berlin' }]);
 });
 
+test('sessions read what others committed meanwhile, whatever isolation the database sets', async () => {
+  const warehouse = await createWarehouse();
+  onTestFinished(() => warehouse.drop());
+  const name = new URL(warehouse.url).pathname.slice(1);
+  await warehouse.db.execute(
+    sql.raw(`alter database ${name} set default_transaction_isolation = 'repeatable read'`),
+  );
+  const own = connectWarehouse({ url: warehouse.url, timeZone: 'UTC', max: 1, onError: () => {} });
+  onTestFinished(() => own.close());
+  const { rows } = await own.db.execute(sql`show transaction_isolation`);
+  expect(rows).toEqual([{ transaction_isolation: 'read committed' }]);
+});
+
 test('a function that somebody made in public with a name of Postgres’s own is not run', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());

@@ -20,6 +20,7 @@ const roleSettings = [
   "timezone = 'UTC'",
   'jit = off',
   "lock_timeout = '30s'",
+  "default_transaction_isolation = 'read committed'",
   'search_path = pg_catalog, pg_temp',
 ];
 
