@@ -22,7 +22,7 @@ export interface WalkOptions {
 /**
  * Why a walk ended. `last`: the service said that no page follows. `shrunk`: it answered with another page
  * than the requested one, as the listing became shorter (seed 7). `repeated`: two pages in a row had the same
- * records. `bound`: it reached the bound of pages.
+ * records, or it goes in circles. `bound`: it reached the bound of pages.
  */
 export type WalkEnd = 'last' | 'shrunk' | 'repeated' | 'bound';
 
@@ -62,6 +62,7 @@ export function walkPages(options: WalkOptions): Walk {
   async function* read(): AsyncGenerator<Page, void, undefined> {
     let before: Page | undefined;
     let pagesMax = Number.POSITIVE_INFINITY;
+    let circling: ((page: Page) => boolean) | undefined;
     for (let asked = from; ; asked++) {
       const page = await client.page({ endpoint, params, filters, page: asked, lane, signal });
       const wrong = before === undefined ? undefined : samePage(before, page) ? 'repeated' : undefined;
@@ -77,7 +78,14 @@ export function walkPages(options: WalkOptions): Walk {
         ended = end;
         return;
       }
-      if (before === undefined) pagesMax = pagesMaxOf(page, from);
+      if (before === undefined) {
+        pagesMax = pagesMaxOf(page, from);
+        if (judged && page.totalPages === null) circling = goesInCircles();
+      }
+      if (circling?.(page)) {
+        ended = 'repeated';
+        return;
+      }
       pages += 1;
       rows += page.count;
       before = page;
@@ -100,6 +108,28 @@ function pagesMaxOf(first: Page, from: number): number {
   if (first.totalPages === null) return batches.pagesUnannounced;
   const announced = Math.max(first.totalPages - from + 1, 1);
   return announced + Math.max(batches.pagesOverAnnounced, Math.ceil(announced / 10));
+}
+
+/**
+ * Returns a function that is given each page of a walk, and says whether the listing goes in circles: as many
+ * pages in a row had nothing new as came before them. Fewer do not prove it, as a listing that grows at its
+ * head shows pages again.
+ */
+function goesInCircles(): (page: Page) => boolean {
+  const seen = new Set<string | null>();
+  let earlier = 0;
+  let nothingNew = 0;
+  return ({ ids }) => {
+    if (ids.length === 0) return false;
+    const known = seen.size;
+    for (const id of ids) seen.add(id);
+    // Records without ids may be new ones.
+    const isNew = seen.size > known || ids.includes(null);
+    if (!isNew) return ++nothingNew >= earlier;
+    earlier += nothingNew + 1;
+    nothingNew = 0;
+    return false;
+  };
 }
 
 const itemsText = ({ items, body }: Page): string => jsonText(items) ?? body;

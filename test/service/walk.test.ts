@@ -233,6 +233,34 @@ describe('a service that loops', () => {
     expect(judgement.reasons).toContain('4 records have no id');
   });
 
+  test('over several pages ends the walk once as many had nothing new as came before', async () => {
+    const pages = [['a'], ['b', 'c'], [], ['d']];
+    const { asked, report, judgement } = await walked(({ query }) => {
+      const page = Number(query.get('page'));
+      const documents = (pages[(page - 1) % 4] ?? []).map((id) => ({ id }));
+      return { json: { documents, currentPage: page, hasNext: page < 20 } };
+    });
+    expect(asked).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(report).toMatchObject({ ended: 'repeated', pages: 7 });
+    expect(judgement.reasons).toEqual(['4 records came twice', 'the last page was not reached']);
+  });
+
+  test('for a while is read to its end: it may list records twice, or have none with ids', async () => {
+    const pages = [['a'], ['b'], ['a'], ['c'], ['b'], ['a'], ['c'], ['d']];
+    const { ids, report } = await walked(({ query }) => {
+      const page = Number(query.get('page'));
+      const documents = (pages[page - 1] ?? []).map((id) => ({ id }));
+      return { json: { documents, currentPage: page, hasNext: page < pages.length } };
+    });
+    expect(ids).toEqual(pages.flat());
+    expect(report.ended).toBe('last');
+    const without = await walked(({ query }) => {
+      const page = Number(query.get('page'));
+      return { json: { documents: [{ name: page % 2 }], currentPage: page, hasNext: page < 9 } };
+    });
+    expect(without.report).toMatchObject({ ended: 'last', rows: 9 });
+  });
+
   test('without any repetition ends at a bound', async () => {
     const { asked, report, judgement } = await walked(({ query }) => {
       const page = Number(query.get('page'));
