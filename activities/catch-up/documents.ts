@@ -112,21 +112,23 @@ async function searchUsage(
 }
 
 /**
- * Reads all usage of the company, and tombstones rows of the documents that it lacks. An empty listing where
- * rows live is likely a fault: nothing is tombstoned. Returns whether the usage of the documents is complete.
+ * Reads all usage of the company, and tombstones rows of the documents that neither the proven pass has nor the
+ * one that confirms it. An empty listing where rows live is likely a fault: nothing is tombstoned. Returns
+ * whether the usage of the documents is complete.
  */
 async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly string[]): Promise<boolean> {
   const { db } = deps.warehouse;
   const existing = [...(await liveUsage(db, documentIds)).values()].flat();
   const walk = { listing: 'usageData', companyId, params: { companyId }, lane: 'live' } as const;
-  const { pass, proven } = await readUntilProven(existing, async () => {
+  const { pass, last, proven } = await readUntilProven(existing, async () => {
     const { report, ids, beganAt } = await walkListing(deps, walk);
     return { manifest: report.manifest, ids, beganAt };
   });
-  if (pass === undefined || !proven || (pass.ids.length === 0 && existing.length > 0)) return false;
+  if (pass === undefined || last === undefined || !proven) return false;
+  if (pass.ids.length === 0 && existing.length > 0) return false;
   await db.transaction(async (tx) => {
     await holdDocuments(tx, documentIds);
-    await retireUsage(tx, documentIds, pass.ids, pass.beganAt);
+    await retireUsage(tx, documentIds, last.ids, pass.beganAt);
   });
   return true;
 }

@@ -183,7 +183,7 @@ async function readUsageOf(
       const answer = answers.get(id);
       const unlisted = answer !== undefined && answer.pass === undefined;
       const complete = unlisted ? works && !existing.has(id) : answer?.proven === true;
-      return [id, { pages: answer?.pass?.pages ?? [], complete, unlisted }];
+      return [id, { pages: answer?.last?.pages ?? [], complete, unlisted }];
     }),
   );
 }

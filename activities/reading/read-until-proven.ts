@@ -10,22 +10,23 @@ interface Pass {
  * Reads a listing until a pass is proven complete. One page, which cannot change while it is read, proves
  * itself if it is consistent and lacks no `existing` id. Several pages need a stable pass that the next
  * confirms.
- * @returns `pass`: the proven one, else the last; undefined if there is no such listing
+ * @returns `pass`: the proven one, else the last. `last` is the one that confirms it: it has what the proven one
+ * has, and may have more. Both are undefined if there is no such listing
  */
 export async function readUntilProven<P extends Pass>(
   existing: readonly string[],
   read: () => Promise<P | undefined>,
-): Promise<{ pass: P | undefined; proven: boolean }> {
+): Promise<{ pass: P | undefined; last: P | undefined; proven: boolean }> {
   let before: P | undefined;
   for (let count = 1; count <= attemptPolicy.passesMax; count++) {
     const now = await read();
-    if (now === undefined) return { pass: before, proven: false };
-    if (provesItself(now, existing)) return { pass: now, proven: true };
+    if (now === undefined) return { pass: before, last: before, proven: false };
+    if (provesItself(now, existing)) return { pass: now, last: now, proven: true };
     if (before !== undefined && confirmsPass(before.manifest, now.manifest))
-      return { pass: before, proven: true };
+      return { pass: before, last: now, proven: true };
     before = now;
   }
-  return { pass: before, proven: false };
+  return { pass: before, last: before, proven: false };
 }
 
 function provesItself({ manifest }: Pass, existing: readonly string[]): boolean {

@@ -431,6 +431,26 @@ describe('an incomplete answer about usage', () => {
   });
 });
 
+test.each([
+  ['a document', {}],
+  ['the company', withoutSingle],
+])('a row that the listing of %s lacks for one pass lives, as the next one has it', async (_, endpoints) => {
+  const service = new Service();
+  const id = service.add(120);
+  const under = await caughtUp(service, [id], endpoints);
+  let passes = 0;
+  service.lie = (asked) => {
+    if (!asked.path.includes('/usage/')) return undefined;
+    if (asked.query.get('page') === '1') passes += 1;
+    return passes === 1 ? pageOf(service.usage.slice(1), asked, shapeOf('usageData')) : undefined;
+  };
+  await recordEvents(under.warehouse.db, [service.correct(id)]);
+  await catchUp(under);
+  expect(passes).toBe(2);
+  expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+  expect(await outcomes(under)).toEqual({ applied: 2 });
+});
+
 describe('usage read from the listing of the company', () => {
   test('finds a row in the next pass that a deletion and an insertion hid from one', async () => {
     const service = new Service();
