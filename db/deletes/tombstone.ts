@@ -1,5 +1,6 @@
-import { and, isNull, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
+import { array, type RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { idOf, type RecordResource, tableOf } from '../resources.ts';
 import { companyChanges, deletes } from '../schema/metersync.ts';
@@ -17,7 +18,8 @@ export const usage = alias(usageData, 'usage');
 /**
  * Tombstones the rows whose note meets a condition; returns how many. A document that the service
  * lists as deleted takes its usage with it. It also takes over `updated`, so that no late event
- * revives it.
+ * revives it. An absent one takes its usage if its record lists just that: no other read may show
+ * that the usage is gone, and a read of the record brings it back.
  */
 export async function tombstone(
   tx: Executor,
@@ -27,8 +29,8 @@ export async function tombstone(
 ): Promise<number> {
   await lockRows(tx, runId, resource, which);
   const tombstoned = await tombstoneRows(tx, runId, resource, which);
-  if (resource === 'documents') await tombstoneUsage(tx, runId);
-  return tombstoned;
+  if (resource === 'documents') await tombstoneUsage(tx, runId, tombstoned);
+  return tombstoned.length;
 }
 
 async function tombstoneRows(
@@ -36,27 +38,72 @@ async function tombstoneRows(
   runId: string,
   resource: RecordResource,
   which: SQL,
-): Promise<number> {
+): Promise<string[]> {
   const noted = notedBy(runId, resource);
   const takenOver =
     resource === 'documents'
       ? sql`,
       updated = greatest(${row.updated}, ${noted.valueOf(sql`${note.updated}`)})`
       : sql``;
-  const result = await tx.execute(sql`
+  const { rows } = await tx.execute<RowOf<typeof documents.id>>(sql`
     update ${tableOf(resource)} ${row}
     set deleted_at = clock_timestamp(),
       deleted_reason = ${noted.valueOf(sql`${note.reason}`)}${takenOver}
-    where ${noted.is(which)}`);
-  return result.rowCount ?? 0;
+    where ${noted.is(which)}
+    returning ${row.id}`);
+  return rows.map(({ id }) => id);
 }
 
-async function tombstoneUsage(tx: Executor, runId: string): Promise<void> {
+/** Tombstones the usage of documents, except rows that the run noted themselves. */
+async function tombstoneUsage(
+  tx: Executor,
+  runId: string,
+  documentIds: readonly string[],
+): Promise<void> {
   await tx
     .update(usageData)
     .set({ deletedAt: deletedWith, deletedReason: 'document' })
-    .where(and(isUsageOfListed(runId), isNull(usageData.deletedAt)));
+    .where(sql`${usageData.deletedAt} is null
+      and ${usageData.id} = any(array(
+        select theirs.id
+        from unnest(${array(documentIds, 'uuid')}) as gone (id)
+          cross join lateral (
+            select ${row.id}
+            from ${documents} ${row}
+            where ${row.id} = gone.id
+              and (${row.deletedReason} = 'listed' or ${listsLiveUsage})
+            offset 0
+          ) taking
+          cross join lateral (
+            select ${usage.id}
+            from ${usageData} ${usage}
+            where ${usage.documentId} = taking.id
+              and ${usage.deletedAt} is null
+            offset 0
+          ) theirs
+        where not exists (
+          select
+          from ${deletes} ${note}
+          where ${note.runId} = ${runId}::uuid
+            and ${note.resource} = 'usageData'
+            and ${note.recordId} = theirs.id::text
+          offset 0
+        )
+        order by theirs.id
+      ))`);
 }
+
+/** Whether the record of a document lists the usage that lives, and nothing else. */
+const listsLiveUsage = sql`(
+                select array_agg(${usage.id}::text order by ${usage.id}::text collate "C")
+                from ${usageData} ${usage}
+                where ${usage.documentId} = ${row.id}
+                  and ${usage.deletedAt} is null
+              ) = (
+                select array_agg(distinct id collate "C" order by id collate "C")
+                from jsonb_array_elements(metersync.elements(${row.raw} -> 'usageData')) as listed,
+                  metersync.canonical_id(listed ->> 'id') as id
+              )`;
 
 const isApplied = sql`${note.state} = 'applied' and ${row.deletedReason} = ${note.reason}`;
 
@@ -104,7 +151,7 @@ async function reviveUsage(tx: Executor, runId: string): Promise<void> {
   await tx
     .update(usageData)
     .set({ deletedAt: null, deletedReason: null })
-    .where(sql`${isUsageOfListed(runId)}
+    .where(sql`${isUsageOfNoted(runId)}
       and ${usageData.deletedReason} = 'document'
       and ${usageData.deletedAt} = ${deletedWith}`);
 }
@@ -159,11 +206,8 @@ const deletedWith = sql`(
   where ${documents.id} = ${usageData.documentId}
 )`;
 
-/**
- * Whether a usage row belongs to a document that a run tombstoned because the service lists it as
- * deleted.
- */
-const isUsageOfListed = (runId: string): SQL => sql`${usageData.id} = any(array(
+/** Whether a usage row belongs to a document that a run tombstoned. */
+const isUsageOfNoted = (runId: string): SQL => sql`${usageData.id} = any(array(
   select theirs.id
   from ${deletes} ${note}
     cross join lateral (
@@ -180,7 +224,6 @@ const isUsageOfListed = (runId: string): SQL => sql`${usageData.id} = any(array(
     ) theirs
   where ${note.runId} = ${runId}::uuid
     and ${note.resource} = 'documents'
-    and ${note.reason} = 'listed'
-    and ${row.companyId} = ${note.companyId}
-    and ${row.deletedReason} = 'listed'
+    and ${row.companyId} is not distinct from ${note.companyId}
+    and ${isApplied}
 ))`;

@@ -191,7 +191,8 @@ export async function usageIsNotRead(
 /**
  * A query for documents that existed before and whose records' usage is accepted. A record may list
  * other rows than the usage endpoint does (service-facts 2 has versions that differ so). It is
- * accepted if the rows it listed before are those of the warehouse, or were refused.
+ * accepted if the rows it listed before are those of the warehouse, also those that were tombstoned
+ * with it, or were refused.
  */
 const acceptedUsage = (existing: readonly ListedUsage[]): SQL => {
   const asked = existing.map(({ id, before }) => ({ id, before }));
@@ -202,7 +203,10 @@ const acceptedUsage = (existing: readonly ListedUsage[]): SQL => {
         select array_agg(u.id::text order by u.id::text collate "C")
         from ${usageData} u
         where u.document_id = asked.id
-          and u.deleted_at is null
+          and (
+            u.deleted_at is null
+            or u.deleted_reason = 'document' and u.id::text = any(asked.before)
+          )
       ) is not distinct from (
         select array_agg(distinct id collate "C" order by id collate "C")
         from unnest(asked.before) id
