@@ -448,7 +448,7 @@ export const alertTypes = {
     causes: ['`metersync backfill --run ID` shows the error of each part.'],
     act: [
       'partial, failed: mend the cause, then `metersync backfill all` or `--companies-file FILE`.',
-      'suspect: the listing moved, or was empty. Run it again when it is quiet; see `metersync deletes list`.',
+      'suspect: the listing moved, went back or was empty. Run it again when quiet; see `metersync deletes list`.',
     ],
   },
   RunOverdue: {

@@ -369,7 +369,7 @@ function judgeRun(kind: RunKind, last: LastRun | null): Finding | undefined {
 
 function todoOfRun(kind: RunKind, { state, runId }: LastRun): string {
   if (state === 'suspect')
-    return 'See metersync deletes list, and decide; if nothing waits there, the next run reads it again.';
+    return 'See its error and metersync deletes list, and decide; if nothing waits there, the next run reads it again.';
   if (kind === 'reconcile') return 'The next run reads it again; if it lasts, see the error and its company.';
   return `See which parts failed (metersync backfill --run ${runId}), mend the cause, then run metersync backfill all.`;
 }

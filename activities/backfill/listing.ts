@@ -68,7 +68,7 @@ export async function backfillListing(
   if (pass > 1) before = await readPass(deps, input, pass - 1);
   for (; pass <= attemptPolicy.passesMax; pass++) {
     const beganAt = cursor.pass === pass ? now : undefined;
-    if (cursor.pass !== pass) cursor = { ...cursor, pass, page: 0 };
+    if (cursor.pass !== pass) cursor = nextPass(cursor, pass);
     const read = await readOnePass(deps, { ...input, beganAt }, cursor, allowance);
     cursor = read.cursor;
     const judged = read.pass ?? (await readPass(deps, input, pass));
@@ -79,7 +79,7 @@ export async function backfillListing(
   const { written } = cursor;
   const pages = before?.manifest.length ?? 0;
   const seen = before?.judgement.distinct ?? 0;
-  const { state, reason: error, lacksNothing = false } = verdict;
+  const { state, reason: error, lacksNothing = false } = doubting(verdict, written.older);
   // An attempt that was killed before its heartbeat may have written rows that nothing counts.
   const isFirstTry = Context.current().info.attempt === 1;
   await finishListing(db, input, {
@@ -107,6 +107,14 @@ function resumedCursor({ resource, companyId }: ListingBackfill): Cursor {
   const { pass = 1, page = 0, written = nothingWritten } = own ? details : {};
   return { resource, companyId, pass, page, written };
 }
+
+/** The cursor at the beginning of a pass, which counts older states anew. */
+const nextPass = ({ written: { older: _, ...written }, ...cursor }: Cursor, pass: number): Cursor => ({
+  ...cursor,
+  pass,
+  page: 0,
+  written,
+});
 
 /**
  * Reads a listing from the cursor to its end. Returns the pass if this attempt read all of it; otherwise the
@@ -173,6 +181,17 @@ interface Verdict {
   readonly reason?: string;
   /** Whether no row is absent from the listing. */
   readonly lacksNothing?: boolean;
+}
+
+/** Adds records that came in an older state than their rows have: the service may have been restored. */
+function doubting(verdict: Verdict, older = 0): Verdict {
+  if (older === 0) return verdict;
+  const reason = `${older} records are older than their rows, which stay: if the service was restored from a backup, run metersync audit --repair`;
+  return {
+    ...verdict,
+    state: 'suspect',
+    reason: verdict.reason === undefined ? reason : `${verdict.reason}; ${reason}`,
+  };
 }
 
 async function conclude(

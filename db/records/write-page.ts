@@ -5,6 +5,7 @@ import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { isListedByCompany, type RecordResource } from '../resources.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
+import { countOlder } from './older.ts';
 import { noteListed } from './owner.ts';
 import type { RecordPage, Step, UpsertPage, WrittenRows } from './page.ts';
 import { forgettingRejected, rejectRecord } from './rejected-records.ts';
@@ -12,6 +13,8 @@ import { digestsOf, keepsDigests, unchangedPlaces } from './unchanged.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
+  /** Records that came in an older state than their rows have; absent if there are none. */
+  readonly older?: number | undefined;
 }
 
 /** A page that was written, and the warehouse's clock meanwhile, if a statement said it. */
@@ -55,7 +58,11 @@ export async function writePage(
       const { companyId, byId = false } = page;
       if (isListedByCompany(resource) && companyId !== null && !byId && own < partIds.length)
         await noteListed(tx, resource, companyId, partIds);
-      return { ...written, rejected: 0 };
+      // Records that differ from their rows, and did not replace them: there are few, if any.
+      const kept = partIds.length - written.inserted - written.changed;
+      const listed = part.digests !== undefined && !byId && page.confirms !== true;
+      const older = kept > 0 && listed ? await countOlder(tx, resource, part) : 0;
+      return { ...written, rejected: 0, ...ifAny(older) };
     });
   const writeRecords = async (
     records: readonly PageRecord[],
@@ -139,5 +146,8 @@ export function sum(a: PageWritten, b: PageWritten): PageWritten {
     inserted: a.inserted + b.inserted,
     changed: a.changed + b.changed,
     rejected: a.rejected + b.rejected,
+    ...ifAny((a.older ?? 0) + (b.older ?? 0)),
   };
 }
+
+const ifAny = (older: number): Pick<PageWritten, 'older'> => (older > 0 ? { older } : {});

@@ -1,0 +1,43 @@
+import { sql } from 'drizzle-orm';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
+import type { Executor } from '../connect.ts';
+import { row } from '../deletes/tombstone.ts';
+import { type RecordResource, resources } from '../resources.ts';
+import { items, type RecordPage } from './page.ts';
+import { idOfRecord } from './upsert.ts';
+
+/**
+ * Counts the records of a page whose rows have a newer state, which a read found some time before
+ * this one. The service went back: it may have been restored from a backup. A state that an event
+ * carried does not count, as the service may not show it yet; nor does one that was just read, as a
+ * listing may lag behind.
+ */
+export async function countOlder(
+  db: Executor,
+  resource: RecordResource,
+  page: RecordPage,
+): Promise<number> {
+  const { table, columns } = resources[resource];
+  const updated = columns.find(({ column }) => column === table.rawUpdated)?.of;
+  if (updated === undefined) return 0;
+  const result = await db.execute<{ older: number }>(sql`
+    with ${items(page)}, listed as (
+      select distinct on (id) ${idOfRecord(resources[resource])} as id, ${updated} as updated
+      from item
+      order by id, updated desc nulls last
+    )
+    select count(*)::int as older
+    from listed
+      cross join lateral (
+        select
+        from ${table} ${row}
+        where ${row.id} = listed.id
+          and ${row.updated} > listed.updated
+          and ${row.rawUpdated} = ${row.updated}
+          and ${row.deletedAt} is null
+          and ${row.syncedAt} < ${page.readAt}::timestamptz
+            - make_interval(secs => ${attemptPolicy.eventOnItsWaySeconds})
+        offset 0
+      ) newer`);
+  return result.rows[0]?.older ?? 0;
+}
