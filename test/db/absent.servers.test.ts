@@ -202,6 +202,21 @@ describe('more absent rows than the cap', () => {
     },
   );
 
+  test('of documents and of the usage that these list are each tombstoned by the approval', async () => {
+    const [companyId, usageId, runId] = [randomUUID(), randomUUID(), randomUUID()];
+    const record = { id: randomUUID(), updated, usageData: [{ id: usageId, updated }] };
+    await writeRecords(warehouse, 'documents', [record], { readAt: await now(), companyId }, 'alone');
+    const [seen, none] = [
+      { ids: [], beganAt: await now() },
+      { rows: 0, percent: 0 },
+    ];
+    for (const resource of ['documents', 'usageData'] as const)
+      await retireAbsent(warehouse.db, runId, { resource, companyId }, seen, none);
+    expect(await approveDeletes(warehouse.db, runId)).toEqual({ tombstoned: 2, spared: 0 });
+    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 2 });
+    expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_at: null });
+  });
+
   test('that were touched before the approval are not tombstoned by it', async () => {
     const { companyId, ids } = await documentsOf(3);
     const runId = randomUUID();
