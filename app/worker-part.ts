@@ -31,7 +31,8 @@ const noCore: Pick<CoreMetrics, 'text'> = { text: async () => undefined };
 export interface RunningWorker extends Running {
   /**
    * Starts groups over the workers' connection: Temporal's answer then carries the first task, and no worker
-   * has to poll for it. So a lone event becomes a row sooner. Undefined from the moment of `stop`.
+   * has to poll for it. So a lone event becomes a row sooner. Undefined from the moment of `stop`, and with a
+   * version: Temporal would give that task to a build that was not promoted.
    */
   readonly startHere: Start | undefined;
 }
@@ -154,7 +155,8 @@ export async function startWorker(
   });
   if (ownSchedules) await ensureOwnSchedules(client);
   if (settings.makeSchedules) await ensureSchedules(client);
-  let startHere: Start | undefined = startOf(new Client(native), { eager: true });
+  let startHere: Start | undefined;
+  if (settings.workerVersion === undefined) startHere = startOf(new Client(native), { eager: true });
   return {
     finished: workers.finished,
     get startHere() {

@@ -101,7 +101,10 @@ export async function promote(
   else await client.workflowService.setWorkerDeploymentRampingVersion({ ...build, percentage: percent });
 }
 
-/** Takes a ramp back; without one, makes the build current that was so before. Returns that build. */
+/**
+ * Takes a ramp back; without one, promotes the build that was current before. Returns that build.
+ * @throws Error when there is none, or it cannot be promoted: then nothing has changed
+ */
 export async function rollBack(client: Client, deploymentName: string): Promise<string> {
   const { ramping, current, previous } = await readBuilds(client, deploymentName);
   const { namespace } = client.options;
@@ -114,11 +117,7 @@ export async function rollBack(client: Client, deploymentName: string): Promise<
     return current ?? '';
   }
   if (previous === null) throw new Error('no other build was current before');
-  await client.workflowService.setWorkerDeploymentCurrentVersion({
-    namespace,
-    deploymentName,
-    buildId: previous,
-  });
+  await promote(client, deploymentName, previous);
   return previous;
 }
 

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Running } from '../../app/running.ts';
+import { startOf } from '../../app/temporal.ts';
+import type { RunningWorker } from '../../app/worker-part.ts';
 import { readBuilds } from '../../app/worker-versions.ts';
 import { workflowNames } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
@@ -21,19 +22,30 @@ afterAll(() => pipeline?.stop());
 const command = (...args: string[]) => runCommand(args, { env: { ...pipeline.env, ...deployment('any') } });
 
 /** Runs a worker and waits until Temporal knows its build, which may be before the worker is ready. */
-async function worker(build: string): Promise<Pick<Running, 'stop'>> {
-  const running = pipeline.run('worker', deployment(build));
+async function worker(build: string) {
+  const running = pipeline.run('worker', deployment(build)) as Promise<RunningWorker>;
   const polls = () =>
     readBuilds(pipeline.client, 'metersync').then(
       ({ builds }) => builds.some(({ buildId, polls }) => buildId === build && polls),
       () => false,
     );
   await until(`build ${build} polls`, polls, { everyMs: 5 });
-  return { stop: async () => await (await running).stop() };
+  return { running, stop: async () => await (await running).stop() };
 }
 
 const state = async (build: string) =>
   (await readBuilds(pipeline.client, 'metersync')).builds.find(({ buildId }) => buildId === build)?.state;
+
+/** Starts a group as the receiver in a worker's process does; returns the build that ran it. */
+async function ranOn(workflowId: string, startHere: RunningWorker['startHere']) {
+  const start = startHere ?? startOf(pipeline.client);
+  await start({ workflowId, group: { events: [] }, withinMs: 5_000 });
+  const handle = pipeline.client.workflow.getHandle(workflowId);
+  await handle.result();
+  const { events } = await handle.fetchHistory();
+  return events?.find((event) => event.workflowTaskCompletedEventAttributes)
+    ?.workflowTaskCompletedEventAttributes?.deploymentVersion?.buildId;
+}
 
 test('a new build gets nothing until it is promoted, and gives it back when rolled back, under load', {
   timeout: 180_000,
@@ -52,6 +64,7 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
 
   const newer = await worker('2');
   await service.random(15, 3);
+  expect(await ranOn('event/of-newer', (await newer.running).startHere)).toBe('1');
   expect(await state('2')).toBe('inactive');
   const listed = await command('workers', 'list');
   expect(listed.stdout).toContain('2 polls and gets no work: metersync workers promote 2');
@@ -82,7 +95,7 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
   await newer.stop();
 
   // No worker of it runs, so the run that tries it does not end.
-  const gone = command('workers', 'promote', '2');
+  const gone = command('workers', 'rollback');
   const tried = client.workflow.getHandle('try-build/metersync/2');
   await until('the build is tried', async () => {
     const { status, type } = await tried.describe();
