@@ -118,6 +118,15 @@ test('a run whose workflow was ended in Temporal fails with its parts, and other
   });
   expect(await handleOf(goesOn).result()).toBe('failed');
   expect(await runOf(goesOn)).toMatchObject({ ...failed, error: expect.stringContaining('terminated') });
+  const alone = await startBackfill(client, choose(held));
+  const company = client.workflow.getHandle(workflowIds.backfillCompany(held));
+  await until('it has one again', async () => (await company.describe()).status.name === 'RUNNING');
+  await company.cancel();
+  expect(await handleOf(alone).result()).toBe('failed');
+  const { rows } = await warehouse.db.execute(sql`
+    select distinct error from metersync.runs
+    where run_id = ${alone}::uuid and company_id = ${held}::uuid and state = 'failed'`);
+  expect(rows).toEqual([{ error: 'cancelled' }]);
 });
 
 test('the size of a workflow does not grow with the companies chosen for a run', {

@@ -9,6 +9,7 @@ import {
   executeChild,
   isCancellation,
   ParentClosePolicy,
+  patched,
   setHandler,
   uuid4,
 } from '@temporalio/workflow';
@@ -140,7 +141,11 @@ async function readWhenFree(runId: string, companyId: string, cursor: CompanyLef
     while (!(await readUnlessBusy(runId, companyId, cursor))) await waiting.awaitTurn({ companyId });
   } catch (error) {
     const expected = error instanceof ActivityFailure || error instanceof ChildWorkflowFailure;
-    if (isCancellation(error) || !expected) throw error;
+    // An operator may cancel the workflow of one company: the others go on.
+    const isCancelled = isCancellation(error);
+    const isAlone =
+      isCancelled && !CancellationScope.current().consideredCancelled && patched('cancelled-alone');
+    if (!expected || (isCancelled && !isAlone)) throw error;
     await noting.giveUpCompany({ runId, companyId, error: reasonOf(error) });
   }
 }

@@ -1,6 +1,7 @@
 import {
   ActivityFailure,
   ApplicationFailure,
+  CancelledFailure,
   type ChildWorkflowFailure,
   isCancellation,
   TerminatedFailure,
@@ -35,5 +36,6 @@ export async function backfillCompany({ runId, companyId, cursor = null }: Compa
 /** Describes why an activity or a workflow failed. */
 export function reasonOf({ cause, message }: ActivityFailure | ChildWorkflowFailure): string {
   if (cause instanceof ApplicationFailure) return `${cause.type}: ${cause.message}`;
+  if (cause instanceof CancelledFailure) return 'cancelled';
   return cause instanceof TerminatedFailure ? 'terminated' : String(cause ?? message);
 }
