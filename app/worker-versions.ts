@@ -8,6 +8,7 @@ import {
 import proto from '@temporalio/proto';
 import { taskQueues, workflowNames } from '../contract/names.ts';
 import { serverWaits } from '../contract/retry-policy.ts';
+import { readPollers } from './queue-pollers.ts';
 
 /** Status codes of gRPC. */
 const [notFound, failedPrecondition] = [5, 9];
@@ -102,10 +103,11 @@ export async function promote(
 }
 
 /**
- * Takes a ramp back; without one, promotes the build that was current before. Returns that build.
+ * Takes a ramp back; without one, promotes the build that was current before. Returns the build that has the
+ * work; null for workers without one, which have it before the first promotion.
  * @throws Error when there is none, or it cannot be promoted: then nothing has changed
  */
-export async function rollBack(client: Client, deploymentName: string): Promise<string> {
+export async function rollBack(client: Client, deploymentName: string): Promise<string | null> {
   const { ramping, current, previous } = await readBuilds(client, deploymentName);
   const { namespace } = client.options;
   if (ramping !== null) {
@@ -114,9 +116,19 @@ export async function rollBack(client: Client, deploymentName: string): Promise<
       deploymentName,
       percentage: 0,
     });
-    return current ?? '';
+    return current;
   }
-  if (previous === null) throw new Error('no other build was current before');
+  if (previous === null) {
+    if (!(await readPollers(client, 'events')).versionless)
+      throw new Error('no other build was current before');
+    // An empty build id stands for the workers without one, which had the work before the first promotion.
+    await client.workflowService.setWorkerDeploymentCurrentVersion({
+      namespace,
+      deploymentName,
+      buildId: '',
+    });
+    return null;
+  }
   await promote(client, deploymentName, previous);
   return previous;
 }

@@ -52,12 +52,10 @@ export async function workersPromote(buildId: string, { ramp }: { ramp?: number 
 export async function workersRollback(): Promise<void> {
   await withDeployment(async (deployment) => {
     const { client, deploymentName } = deployment;
-    await noted(
-      deployment,
-      'workers rollback',
-      {},
-      async () => `${await rollBack(client, deploymentName)} has the work.`,
-    );
+    await noted(deployment, 'workers rollback', {}, async () => {
+      const build = await rollBack(client, deploymentName);
+      return build === null ? 'Workers without a build have the work.' : `${build} has the work.`;
+    });
   });
 }
 

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readPollers } from '../../app/queue-pollers.ts';
 import { startOf } from '../../app/temporal.ts';
 import type { RunningWorker } from '../../app/worker-part.ts';
 import { readBuilds } from '../../app/worker-versions.ts';
@@ -60,7 +61,12 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
   expect(stdout).toContain('Temporal gives events to no build, and workers of others poll');
   const promoted = await command('workers', 'promote', '1');
   expect(promoted).toMatchObject({ status: 0, stdout: '1 is current.', stderr: '' });
+  const former = await pipeline.run('worker');
+  await until('it polls', async () => (await readPollers(client, 'events')).versionless);
+  expect((await command('workers', 'rollback')).stdout).toBe('Workers without a build have the work.');
   expect(await pipeline.backfill()).toBe('complete');
+  expect((await command('workers', 'promote', '1')).status).toBe(0);
+  await former.stop();
 
   const newer = await worker('2');
   await service.random(15, 3);
@@ -87,6 +93,8 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
     sql`select action, outcome from metersync.operations where action like 'workers %' order by id`,
   );
   expect(rows).toEqual([
+    { action: 'workers promote', outcome: 'done' },
+    { action: 'workers rollback', outcome: 'done' },
     { action: 'workers promote', outcome: 'done' },
     { action: 'workers promote', outcome: 'done' },
     { action: 'workers promote', outcome: 'done' },
