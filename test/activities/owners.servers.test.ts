@@ -194,8 +194,10 @@ test('a second backfill of records that two companies list changes no row, and t
         expect(held.map(({ id }) => before.get(id))).toEqual(
           held.map((plan) => expect.objectContaining({ owner: ownerOf(plan, companies), lives: true })),
         );
-        await backfill(under, order);
+        const { runId } = await backfill(under, order);
         expect(await rowsOf(under.warehouse, held)).toEqual(before);
+        // Sites of an earlier case are quarantined where they were many.
+        await approveDeletes(under.warehouse.db, runId);
         // A sample of all companies has none of those that earlier cases left.
         const sample = { share: 1, seed: 'all' };
         const options = { warehouse: under.warehouse, service: client, concurrency: 2, sample };
