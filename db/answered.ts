@@ -2,12 +2,14 @@ import { serverWaits } from '../contract/retry-policy.ts';
 import { formatSeconds } from '../contract/times.ts';
 
 /**
- * Waits for what health asks of Postgres, within `serverWaits.healthInAllMs`. A server that stands still, or
+ * Waits for what health asks of Postgres, within `ms`; by default `serverWaits.healthInAllMs`. A server that stands still, or
  * lies behind a dead network, lets its statements wait for ever.
  */
-export async function answered<T>(asking: Promise<T>): Promise<T> {
+export async function answered<T>(
+  asking: Promise<T>,
+  ms: number = serverWaits.healthInAllMs,
+): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const { healthInAllMs: ms } = serverWaits;
   const timer = setTimeout(
     () => reject(new Error(`no answer within ${formatSeconds(ms / 1_000)}`)),
     ms,

@@ -14,7 +14,7 @@ import type { Database } from '../db/connect.ts';
 import { sqlMessage } from '../db/failures.ts';
 import { readSchemaVersions } from '../db/migrate.ts';
 import { readHealth } from '../db/read/health.ts';
-import { readsOnly } from '../db/read/session.ts';
+import { readServer, readsOnly } from '../db/read/session.ts';
 
 /** Reads the health of a deployment. Never rejects: a server that cannot be reached counts as away. */
 export async function readDeployment(options: {
@@ -24,8 +24,8 @@ export async function readDeployment(options: {
   readonly temporal: TemporalPlace | undefined;
   /** When the client certificate for Temporal expires, ISO 8601; null without one. */
   readonly expiresAt: string | null;
-  /** Unix time in milliseconds. */
-  readonly now: () => number;
+  /** Reads the time that ages are judged by: Unix time in milliseconds. Never rejects. */
+  readonly now: (db: Database) => Promise<number>;
   readonly silenceHours: number;
   /** Time zone in which sessions have to read the service's times. */
   readonly timeZone: string;
@@ -54,10 +54,22 @@ export function healthOf({
       databaseUrl,
       temporal,
       expiresAt,
-      now: Date.now,
+      now: readNow,
       silenceHours: settings.silenceHours,
       timeZone: settings.service.timeZone,
     });
+}
+
+/**
+ * Reads Postgres's clock, as Temporal's cannot be asked for: the clock of this process may be wrong. Reads its own
+ * if Postgres does not answer.
+ */
+async function readNow(db: Database): Promise<number> {
+  const nowMs = await answered(readServer(db), serverWaits.healthWithinMs).then(
+    (server) => server.nowMs,
+    Date.now,
+  );
+  return Number.isNaN(nowMs) ? Date.now() : nowMs;
 }
 
 async function readWarehouse({
@@ -100,6 +112,7 @@ function unfitSchema(versions: SchemaVersions): Away | undefined {
 }
 
 async function readTemporal({
+  db,
   temporal: place,
   expiresAt,
   now,
@@ -110,12 +123,15 @@ async function readTemporal({
       todo: 'Run metersync start; or set TEMPORAL_ADDRESS to the Temporal of your workers.',
     };
   try {
-    const { client, close } = await connectClient(place, serverWaits.healthWithinMs);
+    const [nowMs, { client, close }] = await Promise.all([
+      now(db),
+      connectClient(place, serverWaits.healthWithinMs),
+    ]);
     try {
       const health = await client.withDeadline(Date.now() + serverWaits.healthWithinMs, () =>
-        askTemporal(client, now()),
+        askTemporal(client, nowMs),
       );
-      return { ...health, certificate: certificateOf(expiresAt, now()) };
+      return { ...health, certificate: certificateOf(expiresAt, nowMs) };
     } catch (error) {
       throw inWords(error, place);
     } finally {

@@ -119,7 +119,7 @@ async function reports() {
     databaseUrl: warehouse.url,
     temporal: undefined,
     expiresAt: null,
-    now: Date.now,
+    now: async () => Date.now(),
     silenceHours: 0,
     timeZone: 'UTC',
   });

@@ -58,7 +58,7 @@ test('a Postgres that keeps connections open and says nothing counts as away', {
     databaseUrl: url.href,
     temporal: undefined,
     expiresAt: null,
-    now: Date.now,
+    now,
     silenceHours: 0,
     timeZone: 'UTC',
   };
@@ -70,12 +70,14 @@ test('a Postgres that keeps connections open and says nothing counts as away', {
   });
 });
 
+const now = async () => Date.now();
+
 test('a Postgres that only reads counts as away; sessions that ask to only read do not make it one', async () => {
   const { url, db, drop } = await createWarehouse();
   onTestFinished(drop);
   const healthOver = async (session?: string) => {
     const through = connectWarehouse({ url, timeZone: 'UTC', max: 1, session, onError: () => {} });
-    const options = { temporal: undefined, expiresAt: null, now: Date.now, silenceHours: 0, timeZone: 'UTC' };
+    const options = { temporal: undefined, expiresAt: null, now, silenceHours: 0, timeZone: 'UTC' };
     return await readDeployment({ ...options, db: through.db, databaseUrl: url }).finally(through.close);
   };
   expect((await healthOver('-c default_transaction_read_only=on')).warehouse).not.toHaveProperty('away');
@@ -131,7 +133,7 @@ test('acknowledged events that nobody records are late after a minute, and stall
   });
   const { db, url: databaseUrl } = warehouse;
   const read = (seconds: number) => {
-    const now = () => Date.now() + seconds * 1_000;
+    const now = async () => Date.now() + seconds * 1_000;
     return readDeployment({
       db,
       databaseUrl,
@@ -150,6 +152,11 @@ test('acknowledged events that nobody records are late after a minute, and stall
   expect((await read(30)).temporal).toMatchObject(groups);
   expect((await read(90)).temporal).toMatchObject({ ...groups, lateGroups: 1 });
   expect((await read(901)).temporal).toMatchObject({ lateGroups: 1, stalledGroups: 1 });
+  const judge = healthOf({ settings: readSettings({}), databaseUrl, temporal });
+  const fast = Date.now() + 901_000;
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => fast);
+  onTestFinished(() => clock.mockRestore());
+  expect((await judge(db)).temporal, 'by a clock that runs fast').toMatchObject({ openGroups: 1, ...groups });
 });
 
 test('health reads no reading, so it costs the same however many there are', async () => {
