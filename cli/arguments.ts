@@ -48,6 +48,12 @@ export function duration(text: string): number {
   throw new InvalidArgumentError('It must be a number and s, m, h or d, for example 15m.');
 }
 
+export function wait(text: string): number {
+  const ms = duration(text);
+  if (ms <= 3_600_000) return ms;
+  throw new InvalidArgumentError('It must be at most 1h.');
+}
+
 export function atLeastOne(text: string): number {
   const number = count(text);
   if (number === 0) throw new InvalidArgumentError('It must be 1 or more.');

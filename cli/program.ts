@@ -3,7 +3,9 @@ import { readVersion } from '../app/version.ts';
 import { auditResources } from '../contract/endpoints.ts';
 import { parkingCodes } from '../contract/failures.ts';
 import { exportFormats, tracedKinds } from '../contract/names.ts';
-import { atLeastOne, count, percentSign, share, timeOrAgo, uuid } from './arguments.ts';
+import { attemptPolicy } from '../contract/retry-policy.ts';
+import { formatSeconds } from '../contract/times.ts';
+import { atLeastOne, count, percentSign, share, timeOrAgo, uuid, wait } from './arguments.ts';
 import { add, pointToHelp } from './help.ts';
 import {
   addAlerts,
@@ -152,6 +154,11 @@ function addLoad(program: Command): void {
         .conflicts(['company', 'repair']),
     )
     .option('--seed <text>', 'with --sample: take the companies that this text took before')
+    .addOption(
+      new Option('--settle <time>', 'how long a change may take: what differs is read again after it')
+        .argParser(wait)
+        .default(attemptPolicy.settleMs, formatSeconds(attemptPolicy.settleMs / 1_000)),
+    )
     .option('--repair', 'write the state of the service where it differs, and compare again')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));

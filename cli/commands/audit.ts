@@ -30,6 +30,8 @@ export interface AuditCommandOptions {
   readonly sample?: number;
   readonly seed?: string;
   readonly repair?: boolean;
+  /** In milliseconds. */
+  readonly settle: number;
   readonly json?: boolean;
 }
 
@@ -91,6 +93,7 @@ async function compare(
     resources: options.resource,
     since: options.since,
     sample,
+    settleMs: options.settle,
     onProgress: ({ companies, compared }) =>
       progress.show([
         `audit: ${counted(companies, 'company', 'companies')}, ${counted(compared, 'record')} compared`,

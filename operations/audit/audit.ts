@@ -52,13 +52,18 @@ export interface AuditOptions {
    * without a time of change (companies, sites, meters) are compared completely.
    */
   readonly since?: string | undefined;
+  /**
+   * How long to wait, in milliseconds, before what differs is read again: events may be on their way. The last
+   * reading counts. Without it the first one does, and so it does for a repair.
+   */
+  readonly settleMs?: number | undefined;
   readonly onProgress?: (progress: { companies: number; compared: number }) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
  * Reads the service again and compares it with the warehouse, changing nothing. A change at the service
- * meanwhile appears as a difference: audit a quiet one. Memory holds the ids, or 8 bytes for each reading, a
+ * that takes longer to arrive than `settleMs` appears as a difference. Memory holds the ids, or 8 bytes for each reading, a
  * page of each listing that is read at once, and the ids of rows that no audited company has.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
@@ -132,7 +137,8 @@ class Auditor {
     this.#configured = options.configured ?? [];
     const pages = (endpoint: EndpointName, params: Record<string, string>) => this.#pages(endpoint, params);
     this.#repairer = repair === null ? null : new Repairer({ ...options, ...repair, pages });
-    this.tally = new Tally({ repairs: repair !== null });
+    const { settleMs = 0 } = options;
+    this.tally = new Tally({ repairs: repair !== null, settleMs, signal: this.#signal });
     const { tally } = this;
     this.#meters = new MeterAudit({ ...options, tally, repairer: this.#repairer, since: this.#since, pages });
   }
@@ -281,7 +287,7 @@ class Auditor {
   async #listing(resource: Exclude<RecordResource, 'sites' | 'companies'>, companyId: string): Promise<void> {
     const { db } = this.#warehouse;
     const params = { companyId };
-    const { beganAt, seen, doubt } = await this.tally.read(
+    const { beganAt, seen, doubt, unlisted } = await this.tally.read(
       { resource, id: companyId, companyId },
       async (found) => {
         const beganAt = await warehouseNow(db);
@@ -292,11 +298,13 @@ class Auditor {
           seen.push(...present(page.ids));
           for (const id of present(page.ids)) this.tally.ownerless.get(resource)?.delete(id);
         }
-        return { beganAt, seen, doubt: doubtOf(walk) };
+        const doubt = doubtOf(walk);
+        const unlisted =
+          doubt === undefined ? await unlistedRows(db, resource, companyId, seen, this.#since) : [];
+        return { beganAt, seen, doubt, unlisted };
       },
     );
     if (doubt !== undefined) return;
-    const unlisted = await unlistedRows(db, resource, companyId, seen, this.#since);
     const extra = this.tally.extra(resource, companyId, unlisted);
     this.tally.count(resource, extra, companyId);
     // Also of what another listing may still have: the last of its companies tombstones it.

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { AuditResource } from '../../contract/endpoints.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import type { Difference, UnlistedRow } from '../../db/read/compare-records.ts';
@@ -9,6 +10,8 @@ export interface Pass {
   readonly doubt: string | undefined;
   /** Whether a record came on two pages: another pass may show more. */
   readonly repeated?: boolean;
+  /** Rows of the warehouse that it does not show. */
+  readonly unlisted?: readonly UnlistedRow[];
 }
 
 /** A listing, as a report names it: by its company or meter. */
@@ -32,22 +35,34 @@ export class Tally {
   readonly #unlisted = new Map<string, number>();
   readonly #suspects = new Set<string>();
   readonly #repairs: boolean;
+  /** Waits for changes under way. */
+  readonly #settle: () => Promise<void>;
+  #settlesLeft: number;
 
-  constructor({ repairs }: { readonly repairs: boolean }) {
+  constructor({ repairs, settleMs, signal }: { repairs: boolean; settleMs: number; signal: AbortSignal }) {
     this.#repairs = repairs;
+    this.#settle = () => setTimeout(settleMs, undefined, { signal });
+    this.#settlesLeft = repairs || settleMs === 0 ? 0 : attemptPolicy.settlesMax;
   }
 
   /**
    * Reads a listing, again while it contradicts or repeats itself, as it may have changed meanwhile: the last
-   * pass counts. A repair counts what each pass found. A listing that never agrees with itself is suspect.
+   * pass counts. So it does if the listing differs from the warehouse, after a wait: the change may be under
+   * way. A repair counts what each pass found. A listing that never agrees with itself is suspect.
    */
   async read<P extends Pass>(listing: AuditedListing, pass: (found: AuditReport) => Promise<P>): Promise<P> {
     for (let passes = 1; ; passes++) {
       const found = emptyReport();
       const read = await pass(found);
       const isSure = read.doubt === undefined && read.repeated !== true;
-      const isLast = isSure || passes === attemptPolicy.passesMax;
+      const differs = found.differences > 0 || (read.unlisted ?? []).length > 0;
+      const settles = isSure && differs && this.#settlesLeft > 0;
+      const isLast = (isSure && !settles) || passes === attemptPolicy.passesMax;
       if (isLast || this.#repairs) this.#add(found, listing.companyId);
+      if (!isLast && settles) {
+        this.#settlesLeft -= 1;
+        await this.#settle();
+      }
       if (!isLast) continue;
       if (read.doubt !== undefined) this.#suspect(listing, read.doubt);
       return read;

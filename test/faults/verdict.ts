@@ -81,7 +81,7 @@ function alsoSent({ sent, acknowledged, answers }: Sent, ids: readonly string[])
 
 /** Runs `metersync audit`, which must find no difference; returns the number of compared records. */
 async function equalTables(rig: Rig): Promise<number> {
-  const { status, stdout, stderr } = await rig.run(['audit', '--json']);
+  const { status, stdout, stderr } = await rig.run(['audit', '--settle', '0s', '--json']);
   if (stdout === '') throw new Error(`metersync audit ended with status ${status}: ${stderr}`);
   const { compared, differences, examples } = JSON.parse(stdout) as AuditReport;
   expect({ status, differences, examples }).toEqual({ status: 0, differences: 0, examples: [] });

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { describeAudit } from '../../cli/commands/audit.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import { checkKinds } from '../../contract/names.ts';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
 import { connectWarehouse } from '../../db/connect.ts';
@@ -499,6 +500,44 @@ describe('an audit', () => {
       compared: 11,
       differences: 0,
     });
+  });
+
+  test('reads what differs again after a wait, and counts no change that arrives in it', async () => {
+    const { company, meter } = ids;
+    await store(everything());
+    // Until it is read twice each listing shows a state that the warehouse does not have yet.
+    const seen = new Set<string>();
+    const { client } = await setup((asked) => {
+      const isFirst = !seen.has(asked.path);
+      seen.add(asked.path);
+      return answer(isFirst ? otherwise() : everything(), asked);
+    });
+    const compared = { warehouse, service: client, concurrency: 8 };
+    expect(await audit({ ...compared, settleMs: 1 })).toMatchObject({ compared: 11, differences: 0 });
+    seen.clear();
+    expect((await audit(compared)).differences, 'without a wait').toBeGreaterThan(0);
+    expect([...seen]).toEqual(
+      expect.arrayContaining([`/v2.2/document/company/${company}`, `/v2.2/interval/meter/${meter}`]),
+    );
+    const held = otherwise();
+    expect(await auditOf(held, defaultEndpoints, { settleMs: 1 })).toEqual(await auditOf(held));
+  });
+
+  test('waits for no change where more listings differ than changes under way explain', async () => {
+    const { company } = ids;
+    const meters = Array.from({ length: attemptPolicy.settlesMax + 5 }, () => ({ id: randomUUID() }));
+    const held: Held = { '/company': [{ id: company, sites: [] }], [`/meter/company/${company}`]: meters };
+    for (const { id } of meters) held[`/interval/meter/${id}`] = [reading(1, '1')];
+    await store({ ...held, [`/interval/meter/${ids.meter}`]: [] });
+    let requests = 0;
+    const { client } = await setup((asked) => {
+      requests += Number(asked.path.includes('/interval/'));
+      return answer(held, asked);
+    });
+    const resources = ['intervals'] as const;
+    const report = await audit({ warehouse, service: client, concurrency: 8, resources, settleMs: 1 });
+    expect(report.differences).toBe(meters.length);
+    expect(requests).toBe(meters.length + attemptPolicy.settlesMax);
   });
 
   test('without a listing of companies or of meters compares those of the warehouse', async () => {

@@ -78,7 +78,7 @@ test('an audit shares the limit while it reads, and then leaves it', { timeout: 
         sql`select count(*)::int as n from metersync.service_workers`,
       )
     ).rows[0]?.n;
-  const audit = startCommand(['audit', '--json'], { env: deployment.env });
+  const audit = startCommand(['audit', '--settle', '0s', '--json'], { env: deployment.env });
   onTestFinished(async () => void (await audit.end('SIGKILL')));
   await until('it reads', () => door.waiting === 1);
   expect(await members()).toBe(1);
