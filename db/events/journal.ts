@@ -71,11 +71,13 @@ const recordedAnew = inserted.filter(
 );
 
 /**
- * A bound of an event's range. Year 1 of another zone begins before year 1 in UTC, where ISO texts,
- * with which ranges are read, have no year.
+ * A bound of an event's range; null without a payload. Year 1 of another zone begins before year 1
+ * in UTC, where ISO texts, with which ranges are read, have no year.
  */
-const boundOf = (field: 'start' | 'end'): SQL =>
-  sql`greatest(metersync.read_time(r ->> ${field}::text), '0001-01-01T00:00:00Z')`;
+const boundOf = (field: 'start' | 'end'): SQL => sql`case
+          when kind = 'interval' and r is not null
+          then greatest(metersync.read_time(r ->> ${field}::text), '0001-01-01T00:00:00Z')
+        end`;
 
 /**
  * Inserts events into the journal. Returns how each arrived that is new or recorded anew: the dead,
@@ -123,8 +125,8 @@ export async function insertJournal(
         record_id,
         company_id,
         metersync.read_time(occurred_at),
-        case when kind = 'interval' then ${boundOf('start')} end,
-        case when kind = 'interval' then ${boundOf('end')} end,
+        ${boundOf('start')},
+        ${boundOf('end')},
         case
           when kind = 'interval' and r ->> 'intervalCount' ~ '^\\d{1,18}$'
           then (r ->> 'intervalCount')::bigint

@@ -155,6 +155,11 @@ describe('recordEvents', () => {
       );
       expect(kept?.text).toBe(event.body);
     }
+    // Without a payload that Postgres holds, no range is known.
+    const ids = Object.values(bad).map(({ id }) => id);
+    const ranges = sql`select distinct range_start, range_end from metersync.events
+      where id = any(string_to_array(${ids.join()}, ','))`;
+    expect(await rows(ranges)).toEqual([{ range_start: null, range_end: null }]);
   });
 
   test('a dead event is tried again when it is delivered again', async () => {
