@@ -10,13 +10,18 @@ import { events, journal } from '../schema/metersync.ts';
 export async function ignoreEvents(db: Executor, ids: readonly string[]): Promise<string[]> {
   const { rows } = await db.execute<{ id: string }>(sql`
     update ${journal} e
-    set arrived_as = 'ignored'
-    where e.id = any(${array(ids, 'text')})
-      and (
-        select existing.outcome
+    set arrived_as = 'ignored',
+      error = dead.error,
+      error_code = dead.error_code
+    from unnest(${array(ids, 'text')}) as asked (id)
+      cross join lateral (
+        select existing.error, existing.error_code
         from ${events} existing
-        where existing.id = e.id
-      ) = 'dead'
+        where existing.id = asked.id
+          and existing.outcome = 'dead'
+        offset 0
+      ) dead
+    where e.id = asked.id
     returning e.id`);
   return rows.map(({ id }) => id);
 }
