@@ -77,6 +77,7 @@ async function main(args: readonly string[]): Promise<void> {
   }
   const sandbox = await startSandbox(startOptions(values));
   stopWhenAsked(sandbox, values['with-parent']);
+  sandbox.lost.then(end);
   console.log(values.json ? ready(sandbox) : summary(sandbox));
 }
 
@@ -184,6 +185,10 @@ function stopWhenAsked(sandbox: Sandbox, withParent: boolean): void {
 try {
   await main(process.argv.slice(2));
 } catch (error) {
+  end(error);
+}
+
+function end(error: unknown): never {
   console.error(error instanceof Error ? error.message : error);
   process.exit(error instanceof Usage ? 2 : 1);
 }

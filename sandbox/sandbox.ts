@@ -18,6 +18,8 @@ export interface Sandbox {
   /** What control routes ask for, another one with each start. */
   readonly controlToken: string;
   readonly organizations: readonly Organization[];
+  /** Resolves if another sandbox took the database when Postgres was lost: this one must end. */
+  readonly lost: Promise<Error>;
   close(): Promise<void>;
 }
 
@@ -48,6 +50,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       apiKey: options.apiKey ?? organizations[0]?.apiKey ?? '',
       controlToken: server.controlToken,
       organizations,
+      lost: stores.guard.lost,
       async close() {
         await server.close();
         await closeParts(parts);
@@ -68,11 +71,14 @@ const dataFound =
 const exposed = (host: string): string =>
   `The sandbox listens on ${host}, without TLS: anyone on that network can use its API, portal and control routes with an overheard key, link or token.`;
 
-async function generateWhenEmpty({ guard, pool }: Stores, options: SandboxOptions): Promise<boolean> {
+async function generateWhenEmpty(
+  { guard: { client }, pool }: Stores,
+  options: SandboxOptions,
+): Promise<boolean> {
   const { rowCount } = await pool.query('select from sandbox.organizations limit 1');
   if (rowCount !== 0) return false;
-  await guard.query('begin');
-  await load(guard, {
+  await client.query('begin');
+  await load(client, {
     seed: options.seed ?? 1,
     organizations: options.organizations ?? 1,
     companies: options.companies ?? 10,
@@ -81,7 +87,7 @@ async function generateWhenEmpty({ guard, pool }: Stores, options: SandboxOption
     ...historyEnd(options),
     irregular: options.irregular ?? 0,
   });
-  await guard.query('commit');
+  await client.query('commit');
   return true;
 }
 

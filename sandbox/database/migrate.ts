@@ -1,19 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import type { Client } from 'pg';
 
-/** Held for as long as a sandbox runs, so that two processes never share a database. */
-const advisoryLock = 7_205_114;
-
-/**
- * Brings the database to the newest schema: ordered SQL files, each applied once, all in one transaction.
- * `client` keeps the lock until it is closed.
- * @throws Error when another sandbox runs on this database.
- */
+/** Brings the database to the newest schema: ordered SQL files, each applied once, all in one transaction. */
 export async function migrate(client: Client, folder = new URL('../migrations/', import.meta.url)) {
-  const lock = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
-    advisoryLock,
-  ]);
-  if (!lock.rows[0]?.taken) throw new Error('another sandbox is running on this database');
   const files = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
   await client.query('begin');
   try {

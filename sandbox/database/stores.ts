@@ -1,10 +1,11 @@
 import pg from 'pg';
+import { type Guard, openGuard } from './guard.ts';
 import { migrate } from './migrate.ts';
 
 /** The connections of a running sandbox. */
 export interface Stores {
-  /** Holds the lock that keeps a second sandbox out. */
-  readonly guard: pg.Client;
+  /** Keeps a second sandbox out. */
+  readonly guard: Guard;
   readonly pool: pg.Pool;
   /**
    * For what deliveries write: it does not wait for Postgres's disk. A crash of the sandbox loses nothing by that; one
@@ -20,9 +21,7 @@ const deliveryPoolSize = 4;
 
 /** Connects, takes the lock and brings the schema up to date. */
 export async function openStores(databaseUrl: string, report: (error: Error) => void): Promise<Stores> {
-  const guard = new pg.Client({ connectionString: databaseUrl });
-  guard.on('error', report);
-  await guard.connect();
+  const guard = await openGuard(databaseUrl, report);
   const pool = openPool({ connectionString: databaseUrl, max: poolSize }, report);
   const deliveryPool = openPool(
     { connectionString: databaseUrl, max: deliveryPoolSize, options: '-c synchronous_commit=off' },
@@ -30,10 +29,10 @@ export async function openStores(databaseUrl: string, report: (error: Error) => 
   );
   const close = async () => {
     await Promise.all([pool.end(), deliveryPool.end()]);
-    await guard.end();
+    await guard.close();
   };
   try {
-    await migrate(guard);
+    await migrate(guard.client);
   } catch (error) {
     await close();
     throw error;

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { startSandbox } from '../../sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -53,13 +54,15 @@ const small = [
   '--json',
 ];
 
+const never = new Promise<never>(() => {});
+
 async function start(databaseUrl: string, more: readonly string[] = [], stdin: 'pipe' | 'ignore' = 'ignore') {
   const child = run(databaseUrl, [...small, ...more], stdin);
   const stderr: string[] = [];
   child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk.toString()));
   for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
     const ready = JSON.parse(line) as Record<'url' | 'apiUrl' | 'apiKey' | 'controlToken', string>;
-    const sandbox = { ...ready, organizations: [], close: async () => undefined };
+    const sandbox = { ...ready, organizations: [], lost: never, close: async () => undefined };
     return { child, service: talkTo(sandbox, databaseUrl), stderr };
   }
   throw new Error(`the sandbox ended: ${stderr.join('')}`);
@@ -131,6 +134,43 @@ describe('the process', () => {
     await start(databaseUrl);
     await expect(startSandbox({ databaseUrl })).rejects.toThrow('another sandbox');
   });
+
+  test('takes its database again after a lost connection, and ends with 1 if another was faster', async () => {
+    const databaseUrl = await newDatabase();
+    const { child, stderr } = await start(databaseUrl);
+    const other = new pg.Client({ connectionString: databaseUrl });
+    await other.connect();
+    const [before] = await locks(databaseUrl);
+    await end(databaseUrl, before?.pid);
+    const again = await until('another connection holds the lock', async () =>
+      (await locks(databaseUrl)).find(({ pid, granted }) => granted && pid !== before?.pid),
+    );
+    await expect(startSandbox({ databaseUrl })).rejects.toThrow('another sandbox');
+    const taken = other.query('select pg_advisory_lock($1)', [again.key]);
+    await until('another waits for it', async () => (await locks(databaseUrl)).length === 2);
+    await end(databaseUrl, again.pid);
+    expect(await exitOf(child)).toBe(1);
+    expect(stderr.join('')).toContain('another sandbox');
+    await taken;
+    await other.end();
+  });
+
+  const locks = (databaseUrl: string) =>
+    ask<{ pid: number; granted: boolean; key: number }>(
+      databaseUrl,
+      `select pid, granted, objid::int as key from pg_locks join pg_database d on d.oid = database
+        where locktype = 'advisory' and datname = current_database()`,
+    );
+  const end = (databaseUrl: string, pid: number | undefined) =>
+    ask(databaseUrl, 'select pg_terminate_backend($1)', [pid]);
+
+  async function ask<T extends pg.QueryResultRow>(databaseUrl: string, text: string, values?: unknown[]) {
+    const client = new pg.Client({ connectionString: databaseUrl });
+    await client.connect();
+    const { rows } = await client.query<T>(text, values);
+    await client.end();
+    return rows;
+  }
 });
 
 describe('a restart', () => {
