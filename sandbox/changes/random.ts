@@ -55,9 +55,9 @@ interface Samples {
   readonly meters: MeterSample[];
 }
 
-/** When changes happen: the present day, and the last one of the generated history. */
-export interface Days {
-  readonly today: string;
+/** When changes happen: the present time, and the last day of the generated history. */
+export interface Times {
+  readonly now: string;
   readonly until: string;
 }
 
@@ -70,7 +70,7 @@ export async function drawChanges(
   random: Random,
   count: number,
   types: readonly RandomType[] | undefined,
-  { today, until }: Days,
+  times: Times,
 ): Promise<Change[]> {
   const drawn = Array.from({ length: count }, () => drawType(random, types));
   const samples = await sample(client, random, count);
@@ -79,8 +79,8 @@ export async function drawChanges(
   for (const [index, type] of drawn.entries()) {
     const change =
       type === 'createDocument' && types === undefined
-        ? drawBill(random, samples.meters[index % samples.meters.length], before, today)
-        : compose(random, type, index, samples, before, until);
+        ? drawBill(random, samples.meters[index % samples.meters.length], before, times.now.slice(0, 10))
+        : compose(random, type, index, samples, before, times);
     if (change !== undefined) changes.push(change);
   }
   return changes;
@@ -109,14 +109,14 @@ function compose(
   index: number,
   samples: Samples,
   drawn: Drawn,
-  until: string,
+  times: Times,
 ): Change | undefined {
   const connection = samples.connections[index % samples.connections.length];
   const document = samples.documents[index % samples.documents.length];
   const meter = samples.meters[index % samples.meters.length];
   const plain = type === 'touch' || type === 'noop';
   if (type === 'createDocument') return meter && { type, meterId: meter.id };
-  if (type === 'syncIntervals') return meter && drawSync(random, meter, until);
+  if (type === 'syncIntervals') return meter && drawSync(random, meter, times);
   const ofDocument =
     type === 'reprocessDocument' || type === 'supersedeDocument' || type === 'deleteDocument';
   if (ofDocument || (plain && random.chance(0.5))) {
@@ -192,15 +192,20 @@ function drawForConnection(
   }
 }
 
-/** Draws some hours after the meter's last interval, or some existing ones, or both. */
-function drawSync(random: Random, meter: MeterSample, until: string): Change {
+/** Draws some slots that are over, after the meter's last reading, or some before that, or both. */
+function drawSync(random: Random, meter: MeterSample, { now, until }: Times): Change {
   const granularitySeconds = meter.seconds ?? 3600;
   const usageUnits = meter.units ?? (meter.datasourceType === 'ELECTRICITY' ? 'kWh' : 'CCF');
   const slot = secondsToMicros(granularitySeconds);
-  const after = meter.last === null ? fromText(until) : fromText(meter.last) + slot;
-  const mode = meter.last === null ? 'insert' : random.pick(['insert', 'update', 'both'] as const);
+  const over = (fromText(now) / slot) * slot;
+  const late = over - slot * 48n;
+  const first = fromText(until) < late ? fromText(until) : late;
+  const after = meter.last === null ? first : fromText(meter.last) + slot;
+  const room = Number((over - after) / slot);
+  const wanted = meter.last === null ? 'insert' : random.pick(['insert', 'update', 'both'] as const);
+  const mode = room > 0 ? wanted : 'update';
   const back = mode === 'insert' ? 0 : random.int(4, 48);
-  const forth = mode === 'update' ? 0 : random.int(4, 48);
+  const forth = mode === 'update' ? 0 : Math.min(random.int(4, 48), room);
   return {
     type: 'syncIntervals',
     meterId: meter.id,

@@ -14,7 +14,7 @@ export interface ChangeServiceDependencies {
   readonly delays: () => readonly DeliveryDelay[];
   readonly newId: () => string;
   readonly newMessageId: () => string;
-  /** Last day of the generated history: intervals of a meter without any begin there. */
+  /** Last day of the generated history: intervals of a meter without any begin there, or 48 before now. */
   readonly until: string;
   /** Called after changes were committed. */
   readonly committed: (applied: Applied) => void;
@@ -72,10 +72,7 @@ export function createChangeService(dependencies: ChangeServiceDependencies): Ch
         const applied = await run(async (client) =>
           applyIn(
             client,
-            await drawChanges(client, random, size, types, {
-              today: toText(clock.now()).slice(0, 10),
-              until,
-            }),
+            await drawChanges(client, random, size, types, { now: toText(clock.now()), until }),
           ),
         );
         if (applied.changes.length === 0) break;

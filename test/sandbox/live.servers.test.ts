@@ -33,23 +33,44 @@ describe('live changes', () => {
   });
 });
 
-/** Counts pairs of bills of one meter that share more than a day, and bills of an unfinished period. */
-async function implausible(): Promise<{ twice: number; early: number; bills: number }> {
+async function ask<T extends pg.QueryResultRow>(text: string): Promise<T> {
   const client = new pg.Client({ connectionString: service.databaseUrl });
   await client.connect();
   const { now } = await service.control<AnyRecord>('GET', '/sandbox/status');
-  const { rows } = await client.query<{ twice: number; early: number; bills: number }>(
+  const { rows } = await client.query<T>(text, [now]);
+  await client.end();
+  return rows[0] as T;
+}
+
+/** Counts pairs of bills of one meter that share more than a day, and bills of an unfinished period. */
+const implausible = () =>
+  ask<{ twice: number; early: number; bills: number }>(
     `select
       (select count(*)::int from sandbox.usage_data a join sandbox.usage_data b on b.meter_id = a.meter_id
         where a.id < b.id
           and least(a.end_date, b.end_date) - greatest(a.start_date, b.start_date) > 1) as twice,
-      (select count(*)::int from sandbox.documents where period_end >= $1::date) as early,
+      (select count(*)::int from sandbox.documents where period_end >= $1::timestamp::date) as early,
       (select count(*)::int from sandbox.documents) as bills`,
-    [String(now).slice(0, 10)],
   );
-  await client.end();
-  return rows[0] as { twice: number; early: number; bills: number };
-}
+
+describe('readings', () => {
+  test('are of times that are over', async () => {
+    const noon = BigInt(Date.parse('2026-07-02T12:00:00Z')) * 1000n;
+    service = await startService({ now: () => noon });
+    const readings = () =>
+      ask<{ early: number; all: number }>(
+        `select count(*)::int as all,
+          count(*) filter (where start_at + seconds * interval '1 second' > $1::timestamp)::int as early
+          from sandbox.intervals`,
+      );
+    const before = await readings();
+    await service.control('POST', '/sandbox/random', { count: 100, types: ['syncIntervals'] });
+    await service.control('POST', '/sandbox/random', { count: 100, types: ['syncIntervals'] });
+    const after = await readings();
+    expect([before.early, after.early]).toEqual([0, 0]);
+    expect(after.all).toBeGreaterThan(before.all + 100);
+  });
+});
 
 describe('bills', () => {
   test('are of the next period once it is over, else corrections: no month is billed twice', async () => {
