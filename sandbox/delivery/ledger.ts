@@ -51,7 +51,8 @@ export function createLedger({ pool, report, disabled }: LedgerDependencies): Le
           pool,
           underway.map((entry) => entry.outcome),
         );
-        if (ids.length > 0) await disable(ids);
+        // What is recorded must not be again: the next failure of the endpoint tries to disable it again.
+        if (ids.length > 0) await disable(ids).catch(report);
         for (const { written } of underway) written();
       } catch (error) {
         report(error instanceof Error ? error : new Error(String(error)));

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -357,6 +358,26 @@ describe('endpoint states', () => {
     await bill();
     await arrived(count + 1);
     expect(await stateOf(id)).toBe('active');
+  });
+
+  test('are disabled by the next failure, and no attempt is recorded twice, if Postgres refused it before', async () => {
+    receiver.answer = answerWith(500);
+    const { id } = await endpoint();
+    await failOnce(id);
+    const client = new pg.Client({ connectionString: service.databaseUrl });
+    await client.connect();
+    await client.query(`create function sandbox.refuse() returns trigger language plpgsql
+      as $$ begin raise 'refused by the test'; end $$`);
+    await client.query(`create trigger refuse before update on sandbox.endpoints for each row
+      when (new.state = 'disabled') execute function sandbox.refuse()`);
+    await advance(5 * 86_400);
+    await until('Postgres refuses', () => service.errors.some(({ message }) => message.includes('refused')));
+    await client.query('drop function sandbox.refuse cascade');
+    await client.end();
+    await advance(301);
+    await until('the endpoint is disabled', async () => (await stateOf(id)) === 'disabled');
+    const [delivery] = await deliveriesOf(id);
+    expect((await attemptsOf(delivery.id)).map(({ number }) => number)).toEqual([1, 2, 3]);
   });
 
   test('seed 3.2 row 1: one success within the five days keeps the endpoint active', async () => {
