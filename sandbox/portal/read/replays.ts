@@ -13,6 +13,8 @@ export interface ReplayProgress {
   readonly total: number;
   readonly delivered: number;
   readonly failed: number;
+  /** Given up for a later sending of the same message. */
+  readonly superseded: number;
   /** Failed at least once and waiting for a retry. */
   readonly retrying: number;
   /** Not tried yet. */
@@ -30,10 +32,13 @@ export async function readReplays(pool: Pool, endpointId: string, limit: number)
         order by id desc limit $2) r
       left join sandbox.events e on e.seq = r.since_seq,
       lateral (select count(*) filter (where state = 'delivered')::integer as delivered,
-          count(*) filter (where state in ('failed', 'cancelled', 'dropped'))::integer as failed,
+          count(*) filter (where state in ('failed', 'cancelled', 'dropped') and not superseded)::integer as failed,
+          count(*) filter (where superseded)::integer as superseded,
           count(*) filter (where state in ('waiting', 'in_flight') and attempts > 0)::integer as retrying,
           count(*) filter (where state in ('waiting', 'in_flight') and attempts = 0)::integer as pending
-        from sandbox.deliveries where replay_id = r.id) c
+        from (select state, attempts, state = 'cancelled' and exists (select from sandbox.deliveries l
+              where l.event_seq = d.event_seq and l.endpoint_id = d.endpoint_id and l.id > d.id) as superseded
+            from sandbox.deliveries d where replay_id = r.id) d) c
       order by r.id desc`,
     [endpointId, limit],
   );

@@ -53,8 +53,8 @@ export function replayList(base: string, replays: readonly ReplayProgress[], now
 }
 
 function replayCard(base: string, replay: ReplayProgress, now: Micros): Markup {
-  const { id, kind, total, delivered, failed, retrying, pending, created } = replay;
-  const ended = delivered + failed;
+  const { id, kind, total, delivered, failed, superseded, retrying, pending, created } = replay;
+  const ended = delivered + failed + superseded;
   const name = kind === 'missing' ? 'Recovery of missing messages' : 'Replay of failed messages';
   const state =
     ended < total
@@ -66,6 +66,7 @@ function replayCard(base: string, replay: ReplayProgress, now: Micros): Markup {
 <progress max="${total}" value="${ended}" aria-label="${name}">${ended} of ${total}</progress>
 <p class="meta"><span><b>${delivered}</b> of <b>${total}</b> delivered</span>
 ${failed > 0 && html`<span class="bad-text"><b>${failed}</b> failed</span>`}
+${superseded > 0 && html`<span><b>${superseded}</b> sent again later</span>`}
 ${retrying > 0 && html`<span><b>${retrying}</b> waiting for a retry</span>`}
 ${pending > 0 && html`<span><b>${pending}</b> to be sent</span>`}</p></li>`;
 }
