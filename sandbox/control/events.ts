@@ -29,8 +29,18 @@ export interface ListedDelivery {
   readonly dueAt: string;
 }
 
+export const deliveryStates = [
+  'waiting',
+  'in_flight',
+  'delivered',
+  'failed',
+  'cancelled',
+  'dropped',
+] as const;
+
 export interface DeliveriesAsked {
-  readonly state: string | undefined;
+  /** None: those in any state. */
+  readonly states: readonly string[];
   readonly endpointId: string | undefined;
   readonly after: number;
   readonly limit: number;
@@ -41,9 +51,9 @@ export async function readDeliveries(pool: Pool, asked: DeliveriesAsked): Promis
     `select d.id::float8 as id, e.id as "eventId", e.type, d.endpoint_id as "endpointId", d.state, d.attempts,
       d.duplicates, to_char(d.due_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as "dueAt"
       from sandbox.deliveries d join sandbox.events e on e.seq = d.event_seq
-      where d.id > $1 and ($3::text is null or d.state = $3) and ($4::text is null or d.endpoint_id = $4)
+      where d.id > $1 and ($3::text[] = '{}' or d.state = any ($3)) and ($4::text is null or d.endpoint_id = $4)
       order by d.id limit $2`,
-    [asked.after, asked.limit, asked.state ?? null, asked.endpointId ?? null],
+    [asked.after, asked.limit, asked.states, asked.endpointId ?? null],
   );
   return rows;
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Pool } from 'pg';
 import { z } from 'zod';
 import type { Organization } from '../api/keys.ts';
-import { type Query, readCount, readText } from '../api/query.ts';
+import { type Query, readCount, readText, readTexts } from '../api/query.ts';
 import type { Live } from '../changes/live.ts';
 import { randomTypes } from '../changes/random.ts';
 import { changesSchema } from '../changes/schema.ts';
@@ -12,7 +12,7 @@ import type { Dispatcher } from '../delivery/dispatcher.ts';
 import { badRequest } from '../problem.ts';
 import { toText } from '../timestamps.ts';
 import { readBody } from './body.ts';
-import { readAttempts, readDeliveries, readEvents } from './events.ts';
+import { deliveryStates, readAttempts, readDeliveries, readEvents } from './events.ts';
 import type { Status } from './status.ts';
 
 export interface ControlDependencies {
@@ -93,7 +93,7 @@ function readingRoutes(app: FastifyInstance, dependencies: ControlDependencies):
   }));
   app.get<{ Querystring: Query }>('/sandbox/deliveries', async ({ query }) => {
     const asked = {
-      state: readText(query, 'state'),
+      states: readTexts(query, 'state', deliveryStates),
       endpointId: readText(query, 'endpointId'),
       after: readAfter(query),
       limit: readCount(query, 'limit', 100, 10_000),

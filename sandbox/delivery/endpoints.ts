@@ -2,6 +2,7 @@ import type { ClientBase, Pool } from 'pg';
 import { z } from 'zod';
 import { eventTypes } from '../events/payloads.ts';
 import { notFound } from '../problem.ts';
+import { wrongWithAddress } from './endpoint-address.ts';
 
 export interface Endpoint {
   readonly id: string;
@@ -16,7 +17,9 @@ export interface Endpoint {
 }
 
 export const endpointSchema = z.strictObject({
-  url: z.url({ protocol: /^https?$/ }),
+  url: z.string().refine((text) => wrongWithAddress(text) === undefined, {
+    error: ({ input }) => wrongWithAddress(String(input)),
+  }),
   eventTypes: z.array(z.enum(eventTypes)).default([]),
   organizationId: z.uuid().optional(),
   /** `whsec_` and base64 of 24 to 64 bytes; generated when absent. */

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { field, formOf } from '../../web/form.ts';
+import { wrongWithAddress } from '../delivery/endpoint-address.ts';
 import { addEndpoint } from '../delivery/endpoints.ts';
 import { toText } from '../timestamps.ts';
 import { chosenTypes } from './chosen-types.ts';
 import type { ById, PortalDependencies } from './dependencies.ts';
-import { wrongWithAddress } from './endpoint-address.ts';
 import { noticeFor } from './notices.ts';
 import { showOverview } from './overview-page.ts';
 import { readActivity } from './read/activity.ts';

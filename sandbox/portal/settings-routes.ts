@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { field, formOf, queryOf } from '../../web/form.ts';
 import { inTransaction } from '../database/transaction.ts';
+import { wrongWithAddress } from '../delivery/endpoint-address.ts';
 import { rotateSecret, rotationHours, setEndpointState, updateEndpoint } from '../delivery/endpoints.ts';
 import { badRequest } from '../problem.ts';
 import { secondsToMicros, toText } from '../timestamps.ts';
 import { chosenTypes } from './chosen-types.ts';
 import type { ById, PortalDependencies } from './dependencies.ts';
-import { wrongWithAddress } from './endpoint-address.ts';
 import { noticeFor } from './notices.ts';
 import { readEndpoint } from './read/endpoints.ts';
 import { show } from './session.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { wrongWithAddress } from '../../sandbox/portal/endpoint-address.ts';
+import { wrongWithAddress } from '../../sandbox/delivery/endpoint-address.ts';
 
 describe('an address of an endpoint', () => {
   test.each([
