@@ -174,13 +174,14 @@ describe('the process', () => {
 });
 
 describe('a restart', () => {
-  test('keeps data, changes, endpoints, the clock and disturbances; nothing is generated again', async () => {
+  test('keeps data, changes, endpoints, the clock and disturbances, not faults; nothing is generated again', async () => {
     const databaseUrl = await newDatabase();
     const before = await start(databaseUrl, ['--time-scale', '1000']);
     await before.service.enableWebhooks();
     await before.service.control('POST', '/sandbox/endpoints', { url: 'http://127.0.0.1:9/x' });
     await before.service.control('POST', '/sandbox/random', { count: 50 });
     await before.service.control('POST', '/sandbox/disturb', { duplicate: 0.25 });
+    await before.service.control('POST', '/sandbox/faults', { kind: 'reset', path: '/none' });
     await before.service.control('POST', '/sandbox/clock', { advanceSeconds: 7200 });
     const seen = await look(before.service);
     const { now } = await before.service.control<AnyRecord>('GET', '/sandbox/status');
@@ -191,6 +192,7 @@ describe('a restart', () => {
     await until('it says whose data it serves', () => after.stderr.join('').includes('of an earlier start'));
     const status = await after.service.control<AnyRecord>('GET', '/sandbox/status');
     expect(status.now > now).toBe(true);
+    expect(await after.service.control('GET', '/sandbox/faults')).toEqual({ faults: [] });
   });
 
   test('moves inspection URLs to the port that it has now', async () => {
