@@ -63,7 +63,7 @@ export interface Times {
 
 /**
  * Draws up to `count` valid changes for one batch from the database; at least one if it can. Without named
- * types, a bill whose period is not over is a correction of the last one instead.
+ * types, a bill whose period is not over is a correction of the last one instead, and only last bills are deleted.
  */
 export async function drawChanges(
   client: ClientBase,
@@ -78,8 +78,14 @@ export async function drawChanges(
   const changes: Change[] = [];
   for (const [index, type] of drawn.entries()) {
     const change =
-      type === 'createDocument' && types === undefined
-        ? drawBill(random, samples.meters[index % samples.meters.length], before, times.now.slice(0, 10))
+      (type === 'createDocument' || type === 'deleteDocument') && types === undefined
+        ? drawBill(
+            random,
+            type,
+            samples.meters[index % samples.meters.length],
+            before,
+            times.now.slice(0, 10),
+          )
         : compose(random, type, index, samples, before, times);
     if (change !== undefined) changes.push(change);
   }
@@ -125,18 +131,24 @@ function compose(
   return connection && drawForConnection(random, type, connection, drawn.statuses);
 }
 
-/** Draws the bill of the next period once that is over, until then a correction of the last one. */
+/**
+ * Draws the bill of the next period once that is over, until then a correction of the last one. Deletes the last one
+ * alone, whose period is then due again: older bills would never come back.
+ */
 function drawBill(
   random: Random,
+  type: 'createDocument' | 'deleteDocument',
   meter: MeterSample | undefined,
   drawn: Drawn,
   today: string,
 ): Change | undefined {
   if (meter === undefined) return undefined;
   const { id, documentId, billedUntil } = meter;
+  const last = documentId === null ? undefined : { id: documentId, meters: [] };
+  if (type === 'deleteDocument') return last && drawForDocument(random, type, last, drawn);
   const isDue = billedUntil === null || addDays(billedUntil, 1 + longestPeriodDays) < today;
-  if (isDue || documentId === null) return { type: 'createDocument', meterId: id };
-  return drawForDocument(random, 'reprocessDocument', { id: documentId, meters: [] }, drawn);
+  if (isDue || last === undefined) return { type, meterId: id };
+  return drawForDocument(random, 'reprocessDocument', last, drawn);
 }
 
 /** Undefined if this batch has drawn the document before: it may be deleted by then. */

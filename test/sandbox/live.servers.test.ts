@@ -53,9 +53,10 @@ const implausible = () =>
       (select count(*)::int from sandbox.documents) as bills`,
   );
 
+const noon = BigInt(Date.parse('2026-07-02T12:00:00Z')) * 1000n;
+
 describe('readings', () => {
   test('are of times that are over', async () => {
-    const noon = BigInt(Date.parse('2026-07-02T12:00:00Z')) * 1000n;
     service = await startService({ now: () => noon });
     const readings = () =>
       ask<{ early: number; all: number }>(
@@ -88,6 +89,17 @@ describe('bills', () => {
     }
     expect(await implausible()).toEqual({ twice: 0, early: 0, bills: bills + drawn.createDocument });
     expect(drawn.reprocessDocument).toBeGreaterThan(10);
+  });
+
+  test('do not wear out: what is deleted comes back', async () => {
+    service = await startService({ documents: 30, now: () => noon });
+    const kept = async () => (await service.control<AnyRecord>('GET', '/sandbox/status')).documents as number;
+    const before = await kept();
+    for (let seed = 0; seed < 12; seed++)
+      await service.control('POST', '/sandbox/random', { count: 50, seed });
+    const { deletedDocuments } = await service.control<AnyRecord>('GET', '/sandbox/status');
+    expect(deletedDocuments).toBeGreaterThan(5);
+    expect(await kept()).toBeGreaterThan(before - 10);
   });
 
   test('that are requested by type are older ones while the next period is not over', async () => {
