@@ -14,7 +14,7 @@ import {
   workflowIds,
   workflowNames,
 } from '../contract/names.ts';
-import { serverWaits } from '../contract/retry-policy.ts';
+import { ownRunsWithinMs, serverWaits } from '../contract/retry-policy.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { payloadCodec } from './payload-codec.ts';
 import { absenceOf } from './temporal-absence.ts';
@@ -136,30 +136,35 @@ export function howEndedOn(client: Client): (workflowId: string) => Promise<stri
 }
 
 /**
- * Makes the schedules that nobody can change. The watch wakes lost work and judges alarms each minute; it
+ * Makes the schedules that no command changes. The watch wakes lost work and judges alarms each minute; it
  * begins at once, as it may not have run for long. The other drops old payloads each hour. Both use the queue
- * of backfills: tasks of the queue of events may wait for Postgres.
+ * of backfills: tasks of the queue of events may wait for Postgres. One that exists keeps its times and
+ * pause, and from now on starts what this version starts.
  */
 export async function ensureOwnSchedules(client: Client): Promise<void> {
-  await ensureEvery(client, '1 minute', 'watch', taskQueues.backfill);
+  await ensureEvery(client, '1 minute', 'watch');
   await client.schedule.getHandle(scheduleIds.watch).trigger(ScheduleOverlapPolicy.SKIP);
-  await ensureEvery(client, '1 hour', 'dropPayloads', taskQueues.backfill);
+  await ensureEvery(client, '1 hour', 'dropPayloads');
 }
 
 async function ensureEvery(
   client: Client,
   every: '1 minute' | '1 hour',
-  name: 'watch' | 'dropPayloads',
-  taskQueue: string,
+  name: keyof typeof ownRunsWithinMs,
 ): Promise<void> {
+  const scheduleId = scheduleIds[name];
+  const action = {
+    type: 'startWorkflow' as const,
+    workflowType: workflowNames[name],
+    taskQueue: taskQueues.backfill,
+    workflowExecutionTimeout: ownRunsWithinMs[name],
+    args: [],
+  };
+  const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' as const };
   try {
-    await client.schedule.create({
-      scheduleId: scheduleIds[name],
-      spec: { intervals: [{ every }] },
-      action: { type: 'startWorkflow', workflowType: workflowNames[name], taskQueue, args: [] },
-      policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' },
-    });
+    await client.schedule.create({ scheduleId, spec: { intervals: [{ every }] }, action, policies });
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+    await client.schedule.getHandle(scheduleId).update((before) => ({ ...before, action, policies }));
   }
 }

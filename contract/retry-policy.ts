@@ -91,6 +91,12 @@ export const activityPolicy = {
   },
 } as const;
 
+/**
+ * Time-outs of workflows that schedules of ours start, longer than all tries of their activities: the next run
+ * waits for one that stands still.
+ */
+export const ownRunsWithinMs = { watch: 10 * minutes, dropPayloads: 8 * hours } as const;
+
 /** Within an activity. */
 export const attemptPolicy = {
   /**

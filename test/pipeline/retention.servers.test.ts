@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
-import { scheduleIds } from '../../contract/names.ts';
+import { scheduleIds, taskQueues, workflowNames } from '../../contract/names.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { createDeployment } from '../support/deployment.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { until } from '../support/poll.ts';
 
-test("the worker's schedule drops old payloads from the journal while the settings say so", {
+test("the worker's schedule, also one of an older version, drops old payloads while the settings say so", {
   timeout: 120_000,
 }, async () => {
   const deployment = await createDeployment({
@@ -27,8 +27,28 @@ test("the worker's schedule drops old payloads from the journal while the settin
   await recordEvents(db, events);
   await db.execute(sql`update metersync.journal set received_at = clock_timestamp() - case
     when id = ${events[0]?.id} then interval '29 days' else interval '31 days' end`);
+  const { schedule } = deployment.client;
+  const made = await schedule.create({
+    scheduleId: scheduleIds.dropPayloads,
+    spec: { intervals: [{ every: '2 hours' }] },
+    action: {
+      type: 'startWorkflow',
+      workflowType: workflowNames.dropPayloads,
+      taskQueue: 'of-an-older-version',
+      args: [],
+    },
+    state: { paused: true, note: 'not at night' },
+  });
   await deployment.run('worker');
-  await deployment.client.schedule.getHandle(scheduleIds.dropPayloads).trigger();
+  expect(await made.describe()).toMatchObject({
+    spec: { intervals: [{ every: 7_200_000 }] },
+    action: { taskQueue: taskQueues.backfill, workflowExecutionTimeout: 28_800_000 },
+    state: { paused: true, note: 'not at night' },
+  });
+  expect(await schedule.getHandle(scheduleIds.watch).describe()).toMatchObject({
+    action: { taskQueue: taskQueues.backfill, workflowExecutionTimeout: 600_000 },
+  });
+  await made.trigger();
   const left = async () =>
     (await db.execute<{ id: string }>(sql`select id from metersync.events where payload is not null`)).rows;
   await until('only the young payload is left', async () => (await left()).length <= 1, {
