@@ -1,14 +1,22 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import { ParentClosePolicy, startChild } from '@temporalio/workflow';
 import type { DataCheck } from '../activities/checks.ts';
 import { taskQueues, workflowIds } from '../contract/names.ts';
 import { checkData } from './checks.ts';
 
-/** Starts the checks of a run that is over. They outlive it, and neither waits for the other. */
+/**
+ * Starts the checks of a run that is over. They outlive it, and neither waits for the other. They may run
+ * already: a run that was reset in Temporal ends twice.
+ */
 export async function startChecks(input: DataCheck): Promise<void> {
-  await startChild(checkData, {
-    workflowId: workflowIds.checkData(input.runId),
-    taskQueue: taskQueues.backfill,
-    parentClosePolicy: ParentClosePolicy.ABANDON,
-    args: [input],
-  });
+  try {
+    await startChild(checkData, {
+      workflowId: workflowIds.checkData(input.runId),
+      taskQueue: taskQueues.backfill,
+      parentClosePolicy: ParentClosePolicy.ABANDON,
+      args: [input],
+    });
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+  }
 }

@@ -183,3 +183,22 @@ test('a run names its workflow, also if a schedule started it', async () => {
   const { last } = (await readStatus(warehouse.db)).backfills;
   expect(await runOf(last?.runId ?? '')).toMatchObject({ workflowId, state: 'partial' });
 });
+
+test('a run whose checks already run, as after a reset in Temporal, ends all the same', async () => {
+  const { client } = deployment;
+  const runs = [
+    [workflowNames.reconcile, workflowIds.reconcile],
+    [workflowNames.backfillAll, workflowIds.backfillAll],
+  ] as const;
+  door.open();
+  for (const [type, idOf] of runs) {
+    const runId = randomUUID();
+    await client.workflow.start(workflowNames.checkData, {
+      workflowId: workflowIds.checkData(runId),
+      taskQueue: 'nobody-listens',
+      args: [{ runId, kinds: [] }],
+    });
+    const options = { workflowId: idOf(runId), taskQueue: taskQueues.backfill, args: [{ runId }] };
+    expect(await client.workflow.execute(type, options)).toBe((await runOf(runId))?.state);
+  }
+});
