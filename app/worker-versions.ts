@@ -34,7 +34,12 @@ export interface WorkerBuilds {
   readonly ramping: { readonly buildId: string; readonly percent: number } | null;
   /** The build that was current before. */
   readonly previous: string | null;
+  /** Whether the last change was a rollback: the previous build is the one that it left. */
+  readonly isRolledBack: boolean;
 }
+
+/** Names a rollback as the last change, which Temporal keeps and shows. */
+const rollbackIdentity = 'metersync workers rollback';
 
 /**
  * Reads the builds of a deployment, and which of them gets work.
@@ -50,7 +55,7 @@ export async function readBuilds(client: Client, deploymentName: string): Promis
     }),
     client.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueues.events } }),
   ]);
-  const { versionSummaries, routingConfig } = workerDeploymentInfo ?? {};
+  const { versionSummaries, routingConfig, lastModifierIdentity } = workerDeploymentInfo ?? {};
   const polling = new Set((pollers ?? []).map(({ deploymentOptions }) => deploymentOptions?.buildId));
   const current = routingConfig?.currentDeploymentVersion?.buildId || null;
   const rampingId = routingConfig?.rampingDeploymentVersion?.buildId || null;
@@ -79,6 +84,7 @@ export async function readBuilds(client: Client, deploymentName: string): Promis
         ? null
         : { buildId: rampingId, percent: routingConfig?.rampingVersionPercentage ?? 0 },
     previous: before[0]?.buildId ?? null,
+    isRolledBack: lastModifierIdentity === rollbackIdentity,
   };
 }
 
@@ -105,31 +111,30 @@ export async function promote(
 /**
  * Takes a ramp back; without one, promotes the build that was current before. Returns the build that has the
  * work; null for workers without one, which have it before the first promotion.
- * @throws Error when there is none, or it cannot be promoted: then nothing has changed
+ * @throws Error when there is none, it cannot be promoted, or the last change was a rollback: then nothing has
+ * changed
  */
 export async function rollBack(client: Client, deploymentName: string): Promise<string | null> {
-  const { ramping, current, previous } = await readBuilds(client, deploymentName);
-  const { namespace } = client.options;
+  const { ramping, current, previous, isRolledBack } = await readBuilds(client, deploymentName);
+  const { workflowService } = client;
+  const change = { namespace: client.options.namespace, deploymentName, identity: rollbackIdentity };
   if (ramping !== null) {
-    await client.workflowService.setWorkerDeploymentRampingVersion({
-      namespace,
-      deploymentName,
-      percentage: 0,
-    });
+    await workflowService.setWorkerDeploymentRampingVersion({ ...change, percentage: 0 });
     return current;
   }
+  if (isRolledBack)
+    throw new Error(
+      'the last change was a rollback: metersync workers promote BUILD gives the work to another build of metersync workers list',
+    );
   if (previous === null) {
     if (!(await readPollers(client, 'events')).versionless)
       throw new Error('no other build was current before');
     // An empty build id stands for the workers without one, which had the work before the first promotion.
-    await client.workflowService.setWorkerDeploymentCurrentVersion({
-      namespace,
-      deploymentName,
-      buildId: '',
-    });
+    await workflowService.setWorkerDeploymentCurrentVersion({ ...change, buildId: '' });
     return null;
   }
-  await promote(client, deploymentName, previous);
+  await tryBuild(client, deploymentName, previous);
+  await workflowService.setWorkerDeploymentCurrentVersion({ ...change, buildId: previous });
   return previous;
 }
 

@@ -85,6 +85,11 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
   await service.random(15, 5);
   expect((await command('workers', 'rollback')).stdout).toBe('1 has the work.');
   expect(await state('1')).toBe('current');
+  expect(await command('workers', 'rollback')).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('the last change was a rollback: metersync workers promote BUILD'),
+  });
+  expect(await state('1')).toBe('current');
   await service.random(15, 6);
   await pipeline.settled();
   expect((await pipeline.audit()).differences).toBe(0);
@@ -99,7 +104,9 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
     { action: 'workers promote', outcome: 'done' },
     { action: 'workers promote', outcome: 'done' },
     { action: 'workers rollback', outcome: 'done' },
+    { action: 'workers rollback', outcome: 'failed' },
   ]);
+  expect((await command('workers', 'promote', '1')).status).toBe(0);
   await newer.stop();
 
   // No worker of it runs, so the run that tries it does not end.
