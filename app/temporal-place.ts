@@ -59,13 +59,16 @@ function configuration(): ClientConnectConfig {
 }
 
 /**
- * Judges the API key, and reads the certificates, as connections would.
+ * Judges the API key and headers, and reads the certificates, as connections would.
  * @throws Error that says which is wrong, and quotes none
  */
-function requireUsable({ connectionOptions: { apiKey, tls } }: ClientConnectConfig): void {
-  // A request would fail with an error that quotes it.
+function requireUsable({ connectionOptions: { apiKey, metadata, tls } }: ClientConnectConfig): void {
+  // A request would fail with an error that quotes the key, or a header.
   if (typeof apiKey === 'string' && !/^[\x21-\x7e]+$/.test(apiKey))
     throw new Error('the API key (TEMPORAL_API_KEY) has to be printable text without spaces');
+  for (const [name, value] of Object.entries(metadata ?? {}))
+    if (typeof value === 'string' && !/^[\x20-\x7e]*$/.test(value))
+      throw new Error(`the header ${name} (TEMPORAL_GRPC_META_…) has to be printable ASCII text`);
   if (typeof tls !== 'object' || tls === null) return;
   const { serverRootCACertificate, clientCertPair } = tls;
   try {

@@ -41,6 +41,15 @@ test.each(['geheim\r', 'geheim ', '\ufeffgeheim', 'geheimé'])(
   },
 );
 
+test.each(['geheim\r', 'geheim\tx', 'geheimé'])(
+  'a header of requests that cannot be carried is an error that does not quote it: %j',
+  (value) => {
+    expect(() => withVariables({ TEMPORAL_GRPC_META_X_TOKEN: value })).toThrow(
+      `${together}: the header x-token (TEMPORAL_GRPC_META_…) has to be printable ASCII text`,
+    );
+  },
+);
+
 test('a client certificate goes with its key', () => {
   const { tls } = withVariables({
     TEMPORAL_TLS_CLIENT_CERT_PATH: ours.file,
