@@ -117,7 +117,7 @@ export const failureTypes = {
     means:
       'A payload in Temporal is not encrypted under a key of TEMPORAL_CODEC_KEYS, or is of another workflow.',
     operator:
-      'If a process of yours has other keys, give it these (of an embedded Temporal: temporal-codec-key of METERSYNC_DIR). If it is older than the keys, set TEMPORAL_PLAINTEXT=accepted until it is done. Else somebody else reaches Temporal: terminate the workflow.',
+      'If a process of yours has other keys, give it these (of an embedded Temporal: temporal-codec-key of METERSYNC_DIR). Put a removed key back until each schedule ran again: its next run gets the last result. If the payload is older than the keys, set TEMPORAL_PLAINTEXT=accepted until it is done. Else somebody else reaches Temporal: terminate the workflow.',
   },
   EVENT_UNREADABLE: {
     action: 'dead',
