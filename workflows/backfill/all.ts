@@ -13,6 +13,7 @@ import {
   setHandler,
   uuid4,
 } from '@temporalio/workflow';
+import type { CompanyStep } from '../../activities/backfill/backfill.ts';
 import type { CompanyLeft } from '../../activities/backfill/together.ts';
 import { backfillBounds } from '../../contract/limits.ts';
 import { checkKinds, queryNames, type RunState, taskQueues, workflowIds } from '../../contract/names.ts';
@@ -138,7 +139,12 @@ async function readSmall(runId: string, companies: readonly string[]): Promise<r
  */
 async function readWhenFree(runId: string, companyId: string, cursor: CompanyLeft['cursor']): Promise<void> {
   try {
-    while (!(await readUnlessBusy(runId, companyId, cursor))) await waiting.awaitTurn({ companyId });
+    let step: CompanyStep = { done: false, cursor };
+    while (!step.done) {
+      const read = await readUnlessBusy(runId, companyId, step.cursor);
+      if (read === undefined) await waiting.awaitTurn({ companyId });
+      else step = read;
+    }
   } catch (error) {
     const expected = error instanceof ActivityFailure || error instanceof ChildWorkflowFailure;
     // An operator may cancel the workflow of one company: the others go on.
@@ -150,22 +156,23 @@ async function readWhenFree(runId: string, companyId: string, cursor: CompanyLef
   }
 }
 
-/** Returns false when another run is reading the company. */
+/** Reads a company, or a part of a very large one; undefined when another run is reading it. */
 async function readUnlessBusy(
   runId: string,
   companyId: string,
   cursor: CompanyLeft['cursor'],
-): Promise<boolean> {
+): Promise<CompanyStep | undefined> {
   try {
-    await executeChild(backfillCompany, {
+    const step: CompanyStep | undefined = await executeChild(backfillCompany, {
       workflowId: workflowIds.backfillCompany(companyId),
       taskQueue: taskQueues.backfill,
       parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-      args: [cursor === null ? { runId, companyId } : { runId, companyId, cursor }],
+      args: [{ runId, companyId, inParts: true, ...(cursor === null ? {} : { cursor }) }],
     });
-    return true;
+    // An older version returned nothing.
+    return step ?? { done: true, cursor: null };
   } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return undefined;
     throw error;
   }
 }
