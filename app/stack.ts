@@ -87,6 +87,8 @@ export async function openStack(
     readonly sandbox: boolean;
     /** Opens only existing data: makes no folder and no database. */
     readonly existing?: boolean;
+    /** Opens embedded servers also if they hang, for what then says so. */
+    readonly hung?: boolean;
     readonly log: (line: string) => void;
   },
 ): Promise<Stack> {
@@ -113,6 +115,7 @@ export async function openStack(
     dir,
     postgres: embeddedPostgres,
     temporal: embeddedTemporal,
+    hung: need.hung ?? false,
     log: need.log,
   });
   const databaseFor = async (name: string, rights?: OwnerRights): Promise<string> => {

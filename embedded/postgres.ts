@@ -23,12 +23,14 @@ export interface OwnerRights {
 
 type PostgresAddress = NonNullable<Addresses['postgres']>;
 
-/** Opens the Postgres that runs at this address for users. */
-export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
+/** Opens the Postgres that runs at this address for users. One that hangs is not asked for a database. */
+export function embeddedPostgres(address: PostgresAddress, { hung = false } = {}): EmbeddedPostgres {
   return {
     superuserUrl: (database) => postgresUrl(address, database),
     ensureDatabase: async (name, { createRoles = false, searchPath = [] } = {}) => {
       const owner = ownerOf(address, name);
+      const url = postgresUrl({ ...address, ...owner }, name);
+      if (hung) return url;
       await connected(postgresUrl(address, 'postgres'), async (client) => {
         // Two commands may begin at once. Only superusers may connect to this database, so no other can hold
         // the lock.
@@ -43,7 +45,7 @@ export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
         if (!createRoles)
           await client.query(`revoke connect on database ${pg.escapeIdentifier(name)} from public`);
       });
-      return postgresUrl({ ...address, ...owner }, name);
+      return url;
     },
   };
 }

@@ -42,6 +42,8 @@ export interface EmbeddedOptions {
    * downloading.
    */
   waitMs?: number;
+  /** Whether to attach also to servers that hang: they run and do not answer. */
+  hung?: boolean;
   /** Folder for a fetched Temporal CLI; in the user's cache when not given. */
   binDir?: string;
 }
@@ -57,7 +59,7 @@ export interface Embedded {
 }
 
 type Setup = Required<Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'log' | 'binDir' | 'waitMs'>> &
-  Pick<EmbeddedOptions, 'temporalBinary'>;
+  Pick<EmbeddedOptions, 'temporalBinary' | 'hung'>;
 
 /**
  * Starts a real Postgres and a real Temporal on the data in a folder, or attaches to those that another
@@ -92,20 +94,22 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
  * @throws EmbeddedError when it lacks a wanted server, or does not answer
  */
 export async function attachEmbedded(
-  options: Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal'>,
+  options: Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'hung'>,
 ): Promise<Embedded | undefined> {
   const dir = resolve(options.dir);
-  const deadline = Date.now() + bounds.attachMs;
+  const deadline = Date.now() + (options.hung ? bounds.answerMs : bounds.attachMs);
   for (;;) {
     const running = readRunning(dir);
     if (running === undefined || running.state !== 'running') return undefined;
     if (startLockHolder(dir) !== undefined || !isRunning(running.owner)) return undefined;
     refuseIfElsewhere(dir, running);
     refuseIfLacking(running, options);
-    if (areOurs(dir, running) && (await allAnswer(running.addresses))) {
-      return embedded(running.addresses, { owned: false, stop: async () => {} });
-    }
-    if (Date.now() > deadline) throw notAnswering(dir, running);
+    const ours = areOurs(dir, running);
+    const answers = ours && (await allAnswer(running.addresses));
+    const over = Date.now() > deadline;
+    if (answers || (ours && options.hung && over))
+      return embedded(running.addresses, { owned: false, stop: async () => {} }, { hung: !answers });
+    if (over) throw notAnswering(dir, running);
     await delay(bounds.pollMs);
   }
 }
@@ -232,10 +236,14 @@ export async function findTemporal({
   });
 }
 
-function embedded(addresses: Addresses, life: Pick<Embedded, 'owned' | 'stop'>): Embedded {
+function embedded(
+  addresses: Addresses,
+  life: Pick<Embedded, 'owned' | 'stop'>,
+  state = { hung: false },
+): Embedded {
   return {
     ...life,
-    ...(addresses.postgres && { postgres: embeddedPostgres(addresses.postgres) }),
+    ...(addresses.postgres && { postgres: embeddedPostgres(addresses.postgres, state) }),
     ...(addresses.temporal && { temporal: addresses.temporal }),
   };
 }

@@ -15,6 +15,7 @@ export async function doctor(options: { json?: boolean }): Promise<void> {
     service: 'if known',
     quiet: true,
     existing: true,
+    hung: true,
   });
   try {
     const { settings, stack, service, insecure, log } = context;

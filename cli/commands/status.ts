@@ -29,6 +29,7 @@ export async function status(options: {
     service: false,
     quiet: true,
     existing: true,
+    hung: true,
   });
   const { settings, stack, log } = context;
   try {

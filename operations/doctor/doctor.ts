@@ -7,6 +7,7 @@ import { readVersion } from '../../app/version.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { doctorPolicy } from '../../contract/retry-policy.ts';
 import { type Finding, type Verdict, type VerdictWord, verdictOf, worst } from '../../contract/verdict.ts';
+import { answered } from '../../db/answered.ts';
 import type { Database } from '../../db/connect.ts';
 import { sqlMessage } from '../../db/failures.ts';
 import { readSchemaVersions } from '../../db/migrate.ts';
@@ -134,7 +135,7 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
   const reached = await check('warehouse', 'Bring Postgres up, or correct DATABASE_URL.', async () => {
     try {
       // The first answer includes connecting, which would look like a wrong clock.
-      await askWarehouse(db, now);
+      await answered(askWarehouse(db, now));
       const asked = await askWarehouse(db, now);
       aheadMs = asked.aheadMs;
       standby = await readStandby(db);

@@ -3,9 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { verdictStatus } from '../../contract/verdict.ts';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
-import { type RunningCommand, startCommand } from '../support/command-process.ts';
+import { type RunningCommand, runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
@@ -102,6 +103,22 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
       expect(killed.stdout()).toContain(`${name} is not set: `);
     }
     expect(killed.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
+    await whilePostgresHangs(async () => {
+      const env = { PATH: `${projectBinDir()}:${process.env.PATH}` };
+      const [status, doctor] = await Promise.all(
+        [['status', '--exit-code'], ['doctor']].map((args) => runProcess(args, { cwd: folder.path, env })),
+      );
+      expect(status, status?.stderr).toMatchObject({
+        status: verdictStatus.Unknown,
+        stdout: expect.stringMatching(
+          /^Unknown: warehouse: .* does not answer[\s\S]*workers: they take events/,
+        ),
+      });
+      expect(doctor, doctor?.stderr).toMatchObject({
+        status: 1,
+        stdout: expect.stringMatching(/^fail +warehouse .*no answer within 10 s[\s\S]*^ok +Temporal /m),
+      });
+    });
     const servers = processesIn(folder.path);
     expect(servers.map(isRunning)).toEqual([true, true, true, true]);
     await killed.end('SIGKILL');
@@ -110,6 +127,20 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
     await killed.end('SIGKILL');
   }
 });
+
+/** Stops Postgres and its children meanwhile, as a disk does that answers no more. */
+async function whilePostgresHangs(work: () => Promise<void>): Promise<void> {
+  const pid = readRunning(join(folder.path, '.metersync'))?.servers.postgres?.pid;
+  const tree = execFileSync('/bin/sh', ['-c', `echo ${pid}; pgrep -P ${pid}`], { encoding: 'utf8' });
+  const signal = (name: string) =>
+    execFileSync('/bin/sh', ['-c', `kill -${name} ${tree.split('\n').join(' ')} || true`]);
+  signal('STOP');
+  try {
+    await work();
+  } finally {
+    signal('CONT');
+  }
+}
 
 /** Lists the guardian, the servers and the sandbox that stand in. */
 function processesIn(cwd: string): ProcessIdentity[] {
