@@ -4,6 +4,7 @@ import { Failure } from '../contract/failures.ts';
 import { batches } from '../contract/limits.ts';
 import type { ReconciledResource, RunState } from '../contract/names.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
+import { untilDecided } from '../contract/words.ts';
 import { countMissed } from '../db/backfill/missed.ts';
 import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
 import { warehouseNow } from '../db/catch-up/due.ts';
@@ -311,6 +312,6 @@ async function tombstoneDeleted(
   const { beganAt } = withDeleted;
   const retired = await retireListed(db, runId, companyId, gone, beganAt, deps.deletesCap);
   if (retired.quarantined === 0) return { pages };
-  const unsure = `${retired.quarantined} of ${retired.live} rows are listed as deleted: quarantined until somebody decides (metersync deletes list)`;
+  const unsure = `${retired.quarantined} of ${retired.live} rows are listed as deleted: ${untilDecided}`;
   return { pages, unsure };
 }

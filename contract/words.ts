@@ -21,5 +21,8 @@ export const eventsGivenUp = (count: number): string =>
 export const nameInWords = (name: string): string =>
   name.replaceAll('_', ' ').replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
+/** How each reason ends for which a run is suspect until somebody decides on deletions. */
+export const untilDecided = 'quarantined until somebody decides (metersync deletes list)';
+
 /** Makes the label of a value: `record` for `recordId`, `received` for `receivedAt`. */
 export const label = (name: string): string => nameInWords(name).replace(/ (id|at)$/, '');

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { RunState } from '../../contract/names.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { untilDecided } from '../../contract/words.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { countAbsent, retireAbsent } from '../../db/deletes/absent.ts';
@@ -241,7 +242,7 @@ async function judgeAbsent(
     const { quarantined, awaited } = await retireAbsent(db, input.runId, listing, seen, deps.deletesCap);
     if (awaited > 0) await wakeFor(deps, input.resource);
     if (quarantined === 0) return { done: true, state: 'complete' };
-    const reason = `${quarantined} of ${live} rows are absent: quarantined until somebody decides (metersync deletes list)`;
+    const reason = `${quarantined} of ${live} rows are absent: ${untilDecided}`;
     return { done: true, state: 'suspect', reason };
   }
   const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
@@ -327,6 +328,6 @@ function verdictOf(what: string, from: string, doubtful: number, quarantined: nu
     return { done: false, state: 'suspect', reason };
   }
   if (quarantined === 0) return { done: true, state: 'complete' };
-  const reason = `${quarantined} ${what} are absent: quarantined until somebody decides (metersync deletes list)`;
+  const reason = `${quarantined} ${what} are absent: ${untilDecided}`;
   return { done: true, state: 'suspect', reason };
 }

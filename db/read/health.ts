@@ -53,15 +53,16 @@ async function readInOne(
   most: number,
 ): Promise<WarehouseHealth> {
   const pending = await readPending(db, most);
+  const aside = await countSetAside(db, most);
   return {
     pending,
     oldestDueSeconds: oldestOf(Object.values(pending)),
     ...(await countGivenUp(db, most, Math.min(most, limits.givenUpMax + 1))),
-    ...(await countSetAside(db, most)),
+    ...aside,
     parked: await readParked(db, most),
     runs: {
-      full: await readKindOfRuns(db, 'full'),
-      reconcile: await readKindOfRuns(db, 'reconcile'),
+      full: await readKindOfRuns(db, 'full', aside.undecidedDeletes),
+      reconcile: await readKindOfRuns(db, 'reconcile', aside.undecidedDeletes),
     },
     loaded: await isLoaded(db),
     blockedViews: (await readNarrowViews(db)).length,

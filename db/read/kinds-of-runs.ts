@@ -1,7 +1,8 @@
-import { and, desc, eq, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, isNotNull, or, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { type RunKind, type RunState, runStates } from '../../contract/names.ts';
 import type { KindOfRuns, LastRun, RunUnderWay } from '../../contract/verdict.ts';
+import { untilDecided } from '../../contract/words.ts';
 import { noCompany } from '../backfill/manifest.ts';
 import type { Executor } from '../connect.ts';
 import { pages, runs } from '../schema/metersync.ts';
@@ -10,15 +11,27 @@ import { isRunRow } from './runs.ts';
 const part = alias(runs, 'part');
 const page = alias(pages, 'page');
 
-/** Reads the runs of a kind. */
-export async function readKindOfRuns(db: Executor, kind: RunKind): Promise<KindOfRuns> {
+/**
+ * Reads the runs of a kind. The last one counts as complete once somebody has decided on all
+ * deletions for which alone it was suspect.
+ * @param undecided deletions that wait for a decision
+ */
+export async function readKindOfRuns(
+  db: Executor,
+  kind: RunKind,
+  undecided: number,
+): Promise<KindOfRuns> {
   const { running, underWay } = await readUnderWay(db, kind);
   const last = await readLast(db, kind);
+  if (last === null)
+    return { running, underWay, last, ...(await readLastComplete(db, kind, undefined)) };
+  const { parts, toDecide } = await countParts(db, last.runId);
+  const decided = last.state === 'suspect' && undecided === 0 && toDecide === parts.suspect;
   return {
     running,
     underWay,
-    last: last === null ? null : { ...last, parts: await countParts(db, last.runId) },
-    ...(await readLastComplete(db, kind)),
+    last: { ...last, ...(decided ? { state: 'complete', error: null } : {}), parts },
+    ...(await readLastComplete(db, kind, decided ? last.runId : undefined)),
   };
 }
 
@@ -105,6 +118,7 @@ async function readLast(db: Executor, kind: RunKind): Promise<Omit<LastRun, 'par
 async function readLastComplete(
   db: Executor,
   kind: RunKind,
+  decided: string | undefined,
 ): Promise<Pick<KindOfRuns, 'lastCompleteAt' | 'lastCompleteSecondsAgo'>> {
   const [last] = await db
     .select({
@@ -112,18 +126,38 @@ async function readLastComplete(
       lastCompleteSecondsAgo: sql<number>`${age(sql`${runs.finishedAt}`)}`,
     })
     .from(runs)
-    .where(and(isOfKind(kind), eq(runs.state, 'complete'), isNotNull(runs.finishedAt)))
+    .where(
+      and(
+        isOfKind(kind),
+        or(eq(runs.state, 'complete'), decided === undefined ? undefined : eq(runs.runId, decided)),
+        isNotNull(runs.finishedAt),
+      ),
+    )
     .orderBy(desc(runs.finishedAt))
     .limit(1);
   return last ?? { lastCompleteAt: null, lastCompleteSecondsAgo: null };
 }
 
-async function countParts(db: Executor, runId: string): Promise<LastRun['parts']> {
+/** Matches an error whose reasons all wait for a decision on deletions. */
+const allToDecide = `^([^;]*${untilDecided.replace(/[()]/g, '[$&]')}(; |$))+$`;
+
+/** Counts the parts of a run by state, and those that only wait for a decision on deletions. */
+async function countParts(
+  db: Executor,
+  runId: string,
+): Promise<{ readonly parts: LastRun['parts']; readonly toDecide: number }> {
   const counts = await db
-    .select({ state: runs.state, parts: sql<number>`count(*)::int` })
+    .select({
+      state: runs.state,
+      parts: sql<number>`count(*)::int`,
+      toDecide: sql<number>`(count(*) filter (where ${runs.error} ~ ${allToDecide}))::int`,
+    })
     .from(runs)
     .where(and(eq(runs.runId, runId), isNotNull(runs.resource)))
     .groupBy(runs.state);
   const none = Object.fromEntries(runStates.map((state) => [state, 0])) as Record<RunState, number>;
-  return { ...none, ...Object.fromEntries(counts.map(({ state, parts }) => [state, parts])) };
+  return {
+    parts: { ...none, ...Object.fromEntries(counts.map(({ state, parts }) => [state, parts])) },
+    toDecide: counts.find(({ state }) => state === 'suspect')?.toDecide ?? 0,
+  };
 }

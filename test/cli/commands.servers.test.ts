@@ -457,10 +457,14 @@ describe('while metersync start runs', () => {
     expect(undecided.status).toBe(3);
     expect(undecided.stdout).toMatch(/^Needs you: /);
     expect(undecided.stdout).toMatch(/deletes: 60 rows gone from the service at once/);
+    expect(undecided.stdout).toContain('last backfill: suspect');
     expect(await json('deletes', 'approve', runId)).toEqual({
       status: 0,
       said: { tombstoned: 60, spared: 0 },
     });
+    expect((await metersync('status')).stdout).toMatch(
+      new RegExp(`last backfill: complete, .* run ${runId}`),
+    );
     expect(await json('deletes', 'list', runId)).toMatchObject({
       said: { deletes: [{ runId, state: 'applied', rows: 60 }] },
     });

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { untilDecided } from '../../contract/words.ts';
+import { concludeRun } from '../../db/backfill/run-end.ts';
 import { finishRun, noteProgress, startRun } from '../../db/backfill/runs.ts';
+import { rejectDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus, readStatusAbout } from '../../db/read/status.ts';
@@ -160,6 +163,39 @@ test('the runs of a kind say how far the one under way is, and what the last one
     },
     reconcile: { running: 0, underWay: null, last: null, lastCompleteAt: null },
   });
+});
+
+test('a run that was suspect for deletions alone is complete once all of them are decided', async () => {
+  const { db } = warehouse;
+  const whole = { companyId: null, resource: null };
+  const ended = async (parts: Readonly<Record<string, string>>) => {
+    const runId = randomUUID();
+    await startRun(db, { runId, ...whole });
+    for (const [resource, error] of Object.entries(parts)) {
+      const key = { runId, companyId: company.id, resource };
+      await startRun(db, key);
+      await finishRun(db, key, 'suspect', { error });
+      await db.execute(sql`
+        insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
+        values (${runId}, ${company.id}, ${resource}, ${randomUUID()}, 'quarantined', now())`);
+    }
+    await concludeRun(db, runId);
+    return runId;
+  };
+  const full = async () => (await readHealth(db)).runs.full;
+  const gone = `2 of 9 rows are absent: ${untilDecided}`;
+  await ended({ meters: `${gone}; not stable: total changed from 2 to 3`, sites: gone });
+  await db.execute(sql`delete from metersync.deletes`);
+  expect(await full()).toMatchObject({ last: { state: 'suspect' } });
+
+  const runId = await ended({ documents: gone, sites: `${gone}; ${gone}` });
+  expect(await full()).toMatchObject({
+    last: { runId, state: 'suspect', error: expect.stringContaining(gone) },
+  });
+  expect(await rejectDeletes(db, runId)).toEqual({ kept: 2 });
+  const { last, lastCompleteAt } = await full();
+  expect(last).toMatchObject({ runId, state: 'complete', error: null, parts: { suspect: 2 } });
+  expect(lastCompleteAt).toBe(last?.finishedAt);
 });
 
 test('issues are counted by check, and acknowledged ones apart', async () => {
