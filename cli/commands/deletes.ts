@@ -47,17 +47,17 @@ async function list(
   if (found.length === 0 && run !== undefined) return [`Run ${run} inferred no deletion.`];
   if (found.length === 0)
     return [all ? 'No run inferred any deletion.' : 'No deletion waits for a decision.'];
-  const wide = ({ runId, companyId, resource, state, reason, rows, examples }: InferredDeletes) => [
+  const wide = ({ runId, company, companyId, resource, state, reason, rows, ...of }: InferredDeletes) => [
     runId,
-    companyId ?? '',
+    company ?? companyId ?? '',
     nameInWords(resource),
     state,
     reason,
     rows,
-    examples.join(' '),
+    examplesOf(of).join(', '),
   ];
-  const narrow = ({ runId, companyId, resource, state, reason, rows, examples }: InferredDeletes) => [
-    [`run ${runId}`, ...(companyId === null ? [] : [`company ${companyId}`]), ...examples],
+  const narrow = ({ runId, company, companyId, resource, state, reason, rows, ...of }: InferredDeletes) => [
+    [`run ${runId}`, ...(companyId === null ? [] : [`company ${company ?? companyId}`]), ...examplesOf(of)],
     [nameInWords(resource), state, reason],
     rows,
   ];
@@ -69,3 +69,7 @@ async function list(
     { head: ['of', 'what', 'rows'], rows: found.map(narrow) },
   ]);
 }
+
+/** Names the examples, each with the id that other commands take. */
+const examplesOf = ({ examples, names }: Pick<InferredDeletes, 'examples' | 'names'>): string[] =>
+  examples.map((id, at) => (names[at] ? `${names[at]} (${id})` : id));

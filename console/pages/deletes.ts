@@ -31,8 +31,9 @@ ${table(
     { name: 'Rows', end: true, of: ({ rows: count }) => counted(count, 'row') },
     {
       name: 'Company',
-      of: ({ companyId }) =>
-        companyId && html`<a href="/companies/${companyId}"><small class="id">${companyId}</small></a>`,
+      of: ({ companyId, company }) =>
+        companyId &&
+        html`<a href="/companies/${companyId}">${company === null ? html`<small class="id">${companyId}</small>` : text(company)}</a>`,
     },
     {
       name: 'Why',
@@ -62,10 +63,11 @@ const traced: Readonly<Record<string, string>> = {
   meters: 'meter',
 };
 
-const examples = ({ resource, examples: ids }: InferredDeletes): Markup[] =>
-  ids.map((id) => {
+const examples = ({ resource, examples: ids, names }: InferredDeletes): Markup[] =>
+  ids.map((id, at) => {
     const kind = traced[resource];
+    const words = html`${names[at] && text(names[at])}<small class="id">${text(id)}</small>`;
     return kind === undefined
-      ? html`<small class="id">${text(id)}</small>`
-      : html`<a href="/trace?kind=${kind}&id=${encodeURIComponent(id)}"><small class="id">${text(id)}</small></a>`;
+      ? words
+      : html`<a href="/trace?kind=${kind}&id=${encodeURIComponent(id)}">${words}</a>`;
   });

@@ -1,5 +1,6 @@
 import { and, count, desc, eq, max, sql } from 'drizzle-orm';
 import type { Database, Executor } from '../connect.ts';
+import { namesOfRecords } from '../read/names.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
 import { untouchedSince } from './absent.ts';
@@ -11,6 +12,8 @@ type State = typeof deletes.$inferSelect.state;
 export interface InferredDeletes {
   readonly runId: string;
   readonly companyId: string | null;
+  /** The name of the company, if it has one. */
+  readonly company: string | null;
   readonly resource: string;
   readonly state: State;
   /** Whether the rows were absent from a listing, or listed as deleted. */
@@ -19,6 +22,8 @@ export interface InferredDeletes {
   readonly notedAt: string;
   /** Some of their ids. */
   readonly examples: readonly string[];
+  /** What people call each of them; null where it has no name. */
+  readonly names: readonly (string | null)[];
 }
 
 /** Reads inferred deletions, the newest first: quarantined ones or all, of all runs or one. */
@@ -27,7 +32,7 @@ export async function readDeletes(
   { all, run }: { readonly all: boolean; readonly run?: string },
 ): Promise<InferredDeletes[]> {
   const { runId, companyId, resource, state, reason, recordId, notedAt } = deletes;
-  return await db
+  const found = await db
     .select({
       runId,
       companyId,
@@ -47,6 +52,19 @@ export async function readDeletes(
     )
     .groupBy(runId, companyId, resource, state, reason)
     .orderBy(desc(max(notedAt)), resource, companyId);
+  const ofCompany = (id: string) => ({ resource: 'companies', id });
+  const nameOf = await namesOfRecords(
+    db,
+    found.flatMap((of) => [
+      ...(of.companyId === null ? [] : [ofCompany(of.companyId)]),
+      ...of.examples.map((id) => ({ resource: of.resource, id })),
+    ]),
+  );
+  return found.map((of) => ({
+    ...of,
+    company: of.companyId === null ? null : nameOf(ofCompany(of.companyId)),
+    names: of.examples.map((id) => nameOf({ resource: of.resource, id })),
+  }));
 }
 
 /**

@@ -325,6 +325,8 @@ describe('an action', () => {
   test('says the number and the effect, does it once confirmed, and is in the log of both', async () => {
     const { ask, post } = await serve();
     const to = `/act/deletes-reject?run=${trouble.runs.suspect}&back=/deletes`;
+    const listed = await (await ask('/deletes')).text();
+    expect(listed).toContain('Acme Property Management</a>');
     expect(await (await ask(to)).text()).toContain('60 rows of run');
     const done = await post(to);
     expect(done.status).toBe(303);
@@ -337,8 +339,8 @@ describe('an action', () => {
       409,
       expect.stringContaining('somebody decided already'),
     ]);
-    const listed = await runCommand(['operations', 'list', '--json', '--actor', 'ada'], { env });
-    const [refused, kept] = JSON.parse(listed.stdout).operations;
+    const noted = await runCommand(['operations', 'list', '--json', '--actor', 'ada'], { env });
+    const [refused, kept] = JSON.parse(noted.stdout).operations;
     expect(refused).toMatchObject({ action: 'deletes reject', outcome: 'refused' });
     expect(kept).toMatchObject({
       actor: 'ada',

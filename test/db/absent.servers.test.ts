@@ -167,6 +167,31 @@ test('an undo locks rows in the order of their keys, as writers do, so the two n
   expect(await undone.undo).toEqual({ revived: 8 });
 });
 
+test('deletions name companies, connections and meters, where these have names', async () => {
+  const { db } = warehouse;
+  const [runId, company, connection, nameless] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+  await writeRecords(warehouse, 'companies', [{ id: company, name: 'Acme' }]);
+  const of = { companyId: company };
+  await writeRecords(warehouse, 'connections', [{ id: connection, datasource: 'Con Edison' }], of);
+  await writeRecords(warehouse, 'meters', [{ id: 'm-7', identifiers: [{ value: 'E-1001' }] }], of);
+  await db.execute(sql`
+    insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
+    values
+      (${runId}, null, 'companies', ${company}, 'quarantined', now()),
+      (${runId}, ${company}, 'connections', ${connection}, 'quarantined', now()),
+      (${runId}, ${company}, 'meters', 'm-7', 'quarantined', now()),
+      (${runId}, ${nameless}, 'meters', 'no uuid', 'quarantined', now())`);
+  const found = await readDeletes(db, { all: false, run: runId });
+  expect(new Map(found.map(({ company, examples, names }) => [examples[0], { company, names }]))).toEqual(
+    new Map([
+      [company, { company: null, names: ['Acme'] }],
+      [connection, { company: 'Acme', names: ['Con Edison'] }],
+      ['m-7', { company: 'Acme', names: ['E-1001'] }],
+      ['no uuid', { company: null, names: [null] }],
+    ]),
+  );
+});
+
 describe('more absent rows than the cap', () => {
   test('are quarantined and live until approved; a second approval does nothing', async () => {
     const { companyId, ids } = await documentsOf(4);
