@@ -13,9 +13,11 @@ import { strangerCode } from '../db/backfill/strangers.ts';
 import { acknowledgeIssue } from '../db/checks/check-data.ts';
 import { readDeletes } from '../db/deletes/decide.ts';
 import { readCompany } from '../db/read/companies.ts';
-import { countEvents } from '../db/read/events.ts';
+import type { EventFilter } from '../db/read/event-filter.ts';
+import { type CountedEvents, countEvents } from '../db/read/events.ts';
 import { listDataIssues } from '../db/read/issues.ts';
 import { type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
+import { ignoreDead } from '../operations/ignore.ts';
 import { testNotifications } from '../operations/notify-test.ts';
 import { Refused } from '../operations/recorded.ts';
 import { replayEvents } from '../operations/replay.ts';
@@ -55,6 +57,7 @@ export type Ask = (asking: Asking) => Promise<Question>;
 export const actions = {
   resume: askResume,
   replay: askReplay,
+  'events ignore': askIgnore,
   backfill: askBackfill,
   doctor: askDoctor,
   'notify test': askNotifyTest,
@@ -112,17 +115,41 @@ function requireRead(query: URLSearchParams, values: Readonly<Record<string, str
   }
 }
 
-async function askReplay(asking: Asking): Promise<Question> {
-  const { deps, query } = asking;
+/** Reads which events an address names, by id or filter. */
+function eventsOf(query: URLSearchParams): { readonly id: string | undefined; readonly filter: EventFilter } {
   const id = asked(query, 'id');
   const filter = { ...filterOf(query), ...(id === undefined ? {} : { ids: [id] }) };
   requireRead(query, asQuery(filter));
   if (!Object.values({ id, ...asQuery(filter) }).some((value) => value !== undefined))
-    throw new Refused('say which events: the whole journal is not replayed');
-  const { events, isAll } = await countEvents(deps.db, filter, limits.countMax);
+    throw new Refused('say which events: an action is never about the whole journal');
+  return { id, filter };
+}
+
+function matching({ events, isAll }: CountedEvents, one = 'event'): string {
+  const count = Math.min(events, limits.countMax);
+  return `${isAll ? '' : 'At least '}${counted(count, one)} ${events === 1 ? 'matches' : 'match'}.`;
+}
+
+async function askIgnore({ deps, query }: Asking): Promise<Question> {
+  const { id, filter } = eventsOf(query);
+  const { outcome = 'dead' } = filter;
+  const found = await countEvents(deps.db, { ...filter, outcome: 'dead' }, limits.countMax);
+  if (outcome !== 'dead' || (found.events === 0 && found.isAll))
+    throw new Refused('no event of these is dead');
+  return {
+    title: id === undefined ? 'Ignore dead events' : 'Ignore a dead event',
+    says: `${matching(found, 'dead event')} Ignored ones raise no alarm any more. What was signed stays until retention, and a replay still tries it.`,
+    button: 'Ignore',
+    act: async () => `${counted(await ignoreDead(deps.writer, filter), 'event')} ignored`,
+  };
+}
+
+async function askReplay(asking: Asking): Promise<Question> {
+  const { deps, query } = asking;
+  const { id, filter } = eventsOf(query);
   return {
     title: id === undefined ? 'Replay events' : 'Replay an event',
-    says: `${isAll ? '' : 'At least '}${Math.min(events, limits.countMax).toLocaleString('en')} ${events === 1 ? 'event matches' : 'events match'}. What was signed passes through the current code again; ${id === undefined ? 'applied ones are left out' : 'its record is read again, even if it was applied'}.`,
+    says: `${matching(await countEvents(deps.db, filter, limits.countMax))} What was signed passes through the current code again; ${id === undefined ? 'applied ones are left out' : 'its record is read again, even if it was applied'}.`,
     button: 'Replay',
     act: (_form, progress, operation) =>
       withTemporal(

@@ -70,12 +70,14 @@ export const eventList: MakePage = async (asking) => {
   const { events, next } = await listEvents(deps.db, filter, { limit: consoleBounds.rows, after });
   const values = asQuery(filter);
   const filtered = Object.values(values).some((value) => value !== undefined);
+  const act = (action: string, words: string) =>
+    actButton(address(`/act/${action}`, { ...values, back: address('/events', values) }), words);
   return {
     title: 'Events',
     section: 'Events',
     live: after === undefined,
     head: html`<div class="head"><div><h1>Events</h1><p class="muted">Every event that the service sent.</p></div>
-${filtered && mayAct(asking) && actButton(address('/act/replay', { ...values, back: address('/events', values) }), 'Replay these')}</div>
+${filtered && mayAct(asking) && html`<span class="actions">${filter.outcome === 'dead' && act('events-ignore', 'Ignore these')}${act('replay', 'Replay these')}</span>`}</div>
 ${filters(
   '/events',
   [
@@ -153,6 +155,7 @@ export const eventPage: MakePage = async (asking) => {
     section: 'Events',
     body: html`<p class="crumbs"><a href="/events">Events</a></p>
 <div class="head"><h1 class="address"><code>${text(type)}</code></h1><span class="badges">${outcomeBadge(outcome)}
+${mayAct(asking) && outcome === 'dead' && actButton(address('/act/events-ignore', { id, back: at }), 'Ignore')}
 ${mayAct(asking) && actButton(address('/act/replay', { id, back: at }), 'Replay')}</span></div>
 <div class="card">${facts([
       ['Event', html`<code>${text(id)}</code>`],

@@ -146,7 +146,7 @@ function givenUp(asking: Asking, outcome: 'dead' | 'missing', group: GivenUpGrou
     since,
     reason: error,
     example,
-    act: actButton(`/act/replay?${query}&back=/inbox`, 'Replay'),
+    act: html`${outcome === 'dead' && actButton(`/act/events-ignore?${query}&back=/inbox`, 'Ignore')}${actButton(`/act/replay?${query}&back=/inbox`, 'Replay')}`,
     list: `/events?${query}`,
   });
 }

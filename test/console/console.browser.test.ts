@@ -48,7 +48,7 @@ test('each page is good to look at, at a desk and on a phone, in light and dark'
   const paths = {
     overview: '/',
     inbox: '/inbox',
-    events: '/events',
+    events: '/events?outcome=dead',
     event: `/events/${dead}?show=payload`,
     companies: '/companies',
     company: `/companies/${companies[0]}`,
