@@ -15,16 +15,10 @@ import { walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { noteFields } from './page-write.ts';
+import { type IntervalRange, removeReplaced } from './replaced-readings.ts';
 import { noteWritten } from './rows-written.ts';
 import { type Seen, seenReadings } from './seen-readings.ts';
 import { divideReadings, type Stray } from './stray-readings.ts';
-
-export interface IntervalRange {
-  readonly meterId: string;
-  /** ISO times; all readings of the meter when absent. */
-  readonly start?: string;
-  readonly end?: string;
-}
 
 /** How far a range is read: the readings up to this page are in the warehouse. */
 export interface RangePlace {
@@ -75,18 +69,17 @@ export async function readRange(
 ): Promise<RangeRead> {
   const { warehouse } = deps;
   const context = Context.current();
-  const params: Record<string, string> = { meterId: range.meterId };
-  if (range.start !== undefined) params.start = range.start;
-  if (range.end !== undefined) params.end = range.end;
-  const walk = walkPages({
-    client: deps.service,
-    endpoint: 'intervals',
-    params,
-    from: from.page + 1,
-    lane,
-    signal: context.cancellationSignal,
-    judged: false,
-  });
+  const walkOf = ({ meterId, start, end }: IntervalRange, page: number) =>
+    walkPages({
+      client: deps.service,
+      endpoint: 'intervals',
+      params: { meterId, ...(start === undefined ? {} : { start }), ...(end === undefined ? {} : { end }) },
+      from: page,
+      lane,
+      signal: context.cancellationSignal,
+      judged: false,
+    });
+  const walk = walkOf(range, from.page + 1);
   const seen = seenReadings(from.seen);
   let place = from;
   let { written } = from;
@@ -130,7 +123,11 @@ export async function readRange(
   const { page: pages, readings } = place;
   const repeated = place.seen?.repeated === true;
   const complete = walk.report().ended === 'last' && (total === null || readings >= total) && !repeated;
-  if (complete) await noteFetched(warehouse.db, range);
+  if (complete) {
+    const listed = { range, readings: readings - written.rejected, seen: place.seen };
+    await removeReplaced(deps, listed, (wider) => walkOf(wider, 1));
+    await noteFetched(warehouse.db, range);
+  }
   return { written, pages, readings, total, complete, repeated };
 }
 

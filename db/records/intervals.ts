@@ -167,7 +167,7 @@ async function copyIfFresh(
 }
 
 /** Readings whose times Postgres has to parse, and of which two may share a key. */
-function anyReadings(columns: IntervalColumns): SQL {
+export function anyReadings(columns: IntervalColumns): SQL {
   return sql`
       select distinct on (${key}) ${key}, usage, quality, updated
       from unnest(

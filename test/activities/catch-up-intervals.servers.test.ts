@@ -301,6 +301,71 @@ test('a range that never agrees with itself holds up no other of its meter', asy
   expect(rows).toEqual([{ code: 'LISTING_UNSTABLE', waits: true }]);
 });
 
+describe('readings that the service replaces', () => {
+  const [before, after] = ['2026-05-02T00:00:00', '2026-05-03T00:00:00'];
+  const of = (start: string, end: string, usageUnits = 'kWh', updated: string | null = before) => ({
+    start: `2026-05-01T${start}:00`,
+    end: `2026-05-01T${end}:00`,
+    usage: '1',
+    usageUnits,
+    updated,
+  });
+  /** Announces and reads from one to two o'clock, before and after; the second listing is of `perPage`. */
+  async function replace(first: object[], second: object[], perPage = 100) {
+    let listed = first;
+    let page = 100;
+    const under = await activitiesOn((asked) => {
+      if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
+      const end = asked.query.get('endDate') ?? '';
+      const within = listed.filter((reading) => `${(reading as { end: string }).end}.000000Z` <= end);
+      return pageOf(within, asked, { key: 'intervals', total: 'totalIntervals', perPage: page });
+    });
+    await announce(under, [[hour(1), hour(3)]]);
+    await catchUp(under);
+    [listed, page] = [second, perPage];
+    await announce(under, [[hour(1), hour(2)]]);
+    const asked = rangesAsked(under).length;
+    await catchUp(under);
+    const { rows } = await under.warehouse.db.execute<{ id: string }>(sql`
+      select to_char(start_at at time zone 'UTC', 'HH24:MI') || ' ' || granularity_seconds || usage_units as id
+      from utility.intervals order by id`);
+    return { held: rows.map(({ id }) => id), requests: rangesAsked(under).length - asked };
+  }
+
+  test.each<[string, object[], object[], string[]]>([
+    ['another unit', [of('01:00', '01:15')], [of('01:00', '01:15', 'Wh', after)], ['01:00 900Wh']],
+    ['an earlier end', [of('01:00', '01:15')], [of('01:00', '01:05', 'kWh', after)], ['01:00 300kWh']],
+    ['an end within', [of('01:00', '03:00')], [of('01:00', '01:15', 'kWh', after)], ['01:00 900kWh']],
+    [
+      'one for four',
+      [of('01:00', '01:15'), of('01:15', '01:30'), of('01:30', '01:45'), of('01:45', '02:00')],
+      [of('01:00', '02:00', 'kWh', after)],
+      ['01:00 3600kWh'],
+    ],
+    [
+      'no time of change',
+      [of('01:00', '01:15', 'kWh', null)],
+      [of('01:00', '01:15', 'Wh', null)],
+      ['01:00 900Wh'],
+    ],
+  ])('by %s are removed, as the service no longer lists them', async (_, first, second, held) => {
+    expect((await replace(first, second)).held).toEqual(held);
+  });
+
+  test('stay where they are listed on another page, changed later or overlap nothing', async () => {
+    const both = [of('01:00', '01:15', 'kW'), of('01:00', '01:15', 'kWh', after), of('01:15', '01:30')];
+    const all = ['01:00 900kW', '01:00 900kWh', '01:15 900kWh'];
+    expect(await replace(both, both, 1)).toEqual({ held: all, requests: 3 });
+    const [kw, kwh] = both as [object, object];
+    expect((await replace(both, [kw])).held).toEqual(all);
+    expect((await replace([kw, kwh], [kwh])).held).toEqual(['01:00 900kWh']);
+    expect(await replace([of('01:00', '01:15'), of('01:15', '01:30')], [of('01:00', '01:15')])).toEqual({
+      held: ['01:00 900kWh', '01:15 900kWh'],
+      requests: 1,
+    });
+  });
+});
+
 describe('a range that an event invents', () => {
   const claimed: [string, string] = ['0001-01-01T00:00:00', '9999-12-31T00:00:00'];
   /** A meter with five years of readings of 15 minutes, a hundred on a page; the service lists one a week. */

@@ -11,6 +11,7 @@ import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { writeIntervals } from '../../../../db/records/intervals.ts';
 import { forgetRejectedReadings } from '../../../../db/records/rejected-records.ts';
 import { removeReadings } from '../../../../db/records/repair.ts';
+import { heldReadings, overlaps } from '../../../../db/records/replaced-readings.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 
@@ -78,6 +79,7 @@ export const readingWork: readonly Work[] = [
         granularity,
         20_000,
       );
+      await heldReadings(db, meterId, { first: start, last: end });
       await noteFetched(db, { meterId, start, end });
       await forgetRejectedReadings(db, { meterId, start, end }, readAt);
       await companyOfMeter(db, meterId);
@@ -109,7 +111,10 @@ export const readingWork: readonly Work[] = [
   },
   {
     name: 'readings that the service no longer has are removed',
-    rows: 40,
-    run: ({ db }, plot) => removeReadings(db, meterOf(plot, 1), ['no such reading'], readAt),
+    rows: 100,
+    run: async (warehouse, plot) => {
+      await overlaps(warehouse, meterOf(plot, 1), readings('1'), { start, end }, 3_600);
+      await removeReadings(warehouse.db, meterOf(plot, 1), ['no such reading'], readAt);
+    },
   },
 ];

@@ -1,0 +1,104 @@
+import { sql } from 'drizzle-orm';
+import type { Executor, Warehouse } from '../connect.ts';
+import { isRefusal } from '../failures.ts';
+import { intervals } from '../schema/utility.ts';
+import { splitOnRefusal } from '../split-on-refusal.ts';
+import { type IntervalColumns, plainReadings, readingsAt, wrongReadings } from './interval-text.ts';
+import { anyReadings } from './intervals.ts';
+
+/** Readings of a meter in the warehouse that start in a span. */
+export interface HeldReadings {
+  readonly count: number;
+  /** When the last of them ends, in ISO; null without any. */
+  readonly end: string | null;
+  /** The longest, in seconds. */
+  readonly longest: number;
+}
+
+/** Counts a meter's readings between two starts as the service sent them; none if one is no time. */
+export async function heldReadings(
+  db: Executor,
+  meterId: string,
+  { first, last }: { readonly first: string; readonly last: string },
+): Promise<HeldReadings> {
+  const none = { count: 0, end: null, longest: 0 };
+  try {
+    const result = await db.execute<HeldReadings & Record<string, unknown>>(sql`
+      select
+        count(*)::int as count,
+        to_char(
+          max(start_at + make_interval(secs => granularity_seconds)) at time zone 'UTC',
+          'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
+        ) as end,
+        coalesce(max(granularity_seconds), 0) as longest
+      from ${intervals}
+      where meter_id = ${meterId}
+        and start_at between metersync.read_time(${first}) and metersync.read_time(${last})`);
+    return result.rows[0] ?? none;
+  } catch (error) {
+    if (isRefusal(error)) return none;
+    throw error;
+  }
+}
+
+/** A listed reading, and one of the warehouse in the same time, by their ids in an audit. */
+export interface Overlap extends Record<string, unknown> {
+  readonly listed: string;
+  readonly other: string;
+  /** Whether the service changed the other one later than the listed one. */
+  readonly newer: boolean;
+}
+
+/** Finds readings of a meter within `range` that overlap the given ones. Refused ones have none. */
+export async function overlaps(
+  { db, zoneIsUtc }: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
+  meterId: string,
+  columns: IntervalColumns,
+  range: { readonly start?: string | undefined; readonly end?: string | undefined },
+  longest: number,
+): Promise<Overlap[]> {
+  const wrong = wrongReadings(columns, plainReadings(columns, zoneIsUtc));
+  const found = await splitOnRefusal<number, Overlap[]>(
+    [...columns.startAt.keys()].filter((place) => !wrong.has(place)),
+    async (places) => {
+      const result = await db.execute<Overlap>(sql`
+        with listed as materialized (${anyReadings(readingsAt(columns, places))}
+        ), held as materialized (
+          select *, start_at + make_interval(secs => granularity_seconds) as end_at
+          from ${intervals}
+          where meter_id = ${meterId}
+            and start_at >= (
+              select min(start_at) - make_interval(secs => ${longest})
+              from listed
+            )
+            and start_at < (
+              select max(start_at + make_interval(secs => granularity_seconds))
+              from listed
+            )
+        )
+        select
+          ${idOf('listed', meterId)} as listed,
+          ${idOf('held', meterId)} as other,
+          coalesce(held.updated > listed.updated, false) as newer
+        from listed
+          join held
+            on held.start_at < listed.start_at
+              + make_interval(secs => listed.granularity_seconds)
+            and held.end_at > listed.start_at
+            and (held.start_at, held.granularity_seconds, held.usage_units)
+              <> (listed.start_at, listed.granularity_seconds, listed.usage_units)
+        where coalesce(held.start_at >= ${range.start ?? null}::timestamptz, true)
+          and coalesce(held.end_at <= ${range.end ?? null}::timestamptz, true)`);
+      return result.rows;
+    },
+    () => [],
+  );
+  return found.flat();
+}
+
+/** The id of a reading in an audit. */
+const idOf = (table: 'listed' | 'held', meterId: string) => {
+  const of = sql.raw(table);
+  return sql`${meterId} || '@' || ${of}.start_at || '/' || ${of}.granularity_seconds
+            || '/' || ${of}.usage_units`;
+};
