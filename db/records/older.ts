@@ -18,8 +18,10 @@ export async function countOlder(
   page: RecordPage,
 ): Promise<number> {
   const { table, columns } = resources[resource];
-  const updated = columns.find(({ column }) => column === table.rawUpdated)?.of;
+  const updated = columns.find(({ column }) => column === table.updated)?.of;
   if (updated === undefined) return 0;
+  const wasRead =
+    table.rawUpdated === undefined ? sql`` : sql`and ${row.rawUpdated} = ${row.updated}`;
   const result = await db.execute<{ older: number }>(sql`
     with ${items(page)}, listed as (
       select distinct on (id) ${idOfRecord(resources[resource])} as id, ${updated} as updated
@@ -33,7 +35,7 @@ export async function countOlder(
         from ${table} ${row}
         where ${row.id} = listed.id
           and ${row.updated} > listed.updated
-          and ${row.rawUpdated} = ${row.updated}
+          ${wasRead}
           and ${row.deletedAt} is null
           and ${row.syncedAt} < ${page.readAt}::timestamptz
             - make_interval(secs => ${attemptPolicy.eventOnItsWaySeconds})

@@ -154,45 +154,58 @@ test.each([
   },
 );
 
-test('a service that went back makes a backfill suspect: a row keeps the newer state that a read found', async () => {
-  const at = (second: number) => `2026-05-01T00:00:0${second}.000001`;
-  const records = documents(4);
-  const states = (seconds: readonly number[]) =>
-    records.map(({ id }, place) => ({ id, updated: at(seconds[place] ?? 1) }));
-  let held = states([2, 2, 1, 2]);
-  const under = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
-  const { db } = under.warehouse;
-  const part = async () => {
-    const { runId } = input();
-    await under.run(under.activities.readCompany, { runId, companyId: company.id, cursor: null });
-    const { rows } = await db.execute(
-      sql`select state, error from metersync.runs where run_id = ${runId}::uuid and resource = 'documents'`,
-    );
-    return rows[0];
-  };
-  const complete = { state: 'complete', error: null };
-  expect(await part()).toEqual(complete);
-  const [first, , third] = held;
-  // An event announced a newer state, and the first row was read only now: both may show later.
-  await recordEvents(db, [delivery(documentEvent('updated', third?.id ?? '', at(3)))]);
-  held = states([1, 2, 2, 2]);
-  expect(await part()).toEqual(complete);
-  await db.execute(sql`update utility.documents set synced_at = synced_at - interval '1 hour'`);
-  held = states([1, 1, 2, 2]);
-  expect(await part()).toEqual({
-    state: 'suspect',
-    error: expect.stringMatching(/^2 records are older than their rows, .* run metersync audit --repair$/),
-  });
-  const kept = await db.execute(sql`select raw ->> 'updated' as updated from utility.documents
+test.each([
+  ['documents', documentsAlone, 'totalDocuments', 3],
+  [
+    'usageData',
+    { ...documentsAlone, documents: null, usageData: defaultEndpoints.usageData },
+    'totalUsageData',
+    2,
+  ],
+] as const)(
+  'a service that went back makes a backfill of %s suspect: a row keeps the newer state that a read found',
+  async (resource, endpoints, total, differences) => {
+    const table = resource === 'documents' ? sql`utility.documents` : sql`utility.usage_data`;
+    const at = (second: number) => `2026-05-01T00:00:0${second}.000001`;
+    const records = documents(4);
+    const states = (seconds: readonly number[]) =>
+      records.map(({ id }, place) => ({ id, updated: at(seconds[place] ?? 1) }));
+    let held = states([2, 2, 1, 2]);
+    const under = await activitiesOn((asked) => pageOf(held, asked, { key: resource, total }), endpoints);
+    const { db } = under.warehouse;
+    const part = async () => {
+      const { runId } = input();
+      await under.run(under.activities.readCompany, { runId, companyId: company.id, cursor: null });
+      const { rows } = await db.execute(
+        sql`select state, error from metersync.runs where run_id = ${runId}::uuid and resource = ${resource}`,
+      );
+      return rows[0];
+    };
+    const complete = { state: 'complete', error: null };
+    expect(await part()).toEqual(complete);
+    const [first, , third] = held;
+    // An event announced a newer state, and the first row was read only now: both may show later.
+    if (resource === 'documents')
+      await recordEvents(db, [delivery(documentEvent('updated', third?.id ?? '', at(3)))]);
+    held = states([1, 2, 2, 2]);
+    expect(await part()).toEqual(complete);
+    await db.execute(sql`update ${table} set synced_at = synced_at - interval '1 hour'`);
+    held = states([1, 1, 2, 2]);
+    expect(await part()).toEqual({
+      state: 'suspect',
+      error: expect.stringMatching(/^2 records are older than their rows, .* run metersync audit --repair$/),
+    });
+    const kept = await db.execute(sql`select raw ->> 'updated' as updated from ${table}
     where id = ${first?.id}::uuid`);
-  expect(kept.rows).toEqual([{ updated: at(2) }]);
-  const { client: service } = await setup((asked) => pageOf(held, asked));
-  const sides = { warehouse: under.warehouse, service, apiVersion: 'v2.2', concurrency: 1 };
-  expect(await repair({ ...sides, companyId: company.id, resources: ['documents'] })).toMatchObject({
-    differences: 3,
-  });
-  expect(await part()).toEqual(complete);
-});
+    expect(kept.rows).toEqual([{ updated: at(2) }]);
+    const { client: service } = await setup((asked) => pageOf(held, asked, { key: resource, total }));
+    const sides = { warehouse: under.warehouse, service, apiVersion: 'v2.2', concurrency: 1 };
+    expect(await repair({ ...sides, companyId: company.id, resources: [resource] })).toMatchObject({
+      differences,
+    });
+    expect(await part()).toEqual(complete);
+  },
+);
 
 describe('a resource that the service refuses', () => {
   test('fails alone, is not read again by the same run, and leaves the others complete', async () => {

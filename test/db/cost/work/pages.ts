@@ -130,18 +130,19 @@ export const pages: readonly Work[] = [
     prepare: page('documents', false, 'all').run,
     run: page('documents', false, 'all').run,
   },
-  {
-    name: 'a page of 50 documents in an older state than their rows',
+  ...(['documents', 'usageData'] as const).map((listing) => ({
+    name: `a page of 50 ${listing} in an older state than their rows`,
     rows: 150,
-    run: async (warehouse, plot) => {
-      const records = numbers(1, 50).map((n) => ({ ...document(plot, n), updated: '2025-01-01T00:00:00Z' }));
-      const { older } = await writeRecords(warehouse, 'documents', records, {
+    run: async (warehouse: Warehouse, plot: number) => {
+      const older = { updated: '2025-01-01T00:00:00Z' };
+      const records = numbers(1, 50).map((n) => ({ ...make[listing](plot, n), ...older }));
+      const written = await writeRecords(warehouse, listing, records, {
         readAt,
         companyId: idOf('company', plot),
       });
-      if (older !== 50) throw new Error(`${older} records were older`);
+      if (written.older !== 50) throw new Error(`${written.older} records were older`);
     },
-  },
+  })),
   {
     name: 'a page of 50 documents of another company, which then lists only one of them',
     rows: 150,
