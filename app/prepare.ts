@@ -5,7 +5,7 @@ import { searchPath, type Warehouse } from '../db/connect.ts';
 import { sqlMessage, withoutStatement } from '../db/failures.ts';
 import { migrateWarehouse, readSchemaVersions } from '../db/migrate.ts';
 import { type MigrationPlan, planMigration } from '../db/migration-plan.ts';
-import { readSearchPath, readTimeZone } from '../db/read/session.ts';
+import { readIsolation, readSearchPath, readTimeZone } from '../db/read/session.ts';
 import type { Settings } from './settings.ts';
 import { openWarehouse } from './warehouse.ts';
 
@@ -39,7 +39,8 @@ export async function planOf(settings: Settings, url: string, log: Logger): Prom
 
 /**
  * Checks that this metersync may write the warehouse's schema, and that its sessions use the service's time
- * zone. A newer schema that lets it go on is a warning, and so is another search path.
+ * zone. A newer schema that lets it go on is a warning, and so is another search path or
+ * isolation.
  * @throws Error that says what to do when either is not so
  */
 export async function requireSchema(settings: Settings, url: string, log: Logger): Promise<void> {
@@ -54,6 +55,7 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
     else if (fit !== 'same') throw new Error(`${saw}: ${asClause(todo)}`);
     await requireZone(warehouse, settings.service.timeZone);
     await warnOfSearchPath(warehouse, log);
+    await warnOfIsolation(warehouse, log);
   } finally {
     await warehouse.close();
   }
@@ -83,6 +85,19 @@ export async function warnOfSearchPath(
   log.warn(
     { searched },
     `sessions of DATABASE_URL search ${searched.join(', ')} instead of ${wanted}: a pooler drops their options. Run "alter role … set search_path = ${wanted}" for the role of DATABASE_URL (Behind a pooler, docs/guides/running.md)`,
+  );
+}
+
+/** Warns where a pooler drops the isolation: groups of events that write at once fail with 40001 in another. */
+export async function warnOfIsolation(
+  { db }: Pick<Warehouse, 'db'>,
+  log: Pick<Logger, 'warn'>,
+): Promise<void> {
+  const isolation = await readIsolation(db);
+  if (isolation === 'read committed') return;
+  log.warn(
+    { isolation },
+    `sessions of DATABASE_URL begin transactions in ${isolation} instead of read committed: a pooler drops their options. Run "alter role … set default_transaction_isolation = 'read committed'" for the role of DATABASE_URL (Behind a pooler, docs/guides/running.md)`,
   );
 }
 

@@ -17,6 +17,14 @@ export async function readTimeZone(db: Executor): Promise<string> {
   return rows[0]?.zone ?? '';
 }
 
+/** Reads the isolation level in which the session's transactions begin; '' without an answer. */
+export async function readIsolation(db: Executor): Promise<string> {
+  const { rows } = await db.execute<{ isolation: string }>(
+    sql`select current_setting('default_transaction_isolation') as isolation`,
+  );
+  return rows[0]?.isolation ?? '';
+}
+
 /** Reads the schemas that the session searches, in their order. */
 export async function readSearchPath(db: Executor): Promise<string[]> {
   const { rows } = await db.execute<{ path: string }>(

@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { requireZone, warnOfSearchPath } from '../../app/prepare.ts';
+import { requireZone, warnOfIsolation, warnOfSearchPath } from '../../app/prepare.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 test('sessions in another time zone than the configured one are refused with advice', async () => {
@@ -13,10 +13,11 @@ test('sessions in another time zone than the configured one are refused with adv
   );
 });
 
-test('sessions that search other schemas than they ask for are a warning with advice', async () => {
+test('sessions in another search path or isolation than they ask for are a warning with advice', async () => {
   const warehouse = await createWarehouse();
-  // As behind a pooler that drops the options of sessions.
-  const pool = new pg.Pool({ connectionString: warehouse.url });
+  // As behind a pooler that drops the options of sessions, in a database with an isolation of its own.
+  const options = '-c default_transaction_isolation=serializable';
+  const pool = new pg.Pool({ connectionString: warehouse.url, options });
   // Its connections may outlive its end: dropping the database ends them.
   pool.on('error', () => {});
   onTestFinished(async () => {
@@ -25,12 +26,20 @@ test('sessions that search other schemas than they ask for are a warning with ad
   });
   const warn = vi.fn();
   await warnOfSearchPath(warehouse, { warn });
+  await warnOfIsolation(warehouse, { warn });
   expect(warn).not.toHaveBeenCalled();
   await warnOfSearchPath({ db: drizzle(pool) }, { warn });
+  await warnOfIsolation({ db: drizzle(pool) }, { warn });
   expect(warn.mock.calls).toEqual([
     [
       { searched: ['"$user"', 'public'] },
       expect.stringMatching(/alter role … set search_path = pg_catalog, pg_temp".*running\.md/),
+    ],
+    [
+      { isolation: 'serializable' },
+      expect.stringMatching(
+        /alter role … set default_transaction_isolation = 'read committed'".*running\.md/,
+      ),
     ],
   ]);
 });
