@@ -16,7 +16,7 @@ export const secretVariables = [
  * Sets each secret `NAME` to the line of its file: the one that `NAME_FILE` names, or `NAME` in the folder
  * `SECRETS_DIR`. Empty variables count as unset.
  * @returns the variables that are set, and what is wrong with files, without quoting any. `idle` says of each
- * other file in the folder that it sets nothing, unless a variable names it.
+ * other file in the folder that it sets nothing, unless a variable or `TEMPORAL_CONFIG_FILE` names it.
  */
 export function readSecretFiles(
   env: Readonly<Record<string, string | undefined>>,
@@ -35,11 +35,12 @@ export function readSecretFiles(
   const files = folder === undefined ? [] : namesIn(folder);
   if ('problem' in files)
     return { given, problems: [`SECRETS_DIR has to name a folder: ${folder} ${files.problem}`], idle: [] };
+  const named = [...Object.values(given), textOf(given.TEMPORAL_CONFIG_FILE)];
   // Kubernetes keeps what it mounts in names that begin with a dot.
   const idle = files
     .filter((name) => !names.includes(name) && !name.startsWith('.'))
     .map((name) => join(folder ?? '', name))
-    .filter((path) => !Object.values(given).some((value) => value.includes(path)))
+    .filter((path) => !named.some((value) => value.includes(path)))
     .map((path) => `${path} sets nothing: SECRETS_DIR may hold ${names.join(', ')}`);
   const problems = names.flatMap((name) => {
     const variables = [name, `${name}_FILE`].filter((variable) => given[variable] !== undefined);
@@ -58,6 +59,15 @@ export function readSecretFiles(
     return [];
   });
   return { given, problems, idle };
+}
+
+/** Reads a file; '' if that fails, as whoever uses it says so. */
+function textOf(path: string | undefined): string {
+  try {
+    return path === undefined ? '' : readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 export const setTwice = (name: string, another: string): string =>

@@ -96,16 +96,19 @@ describe('a variable that is no setting', () => {
   });
 });
 
-test('a file of SECRETS_DIR that sets nothing is reported, unless a variable names it', async () => {
+test('a file of SECRETS_DIR that sets nothing is reported, unless a variable or Temporal names it', async () => {
   const folder = await temporaryFolder();
   onTestFinished(() => folder.remove());
   const at = (name: string) => join(folder.path, name);
   for (const name of ['SERVICE_KEY', 'HEARTBEAT_URL', 'webhooks', 'ca.pem'])
     await writeFile(at(name), 'https://geheim.example\n');
   await mkdir(at('..data'));
+  await writeFile(at('client.pem'), 'geheim\n');
+  await writeFile(at('temporal.toml'), `[profile.default.tls]\nclient_key_path = "${at('client.pem')}"\n`);
   const { doubts } = readSettings({
     SECRETS_DIR: folder.path,
     WEBHOOK_SECRETS_FILE: at('webhooks'),
+    TEMPORAL_CONFIG_FILE: at('temporal.toml'),
     DATABASE_URL: `postgres://u:p@h/w?sslmode=verify-full&sslrootcert=${at('ca.pem')}`,
   });
   expect(doubts).toEqual([
