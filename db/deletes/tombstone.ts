@@ -200,7 +200,7 @@ const notedBy = (runId: string, resource: RecordResource) => {
 };
 
 /** When the document of a usage row was tombstoned. */
-const deletedWith = sql`(
+export const deletedWith = sql`(
   select ${documents.deletedAt}
   from ${documents}
   where ${documents.id} = ${usageData.documentId}

@@ -146,8 +146,8 @@ async function auditOf(
   return await audit({ warehouse, service: client, concurrency: 8, ...options });
 }
 
-async function repairOf(held: Held, options: Partial<AuditOptions> = {}) {
-  const { client } = await setup((asked) => answer(held, asked));
+async function repairOf(held: Held, options: Partial<AuditOptions> = {}, endpoints = defaultEndpoints) {
+  const { client } = await setup((asked) => answer(held, asked), { endpoints });
   return await repair({ warehouse, service: client, concurrency: 8, apiVersion: 'v2.2', ...options });
 }
 
@@ -868,6 +868,23 @@ describe('a repair', () => {
       examples: [{ id: shared, resource: 'documents', state: 'extra' }],
     });
     expect(await auditOf(now)).toMatchObject({ differences: 0 });
+  });
+
+  test('tombstones usage that outlived its document, where the service has no listing of usage', async () => {
+    const { company, documents, usage } = ids;
+    const path = `/document/company/${company}`;
+    await store(everything());
+    const now: Held = { ...everything(), [path]: (everything()[path] ?? []).slice(1) };
+    // As metersync left it before.
+    await warehouse.db.execute(sql`update utility.documents set deleted_at = now(), deleted_reason = 'absent'
+      where id = ${documents[0]}::uuid`);
+    const endpoints = { ...defaultEndpoints, usageData: null };
+    const found = { differences: 1, examples: [{ resource: 'usageData', id: usage, state: 'extra' }] };
+    expect(await auditOf(now, endpoints)).toMatchObject(found);
+    expect(await repairOf(now, {}, endpoints)).toMatchObject(found);
+    expect(await auditOf(now, endpoints)).toMatchObject({ differences: 0 });
+    const { rows } = await warehouse.db.execute(sql`select deleted_reason as reason from utility.usage_data`);
+    expect(rows).toEqual([{ reason: 'document' }]);
   });
 
   test('removes the readings of a meter that no listing has, once the service shows none of them', async () => {
