@@ -32,7 +32,7 @@ export interface Recorded {
 /**
  * Writes a group of verified events: journal and effect in one transaction, idempotent on event
  * ids. If an event cannot be applied the group is split to find it. It is kept as `dead` with its
- * error and bytes; its neighbours commit.
+ * error and bytes, together with others; its neighbours commit.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble; nothing is half done then.
  */
 export async function recordEvents(
@@ -45,10 +45,13 @@ export async function recordEvents(
   const recordInOne = (part: readonly JournalEntry[]): Promise<Recorded> =>
     db.transaction((tx) => recordTogether(tx, part, recording));
   try {
+    const refused: JournalEntry[] = [];
     const parts = await splitOnRefusal(entries, recordInOne, (only, error) => {
       if (only.error !== null) throw error;
-      return recordInOne([asDead(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error))]);
+      refused.push(asDead(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error)));
+      return nothingRecorded;
     });
+    if (refused.length > 0) parts.push(await recordInOne(refused));
     return parts.reduce(together);
   } catch (error) {
     throw warehouseFailure(error);
@@ -72,6 +75,14 @@ const sumOf = (one: WrittenByEvents, other: WrittenByEvents): WrittenByEvents =>
 });
 
 const noRows: WrittenByEvents = { inserted: 0, changed: 0 };
+
+const nothingRecorded: Recorded = {
+  fresh: 0,
+  duplicates: 0,
+  dead: 0,
+  wake: [],
+  written: { connections: noRows, documents: noRows },
+};
 
 async function recordTogether(
   tx: Transaction,

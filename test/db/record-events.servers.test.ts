@@ -160,6 +160,10 @@ describe('recordEvents', () => {
     const ranges = sql`select distinct range_start, range_end from metersync.events
       where id = any(string_to_array(${ids.join()}, ','))`;
     expect(await rows(ranges)).toEqual([{ range_start: null, range_end: null }]);
+    // Those that Postgres refused are found one by one, and kept in one transaction.
+    const transactions = await rows(sql`select distinct xmin::text from metersync.journal
+      where error_code = 'WAREHOUSE_VALUE_REFUSED'`);
+    expect(transactions).toHaveLength(1);
   });
 
   test('a dead event is tried again when it is delivered again', async () => {
