@@ -15,25 +15,35 @@ export interface HeldReadings {
   readonly longest: number;
 }
 
-/** Counts a meter's readings between two starts as the service sent them; none if one is no time. */
+const endOf = sql`start_at + make_interval(secs => granularity_seconds)`;
+
+/**
+ * Counts a meter's readings from the first listed start until the last listed one has ended, also
+ * those that start within it. None if a start, as the service sent it, is no time.
+ */
 export async function heldReadings(
   db: Executor,
   meterId: string,
   { first, last }: { readonly first: string; readonly last: string },
 ): Promise<HeldReadings> {
   const none = { count: 0, end: null, longest: 0 };
+  const from = sql`metersync.read_time(${first})`;
+  const to = sql`metersync.read_time(${last})`;
   try {
     const result = await db.execute<HeldReadings & Record<string, unknown>>(sql`
+      with span as materialized (
+        select greatest(${to}, max(${endOf}) - interval '1 microsecond') as until
+        from ${intervals}
+        where meter_id = ${meterId}
+          and start_at between ${from} and ${to}
+      )
       select
         count(*)::int as count,
-        to_char(
-          max(start_at + make_interval(secs => granularity_seconds)) at time zone 'UTC',
-          'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
-        ) as end,
+        to_char(max(${endOf}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as end,
         coalesce(max(granularity_seconds), 0) as longest
       from ${intervals}
       where meter_id = ${meterId}
-        and start_at between metersync.read_time(${first}) and metersync.read_time(${last})`);
+        and start_at between ${from} and (select until from span)`);
     return result.rows[0] ?? none;
   } catch (error) {
     if (isRefusal(error)) return none;
