@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Variables that hold secrets. A file of one line may hold each instead. */
@@ -87,14 +87,30 @@ function namesIn(folder: string): readonly string[] | Problem {
 }
 
 function unreadable(error: unknown): Problem {
-  const { code } = error as NodeJS.ErrnoException;
-  return { problem: code === 'ENOENT' ? 'is not there' : `cannot be read: ${code}` };
+  const { code, message } = error as NodeJS.ErrnoException;
+  return { problem: code === 'ENOENT' ? 'is not there' : `cannot be read: ${code ?? message}` };
+}
+
+/**
+ * Reads a file of secrets. A pipe is refused: opening one waits until somebody writes, which may be
+ * for ever.
+ */
+export function readSecretFile(path: string): string {
+  // A system without the flag has undefined here, which counts as 0.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const stats = fstatSync(file);
+    if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is a pipe or a device, not a file');
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
+  }
 }
 
 function readLine(path: string): { readonly line: string } | Problem {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = readSecretFile(path);
   } catch (error) {
     return unreadable(error);
   }

@@ -1,8 +1,9 @@
 import { createHmac, randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
+import { readSecretFile } from '../app/secret-files.ts';
 import { consoleBounds } from '../contract/limits.ts';
 import { type OperatorRole, operatorRoles } from '../contract/names.ts';
 import { consolePolicy } from '../contract/retry-policy.ts';
@@ -138,7 +139,7 @@ async function readPeople(path: string, file: PasswordFile): Promise<ReadonlyMap
 }
 
 const fileAt = (path: string): PasswordFile => ({
-  text: () => readFile(path, 'utf8'),
+  text: async () => readSecretFile(path),
   version: async () => {
     try {
       const { mtimeMs, ctimeMs, size, ino } = await stat(path);

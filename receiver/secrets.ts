@@ -1,4 +1,4 @@
-import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
 import { httpLimits } from '../contract/http-limits.ts';
 import type { Log } from '../contract/log.ts';
 import { createSigningKey, type SigningKey } from './signing-key.ts';
@@ -138,9 +138,12 @@ function readFirst(path: string, log: Log): readonly SigningKey[] {
 
 /** @throws SecretsError, or Error of the file system */
 function readSecretsFile(path: string, log: Log): readonly SigningKey[] {
-  const file = openSync(path, 'r');
+  // To open a pipe otherwise waits until somebody writes, and no delivery is answered meanwhile.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    judgeMode(path, fstatSync(file, { bigint: true }), log);
+    const stats = fstatSync(file, { bigint: true });
+    if (stats.isFIFO()) throw new SecretsError([`their file is a pipe: name a file, not ${path}`]);
+    judgeMode(path, stats, log);
     const secrets = secretsOfText(readFileSync(file, 'utf8'));
     if (secrets.length !== 1 || secrets[0] !== noSecrets) return parseSecrets(secrets);
     log.warn({ path }, 'no webhook secret is in force: every delivery is refused');

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -94,6 +95,9 @@ describe('a wrong file is reported by its path, and its content is not', () => {
     const directory = join(folder.path, 'directory');
     await mkdir(directory);
     expect(problem(directory)).toEqual([`${one} ${directory} cannot be read: EISDIR`]);
+    const pipe = join(folder.path, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    expect(problem(pipe)).toEqual([`${one} ${pipe} cannot be read: it is a pipe or a device, not a file`]);
   });
 
   test('one whose secret is wrong', async () => {

@@ -1,6 +1,9 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { openPasswords, passwordLine } from '../../console/passwords.ts';
 import { consolePolicy } from '../../contract/retry-policy.ts';
+import { temporaryFolder } from '../support/folder.ts';
 
 let otto: string;
 let vera: string;
@@ -89,4 +92,13 @@ test('a file whose reading failed for a moment lets its users in once it can be 
   state.unreadable = false;
   state.at += consolePolicy.passwordsCheckMs;
   expect(await passwords.check('otto', 'a long password')).toMatchObject({ name: 'otto' });
+});
+
+test('a pipe is no file of passwords, and nobody waits for its writer', async () => {
+  const folder = await temporaryFolder();
+  onTestFinished(() => folder.remove());
+  const path = join(folder.path, 'people');
+  execFileSync('mkfifo', [path]);
+  const log = { info: () => {}, error: () => {} };
+  await expect(openPasswords(path, log)).rejects.toThrow(`${path}: it is a pipe or a device, not a file`);
 });

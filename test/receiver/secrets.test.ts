@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -117,6 +118,18 @@ describe('secrets in a file', () => {
     const absent = () => fileSecrets({ path: '/nowhere/secrets', now: () => 0, log: new RecordingLog() });
     expect(absent).toThrow(SecretsError);
     expect(absent).toThrow('ENOENT');
+  });
+
+  test('a pipe is refused and waited for by nobody; put in the place of the file, it leaves the previous secrets', () => {
+    const { path, source, later, log } = inFile(golden.secret);
+    rmSync(path);
+    execFileSync('mkfifo', ['-m', '600', path]);
+    expect(() => fileSecrets({ path, now: () => 0, log })).toThrow(
+      `their file is a pipe: name a file, not ${path}`,
+    );
+    later(1_000);
+    expect(signs(golden.secret, source)).toBe(true);
+    expect(source.valid).toBe(false);
   });
 
   test('a rotation is in force a second after it is written, and not checked for before', () => {
