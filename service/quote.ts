@@ -24,9 +24,11 @@ export function createQuote(apiKey: string): (text: string) => string {
   return (text) => {
     const line = withoutKey(text.slice(0, searchedCharactersMax), spellings).replace(/\s+/g, ' ').trim();
     if (line === '') return 'an empty body';
-    return JSON.stringify(
-      line.length > quotedCharactersMax ? `${line.slice(0, quotedCharactersMax)}…` : line,
-    );
+    const cut = line.length > quotedCharactersMax ? `${line.slice(0, quotedCharactersMax)}…` : line;
+    // Control characters are escaped. An answer that is JSON keeps its quotation marks: it has escapes of its own.
+    return `"${JSON.stringify(cut)
+      .slice(1, -1)
+      .replace(/\\(["\\])/g, '$1')}"`;
   };
 }
 

@@ -170,7 +170,7 @@ describe('secrets', () => {
       once,
     );
     const error = await rejection(client.page(documents()));
-    expect(`${error}`).toContain('answered 403 with "{\\"detail\\":\\"no\\"}"');
+    expect(`${error}`).toContain('answered 403 with "{"detail":"no"}"');
   });
 });
 

@@ -8,7 +8,8 @@ const quote = createQuote(key);
 
 test('a quote has some 200 characters, on one line, without the key', () => {
   const message = quote(`{"echo": "${key}",\n ${'x'.repeat(10_000)}`);
-  expect(message).toBe(`"{\\"echo\\": \\"[API key]\\", ${'x'.repeat(200 - 22)}…"`);
+  expect(message).toBe(`"{"echo": "[API key]", ${'x'.repeat(200 - 22)}…"`);
+  expect(quote('{"error":"a \\"b\\" \\u0041 \0"}')).toBe('"{"error":"a \\"b\\" \\u0041 \\u0000"}"');
   expect(quote(' \n')).toBe('an empty body');
 });
 
@@ -101,7 +102,7 @@ describe('the key', () => {
 /** Returns the message in every reading that could reveal the key. */
 function readings(quoted: string): string[] {
   if (quoted === 'an empty body') return [];
-  const text = (JSON.parse(quoted) as string).replaceAll('[API key]', '·');
+  const text = quoted.slice(1, -1).replaceAll('[API key]', '·');
   const byte = (digits: string) => String.fromCharCode(Number.parseInt(digits, 16));
   // Without the placeholder of the key, and the quotation marks and backslashes of a JSON text.
   const plain = [text];
