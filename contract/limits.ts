@@ -25,7 +25,8 @@ export const limits = {
   queueEventsMax: 4_000,
   queueBytesMax: 64 * 1024 * 1024,
   /**
-   * From a request's first byte to its answer. The service gives up on a delivery after 15 s (seed 4.1.2).
+   * From the last byte of a request's headers to its answer; these may take `headersTimeoutMs`. The service gives
+   * up on a delivery after 15 s (seed 4.1.2).
    */
   answerWithinMs: 8_000,
   /** One attempt to start a workflow. */

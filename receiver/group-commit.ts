@@ -41,7 +41,7 @@ export type GroupCommitLimits = Readonly<
 export interface GroupCommit {
   /**
    * Takes a verified event. The promise never rejects and resolves within `answerWithinMs` of `arrivedAt`.
-   * @param arrivedAt when its request began to come, on the clock; now when not given
+   * @param arrivedAt when the headers of its request were complete, on the clock; now when not given
    */
   accept(event: DeliveredEvent, arrivedAt?: number): Promise<Answer>;
   /** Takes nothing more; resolves when every accepted event is answered. */

@@ -21,7 +21,7 @@ import type { Claim, Verify } from './verify.ts';
 
 export interface ReceiverDependencies {
   readonly verify: Verify;
-  /** Takes a verified event whose request began to come at `arrivedAt`, on `clock`; see group-commit.ts. */
+  /** Takes a verified event whose headers were complete at `arrivedAt`, on `clock`; see group-commit.ts. */
   readonly accept: (event: DeliveredEvent, arrivedAt: number) => Promise<Answer>;
   /** Whether events can be taken, for `GET /readyz`. */
   readonly ready: () => boolean | Promise<boolean>;
@@ -103,7 +103,7 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
         return;
       }
       request.claim = claim;
-      // The sender's time-out begins with its request, not with the last byte of the body.
+      // The sender's time-out begins with its request: the headers are the first of it that Node reports.
       request.arrivedAt = clock.now();
       // The signature covers the bytes, not their type; Fastify would refuse a type that it cannot parse.
       request.raw.headers['content-type'] = undefined;

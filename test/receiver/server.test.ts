@@ -447,4 +447,7 @@ test('every bound of the HTTP edge is set on the server', async () => {
   });
   // A request that waits for its group is silent on its socket until its answer.
   expect(httpLimits.connectionTimeoutMs).toBeGreaterThan(limits.answerWithinMs);
+  // The time to answer begins after the headers; the service gives up after 15 s in all.
+  const { headersTimeoutMs, connectionsCheckMs } = httpLimits;
+  expect(headersTimeoutMs + connectionsCheckMs + limits.answerWithinMs).toBeLessThan(15_000);
 });
