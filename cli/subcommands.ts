@@ -201,7 +201,7 @@ export function addSchedule(program: Command): void {
     .option('--catch-up <duration>', 'how late a missed start may be made up for', duration);
   addAction(
     'reset',
-    'Go back to the default; make a schedule again that was removed',
+    'Go back to the default times, paused or not; make a schedule again that was removed',
     'metersync schedule reset full',
   );
   addAction(

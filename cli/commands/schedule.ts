@@ -137,7 +137,7 @@ async function act(
 
 const states: Readonly<Record<ScheduleState['state'], string>> = {
   active: '',
-  paused: 'paused',
+  paused: 'paused until metersync schedule resume',
   removed: 'removed: workers do not make it again; metersync schedule reset does',
   absent: 'not there: a worker makes it when it starts, or metersync schedule reset',
 };

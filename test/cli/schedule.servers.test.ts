@@ -131,8 +131,8 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
       state: 'paused',
       reason: 'the service moves house',
     });
-    expect((await metersync('show', 'full')).stdout).toContain(
-      'full: paused; the service moves house; 0 3 * * * (UTC), jitter 30m, catches up 12h',
+    expect((await metersync('reset')).stdout).toContain(
+      'full: paused until metersync schedule resume; the service moves house; 0 3 * * * (UTC), jitter 30m, catches up 12h',
     );
     expect(await json('resume')).toMatchObject(nightly);
   });
