@@ -85,13 +85,13 @@ function describeRuns(name: string, { running, last }: WarehouseStatus['backfill
 }
 
 function describe(now: WarehouseStatus, exact: boolean): string[] {
-  const inWords = (count: number) =>
-    exact || count <= limits.countMax
-      ? count
-      : count === limits.countMax + 1
-        ? countInWords(count)
-        : `about ${count.toLocaleString('en')}`;
+  const isAbout = (count: number) => !exact && count > limits.countMax + 1;
+  const inWords = (count: number) => {
+    if (isAbout(count)) return `about ${count.toLocaleString('en')}`;
+    return exact || count <= limits.countMax ? count : countInWords(count);
+  };
   const ago = (seconds: number | null) => (seconds === null ? 'never' : `${formatSeconds(seconds)} ago`);
+  const shown = [...Object.values(now.events), ...Object.values(now.rows)];
   const rows = Object.entries(now.rows).map(([name, count]) => [nameInWords(name), inWords(count)]);
   const lines = [
     ...table(
@@ -99,6 +99,7 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
       Object.entries(now.events).map(([outcome, count]) => [outcome, inWords(count)]),
     ),
     ...table(['live rows', 'count'], rows),
+    ...(shown.some(isAbout) ? ['about: by the last statistics of Postgres; --exact counts the rows'] : []),
     `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${now.events.pending === 0 ? 'none' : ago(now.oldestPendingSeconds)}`,
     describeRuns('backfills', now.backfills),
     describeRuns('reconciles', now.reconciles),

@@ -8,6 +8,7 @@ import { rejectDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus, readStatusAbout } from '../../db/read/status.ts';
+import { runCommand } from '../support/command.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -229,4 +230,8 @@ test('of a long journal the status says about how many events were applied', asy
     lastEventSecondsAgo: expect.any(Number),
     silence: { ...about.silence, quietSeconds: expect.any(Number) },
   });
+  const printed = async (...options: string[]) =>
+    (await runCommand(['status', ...options], { env: { DATABASE_URL: warehouse.url } })).stdout;
+  expect(await printed()).toMatch(/applied +│ about [\d,]+[\s\S]*about: by the last statistics of Postgres/);
+  expect(await printed('--exact')).not.toContain('about');
 });
