@@ -114,8 +114,8 @@ export const attemptPolicy = {
   passesMax: 3,
   /** How long `metersync audit` waits before it reads a listing that differs again: most changes arrive within it. */
   settleMs: 5 * seconds,
-  /** Readings of an audit that wait so: where more listings differ, no change under way is the cause. */
-  settlesMax: 20,
+  /** After so many waits that changed nothing, differences last: an audit waits no longer. */
+  settlesMax: 3,
   /** How often a meter with many readings writes its progress: nobody looks more often. */
   progressEveryMs: 1 * seconds,
   /** A company that takes longer is large, and read by an activity of its own. */

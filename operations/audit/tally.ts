@@ -37,6 +37,7 @@ export class Tally {
   readonly #repairs: boolean;
   /** Waits for changes under way. */
   readonly #settle: () => Promise<void>;
+  /** Waits that may change nothing. */
   #settlesLeft: number;
 
   constructor({ repairs, settleMs, signal }: { repairs: boolean; settleMs: number; signal: AbortSignal }) {
@@ -51,17 +52,19 @@ export class Tally {
    * way. A repair counts what each pass found. A listing that never agrees with itself is suspect.
    */
   async read<P extends Pass>(listing: AuditedListing, pass: (found: AuditReport) => Promise<P>): Promise<P> {
+    let waited = false;
     for (let passes = 1; ; passes++) {
       const found = emptyReport();
       const read = await pass(found);
       const isSure = read.doubt === undefined && read.repeated !== true;
       const differs = found.differences > 0 || (read.unlisted ?? []).length > 0;
+      if (waited && differs) this.#settlesLeft -= 1;
       const settles = isSure && differs && this.#settlesLeft > 0;
       const isLast = (isSure && !settles) || passes === attemptPolicy.passesMax;
       if (isLast || this.#repairs) this.#add(found, listing.companyId);
       if (!isLast && settles) {
-        this.#settlesLeft -= 1;
         await this.#settle();
+        waited = true;
       }
       if (!isLast) continue;
       if (read.doubt !== undefined) this.#suspect(listing, read.doubt);

@@ -159,7 +159,7 @@ describe('before anything runs', () => {
   });
 
   test('audit of an empty warehouse misses everything and ends with status 1', async () => {
-    const { status, said } = await json('audit');
+    const { status, said } = await json('audit', '--settle', '0s');
     expect(status).toBe(1);
     expect(said).toMatchObject({
       resources: { companies: { compared: 2, missing: 2 }, documents: { compared: 20, missing: 20 } },
@@ -495,17 +495,18 @@ describe('while metersync start runs', () => {
       update utility.documents set raw = raw || '{"tampered": true}' where id =
         (select id from utility.documents where deleted_at is null and raw is not null order by id limit 1)
       returning id, company_id`);
-    const { status, said } = await json('audit', '--company', companyId);
+    const atOnce = ['audit', '--settle', '0s'];
+    const { status, said } = await json(...atOnce, '--company', companyId);
     expect(status).toBe(1);
     expect(said).toMatchObject({
       differences: 1,
       examples: [{ id, resource: 'documents', state: 'different' }],
       resources: { companies: { compared: 1 }, documents: { different: 1, missing: 0, extra: 0 } },
     });
-    const ofDocuments = await metersync('audit', '--resource', 'documents');
+    const ofDocuments = await metersync(...atOnce, '--resource', 'documents');
     expect(ofDocuments.stdout).toMatch(/│ documents +│/);
     expect(ofDocuments.stdout).not.toMatch(/│ meters +│/);
-    const forPeople = await metersync('audit');
+    const forPeople = await metersync(...atOnce);
     expect(forPeople.status).toBe(1);
     expect(forPeople.stdout).toContain(`different: documents ${id}`);
     expect(forPeople.stdout).toMatch(/^1 difference in [\d,]+ records$/m);
@@ -520,12 +521,12 @@ describe('while metersync start runs', () => {
       stderr: expect.stringContaining(`the service has no company ${unknown}`),
     });
 
-    const sample = await metersync('audit', '--sample', '100%', '--seed', 'x');
+    const sample = await metersync(...atOnce, '--sample', '100%', '--seed', 'x');
     expect(sample.status).toBe(1);
     expect(sample.stdout).toMatch(
       /^1 of (\d+ companies) in the sample of \1 differ: with 95 % confidence at most 1 of all do \([\d.]+ %\)\. --seed x repeats it\.$/m,
     );
-    expect(await json('audit', '--sample', '1%')).toMatchObject({
+    expect(await json(...atOnce, '--sample', '1%')).toMatchObject({
       said: { sample: { companies: 1, confidence: 0.95, seed: expect.stringMatching(/^\w{8}$/) } },
     });
   });

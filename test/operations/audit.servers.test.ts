@@ -523,9 +523,9 @@ describe('an audit', () => {
     expect(await auditOf(held, defaultEndpoints, { settleMs: 1 })).toEqual(await auditOf(held));
   });
 
-  test('waits for no change where more listings differ than changes under way explain', async () => {
+  test('waits no longer once waits have changed nothing', async () => {
     const { company } = ids;
-    const meters = Array.from({ length: attemptPolicy.settlesMax + 5 }, () => ({ id: randomUUID() }));
+    const meters = Array.from({ length: 9 }, () => ({ id: randomUUID() }));
     const held: Held = { '/company': [{ id: company, sites: [] }], [`/meter/company/${company}`]: meters };
     for (const { id } of meters) held[`/interval/meter/${id}`] = [reading(1, '1')];
     await store({ ...held, [`/interval/meter/${ids.meter}`]: [] });
@@ -535,7 +535,7 @@ describe('an audit', () => {
       return answer(held, asked);
     });
     const resources = ['intervals'] as const;
-    const report = await audit({ warehouse, service: client, concurrency: 8, resources, settleMs: 1 });
+    const report = await audit({ warehouse, service: client, concurrency: 1, resources, settleMs: 1 });
     expect(report.differences).toBe(meters.length);
     expect(requests).toBe(meters.length + attemptPolicy.settlesMax);
   });
