@@ -35,7 +35,7 @@ export function readSecretFiles(
   const files = folder === undefined ? [] : namesIn(folder);
   if ('problem' in files)
     return { given, problems: [`SECRETS_DIR has to name a folder: ${folder} ${files.problem}`], idle: [] };
-  const named = [...Object.values(given), textOf(given.TEMPORAL_CONFIG_FILE)];
+  const named = files.length === 0 ? [] : [...Object.values(given), textOf(given.TEMPORAL_CONFIG_FILE)];
   // Kubernetes keeps what it mounts in names that begin with a dot.
   const idle = files
     .filter((name) => !names.includes(name) && !name.startsWith('.'))
@@ -64,7 +64,7 @@ export function readSecretFiles(
 /** Reads a file; '' if that fails, as whoever uses it says so. */
 function textOf(path: string | undefined): string {
   try {
-    return path === undefined ? '' : readFileSync(path, 'utf8');
+    return path === undefined ? '' : readSecretFile(path);
   } catch {
     return '';
   }

@@ -2,8 +2,8 @@ import { serverWaits } from '../contract/retry-policy.ts';
 import { formatSeconds } from '../contract/times.ts';
 
 /**
- * Waits for what health asks of Postgres, within `ms`; by default `serverWaits.healthInAllMs`. A server that stands still, or
- * lies behind a dead network, lets its statements wait for ever.
+ * Waits for what health asks of Postgres, within `ms`; by default `serverWaits.healthInAllMs`. A
+ * server that stands still, or lies behind a dead network, lets its statements wait for ever.
  */
 export async function answered<T>(
   asking: Promise<T>,

@@ -9,6 +9,7 @@ import {
   readingsAt,
   wrongReadings,
 } from '../records/interval-text.ts';
+import { keyAsText } from '../records/intervals.ts';
 import { readingOf, refusedId } from '../records/rejected-records.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
@@ -138,14 +139,6 @@ const { startAt, granularitySeconds, usageUnits } = intervals;
 /** The columns that identify a reading of a meter. */
 const readingKey = columnNames([startAt, granularitySeconds, usageUnits]);
 
-/** The key in a table as text, to append to the meter. */
-const keyOf = (table: SQL | typeof reading): SQL => {
-  const [start, seconds, units] = [startAt, granularitySeconds, usageUnits].map(
-    ({ name }) => sql`${table}.${sql.identifier(name)}`,
-  );
-  return sql`'@' || ${start} || '/' || ${seconds} || '/' || ${units}`;
-};
-
 async function compareReadings(
   { db, zoneIsUtc }: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
   meterId: string,
@@ -162,7 +155,7 @@ async function compareReadings(
   }>(sql`
     with ${reported(columns, since)}
     select
-      ${meterId} || ${keyOf(sql`reported`)} as id,
+      ${meterId} || ${keyAsText(sql`reported`)} as id,
       held.start_at is null as missing,
       0 as keys,
       null::float8 as from,
@@ -280,7 +273,7 @@ async function readingsNotReported(
   since: string | null,
 ): Promise<Difference[]> {
   const result = await tx.execute<{ id: string }>(sql`
-    select ${meterId} || ${keyOf(reading)} as id
+    select ${meterId} || ${keyAsText(reading)} as id
     from ${intervals} ${reading}
       left join ${reportedKeys} given using (${readingKey})
     where ${reading.meterId} = ${meterId}

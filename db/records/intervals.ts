@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { type SQL, sql } from 'drizzle-orm';
+import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import { from as copyFrom } from 'pg-copy-streams';
 import { array, columnNames } from '../arrays.ts';
@@ -131,6 +131,16 @@ const columnsOfReading = [
   intervals.syncedAt,
 ];
 const key = sql.raw('start_at, granularity_seconds, usage_units');
+
+/** The key of a reading in a table as text: after its meter, the id of the reading in an audit. */
+export const keyAsText = (table: SQLWrapper): SQL => {
+  const { startAt, granularitySeconds, usageUnits } = intervals;
+  const [start, seconds, units] = [startAt, granularitySeconds, usageUnits].map(
+    ({ name }) => sql`${table}.${sql.identifier(name)}`,
+  );
+  return sql`'@' || ${start} || '/' || ${seconds} || '/' || ${units}`;
+};
+
 const copyStatement = new PgDialect().sqlToQuery(
   sql`copy ${intervals} (${columnNames(columnsOfReading)}) from stdin`,
 ).sql;

@@ -6,6 +6,7 @@ import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { companyChanges, journal } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
+import { keyAsText } from './intervals.ts';
 
 /**
  * Clears versions and tombstones of the given rows, so that the next write is taken. Rows that a
@@ -55,7 +56,10 @@ export async function removeReadings(
   ids: readonly string[] | null,
   readAt: string,
 ): Promise<number> {
-  const given = ids === null ? sql`` : sql`and ${readingId} = any(${array(ids, 'text')})`;
+  const given =
+    ids === null
+      ? sql``
+      : sql`and ${intervals.meterId} || ${keyAsText(intervals)} = any(${array(ids, 'text')})`;
   const result = await db.execute(sql`
     with noted as (
       insert into ${companyChanges} (company_id)
@@ -70,7 +74,3 @@ export async function removeReadings(
       ${given}`);
   return result.rowCount ?? 0;
 }
-
-/** The id of a reading in an audit. */
-const readingId = sql`${intervals.meterId} || '@' || ${intervals.startAt}
-        || '/' || ${intervals.granularitySeconds} || '/' || ${intervals.usageUnits}`;

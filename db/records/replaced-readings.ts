@@ -4,7 +4,7 @@ import { isRefusal } from '../failures.ts';
 import { intervals } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 import { type IntervalColumns, plainReadings, readingsAt, wrongReadings } from './interval-text.ts';
-import { anyReadings } from './intervals.ts';
+import { anyReadings, keyAsText } from './intervals.ts';
 
 /** Readings of a meter in the warehouse that start in a span. */
 export interface HeldReadings {
@@ -74,7 +74,7 @@ export async function overlaps(
       const result = await db.execute<Overlap>(sql`
         with listed as materialized (${anyReadings(readingsAt(columns, places))}
         ), held as materialized (
-          select *, start_at + make_interval(secs => granularity_seconds) as end_at
+          select *, ${endOf} as end_at
           from ${intervals}
           where meter_id = ${meterId}
             and start_at >= (
@@ -82,13 +82,13 @@ export async function overlaps(
               from listed
             )
             and start_at < (
-              select max(start_at + make_interval(secs => granularity_seconds))
+              select max(${endOf})
               from listed
             )
         )
         select
-          ${idOf('listed', meterId)} as listed,
-          ${idOf('held', meterId)} as other,
+          ${meterId} || ${keyAsText(sql`listed`)} as listed,
+          ${meterId} || ${keyAsText(sql`held`)} as other,
           coalesce(held.updated > listed.updated, false) as newer
         from listed
           join held
@@ -105,10 +105,3 @@ export async function overlaps(
   );
   return found.flat();
 }
-
-/** The id of a reading in an audit. */
-const idOf = (table: 'listed' | 'held', meterId: string) => {
-  const of = sql.raw(table);
-  return sql`${meterId} || '@' || ${of}.start_at || '/' || ${of}.granularity_seconds
-            || '/' || ${of}.usage_units`;
-};

@@ -64,8 +64,8 @@ export interface AuditOptions {
 
 /**
  * Reads the service again and compares it with the warehouse, changing nothing. A change at the service
- * that takes longer to arrive than `settleMs` appears as a difference. Memory holds the ids, or 8 bytes for each reading, a
- * page of each listing that is read at once, and the ids of rows that no audited company has.
+ * that takes longer to arrive than `settleMs` appears as a difference. Memory holds the ids, or 8 bytes for each
+ * reading, a page of each listing that is read at once, and the ids of rows that no audited company has.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
   return await run(new Auditor(options, null), options);

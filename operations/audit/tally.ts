@@ -62,11 +62,11 @@ export class Tally {
       const settles = isSure && differs && this.#settlesLeft > 0;
       const isLast = (isSure && !settles) || passes === attemptPolicy.passesMax;
       if (isLast || this.#repairs) this.#add(found, listing.companyId);
-      if (!isLast && settles) {
-        await this.#settle();
-        waited = true;
+      if (!isLast) {
+        if (settles) await this.#settle();
+        waited ||= settles;
+        continue;
       }
-      if (!isLast) continue;
       if (read.doubt !== undefined) this.#suspect(listing, read.doubt);
       return read;
     }

@@ -13,18 +13,21 @@ export interface Activity {
 /** Deliveries that the figures look back on: a bound that keeps them fast with any history. */
 export const activityDeliveries = 500;
 
+/** Whether the message of a delivery `d` was sent to its endpoint once more, so that the later one counts. */
+export const sentAgainLater = `exists (select from sandbox.deliveries l
+              where l.event_seq = d.event_seq and l.endpoint_id = d.endpoint_id and l.id > d.id)`;
+
 export async function readActivity(pool: Pool, endpointIds: readonly string[]): Promise<Activity[]> {
   const { rows } = await pool.query<Activity>({
     name: 'portal activity',
     text: `select p.id as "endpointId", a.* from sandbox.endpoints p, lateral (
         select count(*) filter (where state = 'delivered')::integer as delivered,
           count(*) filter (where state = 'failed' or (state = 'cancelled' and attempts > 0
-            and not exists (select from sandbox.deliveries l
-              where l.event_seq = d.event_seq and l.endpoint_id = p.id and l.id > d.id)))::integer as failed,
+            and not ${sentAgainLater}))::integer as failed,
           count(*) filter (where state in ('waiting', 'in_flight'))::integer as open,
           (select to_char(max(t.at), 'YYYY-MM-DD"T"HH24:MI:SS.US') from sandbox.attempts t
             where t.delivery_id = any (array_agg(d.id))) as "lastAt"
-        from (select id, event_seq, state, attempts from sandbox.deliveries
+        from (select id, event_seq, endpoint_id, state, attempts from sandbox.deliveries
           where endpoint_id = p.id and id > p.deliveries_after order by id desc
           limit ${activityDeliveries}) d) a
       where p.id = any ($1::text[])`,

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import type { ReplayKind } from '../replay.ts';
+import { sentAgainLater } from './activity.ts';
 
 /** How far a replay has come. */
 export interface ReplayProgress {
@@ -36,8 +37,7 @@ export async function readReplays(pool: Pool, endpointId: string, limit: number)
           count(*) filter (where superseded)::integer as superseded,
           count(*) filter (where state in ('waiting', 'in_flight') and attempts > 0)::integer as retrying,
           count(*) filter (where state in ('waiting', 'in_flight') and attempts = 0)::integer as pending
-        from (select state, attempts, state = 'cancelled' and exists (select from sandbox.deliveries l
-              where l.event_seq = d.event_seq and l.endpoint_id = d.endpoint_id and l.id > d.id) as superseded
+        from (select state, attempts, state = 'cancelled' and ${sentAgainLater} as superseded
             from sandbox.deliveries d where replay_id = r.id) d) c
       order by r.id desc`,
     [endpointId, limit],
