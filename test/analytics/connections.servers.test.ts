@@ -100,7 +100,6 @@ test('how fresh a connection is costs the same beside usage of other meters of i
   const { id } = await connected('CONNECTED');
   const blocks = () =>
     blocksTouched(warehouse, sql`select * from analytics.freshness where company_id = ${id}::uuid`);
-  await blocks();
   const alone = await blocks();
   await warehouse.db.execute(sql`
     insert into utility.usage_data (id, company_id, meter_id, raw)

@@ -86,13 +86,19 @@ function readPlan(message: string): Ran | undefined {
   return { text: notice['Query Text'].replace(/\s+/g, ' ').trim(), plan, blocks };
 }
 
-/** Runs a query and returns the blocks of tables and indexes that it touched, in memory or not. */
+/**
+ * Runs a query and returns the blocks of tables and indexes that it touched, in memory or not: the fewer of two
+ * runs. One that has to read the catalogue anew, after changes in any database, touches twice as many.
+ */
 export async function blocksTouched({ db }: Pick<Warehouse, 'db'>, query: SQL): Promise<number> {
-  const { rows } = await db.execute<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
-    sql`explain (analyze, buffers, format json) ${query}`,
-  );
-  const plan = rows[0]?.['QUERY PLAN'][0].Plan;
-  return (plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0);
+  const run = async (): Promise<number> => {
+    const { rows } = await db.execute<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
+      sql`explain (analyze, buffers, format json) ${query}`,
+    );
+    const plan = rows[0]?.['QUERY PLAN'][0].Plan;
+    return (plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0);
+  };
+  return Math.min(await run(), await run());
 }
 
 /** Lists the executed nodes of a plan, the root first. */
