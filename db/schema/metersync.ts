@@ -397,6 +397,8 @@ export const runs = metersync.table(
     unique('runs_key').on(t.runId, t.companyId, t.resource).nullsNotDistinct(),
     index('runs_company').on(t.companyId, t.resource, t.finishedAt),
     index('runs_under_way').on(t.runId).where(sql`finished_at is null`),
+    // What history names a run by, for each changed row.
+    index('runs_running').on(t.companyId, t.startedAt).where(sql`state = 'running'`),
     index('runs_failed')
       .on(t.finishedAt)
       .where(sql`resource is not null and state in ('failed', 'partial')`),

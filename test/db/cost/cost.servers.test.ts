@@ -7,7 +7,7 @@ import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { connectExplained, type ExplainedWarehouse, type Ran } from '../../support/plans.ts';
 import { exceptions } from './exceptions.ts';
 import { type Complaint, complaintsAbout } from './judge.ts';
-import { analyseAtRest, forgetStatistics, idOf, loadPlots, prepareTables } from './rows.ts';
+import { analyseAtRest, forgetStatistics, idOf, loadPlots, loadReconciles, prepareTables } from './rows.ts';
 import { everything } from './work/everything.ts';
 import type { Work } from './work/work.ts';
 
@@ -15,6 +15,8 @@ import type { Work } from './work/work.ts';
 const plotsOfWork = 2 * everything.length + 10;
 /** Further plots of a large warehouse: to read all of it costs twice as much, and half as much more is allowed. */
 const plotsBeside = cases(250, 1_000);
+/** Reconciles that a large warehouse keeps of each company of the work: those of a day. */
+const reconciles = 24;
 /** Tables of which work reads the beginning. Postgres rightly reads all of one in which that is a large part. */
 const readInPart = ['utility.companies', 'metersync.stale_records'] as const;
 
@@ -43,6 +45,7 @@ beforeAll(async () => {
   await change(atRest.url, async ({ db }) => {
     await analyseAtRest(db, 1, plotsOfWork);
     await loadPlots(db, 10_001, plotsBeside);
+    await loadReconciles(db, 1, plotsOfWork, reconciles);
     await loadPlots(db, 10_001 + plotsBeside, 750, readInPart);
   });
   const never = await createDatabase('cost_never', nameOf(atRest));

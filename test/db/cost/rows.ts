@@ -257,13 +257,38 @@ export async function loadPlots(
   for (const table of only) await load(db, table, from, count);
 }
 
-async function load(db: Executor, table: Table, from: number, count: number): Promise<void> {
+/** Adds reconciles to plots: each leaves parts of every company, one after the other. */
+export async function loadReconciles(
+  db: Executor,
+  from: number,
+  count: number,
+  times: number,
+): Promise<void> {
+  const rows = `
+    (run_id, company_id, resource, kind, state, started_at, finished_at)
+    select md5('reconcile ' || n)::uuid, ${id('company')}, resource, 'reconcile', 'complete',
+      ${read} - interval '1 hour' * n, ${read} - interval '1 hour' * n
+    from generate_series(1, ${times}) n, plot, unnest(array['documents', 'usageData']) resource
+    order by n, p`;
+  await insertFor(db, from, count, 'metersync.runs', rows);
+}
+
+const load = (db: Executor, table: Table, from: number, count: number): Promise<void> =>
+  insertFor(db, from, count, table, inserts[table]);
+
+async function insertFor(
+  db: Executor,
+  from: number,
+  count: number,
+  table: Table,
+  rows: string,
+): Promise<void> {
   await db.execute(
     sql.raw(`with plot as materialized (
         select p, md5('company ' || p || ' 1')::uuid as company
         from generate_series(${from}, ${from + count - 1}) p
       )
-      insert into ${table} ${inserts[table]}`),
+      insert into ${table} ${rows}`),
   );
 }
 
