@@ -266,7 +266,8 @@ export const alertTypes = {
     judge: inWarehouse(({ missingLately: missing }) =>
       raisedIf(missing > 0, { detail: eventsGivenUp(missing), counts: { events: missing } }),
     ),
-    forMinutes: 0,
+    // The event of a deletion, which settles them, may be late: the service's fourth try comes after 35 minutes.
+    forMinutes: 60,
     causes: ['`metersync events list --outcome missing` names the records.'],
     act: ['Ask the service about them. A backfill that finds them settles their events.'],
   },

@@ -83,7 +83,7 @@ test('an alarm is sent once when it opens, once a day, and once when it is over;
   expect(changes()).toEqual([]);
   await looks(health({ dead: 3, rejectedRecords: 1, missingLately: 2 }), 70);
   expect(changes()).toEqual(['opened EventsDead', 'opened EventsMissing', 'opened Decide']);
-  expect(collector.bodies('/json').map(({ data }) => data.alerts.length)).toEqual([2, 1]);
+  expect(collector.bodies('/json').map(({ data }) => data.alerts.length)).toEqual([1, 2]);
   await looks(health({ rejectedRecords: 1 }));
   await looks(health());
   expect(changes().slice(3)).toEqual(['resolved EventsDead', 'resolved EventsMissing', 'resolved Decide']);

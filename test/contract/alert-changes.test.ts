@@ -57,6 +57,11 @@ test('one without minutes opens at the first look', () => {
   expect(story([[], ['EventsDead'], []])).toEqual(['1 opened EventsDead', '2 resolved EventsDead']);
 });
 
+test("events are missing for an hour before an alarm: a deletion's event may come with the service's fourth try", () => {
+  expect(story([...times(60, ['EventsMissing' as const]), []])).toEqual([]);
+  expect(story(times(62, ['EventsMissing' as const]))).toEqual(['60 opened EventsMissing']);
+});
+
 test('an open one is sent again each day', () => {
   const days = 3;
   const sent = story(times(days * 1_440 + 2, ['EventsDead' as const]));
