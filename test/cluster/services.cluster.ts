@@ -19,7 +19,7 @@ const loadSeconds = 20;
 /** A run finds listings that move, and changes whose events are late. */
 const found: readonly AlertName[] = ['ChangesMissed', 'RunUnwell'];
 /** Work of what was struck is late by seconds, which are minutes of the rules. */
-const late: readonly AlertName[] = [...found, 'EventsStalled', 'RunStalled'];
+const late: readonly AlertName[] = [...found, 'RunStalled'];
 
 fault('T1', 'backfill, disturbed events and schedules', seeds(), { may: found }, (seed) =>
   withRig(async (rig) => {

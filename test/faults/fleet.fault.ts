@@ -21,7 +21,7 @@ fault(
   'C20',
   `${receivers} receivers and ${workers} workers; one of each is killed, three times`,
   seeds(),
-  { may: ['ChangesMissed', 'EventsStalled', 'RunStalled', 'RunUnwell'] },
+  { may: ['ChangesMissed', 'RunStalled', 'RunUnwell'] },
   async (seed) => {
     const random = createRandom(seedOf(seed, 'C20'));
     const balancer = await startBalancer();

@@ -64,7 +64,7 @@ async function strike(rig: Rig, blows: readonly Blow[]): Promise<void> {
  * Work of a killed worker is taken over after 30 s without a heartbeat: half an hour of the rules. A listing
  * that moves in each pass makes the run suspect.
  */
-const workLate: readonly AlertName[] = ['EventsStalled', 'RunStalled', 'RunUnwell'];
+const workLate: readonly AlertName[] = ['RunStalled', 'RunUnwell'];
 
 fault('C1', 'the receiver is killed', seeds(), { may: ['RunUnwell'] }, async (seed) => {
   const found = await killing(seed, 'C1', 4, ['receiver']);

@@ -27,7 +27,7 @@ fault(
   seeds().slice(0, 1),
   {
     must: ['WarehouseDown'],
-    may: ['EventsStalled', 'RunStalled', 'RunUnwell', 'Decide'],
+    may: ['RunStalled', 'RunUnwell', 'Decide'],
   },
   async (seed) => {
     const [order] = blowsFor(seed, 'C6', { times: 1, parts: partNames, afterMs: [500, 500], downMs: [0, 0] });

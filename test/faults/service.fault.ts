@@ -30,13 +30,7 @@ const ways = [
 ] as const;
 const wayMs = 4_000;
 
-const serviceFails: readonly AlertName[] = [
-  'EventsStalled',
-  'Parked',
-  'RunStalled',
-  'RunUnwell',
-  'ServiceDown',
-];
+const serviceFails: readonly AlertName[] = ['Parked', 'RunStalled', 'RunUnwell', 'ServiceDown'];
 
 fault(
   'C10',

@@ -9,7 +9,7 @@ import type { Rig } from '../faults/rig.ts';
 import { verdict } from '../faults/verdict.ts';
 
 /** A run finds listings that move; work of what was struck is late. */
-export const may: readonly AlertName[] = ['ChangesMissed', 'RunUnwell', 'EventsStalled', 'RunStalled'];
+export const may: readonly AlertName[] = ['ChangesMissed', 'RunUnwell', 'RunStalled'];
 
 const loadSeconds = 20;
 
