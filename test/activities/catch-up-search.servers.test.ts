@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { countGivenUp } from '../../db/read/given-up.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
@@ -180,5 +181,18 @@ describe('a document absent from every complete listing', () => {
     await catchUp(under);
     expect(await outcomes(under)).toEqual({ applied: 2 });
     expect(await usageOf(under, never)).toEqual([{ id: never.usageData[0]?.id, listed: true }]);
+  });
+
+  test("is missing no more once its deletion's event comes, late", async () => {
+    const service = new Bills(3);
+    const gone = service.bill(5_000);
+    const under = await announced(service, [gone]);
+    const { db } = under.warehouse;
+    for (let attempt = 0; attempt < 9; attempt++) await catchUp(under);
+    expect(await countGivenUp(db, 10, 10)).toEqual({ dead: 0, missingLately: 1 });
+    await recordEvents(db, [delivery(documentEvent('deleted', gone.id, '2026-05-02T00:00:00.000001'))]);
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 1, superseded: 1 });
+    expect(await countGivenUp(db, 10, 10)).toEqual({ dead: 0, missingLately: 0 });
   });
 });
