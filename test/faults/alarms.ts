@@ -44,11 +44,8 @@ export async function raisedAlarms({ warehouse, harmedAt, epoch }: Rig): Promise
     within,
   );
   const longest = new Map<AlertName, number | null>();
-  for (const { name, pendingSince, openedAt, closedAt } of rows) {
+  for (const { name, pendingSince, openedAt } of rows) {
     if (!isAlertName(name)) throw new Error(`no alarm of the catalogue: ${name}`);
-    // Late deliveries make events missing until they come. They are not hurried, while the alarm's hour is a minute:
-    // it counts if it is open once all is delivered.
-    if (name === 'EventsMissing' && closedAt !== null) continue;
     const [began, at] = [pendingSince, openedAt ?? ''].map((text) => trueTime(epoch, Date.parse(text)));
     const harm = harmedAt.findLast((harmed) => harmed <= (began ?? 0));
     const seconds = harm === undefined ? null : Math.round(((at ?? 0) - harm) / 1_000);

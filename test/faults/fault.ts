@@ -15,8 +15,12 @@ export interface FaultReport {
   readonly figures: Figures;
 }
 
-/** On a slow machine work is due for 15 s, which stand for 15 minutes: each fault may raise it. */
-const ofSlowMachines: readonly AlertName[] = ['EventsStalled'];
+/**
+ * A second stands for a minute of the rules, and of nothing else. On a slow machine work is due for 15 s, tasks of
+ * workflows exceed their 10 s, and deliveries are minutes late, in any fault. The first two have to close, and
+ * the ledger shows whether an event stays missing.
+ */
+const ofSlowMachines: readonly AlertName[] = ['EventsStalled', 'WorkflowsStuck', 'EventsMissing'];
 
 /** The alarms of a fault; no other may be raised, but `ofSlowMachines`. */
 export interface Alarms {
