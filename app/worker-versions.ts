@@ -3,7 +3,8 @@ import {
   type Client,
   isGrpcServiceError,
   ServiceError,
-  type WorkflowHandleWithFirstExecutionRunId,
+  type WorkflowHandle,
+  type WorkflowStartOptions,
 } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { taskQueues, workflowNames } from '../contract/names.ts';
@@ -32,7 +33,7 @@ export interface WorkerBuilds {
   readonly builds: readonly WorkerBuild[];
   readonly current: string | null;
   readonly ramping: { readonly buildId: string; readonly percent: number } | null;
-  /** The build that was current before. */
+  /** The build that was current before; null if none was, or if workers without a build had the work. */
   readonly previous: string | null;
   /** Whether the last change was a rollback: the previous build is the one that it left. */
   readonly isRolledBack: boolean;
@@ -63,6 +64,7 @@ export async function readBuilds(client: Client, deploymentName: string): Promis
     buildId: summary.deploymentVersion?.buildId ?? '',
     createdAt: secondsOf(summary.createTime),
     wasCurrentAt: secondsOf(summary.lastCurrentTime),
+    lostWorkAt: secondsOf(summary.lastDeactivationTime),
     drainage: summary.drainageInfo?.status,
   }));
   const stateOf = ({ buildId, drainage }: (typeof known)[number]): WorkerBuild['state'] => {
@@ -71,9 +73,12 @@ export async function readBuilds(client: Client, deploymentName: string): Promis
     if (drainage === VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING) return 'draining';
     return drainage === VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINED ? 'drained' : 'inactive';
   };
-  const before = known
+  const [before] = known
     .filter(({ buildId, wasCurrentAt }) => buildId !== current && wasCurrentAt > 0)
     .sort((a, b) => b.wasCurrentAt - a.wasCurrentAt);
+  // A build that lost the work earlier lost it to workers without a build.
+  const isPrevious =
+    before !== undefined && before.lostWorkAt >= secondsOf(routingConfig?.currentVersionChangedTime);
   return {
     builds: known
       .sort((a, b) => b.createdAt - a.createdAt)
@@ -83,12 +88,13 @@ export async function readBuilds(client: Client, deploymentName: string): Promis
       rampingId === null
         ? null
         : { buildId: rampingId, percent: routingConfig?.rampingVersionPercentage ?? 0 },
-    previous: before[0]?.buildId ?? null,
+    previous: isPrevious ? before.buildId : null,
     isRolledBack: lastModifierIdentity === rollbackIdentity,
   };
 }
 
-const secondsOf = (time: { seconds?: unknown } | null | undefined): number => Number(time?.seconds ?? 0);
+const secondsOf = (time: { seconds?: unknown; nanos?: unknown } | null | undefined): number =>
+  Number(time?.seconds ?? 0) + Number(time?.nanos ?? 0) / 1e9;
 
 /**
  * Gives work to a build: all of it, or a percentage of the workflows. First the watch runs on this build
@@ -99,13 +105,13 @@ export async function promote(
   client: Client,
   deploymentName: string,
   buildId: string,
-  percent?: number,
+  { percent, identity = '' }: { readonly percent?: number | undefined; readonly identity?: string } = {},
 ): Promise<void> {
-  await tryBuild(client, deploymentName, buildId);
+  await ended(await startOnBuild(client, deploymentName, buildId), `build ${buildId}`);
   const { namespace } = client.options;
-  const build = { namespace, deploymentName, buildId };
-  if (percent === undefined) await client.workflowService.setWorkerDeploymentCurrentVersion(build);
-  else await client.workflowService.setWorkerDeploymentRampingVersion({ ...build, percentage: percent });
+  const change = { namespace, deploymentName, buildId, identity };
+  if (percent === undefined) await client.workflowService.setWorkerDeploymentCurrentVersion(change);
+  else await client.workflowService.setWorkerDeploymentRampingVersion({ ...change, percentage: percent });
 }
 
 /**
@@ -116,53 +122,77 @@ export async function promote(
  */
 export async function rollBack(client: Client, deploymentName: string): Promise<string | null> {
   const { ramping, current, previous, isRolledBack } = await readBuilds(client, deploymentName);
-  const { workflowService } = client;
-  const change = { namespace: client.options.namespace, deploymentName, identity: rollbackIdentity };
   if (ramping !== null) {
-    await workflowService.setWorkerDeploymentRampingVersion({ ...change, percentage: 0 });
+    const { namespace } = client.options;
+    const change = { namespace, deploymentName, identity: rollbackIdentity, percentage: 0 };
+    await client.workflowService.setWorkerDeploymentRampingVersion(change);
     return current;
   }
   if (isRolledBack)
     throw new Error(
       'the last change was a rollback: metersync workers promote BUILD gives the work to another build of metersync workers list',
     );
-  if (previous === null) {
-    if (!(await readPollers(client, 'events')).versionless)
-      throw new Error('no other build was current before');
-    // An empty build id stands for the workers without one, which had the work before the first promotion.
-    await workflowService.setWorkerDeploymentCurrentVersion({ ...change, buildId: '' });
-    return null;
-  }
-  await tryBuild(client, deploymentName, previous);
-  await workflowService.setWorkerDeploymentCurrentVersion({ ...change, buildId: previous });
+  if (previous === null) await demote(client, deploymentName, current);
+  else await promote(client, deploymentName, previous, { identity: rollbackIdentity });
   return previous;
 }
 
-async function tryBuild(client: Client, deploymentName: string, buildId: string): Promise<void> {
-  const handle = await startOnBuild(client, deploymentName, buildId);
-  await handle.result().catch((error: unknown) => {
+/**
+ * Gives the work to workers without a build, then runs the watch on them: no run can be pinned to them. Takes
+ * the work back if that does not end, as Temporal lists workers for minutes after they are gone.
+ */
+async function demote(client: Client, deploymentName: string, current: string | null): Promise<void> {
+  if (!(await readPollers(client, 'events')).versionless)
+    throw new Error('no other build was current before');
+  const change = { namespace: client.options.namespace, deploymentName };
+  // An empty build id stands for the workers without one.
+  const to = { ...change, buildId: '', identity: rollbackIdentity };
+  await client.workflowService.setWorkerDeploymentCurrentVersion(to);
+  try {
+    await ended(await startWatch(client, deploymentName), 'workers without a build');
+  } catch (error) {
+    const back = { ...change, buildId: current ?? '' };
+    await client.workflowService.setWorkerDeploymentCurrentVersion(back);
+    throw error;
+  }
+}
+
+async function ended(run: WorkflowHandle, where: string): Promise<void> {
+  await run.result().catch((error: unknown) => {
     throw new Error(
-      `a run on build ${buildId} alone did not end, so nothing was changed: does a worker of it run? Its log says why`,
+      `a run on ${where} alone did not end, so nothing was changed: does a worker of it run? Its log says why`,
       { cause: error },
     );
   });
 }
 
-/** Starts the watch. A worker's queue has its build a moment after the worker began to poll. */
+/** Starts the watch to try workers, or takes the run that another command started. */
+async function startWatch(
+  client: Client,
+  id: string,
+  on: Pick<WorkflowStartOptions, 'versioningOverride'> = {},
+): Promise<WorkflowHandle> {
+  return await client.workflow.start(workflowNames.watch, {
+    workflowId: `try-build/${id}`,
+    workflowIdConflictPolicy: 'USE_EXISTING',
+    taskQueue: taskQueues.events,
+    args: [],
+    workflowExecutionTimeout: serverWaits.buildTriedWithinMs,
+    ...on,
+  });
+}
+
+/** Starts the watch on a build. A worker's queue has it a moment after the worker began to poll. */
 async function startOnBuild(
   client: Client,
   deploymentName: string,
   buildId: string,
-): Promise<WorkflowHandleWithFirstExecutionRunId> {
+): Promise<WorkflowHandle> {
   const refusedUntil = performance.now() + serverWaits.buildKnownWithinMs;
   for (;;) {
     try {
-      return await client.workflow.start(workflowNames.watch, {
-        workflowId: `try-build/${deploymentName}/${buildId}`,
-        taskQueue: taskQueues.events,
-        args: [],
+      return await startWatch(client, `${deploymentName}/${buildId}`, {
         versioningOverride: { pinnedTo: { deploymentName, buildId } },
-        workflowExecutionTimeout: serverWaits.buildTriedWithinMs,
       });
     } catch (error) {
       const cause = error instanceof ServiceError ? error.cause : undefined;

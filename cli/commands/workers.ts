@@ -42,7 +42,7 @@ export async function workersPromote(buildId: string, { ramp }: { ramp?: number 
       ramp === undefined ? `${buildId} is current.` : `${buildId} gets ${ramp} % of the workflows.`;
     const target = { build: buildId, ramp: ramp === undefined ? undefined : String(ramp) };
     await noted(deployment, 'workers promote', target, async () => {
-      await promote(client, deploymentName, buildId, ramp);
+      await promote(client, deploymentName, buildId, { percent: ramp });
       return said;
     });
   });

@@ -64,7 +64,7 @@ async function judgeBuilds(client: Client, deploymentName: string): Promise<Verd
   const idle = builds.find(({ polls, state }) => polls && state === 'inactive')?.buildId;
   if (idle !== undefined)
     return warn(`build ${idle} polls and gets no work`, `Run metersync workers promote ${idle}, or stop it.`);
-  return ok(`build ${current} has the work`);
+  return ok(`${current === null ? 'no build' : `build ${current}`} has the work`);
 }
 
 async function refusedWorkflows(client: Client): Promise<string[]> {
