@@ -5,9 +5,16 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
+import type { Priority } from '@temporalio/common';
 import { type RunState, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
 import { chooseCompanies } from '../db/backfill/chosen-companies.ts';
 import type { Database } from '../db/connect.ts';
+
+/**
+ * Of runs of chosen companies: their reads take the next free slot. By Temporal's default, 3, they would wait
+ * behind all reads of two runs of everything.
+ */
+const chosenFirst: Priority = { priorityKey: 1 };
 
 /** Starts a backfill of all companies, or of one or more chosen ones; returns its run id. */
 export async function startBackfill(
@@ -16,7 +23,7 @@ export async function startBackfill(
 ): Promise<string> {
   const runId = randomUUID();
   if (chosen !== undefined) await chooseCompanies(chosen.db, runId, chosen.companies);
-  await startRun(client, runId);
+  await startRun(client, runId, chosen === undefined ? {} : chosenFirst);
   return runId;
 }
 
@@ -28,17 +35,18 @@ export function firstBackfillOf(client: Client, db: Database): (companyId: strin
   return async (companyId) => {
     await chooseCompanies(db, companyId, [companyId]);
     try {
-      await startRun(client, companyId);
+      await startRun(client, companyId, chosenFirst);
     } catch (error) {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
   };
 }
 
-async function startRun(client: Client, runId: string): Promise<void> {
+async function startRun(client: Client, runId: string, priority: Priority): Promise<void> {
   await client.workflow.start(workflowNames.backfillAll, {
     workflowId: workflowIds.backfillAll(runId),
     taskQueue: taskQueues.backfill,
+    priority,
     args: [{ runId }],
   });
 }

@@ -121,6 +121,8 @@ test('a run whose workflow was ended in Temporal fails with its parts, and other
   const alone = await startBackfill(client, choose(held));
   const company = client.workflow.getHandle(workflowIds.backfillCompany(held));
   await until('it has one again', async () => (await company.describe()).status.name === 'RUNNING');
+  // Its reads go before those of runs of everything.
+  expect((await company.describe()).priority).toMatchObject({ priorityKey: 1 });
   await company.cancel();
   expect(await handleOf(alone).result()).toBe('failed');
   const { rows } = await warehouse.db.execute(sql`
