@@ -32,7 +32,8 @@ export interface RunningWorker extends Running {
   /**
    * Starts groups over the workers' connection: Temporal's answer then carries the first task, and no worker
    * has to poll for it. So a lone event becomes a row sooner. Undefined from the moment of `stop`, and with a
-   * version: Temporal would give that task to a build that was not promoted.
+   * version: Temporal would give that task to a build that was not promoted. A worker without one gets it,
+   * whatever build was promoted.
    */
   readonly startHere: Start | undefined;
 }

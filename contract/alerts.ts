@@ -344,8 +344,11 @@ export const alertTypes = {
     means: 'A workflow does not replay on the code that runs.',
     promql: `${ourIncrease(`${taskFailures}{failure_reason="NonDeterminismError"}`, 5)} > 0`,
     forMinutes: 1,
-    causes: ['The new version changed a workflow without a patch.'],
-    act: ['Run the workers of the version before, and report it.'],
+    causes: ['The new version changed a workflow without a patch.', 'Workers of an older one took it over.'],
+    act: [
+      'Run only workers of the version it ran on before; after an upgrade, report it.',
+      'Or terminate a backfill, and start another.',
+    ],
   },
   WorkflowsStuck: {
     severity: 'page',

@@ -77,8 +77,10 @@ test('a new build gets nothing until it is promoted, and gives it back when roll
   expect(stdout).toContain('Temporal gives events to no build, and workers of others poll');
   const promoted = await command('workers', 'promote', '0');
   expect(promoted).toMatchObject({ status: 0, stdout: '0 is current.', stderr: '' });
-  const former = await pipeline.run('worker');
+  const former = (await pipeline.run('worker')) as RunningWorker;
   await until('it polls', async () => (await readPollers(client, 'events')).versionless);
+  // A worker without a build goes on with what its own receiver takes.
+  expect(await ranOn('event/of-former', former.startHere)).toBeUndefined();
   const toFormer = 'Workers without a build have the work.';
   expect((await command('workers', 'rollback')).stdout).toBe(toFormer);
   expect((await command('doctor')).stdout).toMatch(/ok +builds +no build has the work/);
