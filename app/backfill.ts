@@ -11,8 +11,8 @@ import { chooseCompanies } from '../db/backfill/chosen-companies.ts';
 import type { Database } from '../db/connect.ts';
 
 /**
- * Of runs of chosen companies: their reads take the next free slot. By Temporal's default, 3, they would wait
- * behind all reads of two runs of everything.
+ * Of runs of companies that somebody chose: their reads take the next free slot. By Temporal's default, 3, they
+ * would wait behind all reads of two runs of everything. Many new companies may come at once: they wait.
  */
 const chosenFirst: Priority = { priorityKey: 1 };
 
@@ -35,14 +35,14 @@ export function firstBackfillOf(client: Client, db: Database): (companyId: strin
   return async (companyId) => {
     await chooseCompanies(db, companyId, [companyId]);
     try {
-      await startRun(client, companyId, chosenFirst);
+      await startRun(client, companyId);
     } catch (error) {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
   };
 }
 
-async function startRun(client: Client, runId: string, priority: Priority): Promise<void> {
+async function startRun(client: Client, runId: string, priority: Priority = {}): Promise<void> {
   await client.workflow.start(workflowNames.backfillAll, {
     workflowId: workflowIds.backfillAll(runId),
     taskQueue: taskQueues.backfill,

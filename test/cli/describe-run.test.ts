@@ -34,6 +34,7 @@ describe('the lines of a run', () => {
       'backfill: 4 of 10 companies, 12,345 rows, 820 rows/s, about 90 s left',
     ]);
     expect(lines(run())[0]).toBe('backfill: 0 of 10 companies, 12,345 rows, 820 rows/s');
+    expect(lines(run({ state: null }))).toEqual(['backfill: no worker has begun it']);
     expect(lines(run({ state: 'complete', companiesDone: null }))[0]).toMatch(
       /^backfill: complete, its parts are no longer kept/,
     );
