@@ -35,7 +35,7 @@ export async function removeReplaced(
 ): Promise<void> {
   const { meterId } = range;
   if (seen === undefined) return;
-  const held = await heldReadings(warehouse.db, meterId, seen);
+  const held = await heldReadings(warehouse.db, meterId, seen, range.start);
   if (held.count <= readings) return;
   // The service leaves out a reading that ends beyond the range.
   const end = range.end !== undefined && held.end !== null && held.end > range.end ? held.end : range.end;

@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Executor, Warehouse } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { intervals } from '../schema/utility.ts';
@@ -18,32 +18,34 @@ export interface HeldReadings {
 const endOf = sql`start_at + make_interval(secs => granularity_seconds)`;
 
 /**
- * Counts a meter's readings from the first listed start until the last listed one has ended, also
- * those that start within it. None if a start, as the service sent it, is no time.
+ * Counts a meter's readings that overlap the time from the first listed start until the last listed
+ * one has ended, and start `since` at the earliest. None if a start, as the service sent it, is no
+ * time.
  */
 export async function heldReadings(
   db: Executor,
   meterId: string,
   { first, last }: { readonly first: string; readonly last: string },
+  since = '-infinity',
 ): Promise<HeldReadings> {
   const none = { count: 0, end: null, longest: 0 };
-  const from = sql`metersync.read_time(${first})`;
   const to = sql`metersync.read_time(${last})`;
+  const overlapping = (until: SQL): SQL => sql`meter_id = ${meterId}
+          and start_at between ${since}::timestamptz and ${until}
+          and ${endOf} > metersync.read_time(${first})`;
   try {
     const result = await db.execute<HeldReadings & Record<string, unknown>>(sql`
       with span as materialized (
         select greatest(${to}, max(${endOf}) - interval '1 microsecond') as until
         from ${intervals}
-        where meter_id = ${meterId}
-          and start_at between ${from} and ${to}
+        where ${overlapping(to)}
       )
       select
         count(*)::int as count,
         to_char(max(${endOf}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as end,
         coalesce(max(granularity_seconds), 0) as longest
       from ${intervals}
-      where meter_id = ${meterId}
-        and start_at between ${from} and (select until from span)`);
+      where ${overlapping(sql`(select until from span)`)}`);
     return result.rows[0] ?? none;
   } catch (error) {
     if (isRefusal(error)) return none;

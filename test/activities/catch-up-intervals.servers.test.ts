@@ -343,6 +343,7 @@ describe('readings that the service replaces', () => {
       ['01:00 3600kWh'],
     ],
     ['an earlier start', [of('01:15', '01:30')], [of('01:00', '02:00', 'kWh', after)], ['01:00 3600kWh']],
+    ['a later start', [of('01:00', '02:00')], [of('01:30', '02:00', 'kWh', after)], ['01:30 1800kWh']],
     [
       'no time of change',
       [of('01:00', '01:15', 'kWh', null)],
