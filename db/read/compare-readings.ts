@@ -1,7 +1,7 @@
 import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { array, columnNames } from '../arrays.ts';
-import type { Database, Executor, Warehouse } from '../connect.ts';
+import type { Database, Executor, Transaction, Warehouse } from '../connect.ts';
 import { row } from '../deletes/tombstone.ts';
 import {
   type IntervalColumns,
@@ -255,16 +255,26 @@ async function makeReportedKeys(tx: Executor): Promise<void> {
     ) on commit drop`);
 }
 
+/** Notes also keys of readings whose amounts Postgres cannot hold; only those at no time have none. */
 async function noteReportedKeys(
-  tx: Executor,
+  tx: Transaction,
   columns: IntervalColumns,
   since: string | null,
 ): Promise<void> {
-  await tx.execute(sql`
-    with ${reported(columns, since)}
-    insert into ${reportedKeys} (${readingKey})
-    select ${readingKey}
-    from reported`);
+  const none = columns.startAt.map(() => null);
+  const keys: IntervalColumns = { ...columns, usage: none, quality: none };
+  await splitOnRefusal(
+    [...none.keys()],
+    (places) =>
+      tx.transaction((inner) =>
+        inner.execute(sql`
+          with ${reported(readingsAt(keys, places), since)}
+          insert into ${reportedKeys} (${readingKey})
+          select ${readingKey}
+          from reported`),
+      ),
+    () => undefined,
+  );
 }
 
 async function readingsNotReported(

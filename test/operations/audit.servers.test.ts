@@ -438,6 +438,19 @@ describe('an audit', () => {
     });
   });
 
+  test('finds an extra reading beside ones that Postgres cannot hold', async () => {
+    const { meter } = ids;
+    const held = everything();
+    await store(held);
+    const odd = [
+      reading(4, '1e200000'),
+      reading(5, 'no number'),
+      { ...reading(6, '6'), start: '2026-04-31' },
+    ];
+    held[`/interval/meter/${meter}`] = [reading(1, '1e200000'), ...odd, reading(3, '3')];
+    expect((await auditOf(held)).resources.intervals).toMatchObject({ compared: 5, missing: 4, extra: 1 });
+  });
+
   test('calls a listing suspect that contradicts itself or has no end, and no row of it extra', async () => {
     const { company, meter } = ids;
     await store(everything());
