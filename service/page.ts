@@ -67,7 +67,7 @@ function exactItems(body: string, itemsKey: string | null): readonly unknown[] {
 }
 
 /** Ids as they are kept. Postgres keeps no text with a zero byte, so a record with such an id is refused by itself. */
-function idsOf(items: readonly unknown[]): (string | null)[] {
+export function idsOf(items: readonly unknown[]): (string | null)[] {
   return items.map((item) =>
     isObject(item) && typeof item.id === 'string' && !item.id.includes('\0') ? canonicalId(item.id) : null,
   );

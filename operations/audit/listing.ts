@@ -2,7 +2,7 @@ import { canonicalId } from '../../contract/ids.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Executor } from '../../db/connect.ts';
 import { itemTexts } from '../../db/records/item-texts.ts';
-import type { Page } from '../../service/page.ts';
+import { idsOf, type Page } from '../../service/page.ts';
 import { judgePass } from '../../service/stability.ts';
 import type { Walk } from '../../service/walk.ts';
 
@@ -34,8 +34,7 @@ export const present = (ids: readonly (string | null)[]): string[] => ids.filter
 /** The ids of a company's sites in its record. */
 export function siteIds(company: unknown): string[] {
   const sites = (company as { sites?: unknown } | null)?.sites;
-  if (!Array.isArray(sites)) return [];
-  return sites.flatMap((site: { id?: unknown } | null) => (typeof site?.id === 'string' ? [site.id] : []));
+  return Array.isArray(sites) ? present(idsOf(sites)) : [];
 }
 
 /** Reduces a page to one company, in the text that the service sent. */

@@ -329,6 +329,15 @@ describe('an audit', () => {
     expect(report.differences).toBe(2);
   });
 
+  test('compares sites though Postgres cannot hold the id of one', async () => {
+    const { company, site } = ids;
+    const held = everything();
+    await store(held);
+    held['/company'] = [{ id: company, name: 'Acme', sites: [{ id: site }, { id: 'a\u0000b' }] }];
+    const { differences, examples } = await auditOf(held, defaultEndpoints, { resources: ['sites'] });
+    expect([differences, examples]).toMatchObject([1, [{ id: company, state: 'missing' }]]);
+  });
+
   test('names records without an id as their refusals do, a site by its company, and says why', async () => {
     const { company, site } = ids;
     const held = everything();
