@@ -53,7 +53,7 @@ export async function heldReadings(
   }
 }
 
-/** A listed reading, and one of the warehouse in the same time, by their ids in an audit. */
+/** A listed reading, and the same or another one of the warehouse in its time, by their ids. */
 export interface Overlap extends Record<string, unknown> {
   readonly listed: string;
   readonly other: string;
@@ -61,7 +61,7 @@ export interface Overlap extends Record<string, unknown> {
   readonly newer: boolean;
 }
 
-/** Finds readings of a meter within `range` that overlap the given ones. Refused ones have none. */
+/** Finds readings of a meter within `range` in the time of the given ones. Refused ones have none. */
 export async function overlaps(
   { db, zoneIsUtc }: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
   meterId: string,
@@ -97,8 +97,6 @@ export async function overlaps(
             on held.start_at < listed.start_at
               + make_interval(secs => listed.granularity_seconds)
             and held.end_at > listed.start_at
-            and (held.start_at, held.granularity_seconds, held.usage_units)
-              <> (listed.start_at, listed.granularity_seconds, listed.usage_units)
         where coalesce(held.start_at >= ${range.start ?? null}::timestamptz, true)
           and coalesce(held.end_at <= ${range.end ?? null}::timestamptz, true)`);
       return result.rows;

@@ -311,13 +311,14 @@ describe('readings that the service replaces', () => {
     updated,
   });
   /** Announces and reads from one to two o'clock, before and after; the second listing is of `perPage`. */
-  async function replace(first: object[], second: object[], perPage = 100) {
+  async function replace(first: object[], second: object[], perPage = 100, third = second) {
     let listed = first;
     let page = 100;
     const under = await activitiesOn((asked) => {
       if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
       const end = asked.query.get('endDate') ?? '';
       const within = listed.filter((reading) => `${(reading as { end: string }).end}.000000Z` <= end);
+      if (listed === second) listed = third;
       return pageOf(within, asked, { key: 'intervals', total: 'totalIntervals', perPage: page });
     });
     await announce(under, [[hour(1), hour(3)]]);
@@ -361,6 +362,13 @@ describe('readings that the service replaces', () => {
     const [kw, kwh] = both as [object, object];
     expect((await replace(both, [kw])).held).toEqual(all);
     expect((await replace([kw, kwh], [kwh])).held).toEqual(['01:00 900kWh']);
+    const [gone, last, late] = [of('01:15', '01:30'), of('01:30', '01:45'), of('01:00', '01:15', 'kW', after)];
+    // While the range is read again, one appears that overlaps another one listed.
+    expect((await replace([kwh, gone, last], [kwh, last], 100, [kwh, late, last])).held).toEqual([
+      '01:00 900kWh',
+      '01:15 900kWh',
+      '01:30 900kWh',
+    ]);
     expect(await replace([of('01:00', '01:15'), of('01:15', '01:30')], [of('01:00', '01:15')])).toEqual({
       held: ['01:00 900kWh', '01:15 900kWh'],
       requests: 1,
