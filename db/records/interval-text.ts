@@ -73,7 +73,7 @@ export function plainReadings(
     const end = endAt[at] ?? null;
     const change = updated[at] ?? null;
     if (!sameShape(start, first) || rollsOver(start)) return undefined;
-    if (change !== null && !isPlain(change)) return undefined;
+    if (change !== null && !(isPlain(change) && change.length <= longestPlain)) return undefined;
     const granularity = granularitySeconds[at] ?? null;
     if (granularity === null && (end === null || !sameShape(end, first))) return undefined;
     const length = granularity ?? distance(start, end ?? '');
@@ -112,6 +112,8 @@ export function wrongReadings(
 }
 
 const plainTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z?$/;
+/** A longer time may have digits below microseconds, which a cast rounds. */
+const longestPlain = '2026-01-01T00:00:00.000000Z'.length;
 const [digit0, digit2, digit4, digit6, digit9] = [48, 50, 52, 54, 57];
 const [dash, letterT, letterZ] = [45, 84, 90];
 

@@ -138,6 +138,17 @@ describe('writeIntervals', () => {
       inserted: 2,
     });
     expect(await compareIntervals(warehouse, 'nanoseconds', columns)).toMatchObject({ differences: [] });
+    // Also of the time of change, in which the two readings then agree: the later read counts.
+    const changed = (usage: string, copies: number) =>
+      writeIntervals(
+        warehouse,
+        'fraction',
+        `2026-03-0${copies}`,
+        readings(Array(copies).fill(hours[0]), usage, '2026-01-01T00:00:00.1234567Z'),
+      );
+    await changed('1', 1);
+    await changed('2', 2);
+    expect((await held('fraction')).map((row) => row.usage)).toEqual(['2']);
   });
 
   test('a duplicate reading on a page is written once', async () => {
