@@ -1,7 +1,7 @@
-import { sql } from 'drizzle-orm';
-import { canonicalUuid } from '../../contract/ids.ts';
+import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { idOf, type RecordResource, resources } from '../resources.ts';
 import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
 
 /** A record, by the name of its resource. */
@@ -9,6 +9,15 @@ export interface RecordKey {
   readonly resource: string;
   readonly id: string;
 }
+
+/** What people call records. Usage has no name. */
+const names: Readonly<Record<Exclude<RecordResource, 'usageData'>, SQL>> = {
+  companies: sql`${companies.name}`,
+  sites: sql`${sites.name}`,
+  connections: sql`${connections.datasource}`,
+  meters: sql`${meters.raw} -> 'identifiers' -> 0 ->> 'value'`,
+  documents: sql`${documents.raw} ->> 'invoiceId'`,
+};
 
 /**
  * Reads what people call records: the name of a company or site, the provider of a connection, the
@@ -18,49 +27,22 @@ export async function namesOfRecords(
   db: Executor,
   records: readonly RecordKey[],
 ): Promise<(record: RecordKey) => string | null> {
-  const ids = [...new Set(records.map(({ id }) => id))];
-  const uuids = array(
-    ids.flatMap((id) => canonicalUuid(id) ?? []),
-    'uuid',
+  const ids = array([...new Set(records.map(({ id }) => id))], 'text');
+  const named = (Object.keys(names) as (keyof typeof names)[]).map((resource) => {
+    const { table } = resources[resource];
+    return sql`
+    select ${resource} as resource, ${table.id}::text as id, ${names[resource]} as name
+    from ${table}
+    where ${table.id} = any(array(select ${idOf(resource, sql`id`)} from unnest(${ids}) id))`;
+  });
+  const { rows } = await db.execute<RecordKey & { name: string | null } & Record<string, unknown>>(
+    sql.join(
+      named,
+      sql`
+    union all`,
+    ),
   );
-  const { rows } = await db.execute<
-    RecordKey & { name: string | null } & Record<string, unknown>
-  >(sql`
-    select
-      'companies' as resource,
-      ${companies.id}::text as id,
-      ${companies.name} as name
-    from ${companies}
-    where ${companies.id} = any(${uuids})
-    union all
-    select
-      'sites',
-      ${sites.id}::text,
-      ${sites.name}
-    from ${sites}
-    where ${sites.id} = any(${uuids})
-    union all
-    select
-      'connections',
-      ${connections.id}::text,
-      ${connections.datasource}
-    from ${connections}
-    where ${connections.id} = any(${uuids})
-    union all
-    select
-      'meters',
-      ${meters.id},
-      ${meters.raw} -> 'identifiers' -> 0 ->> 'value'
-    from ${meters}
-    where ${meters.id} = any(${array(ids, 'text')})
-    union all
-    select
-      'documents',
-      ${documents.id}::text,
-      ${documents.raw} ->> 'invoiceId'
-    from ${documents}
-    where ${documents.id} = any(${uuids})`);
   const keyOf = ({ resource, id }: RecordKey): string => `${resource}/${id}`;
-  const names = new Map(rows.map((row) => [keyOf(row), row.name]));
-  return (record) => names.get(keyOf(record)) || null;
+  const found = new Map(rows.map((row) => [keyOf(row), row.name]));
+  return (record) => found.get(keyOf(record)) || null;
 }

@@ -62,7 +62,7 @@ export async function rejectRecords(
 }
 
 /** Records that a read found without error. */
-export interface Mended {
+interface Mended {
   readonly resource: string;
   readonly ids: readonly (string | null)[];
   readonly readAt: string;
@@ -79,10 +79,6 @@ export function forgettingRejected({ resource, ids, readAt }: Mended): SQL {
       -- A subquery counts as ten ids: before 17 Postgres would rather read the table than seek many.
       and ${rejectedRecords.recordId} = any(array(select unnest(${array(refusedIds, 'text')})))
       and ${rejectedRecords.rejectedAt} < ${readAt}::timestamptz`;
-}
-
-export async function forgetRejected(db: Executor, mended: Mended): Promise<void> {
-  await db.execute(forgettingRejected(mended));
 }
 
 /** The id under which a document's own usage is refused. */
