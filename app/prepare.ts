@@ -5,7 +5,7 @@ import { searchPath, type Warehouse } from '../db/connect.ts';
 import { sqlMessage, withoutStatement } from '../db/failures.ts';
 import { migrateWarehouse, readSchemaVersions } from '../db/migrate.ts';
 import { type MigrationPlan, planMigration } from '../db/migration-plan.ts';
-import { readIsolation, readSearchPath, readTimeZone } from '../db/read/session.ts';
+import { readSetting } from '../db/read/session.ts';
 import type { Settings } from './settings.ts';
 import { openWarehouse } from './warehouse.ts';
 
@@ -67,7 +67,7 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
  * @throws Error that says what to do
  */
 export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: string): Promise<void> {
-  const zone = await readTimeZone(db);
+  const zone = await readSetting(db, 'TimeZone');
   if (zone.toLowerCase() === timeZone.toLowerCase()) return;
   throw new Error(
     `sessions of DATABASE_URL use the time zone ${zone} instead of ${timeZone}: a pooler drops their options. Run "alter role … set timezone = '${timeZone}'" for the role of DATABASE_URL and its other settings (Behind a pooler, docs/guides/running.md), or connect to Postgres itself`,
@@ -79,7 +79,7 @@ export async function warnOfSearchPath(
   { db }: Pick<Warehouse, 'db'>,
   log: Pick<Logger, 'warn'>,
 ): Promise<void> {
-  const searched = await readSearchPath(db);
+  const searched = (await readSetting(db, 'search_path')).split(/ *, */);
   if (isDeepStrictEqual(searched, searchPath)) return;
   const wanted = searchPath.join(', ');
   log.warn(
@@ -93,7 +93,7 @@ export async function warnOfIsolation(
   { db }: Pick<Warehouse, 'db'>,
   log: Pick<Logger, 'warn'>,
 ): Promise<void> {
-  const isolation = await readIsolation(db);
+  const isolation = await readSetting(db, 'default_transaction_isolation');
   if (isolation === 'read committed') return;
   log.warn(
     { isolation },

@@ -9,28 +9,15 @@ export async function readServer(db: Executor): Promise<{ version: string; nowMs
   return { version: rows[0]?.version ?? 'unknown', nowMs: rows[0]?.now_ms ?? Number.NaN };
 }
 
-/** Reads the time zone in which the session reads times without one; '' without an answer. */
-export async function readTimeZone(db: Executor): Promise<string> {
-  const { rows } = await db.execute<{ zone: string }>(
-    sql`select current_setting('TimeZone') as zone`,
+/** Reads a setting of the session; '' without an answer. */
+export async function readSetting(
+  db: Executor,
+  name: 'TimeZone' | 'default_transaction_isolation' | 'search_path',
+): Promise<string> {
+  const { rows } = await db.execute<{ value: string }>(
+    sql`select current_setting(${name}) as value`,
   );
-  return rows[0]?.zone ?? '';
-}
-
-/** Reads the isolation level in which the session's transactions begin; '' without an answer. */
-export async function readIsolation(db: Executor): Promise<string> {
-  const { rows } = await db.execute<{ isolation: string }>(
-    sql`select current_setting('default_transaction_isolation') as isolation`,
-  );
-  return rows[0]?.isolation ?? '';
-}
-
-/** Reads the schemas that the session searches, in their order. */
-export async function readSearchPath(db: Executor): Promise<string[]> {
-  const { rows } = await db.execute<{ path: string }>(
-    sql`select current_setting('search_path') as path`,
-  );
-  return (rows[0]?.path ?? '').split(',').map((schema) => schema.trim());
+  return rows[0]?.value ?? '';
 }
 
 /**
