@@ -58,7 +58,8 @@ const intervals = z.object({
   end: bound,
 });
 
-const ignored = (type: string): DecodedEvent => ({
+/** An event of which nothing is read. */
+export const ignoredEvent = (type: string): DecodedEvent => ({
   type,
   kind: 'ignored',
   deletes: false,
@@ -88,8 +89,8 @@ export function decodeEvent(payload: unknown): DecodedEvent {
     throw new Failure('EVENT_UNREADABLE', 'the payload is not a JSON object');
   }
   const type = typeOfEvent(payload);
-  if (type === undefined) return ignored('unknown');
-  if (!(eventTypes as readonly string[]).includes(type)) return ignored(type);
+  if (type === undefined) return ignoredEvent('unknown');
+  if (!(eventTypes as readonly string[]).includes(type)) return ignoredEvent(type);
   if (type === 'intervals.synced') {
     const { meterId } = read(intervals, payload, type);
     return { type, kind: 'interval', deletes: false, recordId: meterId, companyId: null, occurredAt: null };

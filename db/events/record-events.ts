@@ -1,5 +1,5 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
-import { type DecodedEvent, decodeEvent, typeOfEvent } from '../../contract/event.ts';
+import { type DecodedEvent, decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts';
 import { isObject } from '../../contract/exact-json.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { jsonStopsAt } from '../../contract/json-members.ts';
@@ -152,7 +152,8 @@ function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): Journ
   } catch (error) {
     const reason =
       error instanceof Failure ? error.message : `not JSON from character ${jsonStopsAt(text)} on`;
-    return asDead({ ...sound, event: unreadable(payload) }, 'EVENT_UNREADABLE', reason);
+    const type = (isObject(payload) && typeOfEvent(payload)) || 'unknown';
+    return asDead({ ...sound, event: ignoredEvent(type) }, 'EVENT_UNREADABLE', reason);
   }
 }
 
@@ -172,16 +173,4 @@ function asDead(entry: JournalEntry, errorCode: FailureCode, reason: string): Jo
 /** Escapes NUL, which an error may quote and Postgres's text cannot hold. */
 function withoutNul(text: string): string {
   return text.replaceAll('\0', '\\0').toWellFormed().slice(0, 2_000);
-}
-
-function unreadable(payload: unknown): DecodedEvent {
-  const type = (isObject(payload) && typeOfEvent(payload)) || 'unknown';
-  return {
-    type,
-    kind: 'ignored',
-    deletes: false,
-    recordId: null,
-    companyId: null,
-    occurredAt: null,
-  };
 }
