@@ -4,7 +4,7 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
-import { countAbsent, retireAbsent } from '../../db/deletes/absent.ts';
+import { countAbsent, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import { forgetListed } from '../../db/records/owner.ts';
@@ -206,10 +206,13 @@ async function conclude(
     return { done: false, state: 'suspect', reason };
   }
   const ids = now.manifest.flatMap((page) => page.ids.filter((id) => id !== null));
-  const verdict = await judgeAbsent(deps, input, ids, before, now);
+  const seen = { ids, beganAt: now.beganAt };
+  const agrees = before !== undefined && confirmsPass(before.manifest, now.manifest);
+  const agreedSince = agrees ? before.beganAt : undefined;
+  const verdict = await judgeAbsent(deps, input, seen, agreedSince);
   if (input.resource !== 'companies') return verdict;
-  const ofSites = await judgeSites(deps, input.runId, ids, before, now);
-  const verdicts = [verdict, ofSites, await judgeGone(deps, input.runId, ids, before, now)];
+  const ofSites = await judgeSites(deps, input.runId, seen, agreedSince);
+  const verdicts = [verdict, ofSites, await judgeGone(deps, input.runId, seen, agreedSince)];
   const reasons = verdicts.flatMap(({ reason }) => reason ?? []);
   return {
     done: verdicts.every(({ done }) => done),
@@ -219,17 +222,17 @@ async function conclude(
   };
 }
 
+/** `agreedSince` is when the pass began with which a stable one agrees; undefined without such a pass. */
 async function judgeAbsent(
   deps: ActivityDependencies,
   input: ListingBackfill,
-  ids: readonly string[],
-  before: Pass | undefined,
-  now: Pass,
+  { ids, beganAt }: Seen,
+  agreedSince: string | undefined,
 ): Promise<Verdict> {
   const { db } = deps.warehouse;
   const listing = { ...input, configured: deps.companies };
   const { companyId, resource } = input;
-  const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt: now.beganAt });
+  const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt });
   if (shared && companyId !== null && (ids.length > 0 || live === 0))
     await forgetListed(db, resource, companyId, ids);
   if (absent === 0) return { done: true, state: 'complete', lacksNothing: true };
@@ -237,8 +240,8 @@ async function judgeAbsent(
     const reason = `the service lists nothing where ${live} rows live: nothing was tombstoned`;
     return { done: true, state: 'suspect', reason };
   }
-  if (before !== undefined && confirmsPass(before.manifest, now.manifest)) {
-    const seen = { ids, beganAt: before.beganAt };
+  if (agreedSince !== undefined) {
+    const seen = { ids, beganAt: agreedSince };
     const { quarantined, awaited } = await retireAbsent(db, input.runId, listing, seen, deps.deletesCap);
     if (awaited > 0) await wakeFor(deps, input.resource);
     if (quarantined === 0) return { done: true, state: 'complete' };
@@ -262,27 +265,25 @@ async function wakeFor(deps: ActivityDependencies, resource: ListedResource): Pr
 async function judgeSites(
   deps: ActivityDependencies,
   runId: string,
-  companyIds: readonly string[],
-  before: Pass | undefined,
-  now: Pass,
+  { ids: companyIds, beganAt }: Seen,
+  agreedSince: string | undefined,
 ): Promise<Verdict> {
   const { db } = deps.warehouse;
-  const companies = await absentSites(db, companyIds, now.beganAt);
+  const companies = await absentSites(db, companyIds, beganAt);
   await clearSiteQuarantine(
     db,
     companyIds,
     companies.map(({ companyId }) => companyId),
   );
   if (companies.length === 0) return { done: true, state: 'complete' };
-  const agreed = before !== undefined && confirmsPass(before.manifest, now.manifest);
   let quarantined = 0;
   let doubtful = 0;
   for (const { companyId, gone, named, absent, confirmed } of companies) {
-    if (!agreed || !confirmed) {
+    if (agreedSince === undefined || !confirmed) {
       doubtful += absent;
       continue;
     }
-    const seen = { ids: named, beganAt: before.beganAt };
+    const seen = { ids: named, beganAt: agreedSince };
     const cap = named.length === 0 && !gone ? { rows: 0, percent: 0 } : deps.deletesCap;
     const retired = await retireAbsent(db, runId, { resource: 'sites', companyId }, seen, cap);
     quarantined += retired.quarantined;
@@ -297,12 +298,10 @@ async function judgeSites(
 async function judgeGone(
   deps: ActivityDependencies,
   runId: string,
-  companyIds: readonly string[],
-  before: Pass | undefined,
-  now: Pass,
+  { ids: companyIds, beganAt }: Seen,
+  agreedSince: string | undefined,
 ): Promise<Verdict> {
   const { db } = deps.warehouse;
-  const agreed = before !== undefined && confirmsPass(before.manifest, now.manifest);
   let quarantined = 0;
   let doubtful = 0;
   // Those of the settings live whether they are listed or not.
@@ -310,11 +309,11 @@ async function judgeGone(
   const gone = companyIds.length === 0 ? [] : await goneCompanies(db, living);
   for (const listing of await livingOf(db, gone)) {
     await forgetListed(db, listing.resource, listing.companyId, []);
-    if (!agreed) {
-      doubtful += (await countAbsent(db, listing, { ids: [], beganAt: now.beganAt })).absent;
+    if (agreedSince === undefined) {
+      doubtful += (await countAbsent(db, listing, { ids: [], beganAt })).absent;
       continue;
     }
-    const seen = { ids: [], beganAt: before.beganAt };
+    const seen = { ids: [], beganAt: agreedSince };
     const retired = await retireAbsent(db, runId, listing, seen, deps.deletesCap);
     quarantined += retired.quarantined;
     if (retired.awaited > 0) await wakeFor(deps, listing.resource);
