@@ -36,7 +36,7 @@ export interface Verdict {
   readonly findings: readonly Finding[];
 }
 
-/** The last finished run of a kind. */
+/** The last finished run of a kind; a complete first backfill of one company is passed over. */
 export interface LastRun {
   readonly runId: string;
   readonly state: RunState;
@@ -64,7 +64,7 @@ export interface KindOfRuns {
   /** Of those running the one whose last page is the oldest. */
   readonly underWay: RunUnderWay | null;
   readonly last: LastRun | null;
-  /** When the last complete one ended. */
+  /** When the last complete one of all companies ended. */
   readonly lastCompleteAt: string | null;
   readonly lastCompleteSecondsAgo: number | null;
 }
@@ -135,7 +135,7 @@ export interface WarehouseHealth {
   /** Parked work by failure, longest parked first. An outage counts, too. */
   readonly parked: readonly ParkedWork[];
   readonly runs: Readonly<Record<RunKind, KindOfRuns>>;
-  /** Whether any backfill ever wrote rows. */
+  /** Whether any backfill of all companies ever ended with data. */
   readonly loaded: boolean;
   readonly undecidedDeletes: number;
   readonly rejectedRecords: number;
@@ -351,7 +351,7 @@ function judgeLoad({ loaded, runs }: WarehouseHealth): Finding | undefined {
   return {
     name,
     word: 'Needs you',
-    saw: 'nothing was ever loaded: no backfill has ended',
+    saw: 'no backfill of all companies has ended yet',
     todo: 'Run metersync backfill all.',
   };
 }

@@ -1,11 +1,11 @@
-import { and, desc, eq, isNotNull, or, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, isNotNull, ne, not, or, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { type RunKind, type RunState, runStates } from '../../contract/names.ts';
 import type { KindOfRuns, LastRun, RunUnderWay } from '../../contract/verdict.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { noCompany } from '../backfill/manifest.ts';
 import type { Executor } from '../connect.ts';
-import { pages, runs } from '../schema/metersync.ts';
+import { pages, runCompanies, runs } from '../schema/metersync.ts';
 import { isRunRow } from './runs.ts';
 
 const part = alias(runs, 'part');
@@ -35,12 +35,18 @@ export async function readKindOfRuns(
   };
 }
 
-/** Whether any full run ever ended with data. */
+/** Whether any full run of all companies ever ended with data. */
 export async function isLoaded(db: Executor): Promise<boolean> {
   const ended = await db
     .select({ runId: runs.runId })
     .from(runs)
-    .where(and(isOfKind('full'), sql`${runs.state} in ('complete', 'partial', 'suspect')`))
+    .where(
+      and(
+        isOfKind('full'),
+        sql`${runs.state} in ('complete', 'partial', 'suspect')`,
+        not(isOfChosen),
+      ),
+    )
     .limit(1);
   return ended.length > 0;
 }
@@ -49,6 +55,16 @@ export async function isLoaded(db: Executor): Promise<boolean> {
 const age = (at: SQL): SQL => sql`extract(epoch from clock_timestamp() - ${at})::float8`;
 
 const isOfKind = (kind: RunKind): SQL | undefined => and(isRunRow, eq(runs.kind, kind));
+
+const hasChosen = (company: SQL | undefined): SQL => sql`exists (
+      select
+      from ${runCompanies}
+      where ${and(eq(runCompanies.runId, runs.runId), company)}
+    )`;
+
+const isOfChosen = hasChosen(undefined);
+/** A company's first backfill has its id, and is started by its first event. */
+const isFirstBackfill = hasChosen(eq(runCompanies.companyId, runs.runId));
 
 async function readUnderWay(
   db: Executor,
@@ -109,7 +125,9 @@ async function readLast(db: Executor, kind: RunKind): Promise<Omit<LastRun, 'par
       missedRows: rowsMissed,
     })
     .from(runs)
-    .where(and(isOfKind(kind), isNotNull(finishedAt)))
+    .where(
+      and(isOfKind(kind), isNotNull(finishedAt), or(ne(state, 'complete'), not(isFirstBackfill))),
+    )
     .orderBy(desc(finishedAt))
     .limit(1);
   return last ?? null;
@@ -131,6 +149,7 @@ async function readLastComplete(
         isOfKind(kind),
         or(eq(runs.state, 'complete'), decided === undefined ? undefined : eq(runs.runId, decided)),
         isNotNull(runs.finishedAt),
+        not(isOfChosen),
       ),
     )
     .orderBy(desc(runs.finishedAt))

@@ -106,7 +106,7 @@ describe('before anything runs', () => {
     const [first, ...more] = stdout.split('\n');
     expect(first).toMatch(/^Broken: workers: no worker is running for events, backfill/);
     expect(more.join('\n')).toContain('What to do: Run metersync start, or metersync worker.');
-    expect(more.join('\n')).toContain('nothing was ever loaded');
+    expect(more.join('\n')).toContain('no backfill of all companies has ended yet');
     expect(more.join('\n')).toContain('What to do: Run metersync backfill all.');
     expect(stdout).toContain('oldest pending: none');
   });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { untilDecided } from '../../contract/words.ts';
+import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { concludeRun } from '../../db/backfill/run-end.ts';
 import { finishRun, noteProgress, startRun } from '../../db/backfill/runs.ts';
 import { rejectDeletes } from '../../db/deletes/decide.ts';
@@ -50,6 +51,28 @@ test('a run that is under way or failed has not loaded the warehouse', async () 
   expect(await readHealth(warehouse.db)).toMatchObject({
     loaded: true,
     runs: { full: { running: 0, last: { runId: key.runId, state: 'partial' } } },
+  });
+});
+
+test('a run of chosen companies has not loaded the warehouse, and a first backfill is not the last run', async () => {
+  const { db } = warehouse;
+  const chosen = async (runId: string, state: 'complete' | 'partial'): Promise<string> => {
+    await chooseCompanies(db, runId, [company.id]);
+    await startRun(db, { runId, companyId: null, resource: null });
+    await finishRun(db, { runId, companyId: null, resource: null }, state, {});
+    return runId;
+  };
+  const first = await chosen(company.id, 'complete');
+  expect(await readHealth(db)).toMatchObject({
+    loaded: false,
+    runs: { full: { last: null, lastCompleteAt: null } },
+  });
+  await db.execute(sql`update metersync.runs set state = 'partial' where run_id = ${first}`);
+  expect(await readHealth(db)).toMatchObject({ runs: { full: { last: { runId: first } } } });
+  const byHand = await chosen(randomUUID(), 'complete');
+  expect(await readHealth(db)).toMatchObject({
+    loaded: false,
+    runs: { full: { last: { runId: byHand }, lastCompleteAt: null } },
   });
 });
 
