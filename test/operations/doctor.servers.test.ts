@@ -109,14 +109,23 @@ describe('the doctor', () => {
 
   test('says among how many events a type is missing', async () => {
     const { db } = pipeline.warehouse;
-    await db.execute(sql`
-      insert into metersync.journal (id, type, kind, received_at, payload, arrived_as)
-      values ('msg_type', 'document.updated.v2', 'document', now(), '{}', 'ignored')`);
-    const types = (await examined({})).find(({ name }) => name === 'event types');
-    await db.execute(sql`delete from metersync.journal where id = 'msg_type'`);
-    expect(types).toMatchObject({
+    const receive = async (first: number, last: number) => {
+      await db.execute(sql`
+        insert into metersync.journal (id, type, kind, received_at, payload, arrived_as)
+        select 'msg_type' || n, 'document.updated.v2', 'document', now(), '{}', 'ignored'
+        from generate_series(${first}::int, ${last}::int) n`);
+      return (await examined({})).find(({ name }) => name === 'event types');
+    };
+    const few = await receive(1, 99);
+    const many = await receive(100, 100);
+    await db.execute(sql`delete from metersync.journal where id like 'msg_type%'`);
+    expect(few).toMatchObject({
+      state: 'ok',
+      saw: expect.stringMatching(/^no connection.created.v2.* among the 99 events so far$/),
+    });
+    expect(many).toMatchObject({
       state: 'warn',
-      saw: expect.stringMatching(/among the 1 event so far; none of connections and intervals, which/),
+      saw: expect.stringMatching(/among the 100 events so far; none of connections and intervals, which/),
     });
   });
 
