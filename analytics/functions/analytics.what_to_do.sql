@@ -13,7 +13,7 @@ as $$
       when 'ADDITIONAL_CREDENTIALS_NEEDED' then 'add the credentials that the provider asks for'
       when 'COMPANY_INACTIVE' then 'have the company activated again'
       when 'NO_ACCOUNTS_FOUND' then 'look whether the login has accounts on the provider''s portal'
-      else 'nothing yet: the service tries again'
+      else 'wait a week, as the service tries again; then ask the service'
     end
 $$;
 

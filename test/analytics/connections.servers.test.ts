@@ -44,8 +44,8 @@ test.each([
   ['MFA_TOKEN_EXPIRED', 'needs_customer', 'customer', /disable multi-factor authentication/, true],
   ['PASSWORD_INCORRECT', 'needs_customer', 'customer', /password/, true],
   ['COMPANY_INACTIVE', 'inactive', 'inactive', /activated/, true],
-  ['WEBSITE_DOWN', 'provider_problem', 'provider', /tries again/, false],
-  ['NEVER_HEARD_OF', 'unknown', 'utility', /tries again/, false],
+  ['WEBSITE_DOWN', 'provider_problem', 'provider', /then ask the service/, false],
+  ['NEVER_HEARD_OF', 'unknown', 'utility', /then ask the service/, false],
 ])(
   'a connection that is %s needs attention: %s, late by the %s',
   async (status, statusClass, cause, what, must) => {

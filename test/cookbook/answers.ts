@@ -453,7 +453,10 @@ export const answers: Readonly<Record<string, Answer>> = {
   'Which connections need somebody?': ({ now }) =>
     grouped(
       now.connections.filter(({ status }) => !['CONNECTED', 'PENDING'].includes(status)),
-      ({ status }) => [status, toDo[status] ?? 'nothing yet: the service tries again'],
+      ({ status }) => [
+        status,
+        toDo[status] ?? 'wait a week, as the service tries again; then ask the service',
+      ],
       (group) => [`${group.length}`],
     ),
 
