@@ -38,6 +38,9 @@ function explainRefused(log: Logger): (message: string, meta?: object) => void {
   };
 }
 
+/** What the SDK warns of at each start of a worker that is meant for activities alone. */
+const activitiesAlone = 'No workflows registered, not polling for workflow tasks';
+
 /** Our levels for those of Temporal, whose INFO concerns its own work. */
 const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
 
@@ -49,7 +52,7 @@ export function installRuntime(log: Logger, core?: Pick<CoreMetrics, 'address'>)
   const explain = explainRefused(log);
   // Whatever the native library logs comes by this function, and with it what the SDK logs itself.
   const record = (level: LogLevel, message: string, meta?: object): void => {
-    log[levels[level]](meta ?? {}, message);
+    log[levels[message === activitiesAlone ? 'INFO' : level]](meta ?? {}, message);
     if (level === 'WARN' || level === 'ERROR') explain(message, meta);
   };
   const logger: TemporalLogger = {

@@ -114,6 +114,7 @@ describe('metersync start on servers of the user', () => {
         .split('\n')
         .filter((line) => line.includes(what)).length;
     expect([said(' is away: waiting for it'), said(' answers now')]).toEqual([1, 1]);
+    expect(said('No workflows registered')).toBe(0);
     expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
   });
 
