@@ -55,7 +55,7 @@ async function needingAttention({ deps, now }: Asking): Promise<Content> {
       {
         name: 'Data until',
         of: ({ dataUntil, isLate }) =>
-          html`${dataUntil ?? 'none'} ${isLate === true && badge('uneasy', 'late')}`,
+          html`${dataUntil === null ? 'none' : html`<time>${dataUntil}</time>`} ${isLate === true && badge('uneasy', 'late')}`,
       },
       { name: 'Since', end: true, of: ({ since }) => ago(since, now) },
     ],
