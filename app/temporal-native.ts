@@ -3,6 +3,7 @@ import { type LogLevel, NativeConnection, Runtime, type Logger as TemporalLogger
 import type { Logger } from 'pino';
 import { type FailureCode, failureTypes } from '../contract/failures.ts';
 import type { CoreMetrics } from './metrics/temporal-core.ts';
+import { repeatedFailures } from './repeated-failures.ts';
 import { dataConverterOf } from './temporal.ts';
 import { connectOptions, inWords, type TemporalPlace } from './temporal-place.ts';
 
@@ -50,9 +51,11 @@ const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ER
  */
 export function installRuntime(log: Logger, core?: Pick<CoreMetrics, 'address'>): void {
   const explain = explainRefused(log);
+  const repeats = repeatedFailures(() => performance.now());
   // Whatever the native library logs comes by this function, and with it what the SDK logs itself.
   const record = (level: LogLevel, message: string, meta?: object): void => {
-    log[levels[message === activitiesAlone ? 'INFO' : level]](meta ?? {}, message);
+    const aside = message === activitiesAlone || repeats(message, meta);
+    log[levels[aside ? 'DEBUG' : level]](meta ?? {}, message);
     if (level === 'WARN' || level === 'ERROR') explain(message, meta);
   };
   const logger: TemporalLogger = {

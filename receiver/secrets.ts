@@ -108,7 +108,7 @@ export function fileSecrets(file: { path: string; now: () => number; log: Log })
     try {
       secrets = readSecretsFile(path, log);
       problem = undefined;
-      log.info({ path, secrets: secrets.length }, 'webhook secrets read again');
+      log.info({ path, count: secrets.length }, 'webhook secrets read again');
     } catch (error) {
       const before = problem;
       problem = error instanceof Error ? error.message : String(error);

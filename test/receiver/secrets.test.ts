@@ -137,7 +137,7 @@ describe('secrets in a file', () => {
     writeFileSync(path, `${otherSecret}\n${golden.secret}\n`);
     expect(signs(otherSecret, later(999))).toBe(false);
     expect(signs(otherSecret, later(1))).toBe(true);
-    expect(log.lines).toMatchObject([{ level: 'info', fields: { secrets: 2 } }]);
+    expect(log.lines).toMatchObject([{ level: 'info', fields: { count: 2 } }]);
     writeFileSync(path, otherSecret);
     expect(signs(golden.secret, later(1_000))).toBe(false);
   });

@@ -1,0 +1,33 @@
+import { ApplicationFailure } from '@temporalio/common';
+import { expect, test } from 'vitest';
+import { repeatedFailures } from '../../app/repeated-failures.ts';
+import { limits } from '../../contract/limits.ts';
+
+const failed = (activityType: string, type?: string) => ({
+  activityType,
+  error: type === undefined ? new Error('a defect') : ApplicationFailure.create({ type, message: 'no' }),
+});
+
+test('a failure that is tried again is logged once a minute for each activity and cause', () => {
+  const clock = { ms: 0 };
+  const repeats = repeatedFailures(() => clock.ms);
+  const outage = failed('recordGroup', 'WAREHOUSE_UNAVAILABLE');
+  expect([1, 2, 3].map(() => repeats('Activity failed', outage))).toEqual([false, true, true]);
+  expect(repeats('Activity failed', failed('keepMonths', 'WAREHOUSE_UNAVAILABLE'))).toBe(false);
+  expect(repeats('Activity failed', failed('recordGroup', 'SERVICE_UNREACHABLE'))).toBe(false);
+  clock.ms = limits.failureLogMs - 1;
+  expect(repeats('Activity failed', outage)).toBe(true);
+  clock.ms = limits.failureLogMs;
+  expect(repeats('Activity failed', outage)).toBe(false);
+});
+
+test('defects, failures that park work, and other lines are logged each time', () => {
+  const repeats = repeatedFailures(() => 0);
+  const lines: [string, object?][] = [
+    ['Activity failed', failed('recordGroup')],
+    ['Activity failed', failed('readCompany', 'SERVICE_KEY_REFUSED')],
+    ['Activity failed', failed('readCompany', 'of another library')],
+    ['Workflow failed'],
+  ];
+  for (const line of [...lines, ...lines]) expect(repeats(...line)).toBe(false);
+});
