@@ -129,7 +129,7 @@ export const alertTypes = {
     act: [
       "Compare the secret with the endpoint's in the service's portal; have the proxy pass bodies on unchanged.",
     ],
-    verify: '`metersync doctor` finds the receiver well.',
+    verify: '`metersync events list` shows new events.',
   },
   ClockOff: {
     severity: 'ticket',

@@ -83,7 +83,8 @@ const typesJudgedFrom = 100;
 /** Judges which types of events come; a kind of which the warehouse holds rows should have sent some. */
 export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   const seen = await typesSeen(db);
-  if (seen.size === 0) return notChecked('no event ever came');
+  if (seen.size === 0)
+    return notChecked('no event ever came: nothing shows yet that the service signs with your secret');
   const never = eventTypes.filter((type) => !seen.has(type));
   const events = [...seen.values()].reduce((sum, some) => sum + some, 0);
   const among =
