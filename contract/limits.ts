@@ -39,7 +39,7 @@ export const limits = {
   countMax: 10_000,
   /** Dead events, and missing ones, that health counts and the inbox groups: each takes ten look-ups. */
   givenUpMax: 1_000,
-  /** How long the log leaves out a failure of an activity that it reported and that is tried again. */
+  /** How long the log leaves out a failure that it reported and that is tried again. */
   failureLogMs: 60_000,
   /** Workflows of each type that a check of an upgrade replays. */
   historiesReplayed: 50,

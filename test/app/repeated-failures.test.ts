@@ -21,6 +21,13 @@ test('a failure that is tried again is logged once a minute for each activity an
   expect(repeats('Activity failed', outage)).toBe(false);
 });
 
+test('of a call that is tried again one try is logged a minute', () => {
+  const repeats = repeatedFailures(() => 0);
+  expect(repeats('gRPC call poll_activity_task_queue retried 6 times')).toBe(false);
+  expect(repeats('gRPC call poll_activity_task_queue retried 7 times')).toBe(true);
+  expect(repeats('gRPC call poll_workflow_task_queue retried 7 times')).toBe(false);
+});
+
 test('defects, failures that park work, and other lines are logged each time', () => {
   const repeats = repeatedFailures(() => 0);
   const lines: [string, object?][] = [
