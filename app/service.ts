@@ -5,6 +5,7 @@ import type { Clock } from '../service/clock.ts';
 import type { SharedLimit } from '../service/throttle.ts';
 import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
 import type { ServiceClientOptions } from '../service/wire.ts';
+import { proxyFor } from './proxies.ts';
 import type { Settings } from './settings.ts';
 import { readVersion } from './version.ts';
 
@@ -26,7 +27,7 @@ const serviceClock: Clock = {
 };
 
 export function openService(
-  settings: Settings['service'],
+  { service: settings, proxies }: Pick<Settings, 'service' | 'proxies'>,
   url: string,
   apiKey: string,
   log: Logger,
@@ -36,6 +37,7 @@ export function openService(
   const client = createServiceClient({
     baseUrl: url,
     apiKey,
+    proxy: proxyFor(url, proxies),
     endpoints: settings.endpoints,
     maxConcurrency: settings.maxConcurrency,
     maxPerSecond: settings.maxPerSecond,
@@ -49,7 +51,11 @@ export function openService(
   return { client, apiVersion: url.split('/').at(-1) ?? '' };
 }
 
-/** The service's switch for webhook events. */
-export function webhooksOf(service: { url: string; apiKey: string }): WebhookConfiguration {
-  return webhookConfiguration({ baseUrl: service.url, apiKey: service.apiKey, clock: serviceClock });
+/** The service's switch for webhook events; that of the sandbox needs no settings. */
+export function webhooksOf(
+  { url, apiKey }: { url: string; apiKey: string },
+  settings?: Pick<Settings, 'proxies'>,
+): WebhookConfiguration {
+  const proxy = settings && proxyFor(url, settings.proxies);
+  return webhookConfiguration({ baseUrl: url, apiKey, proxy, clock: serviceClock });
 }

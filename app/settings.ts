@@ -45,6 +45,12 @@ export interface Settings {
   readonly strictTls: boolean;
   /** Hosts that are reached over the operator's own network, where no TLS is needed. */
   readonly plaintextHosts: readonly string[];
+  /** The proxies of requests to https and http addresses, and the hosts that need none, with their subdomains. */
+  readonly proxies: {
+    readonly https: URL | undefined;
+    readonly http: URL | undefined;
+    readonly none: readonly string[];
+  };
   /** Whether Node is set to accept any certificate. */
   readonly certificatesIgnored: boolean;
   /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
@@ -129,6 +135,12 @@ const url = (schemes: readonly string[], example: string) =>
 /** Whether a URL has no place where a password or token may stand. */
 const isPlainAddress = ({ username, password, search, hash }: URL): boolean =>
   `${username}${password}${search}${hash}` === '';
+/** Errors never quote the value, which may hold a password. */
+const proxy = z
+  .string()
+  .transform((text) => (text.includes('://') ? text : `http://${text}`))
+  .refine(isProxy, 'has to be a URL, for example http://proxy.example:3128')
+  .transform((text) => new URL(text));
 const wholeNumber = (min: number, max: number) =>
   z
     .string()
@@ -198,6 +210,12 @@ const environment = z.object({
     .optional(),
   STRICT_TLS: z.enum(['on', 'off'], 'has to be on or off').default('off'),
   PLAINTEXT_HOSTS: list,
+  HTTPS_PROXY: proxy.optional(),
+  HTTP_PROXY: proxy.optional(),
+  NO_PROXY: z
+    .string()
+    .default('')
+    .transform((text) => text.split(/[,\s]+/).filter((item) => item !== '')),
   RECONCILE_DAYS: integer(1, 31, 2),
   CHECKS_OFF: list.pipe(
     z.array(
@@ -254,7 +272,12 @@ const environment = z.object({
   METERSYNC_DIR: z.string().min(1).default('.metersync'),
   SECRETS_DIR: z.string().optional(),
 });
-const names = [...Object.keys(environment.shape), ...secretVariables.map((name) => `${name}_FILE`)];
+const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'] as const;
+const names = [
+  ...Object.keys(environment.shape),
+  ...secretVariables.map((name) => `${name}_FILE`),
+  ...proxyVariables.map((name) => name.toLowerCase()),
+];
 
 /**
  * Decodes the environment and the files of secrets that it names.
@@ -262,6 +285,11 @@ const names = [...Object.keys(environment.shape), ...secretVariables.map((name) 
  */
 export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
   const { given, problems: ofFiles, idle } = readSecretFiles(env);
+  // Both spellings are usual; curl prefers the lower one, too.
+  for (const name of proxyVariables) {
+    const lower = given[name.toLowerCase()];
+    if (lower !== undefined) given[name] = lower;
+  }
   const doubts = [...idle, ...misspelt(given, names)];
   const decoded = environment.safeParse(given);
   const problems = [
@@ -313,6 +341,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     databaseUrl: e.DATABASE_URL,
     strictTls: e.STRICT_TLS === 'on',
     plaintextHosts: e.PLAINTEXT_HOSTS.map((host) => host.toLowerCase()),
+    proxies: { https: e.HTTPS_PROXY, http: e.HTTP_PROXY, none: e.NO_PROXY },
     certificatesIgnored: given.NODE_TLS_REJECT_UNAUTHORIZED === '0',
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
     reconcileDays: e.RECONCILE_DAYS,
@@ -403,6 +432,19 @@ function readJson(path: string): { readonly value: unknown } | { readonly proble
     // Some messages quote the file, which may hold secrets if it was named by mistake.
     const where = /at position \d+ \(.*\)$/.exec((error as Error).message)?.[0];
     return { problem: where === undefined ? 'is not JSON' : `is not JSON: ${where}` };
+  }
+}
+
+/** Accepts no path: what follows an unescaped `/`, `?` or `#` of a password would pass for one. */
+function isProxy(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, pathname, search, hash, username, password } = new URL(text);
+  if (!/^https?:$/.test(protocol) || `${pathname}${search}${hash}` !== '/') return false;
+  try {
+    decodeURIComponent(`${username}:${password}`);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -26,10 +26,13 @@ export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): D
   return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };
 }
 
+/** Temporal is reached directly: its client would follow `https_proxy`, and its workers would not. */
+const direct = { 'grpc.enable_http_proxy': 0 } as const;
+
 /** Makes a client that connects at its first use, so Temporal need not be there yet. */
 export function lazyClient(place: TemporalPlace): { client: Client; close(): Promise<void> } {
   const { connectionOptions, namespace } = connectOptions(place);
-  const channelArgs = { 'grpc.max_reconnect_backoff_ms': serverWaits.temporalReconnectMs };
+  const channelArgs = { ...direct, 'grpc.max_reconnect_backoff_ms': serverWaits.temporalReconnectMs };
   const connection = Connection.lazy({ ...connectionOptions, channelArgs, interceptors: [...retries] });
   const client = new Client({ connection, namespace, dataConverter: dataConverterOf(place) });
   return { client, close: () => connection.close() };
@@ -50,6 +53,7 @@ export async function connectClient(
     connection = await Connection.connect({
       ...connectionOptions,
       connectTimeout,
+      channelArgs: direct,
       interceptors: [...retries],
     });
     const { workflowService } = connection;

@@ -13,6 +13,7 @@ import { type EventsLog, logEvents } from './events-log.ts';
 import { watchPolls } from './liveness.ts';
 import type { CoreMetrics } from './metrics/temporal-core.ts';
 import type { WorkerObserver } from './metrics/worker.ts';
+import { proxyWays } from './proxies.ts';
 import type { Running } from './running.ts';
 import { ensureSchedules } from './schedules.ts';
 import { openService } from './service.ts';
@@ -104,7 +105,7 @@ export async function startWorker(
     limit: settings.service.maxConcurrency,
     log,
   });
-  const access = openService(settings.service, service.url, service.apiKey, log, limit, {
+  const access = openService(settings, service.url, service.apiKey, log, limit, {
     ...(observer === undefined ? {} : { onRequest: observer.onRequest }),
   });
   const views = keepViews({ db, log });
@@ -125,6 +126,7 @@ export async function startWorker(
     readHealth,
     notifier: createNotifier({
       ...settings.notify,
+      wayTo: proxyWays(settings.proxies),
       now: Date.now,
       ...(observer === undefined ? {} : { onSent: observer.onNotified }),
     }),

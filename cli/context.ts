@@ -114,7 +114,7 @@ export async function openContext(need: Need): Promise<Context> {
       access: async (limit) => {
         // Loaded on demand: most commands only read the warehouse.
         const { openService } = await import('../app/service.ts');
-        return openService(settings.service, service.url, service.apiKey, log, limit);
+        return openService(settings, service.url, service.apiKey, log, limit);
       },
       stop: async () => {
         await sandbox?.stop();
@@ -142,8 +142,8 @@ function logOf({ quiet, existing = false }: Need, { logLevel: level }: Settings,
 }
 
 function settingsFor(need: Need): Settings {
-  const settings = readSettings(
-    need.standalone ? { LOG_LEVEL: process.env.LOG_LEVEL, MAKE_SCHEDULES: 'off' } : process.env,
-  );
+  const { LOG_LEVEL, HTTPS_PROXY, https_proxy, NO_PROXY, no_proxy } = process.env;
+  const kept = { LOG_LEVEL, HTTPS_PROXY, https_proxy, NO_PROXY, no_proxy };
+  const settings = readSettings(need.standalone ? { ...kept, MAKE_SCHEDULES: 'off' } : process.env);
   return need.dataDir === undefined ? settings : { ...settings, dataDir: need.dataDir };
 }

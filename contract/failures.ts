@@ -16,7 +16,7 @@ export const failureTypes = {
   SERVICE_UNREACHABLE: {
     action: 'retry',
     means: 'No answer from the service: connection refused, cut or timed out.',
-    operator: 'Nothing, unless it lasts: check SERVICE_URL and the network.',
+    operator: 'Nothing, unless it lasts: check SERVICE_URL, the network and HTTPS_PROXY.',
   },
   SERVICE_BUSY: {
     action: 'retry',

@@ -20,6 +20,8 @@ const hours = 60 * minutes;
 export const requestPolicy = {
   /** Of one attempt, from connecting to the last byte. */
   timeoutMs: 30 * seconds,
+  /** Within that, of a proxy that opens a tunnel. */
+  tunnelMs: 10 * seconds,
   attemptsMax: 4,
   /** How long the waits of one request may add up. */
   waitMaxMs: 60 * seconds,

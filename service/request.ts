@@ -55,7 +55,7 @@ export function createRequests(
       report('ok');
       return value;
     } catch (error) {
-      const failure = named(error, path);
+      const failure = named(error, path + wire.words);
       report(resultOfError(failure));
       throw failure;
     }
@@ -85,18 +85,18 @@ export function createRequests(
   };
 }
 
-/** Adds the requested path to a failure. Returns any other error, a defect of metersync, unchanged. */
-function named(error: unknown, path: string): unknown {
+/** Adds what was requested to a failure. Returns any other error, a defect of metersync, unchanged. */
+function named(error: unknown, request: string): unknown {
   if (error instanceof Failure) {
     const { code, status, retryAfterMs: wait } = error;
-    return new Failure(code, `GET ${path}: ${error.message}`, {
+    return new Failure(code, `GET ${request}: ${error.message}`, {
       ...(status === undefined ? {} : { status }),
       ...asked(wait),
     });
   }
   const code = failureOfError(error);
   if (code === undefined || !(error instanceof Error)) return error;
-  return new Failure(code, `GET ${path}: ${error.message}`, { cause: withoutAnswer(error) });
+  return new Failure(code, `GET ${request}: ${error.message}`, { cause: withoutAnswer(error) });
 }
 
 /** Copies a parser's error without its other properties, which may contain the answer. */

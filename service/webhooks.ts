@@ -33,6 +33,8 @@ export interface WebhookOptions {
   /** No error contains it. */
   readonly apiKey: string;
   readonly clock: Clock;
+  /** The proxy to go through, if any. */
+  readonly proxy?: URL | undefined;
 }
 
 /** Makes the client of the switch. An answer has at most `answerBytesMax` and takes no longer than one attempt. */
@@ -61,7 +63,7 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
       if (code === undefined) throw error;
       const { status } = error as Partial<Failure>;
       const more = status === undefined ? { cause: withoutAnswer(error as Error) } : { status };
-      throw new Failure(code, `${method} ${path}: ${(error as Error).message}`, more);
+      throw new Failure(code, `${method} ${path}${wire.words}: ${(error as Error).message}`, more);
     }
   }
 

@@ -4,6 +4,7 @@ import { limits } from '../contract/limits.ts';
 import type { Log } from '../contract/log.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import type { Clock } from './clock.ts';
+import { throughProxy } from './proxy.ts';
 import type { OnRequest } from './request-result.ts';
 import type { RetryBudget } from './retry.ts';
 import type { Wire } from './send.ts';
@@ -33,13 +34,23 @@ export interface ServiceClientOptions {
   readonly onRequest?: OnRequest;
   /** Version of metersync, for the user agent. */
   readonly version?: string;
-  /** Replaces the client's own pool; the caller closes it. */
+  /** The proxy to go through, if any. */
+  readonly proxy?: URL | undefined;
+  /** Replaces the client's own pool where there is no proxy; the caller closes it. */
   readonly dispatcher?: Dispatcher;
 }
 
 type WireOptions = Pick<
   ServiceClientOptions,
-  'baseUrl' | 'apiKey' | 'clock' | 'version' | 'maxConcurrency' | 'dispatcher' | 'timeoutMs' | 'maxBodyBytes'
+  | 'baseUrl'
+  | 'apiKey'
+  | 'clock'
+  | 'version'
+  | 'maxConcurrency'
+  | 'proxy'
+  | 'dispatcher'
+  | 'timeoutMs'
+  | 'maxBodyBytes'
 >;
 
 /**
@@ -48,11 +59,12 @@ type WireOptions = Pick<
  *   key in it
  */
 export function openWire(options: WireOptions): Wire {
-  const { apiKey, clock, version, maxConcurrency = limits.requestsAtOnce } = options;
+  const { apiKey, clock, version, proxy, maxConcurrency = limits.requestsAtOnce } = options;
   const base = baseOf(options.baseUrl);
   if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new Error('the API key must be printable ASCII without spaces');
+  const direct = () => options.dispatcher ?? new Pool(base.origin, { connections: maxConcurrency });
   return {
-    dispatcher: options.dispatcher ?? new Pool(base.origin, { connections: maxConcurrency }),
+    ...(proxy === undefined ? { dispatcher: direct(), words: '' } : throughProxy(proxy, maxConcurrency)),
     origin: base.origin,
     prefix: base.prefix,
     headers: {

@@ -95,6 +95,13 @@ export const settings: Readonly<Record<string, Setting>> = {
     means: "Node's own: 0 accepts any certificate; `STRICT_TLS` refuses it.",
     hasTo: '',
   },
+  HTTPS_PROXY: { means: 'HTTP proxy of requests to https addresses.' },
+  HTTP_PROXY: { means: 'The same to http.', hasTo: '' },
+  NO_PROXY: {
+    default: '',
+    means: 'List of hosts that need neither, with their subdomains; `*`: all. Lower-case names hold, too.',
+    hasTo: '',
+  },
   RECONCILE_DAYS: {
     default: '2',
     means: 'Days before today (UTC) whose updates a reconcile reads.',

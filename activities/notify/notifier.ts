@@ -4,6 +4,7 @@ import { request } from 'undici';
 import type { Notification } from '../../contract/notification.ts';
 import type { NotifyTarget } from '../../contract/notify-target.ts';
 import { notifyPolicy } from '../../contract/retry-policy.ts';
+import type { ProxyWay } from '../../service/proxy.ts';
 import { requestsOf, type Sign, type TargetRequest } from './request-of.ts';
 
 /** Sends messages to the targets of NOTIFY_URLS. */
@@ -22,12 +23,14 @@ export interface NotifierOptions {
   /** Signs messages to `json` targets. */
   readonly secret?: string | undefined;
   readonly heartbeatUrl?: string | undefined;
+  /** Returns the way to an address, if it leads through a proxy. */
+  readonly wayTo?: (address: string) => ProxyWay | undefined;
   readonly now: () => number;
   readonly onSent?: Notifier['onSent'];
 }
 
 export function createNotifier(options: NotifierOptions): Notifier {
-  const { targets, secret, heartbeatUrl, now, onSent = () => {} } = options;
+  const { targets, secret, heartbeatUrl, wayTo, now, onSent = () => {} } = options;
   const sign = secret === undefined ? undefined : signWith(secret);
   return {
     targets: targets.map(({ name }) => name),
@@ -35,12 +38,13 @@ export function createNotifier(options: NotifierOptions): Notifier {
       const target = targets.find((one) => one.name === name);
       if (target === undefined) throw new Error('it is not in NOTIFY_URLS');
       const requests = requestsOf(target, message, { sign, now: () => new Date(now()) });
-      for (const one of requests) await call(target, { method: 'POST', ...one });
+      for (const one of requests) await call(target, { method: 'POST', ...one }, wayTo?.(target.url));
     },
     async beat() {
       if (heartbeatUrl === undefined) return;
       const { pathname, search } = new URL(heartbeatUrl);
-      await call({ url: heartbeatUrl, secrets: [heartbeatUrl, pathname, search] }, { method: 'GET' });
+      const secrets = [heartbeatUrl, pathname, search];
+      await call({ url: heartbeatUrl, secrets }, { method: 'GET' }, wayTo?.(heartbeatUrl));
     },
     onSent,
   };
@@ -61,6 +65,7 @@ const quotedMax = 200;
 async function call(
   { url: address, secrets }: Pick<NotifyTarget, 'url' | 'secrets'>,
   { method, body, headers }: Partial<TargetRequest> & { method: 'GET' | 'POST' },
+  { dispatcher, words = '' }: Partial<ProxyWay> = {},
 ): Promise<void> {
   const url = new URL(address);
   const login = `${decoded(url.username)}:${decoded(url.password)}`;
@@ -71,6 +76,7 @@ async function call(
   let answer: { readonly status: number; readonly text: string };
   try {
     const { statusCode, body: answered } = await request(url, {
+      ...(dispatcher && { dispatcher }),
       method,
       ...(body === undefined ? {} : { body }),
       headers: {
@@ -86,9 +92,9 @@ async function call(
     const { message, name, code } = error as Error & { code?: unknown };
     const why = name === 'TimeoutError' ? 'no answer in time' : message || String(code);
     // Without the cause, which may hold the address.
-    throw new Error(`it does not answer: ${hide(why)}`);
+    throw new Error(`it does not answer${words}: ${hide(why)}`);
   }
   if (answer.status >= 200 && answer.status < 300) return;
   const said = hide(answer.text).slice(0, quotedMax).trim();
-  throw new Error(`it answered ${answer.status}${said === '' ? '' : `: ${said}`}`);
+  throw new Error(`it answered ${answer.status}${words}${said === '' ? '' : `: ${said}`}`);
 }

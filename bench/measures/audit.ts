@@ -76,7 +76,7 @@ async function fillRecords(env: Readonly<Record<string, string>>): Promise<void>
     max: fillConcurrency,
     onError: () => {},
   });
-  const { client, apiVersion } = openService(settings.service, url, apiKey, pino({ level: 'silent' }));
+  const { client, apiVersion } = openService(settings, url, apiKey, pino({ level: 'silent' }));
   try {
     const resources = auditResources.filter((resource) => resource !== 'intervals');
     const concurrency = fillConcurrency;

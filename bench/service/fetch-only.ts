@@ -19,7 +19,7 @@ function createFetchOnly() {
       apiKey: string;
     }): Promise<{ documents: number; seconds: number }> => {
       const log = createLog({ level: 'silent' });
-      const { client } = openService(readSettings({}).service, service.url, service.apiKey, log);
+      const { client } = openService(readSettings({}), service.url, service.apiKey, log);
       const began = performance.now();
       const companies: string[] = [];
       for await (const page of walkPages({ client, endpoint: 'companies', params: {}, lane: 'backfill' })) {

@@ -34,7 +34,7 @@ export async function versionsDiff({ from, to, company, records, json }: Version
   try {
     const progress = await createProgress();
     const diff = await diffVersions({
-      settings: context.settings.service,
+      settings: context.settings,
       service: context.service,
       from,
       to,

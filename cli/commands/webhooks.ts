@@ -73,7 +73,7 @@ type Result = { readonly enabled: boolean } | { readonly portal: string };
 async function act(context: Context, action: WebhooksAction): Promise<Result> {
   if (context.service.url === '')
     throw new CommandError('no sandbox runs, nor its portal: run metersync start first; or set SERVICE_URL');
-  const configuration = webhooksOf(context.service);
+  const configuration = webhooksOf(context.service, context.settings);
   if (action === 'enable' || action === 'disable') {
     return { enabled: await configuration.enable(action === 'enable') };
   }

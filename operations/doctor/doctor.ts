@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { proxyWays } from '../../app/proxies.ts';
 import { openService, webhooksOf } from '../../app/service.ts';
 import type { Settings } from '../../app/settings.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
@@ -76,6 +77,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
     const receiver = canSign
       ? await checkReceiver({
           url: settings.webhooks.publicUrl,
+          wayTo: proxyWays(settings.proxies),
           secrets: options.secrets,
           db: stored.db,
           id: options.probeId,
@@ -185,7 +187,7 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
     return [{ name: 'service', ...notChecked('SERVICE_URL is not set, and no sandbox runs', todo) }];
   }
   const { client, apiVersion } = openService(
-    settings.service,
+    settings,
     service.url,
     service.apiKey,
     log,
@@ -203,7 +205,7 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
       return [...first, ...withoutRest('the service is away')];
     if ('problem' in pinged && failed !== 'SERVICE_NOT_FOUND')
       return [...first, ...withoutRest('the service refused the key')];
-    const webhooks = await checkWebhooks(webhooksOf(service));
+    const webhooks = await checkWebhooks(webhooksOf(service, settings));
     if (failed === 'SERVICE_NOT_FOUND' && /SERVICE_NOT_FOUND/.test(webhooks.saw))
       return [wrongAddress(service.url), ...withoutRest('SERVICE_URL is wrong')];
     const today = new Date(now()).toISOString().slice(0, 10);

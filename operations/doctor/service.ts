@@ -42,7 +42,7 @@ const saysNothingOfKey: readonly FailureCode[] = ['SERVICE_UNREACHABLE', 'SERVIC
 
 function judgeAway(code: FailureCode, { saw, todo }: Check): Verdict {
   if (code !== 'SERVICE_UNREACHABLE') return fail(saw, todo ?? '');
-  return fail(`away: ${saw}`, 'Check SERVICE_URL and the network; else wait for the service.');
+  return fail(`away: ${saw}`, 'Check SERVICE_URL, the network and HTTPS_PROXY; else wait for the service.');
 }
 
 /**

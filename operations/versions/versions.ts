@@ -48,7 +48,7 @@ type Params = Readonly<Record<string, string>>;
  * @throws Error when the service has no such version
  */
 export async function diffVersions(options: {
-  readonly settings: Settings['service'];
+  readonly settings: Pick<Settings, 'service' | 'proxies'>;
   readonly service: { readonly url: string; readonly apiKey: string };
   readonly from: string;
   readonly to: string;
@@ -66,7 +66,9 @@ export async function diffVersions(options: {
     await requireVersion(clients[1], to);
     const resources: ResourceDiff[] = [];
     const companies =
-      companyId === undefined ? replayable(companiesOf(clients[0], settings.companies)) : () => [companyId];
+      companyId === undefined
+        ? replayable(companiesOf(clients[0], settings.service.companies))
+        : () => [companyId];
     /** Yields the parameters of the listings from which a resource is read, one after the other. */
     const listings = async function* (resource: ComparedResource): AsyncGenerator<Params> {
       if (resource === 'companies') yield {};

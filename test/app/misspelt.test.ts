@@ -74,7 +74,7 @@ describe('a variable that is no setting', () => {
     ],
     [
       'of others',
-      'PORT HOST LOG_FORMAT SERVICE_NAME SERVICE_PORT API_KEY SANDBOX_DATABASE_URL REDIS_URL HTTPS_PROXY',
+      'PORT HOST LOG_FORMAT SERVICE_NAME SERVICE_PORT API_KEY SANDBOX_DATABASE_URL REDIS_URL ALL_PROXY https_proxy',
     ],
   ])('is not where it belongs to others: %s', (_, names) => {
     expect(doubtsOf(...names.split(' '))).toEqual([]);

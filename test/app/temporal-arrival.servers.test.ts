@@ -3,6 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { pino } from 'pino';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { whenThere } from '../../app/running.ts';
+import { connectClient, lazyClient } from '../../app/temporal.ts';
 import { awaitTemporal } from '../../app/temporal-arrival.ts';
 import { until } from '../support/poll.ts';
 
@@ -20,6 +21,15 @@ test('Temporal that is there ends the wait at once, and nothing is logged', asyn
   expect(arrival.isThere()).toBe(true);
   await arrival.arrived;
   expect(lines).toEqual([]);
+});
+
+test('Temporal is reached directly, also where a proxy is set', async () => {
+  vi.stubEnv('https_proxy', 'http://127.0.0.1:9');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  for (const connected of [await connectClient({ address, namespace: 'default' }), lazyClient({ address })]) {
+    await connected.client.workflowService.getSystemInfo({});
+    await connected.close();
+  }
 });
 
 test('an unknown namespace is logged at once, and ends the wait if nobody makes it', async () => {

@@ -12,6 +12,7 @@ import { type Certificate, makeCertificate } from '../support/certificate.ts';
 import { runCommand } from '../support/command.ts';
 import { startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { startHttpProxy } from '../support/http-proxy.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -318,10 +319,41 @@ test('a service with an unknown certificate gets no request and no key', async (
   const port = await listen(server);
   const patience = { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15_000 };
   const url = `https://localhost:${port}/v2.2`;
-  const { client } = openService(readSettings({}).service, url, 'the-key', log, undefined, patience);
+  const { client } = openService(readSettings({}), url, 'the-key', log, undefined, patience);
   onTestFinished(() => client.close());
   await expect(client.ping()).rejects.toThrow(/self-signed|certificate/i);
   expect(requests).toBe(0);
+});
+
+test('through a proxy the certificate of the service counts, and without it no key goes out', async () => {
+  const { cert, key, file } = await makeCertificate(folder.path, 'service', 'DNS:service.example');
+  const keys: unknown[] = [];
+  const server = createHttpsServer({ cert, key }, ({ headers }, response) => {
+    keys.push(headers['x-api-key']);
+    response.end('{"enabled": true}');
+  });
+  const proxy = await startHttpProxy({ 'service.example': await listen(server) });
+  onTestFinished(() => proxy.stop());
+  const env = {
+    SERVICE_URL: 'https://service.example/v2.2',
+    SERVICE_API_KEY: 'the-key',
+    METERSYNC_DIR: folder.path,
+    https_proxy: `http://${proxy.host}`,
+  };
+  const ask = async (more: Readonly<Record<string, string>>) => {
+    const command = startCommand(['webhooks', 'status'], { env: { ...env, ...more } });
+    const { status } = await command.ended;
+    return { status, stdout: command.stdout(), stderr: command.stderr() };
+  };
+  expect(await ask({})).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/through the proxy 127\.0\.0\.1:\d+: self-signed certificate/),
+  });
+  expect(keys).toEqual([]);
+  const asked = await ask({ NODE_EXTRA_CA_CERTS: file });
+  expect(asked).toMatchObject({ status: 0, stdout: expect.stringContaining('enabled'), stderr: '' });
+  expect(keys).toEqual(['the-key']);
+  expect(new Set(proxy.asked.map(({ line }) => line))).toEqual(new Set(['CONNECT service.example:443']));
 });
 
 describe('a plain Temporal elsewhere', () => {

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openService } from '../../app/service.ts';
-import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { readSettings } from '../../app/settings.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { refreshViews } from '../../db/fields/refresh-views.ts';
 import { missingValues } from '../db/fields/missing-values.ts';
@@ -32,7 +32,7 @@ const run = async <I, O>(activity: (input: I) => Promise<O>, input: I): Promise<
 async function backfill(version: string, companies?: readonly string[]): Promise<void> {
   const log = pino({ level: 'silent' });
   const url = service.apiUrl.replace(/[^/]+$/, version);
-  const settings = { maxConcurrency: 4, endpoints: defaultEndpoints } as Parameters<typeof openService>[0];
+  const settings = readSettings({ SERVICE_MAX_CONCURRENCY: '4' });
   const { client, apiVersion } = openService(settings, url, service.apiKey, log);
   const catalogue = createFieldCatalogue({
     db: warehouse.db,

@@ -18,6 +18,8 @@ import { delimiter, dirname, join, relative } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { findTemporalBinary, type TemporalSearch } from '../../embedded/temporal-binary.ts';
 import { downloadTemporal, installTemporal } from '../../embedded/temporal-fetchers.ts';
+import { throughProxy } from '../../service/proxy.ts';
+import { startHttpProxy } from '../support/http-proxy.ts';
 import { temporaryFolder } from './owner-process.ts';
 
 /** Makes a script that prints what `temporal --version` does. */
@@ -57,8 +59,8 @@ test('when no program is found, one error lists everything that was tried and wh
   const search = {
     ...nowhere(),
     fetchers: [
-      downloadTemporal(refusing),
-      downloadTemporal(silent, 50),
+      downloadTemporal({ from: refusing }),
+      downloadTemporal({ from: silent, answerMs: 50 }),
       installTemporal('no-such-python', []),
       installTemporal(process.execPath, ['-e', brokenPip, '--']),
     ],
@@ -120,7 +122,7 @@ async function downloads(files: Readonly<Record<string, string>>, answer: object
 
 test('the download is unpacked into the cache, and the next start finds it there', async () => {
   const { origin, asked } = await downloads({ temporal: script() });
-  const search = { ...nowhere(), fetchers: [downloadTemporal(origin)] };
+  const search = { ...nowhere(), fetchers: [downloadTemporal({ from: origin })] };
   const cached = join(search.cacheDir, 'temporal');
   expect(await findTemporalBinary(search)).toBe(cached);
   expect(await findTemporalBinary(search)).toBe(cached);
@@ -129,15 +131,30 @@ test('the download is unpacked into the cache, and the next start finds it there
   expect(readdirSync(search.cacheDir)).toEqual(['temporal']);
 });
 
+test('the download may go through a proxy', async () => {
+  const from = 'http://temporal.example';
+  const { origin } = await downloads({ temporal: script() }, { archiveUrl: `${from}/archive.tar.gz` });
+  const proxy = await startHttpProxy({ 'temporal.example': Number(new URL(origin).port) });
+  const { dispatcher } = throughProxy(new URL(`http://${proxy.host}`));
+  onTestFinished(async () => {
+    await dispatcher.destroy();
+    await proxy.stop();
+  });
+  const fetchers = [downloadTemporal({ from, wayTo: () => ({ dispatcher }) })];
+  expect(await findTemporalBinary({ ...nowhere(), fetchers })).toMatch(/temporal$/);
+  expect(proxy.asked.map(({ line }) => line)[1]).toBe(`GET ${from}/archive.tar.gz`);
+});
+
 test('a fetched program of another digest is neither run nor kept, and the next way is tried', async () => {
   const { text, wasRun } = treacherous();
   const { origin } = await downloads({ temporal: text });
   const right = { title: 'the right one', fetch: async (folder: string) => placeProgram(`${folder}/t`) };
-  const search = { ...nowhere(), fetchers: [downloadTemporal(origin), right] };
+  const search = { ...nowhere(), fetchers: [downloadTemporal({ from: origin }), right] };
   expect(await findTemporalBinary(search)).toBe(join(search.cacheDir, 'temporal'));
-  const error = await findTemporalBinary({ ...nowhere(), fetchers: [downloadTemporal(origin)] }).catch(
-    String,
-  );
+  const error = await findTemporalBinary({
+    ...nowhere(),
+    fetchers: [downloadTemporal({ from: origin })],
+  }).catch(String);
   expect(error).toContain(`from ${origin}: is not the program that is expected (SHA-256)`);
   expect(wasRun()).toBe(false);
 });
@@ -159,7 +176,7 @@ test('an archive is downloaded only from the origin of the request', async () =>
   const redirecting = await serve((_, response) =>
     response.writeHead(302, { location: `${elsewhere.origin}/cli` }).end(),
   );
-  const fetchers = [downloadTemporal(asking.origin), downloadTemporal(redirecting)];
+  const fetchers = [downloadTemporal({ from: asking.origin }), downloadTemporal({ from: redirecting })];
   const error = await findTemporalBinary({ ...nowhere(), fetchers }).catch(String);
   expect(error).toContain(`the archive is elsewhere, at ${elsewhere.origin}`);
   expect(error).toContain('redirect');
@@ -169,7 +186,7 @@ test('an archive is downloaded only from the origin of the request', async () =>
 test('no name from an answer reaches tar, and a link in an archive is no program', async () => {
   const mark = join(temporaryFolder(), 'mark');
   const { origin } = await downloads({ temporal: script() }, { fileToExtract: `--to-command=touch ${mark}` });
-  const search = { ...nowhere(), fetchers: [downloadTemporal(origin)] };
+  const search = { ...nowhere(), fetchers: [downloadTemporal({ from: origin })] };
   expect(await findTemporalBinary(search)).toBe(join(search.cacheDir, 'temporal'));
   expect(existsSync(mark)).toBe(false);
 

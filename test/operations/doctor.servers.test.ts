@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { secretsOf } from '../../app/receiver-part.ts';
 import { readSettings } from '../../app/settings.ts';
 import { endpointNames } from '../../contract/endpoints.ts';
@@ -13,6 +13,7 @@ import { checkClock, checkVersion } from '../../operations/doctor/service.ts';
 import { describeReplicas, judgeServer } from '../../operations/doctor/warehouse.ts';
 import { runCommand } from '../support/command.ts';
 import { company } from '../support/events.ts';
+import { startHttpProxy } from '../support/http-proxy.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { freePort } from '../support/port.ts';
@@ -107,6 +108,24 @@ describe('the doctor', () => {
     expect(states(checks)).toMatchObject({ 'webhook secrets': 'not checked', receiver: 'not checked' });
   });
 
+  test('asks through a proxy, and sends its probe through it', async () => {
+    const proxy = await startHttpProxy({
+      'service.example': Number(new URL(pipeline.service.apiUrl).port),
+      'hooks.example': Number(pipeline.env.RECEIVER_PORT),
+    });
+    onTestFinished(() => proxy.stop());
+    const found = await examined({
+      SERVICE_URL: 'http://service.example/v2.2',
+      RECEIVER_PUBLIC_URL: 'http://hooks.example/webhooks',
+      HTTP_PROXY: `http://${proxy.host}`,
+    });
+    expect(found.filter(({ state }) => state === 'fail' || state === 'warn')).toEqual([]);
+    expect(found.find(({ name }) => name === 'receiver')?.saw).toContain(`through the proxy ${proxy.host}`);
+    const lines = proxy.asked.map(({ line }) => line);
+    expect(lines).toContain('GET http://service.example/v2.2/external/configure_webhook');
+    expect(lines).toContain('POST http://hooks.example/webhooks');
+  });
+
   test('says among how many events a type is missing', async () => {
     const { db } = pipeline.warehouse;
     const receive = async (first: number, last: number) => {
@@ -167,6 +186,12 @@ describe('the doctor', () => {
     expect(await worse({ SERVICE_URL: `http://${nobody}/v2.2` })).toMatchObject([
       { name: 'service', saw: expect.stringMatching(/^away: SERVICE_UNREACHABLE/) },
     ]);
+    const HTTP_PROXY = `http://metersync:geheim@${nobody}`;
+    const unproxied = await worse({ SERVICE_URL: 'http://service.example/v2.2', HTTP_PROXY });
+    expect(unproxied).toMatchObject([
+      { name: 'service', saw: expect.stringContaining(`through the proxy ${nobody}: connect ECONNREFUSED`) },
+    ]);
+    expect(JSON.stringify(unproxied)).not.toContain('geheim');
     const away = await examined({ SERVICE_URL: `http://${nobody}/v2.2` });
     expect(states(away)).toMatchObject({ 'API key': 'not checked', webhooks: 'not checked' });
     const { apiUrl } = pipeline.service;

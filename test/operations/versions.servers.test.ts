@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { readSettings } from '../../app/settings.ts';
 import { diffVersions } from '../../operations/versions/versions.ts';
 import { pageOf } from '../service/listing.ts';
 import { ScriptedServer } from '../service/scripted-server.ts';
@@ -20,15 +20,7 @@ const diff = (
   more: { companyId?: string; records?: number; service?: { url: string; apiKey: string } } = {},
 ) =>
   diffVersions({
-    settings: {
-      url: service.apiUrl,
-      apiKey: service.apiKey,
-      companies: [],
-      timeZone: 'UTC',
-      maxConcurrency: 4,
-      maxPerSecond: undefined,
-      endpoints: defaultEndpoints,
-    } as Parameters<typeof diffVersions>[0]['settings'],
+    settings: readSettings({ SERVICE_MAX_CONCURRENCY: '4' }),
     service: { url: service.apiUrl, apiKey: service.apiKey },
     from,
     to,

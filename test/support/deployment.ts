@@ -113,7 +113,7 @@ async function auditOf(
 ): Promise<AuditReport> {
   const settings = readSettings(env);
   const { url = '', apiKey = '' } = settings.service;
-  const { client } = openService(settings.service, url, apiKey, pino({ level: 'silent' }));
+  const { client } = openService(settings, url, apiKey, pino({ level: 'silent' }));
   try {
     return await audit({ warehouse, service: client, concurrency: 8 });
   } finally {

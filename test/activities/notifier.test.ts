@@ -1,0 +1,48 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { createNotifier } from '../../activities/notify/notifier.ts';
+import { proxyWays } from '../../app/proxies.ts';
+import { readSettings } from '../../app/settings.ts';
+import { startCollector } from '../support/collector.ts';
+import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';
+
+const message = { id: 'msg_1', at: '2026-11-23T00:00:00Z', alerts: [] };
+
+/** Makes a notifier as a worker does, of a target and a heartbeat that a proxy knows. */
+async function notifying(env: Readonly<Record<string, string>>, proxy: HttpProxy) {
+  const { notify, proxies } = readSettings({
+    NOTIFY_URLS: 'slack+http://hooks.example/T0/B0/xyz',
+    HEARTBEAT_URL: 'http://hc.example/beat',
+    HTTP_PROXY: `http://metersync:geheim@${proxy.host}`,
+    ...env,
+  });
+  const notifier = createNotifier({ ...notify, wayTo: proxyWays(proxies), now: Date.now });
+  return { send: () => notifier.send(notifier.targets[0] ?? '', message), beat: () => notifier.beat() };
+}
+
+test('alarms and the heartbeat go through the proxy, but to hosts of NO_PROXY', async () => {
+  const collector = await startCollector();
+  const port = Number(new URL(collector.url).port);
+  const proxy = await startHttpProxy({ 'hooks.example': port, 'hc.example': port });
+  onTestFinished(async () => void (await Promise.all([proxy.stop(), collector.stop()])));
+  const { send, beat } = await notifying({}, proxy);
+  await send();
+  await beat();
+  expect(collector.got.map(({ method, path }) => `${method} ${path}`)).toEqual([
+    'POST /T0/B0/xyz',
+    'GET /beat',
+  ]);
+  expect(proxy.asked.length).toBe(2);
+  const direct = await notifying({ NO_PROXY: '.example' }, proxy);
+  await expect(direct.send()).rejects.toThrow(/^it does not answer: getaddrinfo/);
+  expect(proxy.asked.length).toBe(2);
+});
+
+test('what fails names the proxy, and neither its password nor the address', async () => {
+  const proxy = await startHttpProxy({});
+  const { send } = await notifying({}, proxy);
+  await expect(send()).rejects.toThrow(`it answered 502 through the proxy ${proxy.host}`);
+  await proxy.stop();
+  const error = await send().catch((failed: Error) => failed);
+  expect(String(error)).toContain(`does not answer through the proxy ${proxy.host}: connect ECONNREFUSED`);
+  expect(String(error)).not.toMatch(/geheim|xyz/);
+});

@@ -1,0 +1,78 @@
+import { request } from 'undici';
+import { expect, onTestFinished, test } from 'vitest';
+import { throughProxy } from '../../service/proxy.ts';
+import type { ServiceClientOptions } from '../../service/wire.ts';
+import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';
+import { pageOf, someDocuments } from './listing.ts';
+import { apiKey, documents, rejection, setup } from './setup.ts';
+
+const once = { attemptsMax: 1, waitMaxMs: 0 };
+
+/** Makes a client of a service that only the proxy knows, with a login for the proxy. */
+async function behindProxy(baseUrl: string, options: Partial<ServiceClientOptions> = {}) {
+  const ports: Record<string, number> = {};
+  const proxy = await startHttpProxy(ports);
+  const url = new URL(`http://metersync:p%40ss@${proxy.host}`);
+  const made = await setup((asked) => pageOf(someDocuments(1), asked), {
+    baseUrl,
+    proxy: url,
+    budget: once,
+    ...options,
+  });
+  ports['service.example'] = Number(new URL(made.server.url).port);
+  onTestFinished(() => proxy.stop());
+  return { ...made, proxy };
+}
+const plain = 'http://service.example/v2.2';
+const refusal = async (client: Awaited<ReturnType<typeof behindProxy>>['client']) =>
+  (await rejection(client.page(documents()))) as Error & { code: string };
+
+test('a request goes through the proxy, which alone gets its login, and alone knows the host', async () => {
+  const { client, server, proxy } = await behindProxy(plain);
+  const { count } = await client.page(documents());
+  expect(count).toBe(1);
+  const line = `GET ${plain}/document/company/c1?page=1`;
+  expect(proxy.asked).toEqual([{ line, login: 'metersync:p@ss' }]);
+  const [{ headers } = { headers: {} }] = server.asked;
+  expect(headers).toMatchObject({ host: 'service.example', 'x-api-key': apiKey });
+});
+
+test.each<[HttpProxy['tunnels'], string]>([
+  [403, 'it answered 403'],
+  [407, 'it answered 407'],
+  [502, 'it answered 502'],
+  ['hang up', 'other side closed'],
+])('a tunnel that ends in %s is asked for once, and the failure names the proxy', async (tunnels, reason) => {
+  const { client, proxy } = await behindProxy('https://service.example/v2.2');
+  proxy.tunnels = tunnels;
+  const { code, message } = await refusal(client);
+  expect(code).toBe('SERVICE_UNREACHABLE');
+  const named = `GET /document/company/c1?page=1 through the proxy ${proxy.host}`;
+  expect(message).toBe(`${named}: no tunnel: ${reason}`);
+  expect(proxy.asked.map(({ line }) => line)).toEqual(['CONNECT service.example:443']);
+});
+
+test('a proxy that keeps a tunnel waiting fails it', async () => {
+  const proxy = await startHttpProxy({});
+  const { dispatcher } = throughProxy(new URL(`http://${proxy.host}`), 1, 50);
+  onTestFinished(async () => {
+    await dispatcher.destroy();
+    await proxy.stop();
+  });
+  const asked = async () => await rejection(request('https://service.example/ping', { dispatcher }));
+  proxy.tunnels = 'silence';
+  expect(await asked()).toMatchObject({ message: 'no tunnel: Headers Timeout Error' });
+  proxy.tunnels = 403;
+  expect(await asked()).toMatchObject({ message: 'no tunnel: it answered 403' });
+});
+
+test('a proxy that is away is named, without its password', async () => {
+  const { client, proxy } = await behindProxy(plain);
+  await proxy.stop();
+  const { code, message, stack } = await refusal(client);
+  expect({ code, message }).toEqual({
+    code: 'SERVICE_UNREACHABLE',
+    message: expect.stringContaining(`through the proxy ${proxy.host}: connect ECONNREFUSED`),
+  });
+  expect(`${message}${stack}`).not.toMatch(/p(@|%40)ss/);
+});
