@@ -48,16 +48,30 @@ export interface AlertType {
   readonly verify?: string;
 }
 
+/** What tells deployments of one Prometheus apart. */
+const deployment = ['job', 'namespace'] as const;
+
+/** Aggregates series of a deployment, by labels that tell its facts apart. */
+const each = (how: 'max' | 'min' | 'sum' | 'count', series: string, ...labels: readonly string[]): string =>
+  `${how} by (${[...deployment, ...labels].join(', ')}) (${series})`;
+
 /** Share of a counter's increase that has some labels; nothing while there is none at all. */
 const share = (name: string, labels: string, minutes: number): string =>
-  `sum(increase(${name}{${labels}}[${minutes}m])) / (sum(increase(${name}[${minutes}m])) > 0)`;
+  `${increase(`${name}{${labels}}`, minutes)} / (${increase(name, minutes)} > 0)`;
 
-const increase = (series: string, minutes: number): string => `sum(increase(${series}[${minutes}m]))`;
+const increase = (series: string, minutes: number): string => each('sum', `increase(${series}[${minutes}m])`);
+
+/** Whether no process of a part is ready. One that is gone counts for a day: then only others may be left. */
+const noneReady = (part: string): string => {
+  const series = `metersync_ready{part="${part}"}`;
+  return `${each('max', `${series} or 0 * last_over_time(${series}[1d])`)} < 1 or absent(${series})`;
+};
 
 /** Series of Node's or Temporal's names, which other programs of a Prometheus have, too: of our processes alone. */
-const ofOurs = (series: string): string => `${series} and on (instance) metersync_build_info`;
+const ofOurs = (series: string): string =>
+  `${series} and on (${deployment.join(', ')}, instance) metersync_build_info`;
 const ourIncrease = (series: string, minutes: number): string =>
-  `sum(${ofOurs(`increase(${series}[${minutes}m])`)})`;
+  each('sum', ofOurs(`increase(${series}[${minutes}m])`));
 
 const inWarehouse =
   (judge: (warehouse: WarehouseHealth) => readonly Raised[]) =>
@@ -91,7 +105,7 @@ export const alertTypes = {
   ReceiverDown: {
     severity: 'page',
     means: 'No receiver can take deliveries.',
-    promql: 'max(metersync_ready{part="receiver"}) < 1 or absent(metersync_ready{part="receiver"})',
+    promql: noneReady('receiver'),
     forMinutes: 5,
     causes: [
       'Nothing answers on its port: its log says why.',
@@ -142,7 +156,7 @@ export const alertTypes = {
   SecretsFileBad: {
     severity: 'ticket',
     means: 'The file of signing secrets cannot be read; the former secrets hold.',
-    promql: 'min(metersync_receiver_secrets_valid) < 1',
+    promql: `${each('min', 'metersync_receiver_secrets_valid')} < 1`,
     forMinutes: 5,
     causes: ['The log says why: `webhook secrets not read`.'],
     act: ['Correct `WEBHOOK_SECRETS_FILE` before the service drops the old secret.'],
@@ -151,8 +165,7 @@ export const alertTypes = {
   Silent: {
     severity: 'page',
     means: 'No event came for longer than SILENCE_HOURS.',
-    promql:
-      'max(metersync_event_last_received_seconds) > max(metersync_silence_limit_seconds) and max(metersync_silence_limit_seconds) > 0',
+    promql: `${each('max', 'metersync_event_last_received_seconds')} > (${each('max', 'metersync_silence_limit_seconds')} > 0)`,
     judge: inWarehouse(({ silence, silenceHours }) =>
       raisedIf(isQuiet(silence, silenceHours), {
         detail: `no event for ${formatSeconds(silence.quietSeconds ?? 0)}`,
@@ -170,7 +183,7 @@ export const alertTypes = {
   ChangesMissed: {
     severity: 'ticket',
     means: 'Runs found changes that no event reported.',
-    promql: 'max(metersync_missed_rows) > 0',
+    promql: `${each('max', 'metersync_missed_rows')} > 0`,
     judge: inWarehouse(({ silence: { missedRows, missedCompanies } }) =>
       raisedIf(missedRows > 0, {
         detail: `${countedToMax(missedRows, 'change')} in ${countedToMax(missedCompanies, 'company', 'companies')}`,
@@ -189,7 +202,7 @@ export const alertTypes = {
   EventsStalled: {
     severity: 'page',
     means: 'Events wait for 15 minutes to be recorded, or records to be read.',
-    promql: `max(metersync_events_oldest_due_seconds) > ${recordPolicy.waitMaxSeconds} or max(metersync_temporal_stalled_groups) > 0`,
+    promql: `${each('max', 'metersync_events_oldest_due_seconds')} > ${recordPolicy.waitMaxSeconds} or ${each('max', 'metersync_temporal_stalled_groups')} > 0`,
     judge: ({ warehouse, temporal }) => {
       const dueSeconds = 'away' in warehouse ? 0 : (warehouse.oldestDueSeconds ?? 0);
       const groups = 'away' in temporal ? 0 : temporal.stalledGroups;
@@ -210,7 +223,7 @@ export const alertTypes = {
   KeyRefused: {
     severity: 'page',
     means: 'The service refuses the API key: nothing is read.',
-    promql: 'count(metersync_parked_events{code="SERVICE_KEY_REFUSED"}) > 0',
+    promql: `${each('count', 'metersync_parked_events{code="SERVICE_KEY_REFUSED"}')} > 0`,
     judge: judgeParked('SERVICE_KEY_REFUSED'),
     forMinutes: 5,
     causes: ['`metersync doctor` says whether the key or its environment is wrong.'],
@@ -219,7 +232,7 @@ export const alertTypes = {
   ServiceDown: {
     severity: 'page',
     means: 'The service fails every request: nothing is read.',
-    promql: 'count(metersync_parked_events{code="SERVICE_OUTAGE"}) > 0',
+    promql: `${each('count', 'metersync_parked_events{code="SERVICE_OUTAGE"}')} > 0`,
     judge: judgeParked('SERVICE_OUTAGE'),
     forMinutes: 5,
     causes: [
@@ -231,7 +244,7 @@ export const alertTypes = {
   Parked: {
     severity: 'ticket',
     means: 'Work is parked until somebody acts.',
-    promql: `count by (code) (metersync_parked_events{code!~"${ofAll.join('|')}"}) > 0`,
+    promql: `${each('count', `metersync_parked_events{code!~"${ofAll.join('|')}"}`, 'code')} > 0`,
     judge: inWarehouse(({ parked }) =>
       parked
         .filter(({ code }) => !ofAll.includes(code))
@@ -249,7 +262,7 @@ export const alertTypes = {
   EventsDead: {
     severity: 'ticket',
     means: 'Events cannot be applied.',
-    promql: 'max(metersync_events_unsettled{outcome="dead"}) > 0',
+    promql: `${each('max', 'metersync_events_unsettled{outcome="dead"}')} > 0`,
     judge: inWarehouse(({ dead }) =>
       raisedIf(dead > 0, { detail: eventsGivenUp(dead), counts: { events: dead } }),
     ),
@@ -262,7 +275,7 @@ export const alertTypes = {
   EventsMissing: {
     severity: 'ticket',
     means: 'The service does not list what events of the last day named.',
-    promql: 'max(metersync_events_unsettled{outcome="missing"}) > 0',
+    promql: `${each('max', 'metersync_events_unsettled{outcome="missing"}')} > 0`,
     judge: inWarehouse(({ missingLately: missing }) =>
       raisedIf(missing > 0, { detail: eventsGivenUp(missing), counts: { events: missing } }),
     ),
@@ -274,7 +287,7 @@ export const alertTypes = {
   HeartbeatStopped: {
     severity: 'page',
     means: 'The watch has stopped: nobody wakes lost work or sends alarms.',
-    promql: `time() - max(metersync_heartbeat_timestamp_seconds) > ${notifyPolicy.heartbeatMaxSeconds} or absent(metersync_heartbeat_timestamp_seconds)`,
+    promql: `time() - ${each('max', 'last_over_time(metersync_heartbeat_timestamp_seconds[1d])')} > ${notifyPolicy.heartbeatMaxSeconds} or absent(metersync_heartbeat_timestamp_seconds)`,
     // The watch cannot see its own end. HEARTBEAT_URL reports it without Prometheus.
     forMinutes: 2,
     causes: [
@@ -288,7 +301,7 @@ export const alertTypes = {
   NotificationsFailing: {
     severity: 'ticket',
     means: `A target of NOTIFY_URLS has not taken an alarm for ${formatSeconds(notifyPolicy.undeliveredMaxSeconds)}.`,
-    promql: `max by (target) (metersync_notifications_waiting_seconds) > ${notifyPolicy.undeliveredMaxSeconds}`,
+    promql: `${each('max', 'metersync_notifications_waiting_seconds', 'target')} > ${notifyPolicy.undeliveredMaxSeconds}`,
     judge: inWarehouse(({ watch }) =>
       watch.undelivered
         .filter(({ seconds }) => seconds > notifyPolicy.undeliveredMaxSeconds)
@@ -305,8 +318,7 @@ export const alertTypes = {
   WorkersGone: {
     severity: 'page',
     means: 'No worker gets events.',
-    promql:
-      'max(metersync_temporal_queue_polled{task_queue="metersync-events"}) < 1 or max(metersync_worker_version_current) < 1 or absent(metersync_ready{part="worker"})',
+    promql: `${each('max', 'metersync_temporal_queue_polled{task_queue="metersync-events"}')} < 1 or ${each('max', 'metersync_worker_version_current')} < 1 or ${noneReady('worker')}`,
     judge: inTemporal(({ idle, absent }) =>
       raisedIf(idle.includes('events') || absent !== null, {
         detail:
@@ -330,7 +342,7 @@ export const alertTypes = {
   WorkerDeaf: {
     severity: 'ticket',
     means: 'A worker stopped polling; its liveness check has it restarted.',
-    promql: 'min by (task_queue) (metersync_worker_polling) < 1',
+    promql: `${each('min', 'metersync_worker_polling', 'task_queue')} < 1`,
     forMinutes: 5,
     causes: [
       'It lasts: is `metersync healthcheck` its liveness check?',
@@ -353,7 +365,7 @@ export const alertTypes = {
   WorkflowsStuck: {
     severity: 'page',
     means: 'Tasks of workflows keep failing: their work stands still.',
-    promql: 'max(metersync_temporal_stuck_workflows) > 0',
+    promql: `${each('max', 'metersync_temporal_stuck_workflows')} > 0`,
     judge: inTemporal(({ stuckWorkflows }) => {
       const stuck = stuckWorkflows ?? 0;
       return raisedIf(stuck > 0, { detail: countedToMax(stuck, 'workflow'), counts: { workflows: stuck } });
@@ -376,8 +388,7 @@ export const alertTypes = {
   SlowPickUp: {
     severity: 'ticket',
     means: 'Groups of events wait longer than 5 s for a worker.',
-    promql:
-      'histogram_quantile(0.99, sum by (le) (rate(temporal_workflow_task_schedule_to_start_latency_seconds_bucket{task_queue="metersync-events"}[5m]))) > 5',
+    promql: `histogram_quantile(0.99, ${each('sum', 'rate(temporal_workflow_task_schedule_to_start_latency_seconds_bucket{task_queue="metersync-events"}[5m])', 'le')}) > 5`,
     forMinutes: 5,
     causes: ['All slots are taken (`temporal_worker_task_slots_available`), or Temporal is slow.'],
     act: ['Run another worker.'],
@@ -385,7 +396,7 @@ export const alertTypes = {
   SlotsFull: {
     severity: 'ticket',
     means: 'All slots of the workers for events are taken.',
-    promql: 'max by (worker_type) (temporal_worker_task_slots_available{task_queue="metersync-events"}) < 1',
+    promql: `${each('max', 'temporal_worker_task_slots_available{task_queue="metersync-events"}', 'worker_type')} < 1`,
     forMinutes: 10,
     causes: [
       'Activities are slow: `metersync_warehouse_pool_connections{state="waiting"}`, or ServiceFailing.',
@@ -404,7 +415,7 @@ export const alertTypes = {
   WarehouseDown: {
     severity: 'page',
     means: 'No worker reaches Postgres, or none can write there.',
-    promql: 'max(metersync_warehouse_up) < 1',
+    promql: `${each('max', 'metersync_warehouse_up')} < 1`,
     // With a schema that does not fit it was reached.
     judge: ({ warehouse, schema }) =>
       'away' in warehouse && schema === null
@@ -417,8 +428,7 @@ export const alertTypes = {
   SchemaMismatch: {
     severity: 'ticket',
     means: 'The schema of the warehouse is not that of the code that runs.',
-    promql:
-      'count(metersync_schema_migrations{side="known"} != ignoring (side) metersync_schema_migrations{side="applied"}) > 0',
+    promql: `${each('count', 'metersync_schema_migrations{side="known"} != ignoring (side) metersync_schema_migrations{side="applied"}')} > 0`,
     judge: ({ schema }) =>
       schema === null
         ? undefined
@@ -435,7 +445,7 @@ export const alertTypes = {
   RunUnwell: {
     severity: 'ticket',
     means: 'The last run of a kind did not read everything.',
-    promql: 'max by (kind, state) (metersync_run_last_end_timestamp_seconds{state!="complete"}) > 0',
+    promql: `${each('max', 'metersync_run_last_end_timestamp_seconds{state!="complete"}', 'kind', 'state')} > 0`,
     judge: inWarehouse(({ runs }) =>
       Object.entries(runs).flatMap(([kind, { last }]) =>
         last === null || last.state === 'complete'
@@ -458,7 +468,7 @@ export const alertTypes = {
   RunOverdue: {
     severity: 'ticket',
     means: 'No run of a kind completed for one and a half intervals of its schedule.',
-    promql: `max by (kind) (metersync_run_last_complete_age_seconds) > ${alarmPolicy.runOverdueIntervals} * max by (kind) (metersync_run_interval_seconds)`,
+    promql: `${each('max', 'metersync_run_last_complete_age_seconds', 'kind')} > ${alarmPolicy.runOverdueIntervals} * ${each('max', 'metersync_run_interval_seconds', 'kind')}`,
     judge: ({ warehouse, temporal }) =>
       'away' in warehouse || 'away' in temporal
         ? undefined
@@ -477,7 +487,7 @@ export const alertTypes = {
   RunStalled: {
     severity: 'ticket',
     means: 'A run has stored nothing for half an hour.',
-    promql: `max by (kind) (metersync_run_progress_age_seconds) > ${alarmPolicy.runStalledSeconds}`,
+    promql: `${each('max', 'metersync_run_progress_age_seconds', 'kind')} > ${alarmPolicy.runStalledSeconds}`,
     judge: inWarehouse((warehouse) =>
       stalledRuns(warehouse).map(({ kind, run }) => ({
         labels: { kind },
@@ -495,7 +505,7 @@ export const alertTypes = {
   SchedulePaused: {
     severity: 'ticket',
     means: 'A schedule is paused for a day.',
-    promql: 'max by (schedule) (metersync_schedule_paused) > 0',
+    promql: `${each('max', 'metersync_schedule_paused', 'schedule')} > 0`,
     judge: inTemporal(({ schedules }) =>
       schedules
         .filter(({ state }) => state === 'paused')
@@ -508,7 +518,7 @@ export const alertTypes = {
   ScheduleMissed: {
     severity: 'ticket',
     means: 'Starts of a schedule were skipped: Temporal was away for too long.',
-    promql: 'max by (schedule) (increase(metersync_schedule_missed_total[1d])) > 0',
+    promql: `${each('max', 'increase(metersync_schedule_missed_total[1d])', 'schedule')} > 0`,
     // Temporal says how many it ever skipped, and not when. RunOverdue reports what follows.
     forMinutes: 0,
     causes: ['`metersync schedule show` has the number.'],
@@ -517,7 +527,7 @@ export const alertTypes = {
   Decide: {
     severity: 'ticket',
     means: 'Deletions, or records that Postgres refuses, wait for somebody.',
-    promql: 'max(metersync_deletes_waiting) > 0 or max(metersync_rejected_records) > 0',
+    promql: `${each('max', 'metersync_deletes_waiting')} > 0 or ${each('max', 'metersync_rejected_records')} > 0`,
     judge: inWarehouse(({ undecidedDeletes: deletes, rejectedRecords: records }) =>
       raisedIf(deletes > 0 || records > 0, {
         detail: `${countedToMax(deletes, 'deletion')} and ${countedToMax(records, 'refused record')}`,
@@ -546,7 +556,7 @@ export const alertTypes = {
   CertificateExpires: {
     severity: 'ticket',
     means: 'The client certificate for Temporal ends within 14 days.',
-    promql: `min(metersync_temporal_certificate_expiry_timestamp_seconds) - time() < ${alarmPolicy.certificateSeconds}`,
+    promql: `${each('min', 'metersync_temporal_certificate_expiry_timestamp_seconds')} - time() < ${alarmPolicy.certificateSeconds}`,
     judge: inTemporal(({ certificate }) =>
       expires(certificate) ? [{ labels: {}, detail: `it expires ${formatTime(certificate.expiresAt)}` }] : [],
     ),
@@ -557,7 +567,7 @@ export const alertTypes = {
   PoolWaiting: {
     severity: 'ticket',
     means: 'Work waits for a connection to Postgres.',
-    promql: 'max(metersync_warehouse_pool_connections{state="waiting"}) > 0',
+    promql: `${each('max', 'metersync_warehouse_pool_connections{state="waiting"}')} > 0`,
     forMinutes: 10,
     causes: [
       '`pg_stat_activity` shows a lock: end the session that holds it.',
@@ -568,7 +578,7 @@ export const alertTypes = {
   EventLoopSlow: {
     severity: 'ticket',
     means: 'A process computes for over half a second at once.',
-    promql: `max(${ofOurs('nodejs_eventloop_lag_p99_seconds')}) > 0.5`,
+    promql: `${each('max', ofOurs('nodejs_eventloop_lag_p99_seconds'))} > 0.5`,
     forMinutes: 10,
     causes: ['The processor is busy.', '`nodejs_heap_size_used_bytes` is near the limit: memory.'],
     act: ['Give it more processor or memory, or run another.'],

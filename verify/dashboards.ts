@@ -91,7 +91,9 @@ export const dashboards = {
         width: 18,
         queries: [
           {
-            promql: 'max by (alertname, alertstate, severity, runbook) (ALERTS{alertname=~"Metersync.+"})',
+            // An alarm of what is gone names neither.
+            promql:
+              'max by (job, namespace, alertname, alertstate, severity, runbook) (ALERTS{alertname=~"Metersync.+",job=~"$job|",namespace=~"$namespace|"})',
             legend: '{{alertname}}',
           },
         ],

@@ -343,6 +343,56 @@ test('two processes that say the same raise one alarm', async () => {
   await evaluate('replicas', tests);
 });
 
+/** The same series of a deployment. */
+const inDeployment = (series: Series, job: string, namespace: string): Series =>
+  Object.fromEntries(
+    Object.entries(series).map(([name, values]) => {
+      const [bare, labels = ''] = name.replace(/}$/, '').split('{');
+      const all = [...(labels === '' ? [] : [labels]), `job="${job}"`, `namespace="${namespace}"`];
+      return [`${bare}{${all.join(',')}}`, values];
+    }),
+  );
+
+test.each([
+  ['job', 'one', 'a', 'two', 'a'],
+  ['namespace', 'one', 'a', 'one', 'b'],
+] as const)(
+  'no deployment of another %s in the same Prometheus hides an alarm, nor raises one',
+  async (_, job, namespace, otherJob, otherNamespace) => {
+    const tests = all
+      .filter(([, { step }]) => step === undefined)
+      .map(([name, { fires, rests, at = 60, labels = {} }]) => {
+        const both = {
+          ...inDeployment(fires, job, namespace),
+          ...inDeployment(rests, otherJob, otherNamespace),
+        };
+        return expectation(name, both, at, { ...labels, job, namespace });
+      });
+    await evaluate(`deployments-${otherJob}-${otherNamespace}`, tests);
+  },
+);
+
+test('a deployment that is gone is missed for a day beside another one', async () => {
+  const gone = { ReceiverDown: ready, WorkersGone: worker };
+  const beside = (name: AlertName, series: string, values: readonly [string, string], at: number) =>
+    expectation(
+      name,
+      {
+        ...inDeployment({ [series]: values[0] }, 'one', 'a'),
+        ...inDeployment({ [series]: values[1] }, 'two', 'a'),
+      },
+      at,
+      at > 1_440 ? undefined : { job: 'one', namespace: 'a' },
+    );
+  const tests = (at: number) => [
+    ...Object.entries(gone).map(([name, series]) =>
+      beside(name as AlertName, series, ['1 stale', '1x150'], at),
+    ),
+    beside('HeartbeatStopped', 'metersync_heartbeat_timestamp_seconds', ['0 stale', '0+1200x150'], at),
+  ];
+  await evaluate('gone-beside', [...tests(120), ...tests(1_500)], 20);
+});
+
 test('what other programs of the same Prometheus report raises no alarm', async () => {
   const strangers = {
     [failedTasks('NonDeterminismError')]: '0+1x70',
