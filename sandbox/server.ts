@@ -59,7 +59,7 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
 function controlRoutes(app: FastifyInstance, parts: Parts): void {
   const { stores, clock, cache, faults, disturbances, dispatcher, changes, live, signing, seed } = parts;
   const { pool } = stores;
-  faultRoutes(app, { faults, disturbances });
+  faultRoutes(app, { pool, faults, disturbances });
   endpointRoutes(app, { pool, clock, dispatcher, ...mint });
   controlPlane(app, {
     pool,

@@ -23,6 +23,9 @@ const weights = {
   noop: 0,
 } as const satisfies Partial<Record<ChangeType, number>>;
 
+/** Connections of a company, for each of its sites: without named types there never are more. */
+const connectionsPerSite = 4;
+
 export type RandomType = keyof typeof weights;
 export const randomTypes = Object.keys(weights) as RandomType[];
 
@@ -31,6 +34,9 @@ interface ConnectionSample {
   readonly companyId: string;
   readonly status: string;
   readonly sites: string[];
+  readonly hasMeters: boolean;
+  /** Whether its company may get another connection. */
+  readonly hasRoom: boolean;
 }
 
 interface DocumentSample {
@@ -77,16 +83,14 @@ export async function drawChanges(
   const before: Drawn = { statuses: new Map(), documents: new Set() };
   const changes: Change[] = [];
   for (const [index, type] of drawn.entries()) {
+    const meter = samples.meters[index % samples.meters.length];
+    const connection = samples.connections[index % samples.connections.length];
     const change =
-      (type === 'createDocument' || type === 'deleteDocument') && types === undefined
-        ? drawBill(
-            random,
-            type,
-            samples.meters[index % samples.meters.length],
-            before,
-            times.now.slice(0, 10),
-          )
-        : compose(random, type, index, samples, before, times);
+      types === undefined && (type === 'createDocument' || type === 'deleteDocument')
+        ? drawBill(random, type, meter, before, times.now.slice(0, 10))
+        : types === undefined && (type === 'createConnection' || type === 'updateConnection')
+          ? drawConnection(random, type, connection, before)
+          : compose(random, type, index, samples, before, times);
     if (change !== undefined) changes.push(change);
   }
   return changes;
@@ -149,6 +153,23 @@ function drawBill(
   const isDue = billedUntil === null || addDays(billedUntil, 1 + longestPeriodDays) < today;
   if (isDue || last === undefined) return { type, meterId: id };
   return drawForDocument(random, 'reprocessDocument', last, drawn);
+}
+
+/** Instead of changing a connection that has no account, adds one. A company with enough connections gets no more. */
+function drawConnection(
+  random: Random,
+  type: 'createConnection' | 'updateConnection',
+  connection: ConnectionSample | undefined,
+  { statuses }: Drawn,
+): Change | undefined {
+  if (connection === undefined) return undefined;
+  const { id: connectionId, sites, hasMeters, hasRoom } = connection;
+  if (type === 'createConnection' && hasRoom) return drawForConnection(random, type, connection, statuses);
+  const [siteId] = sites;
+  if (hasMeters || siteId === undefined)
+    return drawForConnection(random, 'updateConnection', connection, statuses);
+  const ids = { id: random.uuid(), meterId: random.uuid() };
+  return { type: 'addAccount', ...ids, connectionId, siteId, datasourceType: 'ELECTRICITY' };
 }
 
 /** Undefined if this batch has drawn the document before: it may be deleted by then. */
@@ -242,7 +263,10 @@ async function sample(client: ClientBase, random: Random, count: number): Promis
       union all (select * from sandbox.${table} where ${condition} order by id limit 1)) both_ limit 1) x`;
   const connections = await client.query<ConnectionSample>(
     `select x.id, x.company_id as "companyId", x.status,
-      array(select s.id from sandbox.sites s where s.company_id = x.company_id order by s.position limit 5) as sites
+      array(select s.id from sandbox.sites s where s.company_id = x.company_id order by s.position limit 5) as sites,
+      exists (select from sandbox.meters m where m.connection_id = x.id) as "hasMeters",
+      (select count(*) from sandbox.connections o where o.company_id = x.company_id)
+        < ${connectionsPerSite} * (select count(*) from sandbox.sites s where s.company_id = x.company_id) as "hasRoom"
       ${near('connections', 'true')} order by p.position`,
     [probes],
   );

@@ -9,6 +9,7 @@ import { changesSchema } from '../changes/schema.ts';
 import type { ChangeService } from '../changes/service.ts';
 import type { Clock } from '../clock.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
+import { requireEndpoint } from '../delivery/endpoints.ts';
 import { badRequest } from '../problem.ts';
 import { toText } from '../timestamps.ts';
 import { readBody } from './body.ts';
@@ -98,6 +99,7 @@ function readingRoutes(app: FastifyInstance, dependencies: ControlDependencies):
       after: readAfter(query),
       limit: readCount(query, 'limit', 100, 10_000),
     };
+    if (asked.endpointId !== undefined) await requireEndpoint(pool, asked.endpointId);
     return { deliveries: await readDeliveries(pool, asked) };
   });
   app.get<{ Params: { id: string } }>('/sandbox/deliveries/:id/attempts', async ({ params }) => {

@@ -65,6 +65,12 @@ export async function listEndpoints(pool: Pool): Promise<Endpoint[]> {
   return rows;
 }
 
+/** @throws Problem 404 for an id that no endpoint ever had */
+export async function requireEndpoint(pool: Pool, id: string): Promise<void> {
+  const { rowCount } = await pool.query('select from sandbox.endpoints where id = $1', [id]);
+  if (rowCount === 0) throw notFound(`endpoint ${id}`);
+}
+
 export const endpointUpdateSchema = z.strictObject({
   url: endpointSchema.shape.url.optional(),
   eventTypes: z.array(z.enum(eventTypes)).optional(),

@@ -1,5 +1,6 @@
 import type { ClientBase } from 'pg';
 import { copyInto } from '../database/copy.ts';
+import { addDays } from '../timestamps.ts';
 import { type CompanyPlan, generateCompany } from './company.ts';
 import { companyColumns, companyLines, type TableLines } from './copy-lines.ts';
 import { intervalLines, seriesOf } from './intervals.ts';
@@ -112,13 +113,15 @@ async function copyBatch(
 
 function* batchIntervals(
   batch: readonly CompanyData[],
-  { seed, intervalDays, until }: DataPlan,
+  { seed, intervalDays, until, untilToday = false }: DataPlan,
   localDays: LocalDays,
 ): Generator<string> {
+  // West of UTC yesterday may not be over yet.
+  const end = untilToday ? addDays(until, -1) : until;
   for (const data of batch) {
     const zones = new Map(data.sites.map((site) => [site.id, site.timeZone]));
     for (const series of seriesOf(data.meters, zones)) {
-      yield* intervalLines(series, seed, intervalDays, until, localDays);
+      yield* intervalLines(series, seed, intervalDays, end, localDays);
     }
   }
 }

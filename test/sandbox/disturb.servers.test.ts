@@ -101,6 +101,12 @@ describe('disturbed deliveries', () => {
     await other.close();
   });
 
+  test('an endpoint that there never was is 404', async () => {
+    await expect(disturb({ endpointId: 'ep_nobody', drop: 1 })).rejects.toThrow('404');
+    const asked = service.control('GET', '/sandbox/deliveries?endpointId=ep_nobody');
+    await expect(asked).rejects.toThrow('404');
+  });
+
   test.each([{ duplicate: 2 }, { drop: -1 }, { delayMs: [5, 1] }, { unknown: true }])(
     'refuses %j',
     async (body) => {

@@ -69,6 +69,10 @@ describe('data until today', () => {
       select count(*) as future from sandbox.documents
       where greatest(created, updated) > now() at time zone 'UTC' or period_end > current_date or updated < created`);
     expect(future).toBe('0');
+    const [{ last } = {}] = await ask<{ last: string }>(`
+      select max(greatest(updated, start_at + seconds * interval '1 second')) < current_date as last
+      from sandbox.intervals`);
+    expect(last).toBe('t');
     const months = await ask<{ month: string }>(`
       select distinct to_char(period_end, 'YYYY-MM') as month from sandbox.documents order by 1`);
     const expected = await ask<{ month: string }>(`

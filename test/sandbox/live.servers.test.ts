@@ -73,6 +73,24 @@ describe('readings', () => {
   });
 });
 
+test('connections get an account, and a company gets no more of them without end', async () => {
+  service = await startService({ companies: 2, documents: 30 });
+  await service.enableWebhooks();
+  const counts = () =>
+    ask<{ connections: number; bare: number; sites: number }>(
+      `select count(*)::int as connections,
+        count(*) filter (where not exists (select from sandbox.meters m where m.connection_id = k.id))::int as bare,
+        (select count(*)::int from sandbox.sites) as sites, $1::text as now
+        from sandbox.connections k`,
+    );
+  for (let seed = 0; seed < 24; seed++) await service.control('POST', '/sandbox/random', { count: 50, seed });
+  const { connections, bare, sites } = await counts();
+  // A batch is drawn from what it found.
+  expect(connections).toBeLessThan(4 * sites + 8);
+  expect(connections).toBeGreaterThanOrEqual(4 * sites);
+  expect(bare).toBeLessThan(connections / 2);
+});
+
 describe('bills', () => {
   test('are of the next period once it is over, else corrections: no month is billed twice', async () => {
     service = await startService({ documents: 60 });
