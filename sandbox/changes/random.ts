@@ -83,14 +83,8 @@ export async function drawChanges(
   const before: Drawn = { statuses: new Map(), documents: new Set() };
   const changes: Change[] = [];
   for (const [index, type] of drawn.entries()) {
-    const meter = samples.meters[index % samples.meters.length];
-    const connection = samples.connections[index % samples.connections.length];
-    const change =
-      types === undefined && (type === 'createDocument' || type === 'deleteDocument')
-        ? drawBill(random, type, meter, before, times.now.slice(0, 10))
-        : types === undefined && (type === 'createConnection' || type === 'updateConnection')
-          ? drawConnection(random, type, connection, before)
-          : compose(random, type, index, samples, before, times);
+    const draw = types === undefined ? drawFreely : compose;
+    const change = draw(random, type, index, samples, before, times);
     if (change !== undefined) changes.push(change);
   }
   return changes;
@@ -105,6 +99,22 @@ function drawType(random: Random, types: readonly RandomType[] | undefined): Ran
     if (left <= 0) return type;
   }
   return 'createDocument';
+}
+
+/** Draws a change where no types are named: what it leaves can go on for years. */
+function drawFreely(...given: Parameters<typeof compose>): Change | undefined {
+  const [random, type, index, { connections, meters }, drawn, { now }] = given;
+  const connection = connections[index % connections.length];
+  switch (type) {
+    case 'createDocument':
+    case 'deleteDocument':
+      return drawBill(random, type, meters[index % meters.length], drawn, now.slice(0, 10));
+    case 'createConnection':
+    case 'updateConnection':
+      return connection && drawConnection(random, type, connection, drawn);
+    default:
+      return compose(...given);
+  }
 }
 
 /** The changes drawn so far in one batch, so that a later change of it stays valid. */
@@ -159,10 +169,9 @@ function drawBill(
 function drawConnection(
   random: Random,
   type: 'createConnection' | 'updateConnection',
-  connection: ConnectionSample | undefined,
+  connection: ConnectionSample,
   { statuses }: Drawn,
 ): Change | undefined {
-  if (connection === undefined) return undefined;
   const { id: connectionId, sites, hasMeters, hasRoom } = connection;
   if (type === 'createConnection' && hasRoom) return drawForConnection(random, type, connection, statuses);
   const [siteId] = sites;
