@@ -110,7 +110,7 @@ export function judgeTransport(
 }
 
 /** Includes Unix sockets, whose host is a folder. */
-function isThisMachine(host: string): boolean {
+export function isThisMachine(host: string): boolean {
   if (host.startsWith('/') || host.toLowerCase() === 'localhost') return true;
   return isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback';
 }

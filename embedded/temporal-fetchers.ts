@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import { type Dispatcher, fetch } from 'undici';
+import type { Dispatcher } from 'undici';
 import { bounds } from './bounds.ts';
 import { childEnvironment, installerEnvironment } from './environment.ts';
 import type { TemporalFetcher } from './temporal-binary.ts';
@@ -57,6 +57,8 @@ export function downloadTemporal({
   return {
     title,
     fetch: async (folder) => {
+      // Loaded on demand: most starts download nothing.
+      const { fetch } = await import('undici');
       const platform = process.platform === 'win32' ? 'windows' : process.platform;
       const arch = process.arch === 'x64' ? 'amd64' : process.arch;
       const query = new URLSearchParams({ platform, arch, format: 'tar.gz' });
@@ -71,7 +73,7 @@ export function downloadTemporal({
       if (new URL(archiveUrl).origin !== new URL(from).origin)
         throw new Error(`the archive is elsewhere, at ${new URL(archiveUrl).origin}`);
       const archive = join(folder, 'archive.tar.gz');
-      await save(archiveUrl, archive, way).catch(explainFetch);
+      await save(fetch, archiveUrl, archive, way).catch(explainFetch);
       // No name from the answer is used: tar would take one that begins with a hyphen for an option.
       await run('tar', ['-xzf', archive, '-C', folder, '--', temporalProgram], { env: childEnvironment() });
       return join(folder, temporalProgram);
@@ -100,7 +102,12 @@ export function installTemporal(command: string, args: string[]): TemporalFetche
   };
 }
 
-async function save(url: string, file: string, way: ReturnType<WayTo>): Promise<void> {
+async function save(
+  fetch: typeof import('undici').fetch,
+  url: string,
+  file: string,
+  way: ReturnType<WayTo>,
+): Promise<void> {
   const abandoned = new AbortController();
   const timer = setTimeout(() => abandoned.abort(new Error('the download stalled')), bounds.downloadStallMs);
   try {

@@ -99,7 +99,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   HTTP_PROXY: { means: 'The same to http.', hasTo: '' },
   NO_PROXY: {
     default: '',
-    means: 'List of hosts, with subdomains, that need neither; `*`: all. Lower case holds, too.',
+    means: 'List of hosts (with subdomains) and networks that need neither. Lower case holds, too.',
     hasTo: '',
   },
   RECONCILE_DAYS: {

@@ -15,7 +15,7 @@ test('each protocol has its proxy, and no other', () => {
 });
 
 test('this machine is reached directly', () => {
-  const here = ['http://localhost:1', 'http://127.0.0.1:2/v2.2', 'https://[::1]:3', 'http://a.localhost'];
+  const here = ['http://localhost:1', 'http://127.0.0.1:2/v2.2', 'https://[::1]:3', 'http://127.9.9.9'];
   expect(ways({ ...both, NO_PROXY: 'service.example' }, ...here)).toEqual(here.map(() => undefined));
 });
 
@@ -31,6 +31,12 @@ test.each([
   ['service.example:443', 'https://service.example/v2', true],
   ['service.example:8443', 'https://service.example:8443/v2', true],
   ['10.0.0.7', 'https://10.0.0.7/v2', true],
+  ['10.0.0.0/8', 'https://10.1.2.3/v2', true],
+  ['::1,fd00::/8', 'https://[fd00::7]/v2', true],
+  ['[fd00::7]:8443', 'https://[fd00::7]:8443/v2', true],
+  ['10.0.0.0/8', 'https://11.1.2.3/v2', false],
+  ['10.0.0.0/8', 'https://[fd00::7]/v2', false],
+  ['10.0.0.0/8', 'https://service.example/v2', false],
   ['service.example:8443', 'https://service.example/v2', false],
   ['ample', 'https://service.example/v2', false],
   ['v.service.example', 'https://service.example/v2', false],
