@@ -362,7 +362,11 @@ describe('readings that the service replaces', () => {
     const [kw, kwh] = both as [object, object];
     expect((await replace(both, [kw])).held).toEqual(all);
     expect((await replace([kw, kwh], [kwh])).held).toEqual(['01:00 900kWh']);
-    const [gone, last, late] = [of('01:15', '01:30'), of('01:30', '01:45'), of('01:00', '01:15', 'kW', after)];
+    const [gone, last, late] = [
+      of('01:15', '01:30'),
+      of('01:30', '01:45'),
+      of('01:00', '01:15', 'kW', after),
+    ];
     // While the range is read again, one appears that overlaps another one listed.
     expect((await replace([kwh, gone, last], [kwh, last], 100, [kwh, late, last])).held).toEqual([
       '01:00 900kWh',

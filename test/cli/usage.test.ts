@@ -331,7 +331,7 @@ describe('a failed command ends with status 1 and one line that names the proble
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(
       new RegExp(
-        `^metersync: GET /external/configure_webhook: connect ECONNREFUSED ${place}\nWhat to do: Nothing, unless it lasts: check SERVICE_URL and the network\\.$`,
+        `^metersync: GET /external/configure_webhook: connect ECONNREFUSED ${place}\nWhat to do: Nothing, unless it lasts: check SERVICE_URL, the network and HTTPS_PROXY\\.$`,
       ),
     );
   });
