@@ -1,6 +1,6 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { type DecodedEvent, decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts';
-import { isObject } from '../../contract/exact-json.ts';
+import { isObject, jsonText } from '../../contract/exact-json.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { jsonStopsAt } from '../../contract/json-members.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
@@ -147,6 +147,8 @@ function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): Journ
         'EVENT_UNREADABLE',
         `its JSON is more than ${printedBytesMax} bytes once its numbers are written out`,
       );
+    if (text.includes('\\u') && unholdable.test(jsonText(payload) ?? ''))
+      return asDead({ ...sound, event }, 'WAREHOUSE_VALUE_REFUSED', unholdableReason);
     onPayload?.(event.type, payload);
     return { ...sound, event };
   } catch (error) {
@@ -156,6 +158,13 @@ function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): Journ
     return asDead({ ...sound, event: ignoredEvent(type) }, 'EVENT_UNREADABLE', reason);
   }
 }
+
+/**
+ * What jsonb holds in no string, as JSON.stringify escapes it. It is by far the likeliest refusal,
+ * and Postgres finds refused events by one failing transaction each.
+ */
+const unholdable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
+const unholdableReason = 'Postgres holds neither NUL nor half of a surrogate pair';
 
 /** Turns an event into a dead one: its bytes, and only values that Postgres surely accepts. */
 function asDead(entry: JournalEntry, errorCode: FailureCode, reason: string): JournalEntry {

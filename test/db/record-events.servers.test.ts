@@ -162,7 +162,24 @@ describe('recordEvents', () => {
     expect(await rows(ranges)).toEqual([{ range_start: null, range_end: null }]);
     // Those that Postgres refused are found one by one, and kept in one transaction.
     const transactions = await rows(sql`select distinct xmin::text from metersync.journal
-      where error_code = 'WAREHOUSE_VALUE_REFUSED'`);
+      where error_code = 'WAREHOUSE_VALUE_REFUSED' and error not like '% NUL %'`);
+    expect(transactions).toHaveLength(1);
+  });
+
+  test('events with a NUL or half of a surrogate pair are dead without a further transaction', async () => {
+    const noted = (note: string) =>
+      delivery(
+        JSON.stringify(
+          documentEvent('created', randomUUID(), '2026-02-01T00:00:00.000001', { note: 'NOTE' }),
+        ).replace('NOTE', note),
+      );
+    const dead = ['\\u0000', '\\\\\\u0000', 'x\\ud800', '\\ude00\\ud83d', '\\uDC00'].map(noted);
+    const sound = ['\\\\u0000', '\\ud83d\\ude00', '\\\\\\\\ud800', '\\u00e9'].map(noted);
+    expect(await recordEvents(warehouse.db, [...dead, ...sound])).toMatchObject({ fresh: 9, dead: 5 });
+    for (const { id } of sound) expect(await outcomeOf(id)).toMatchObject({ outcome: 'pending' });
+    const ids = [...dead, ...sound].map(({ id }) => id).join();
+    const transactions = await rows(sql`select distinct xmin::text from metersync.journal
+      where id = any(string_to_array(${ids}, ','))`);
     expect(transactions).toHaveLength(1);
   });
 
