@@ -280,48 +280,27 @@ export async function postponeStranger(
  * was read.
  */
 export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
-  await forgetRecords(db, documents, 'document', companyId);
-  await forgetRecords(db, connections, 'connection', companyId);
-  await forgetSites(db, companyId);
-  await forgetCompany(db, companyId);
+  // Records that no event waits for go though events wait for others of the company.
+  for (const [table, kind] of [
+    [documents, 'document'],
+    [connections, 'connection'],
+  ] as const)
+    await forget(db, table, table.companyId, companyId, not(isStale(kind, sql`${table.id}::text`)));
+  await forget(db, sites, sites.companyId, companyId, isAlone(companyId));
+  await forget(db, companies, companies.id, companyId, isAlone(companyId));
 }
 
-const notFound = { deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' } as const;
-
-/** Tombstones records that no event waits for, even if events wait for others of the company. */
-async function forgetRecords(
+async function forget(
   db: Executor,
-  table: typeof documents | typeof connections,
-  kind: 'document' | 'connection',
+  table: typeof documents | typeof connections | typeof sites | typeof companies,
+  company: PgColumn,
   companyId: string,
+  also: SQL,
 ): Promise<void> {
   await db
     .update(table)
-    .set(notFound)
-    .where(
-      and(
-        eq(table.companyId, companyId),
-        isNull(table.raw),
-        isNull(table.deletedAt),
-        not(isStale(kind, sql`${table.id}::text`)),
-      ),
-    );
-}
-
-async function forgetSites(db: Executor, companyId: string): Promise<void> {
-  const own = and(eq(sites.companyId, companyId), isNull(sites.raw), isNull(sites.deletedAt));
-  await db
-    .update(sites)
-    .set(notFound)
-    .where(and(own, isAlone(companyId)));
-}
-
-async function forgetCompany(db: Executor, companyId: string): Promise<void> {
-  const own = and(eq(companies.id, companyId), isNull(companies.raw), isNull(companies.deletedAt));
-  await db
-    .update(companies)
-    .set(notFound)
-    .where(and(own, isAlone(companyId)));
+    .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
+    .where(and(eq(company, companyId), isNull(table.raw), isNull(table.deletedAt), also));
 }
 
 /** Whether no record of a company was read, and no event waits for one. */
