@@ -6,16 +6,13 @@ import { workflowIds } from '../contract/names.ts';
 /** `{"events":[]}` around the events of a group. */
 const envelopeBytes = 13;
 
-/** The bounds of one group. */
-export type GroupLimits = Pick<typeof limits, 'groupEventsMax' | 'groupBytesMax'>;
-
 /**
  * Counts the waiting events that make the next group: the first ones, as many as fit both bounds. It is at
  * least one, since an event larger than a group's bound travels alone.
  */
 export function sizeOfNextGroup(
   waiting: readonly { readonly bytes: number }[],
-  { groupEventsMax, groupBytesMax }: Readonly<Record<keyof GroupLimits, number>> = limits,
+  { groupEventsMax, groupBytesMax }: Readonly<Record<'groupEventsMax' | 'groupBytesMax', number>> = limits,
 ): number {
   let bytes = envelopeBytes;
   let size = 0;

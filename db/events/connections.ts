@@ -1,11 +1,12 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
+import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import { connectionStatusChanges, connections } from '../schema/utility.ts';
-import { eventItems, type WrittenByEvents, writeEvents } from './items.ts';
+import { eventItems, writeEvents } from './items.ts';
 
 /**
  * Applies events to connections. Each change of status that an event reports is also a row of
@@ -14,7 +15,7 @@ import { eventItems, type WrittenByEvents, writeEvents } from './items.ts';
 export async function applyConnections(
   tx: Executor,
   eventIds: readonly string[],
-): Promise<WrittenByEvents> {
+): Promise<WrittenRows> {
   const events = sql`${eventItems('connection', eventIds)}, changed as (
     insert into ${connectionStatusChanges} as s (connection_id, old_status, status, at, event_id)
     select distinct on (connection_id, at, status)

@@ -1,9 +1,10 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
+import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
 import { documents } from '../schema/utility.ts';
-import { eventItems, type WrittenByEvents, writeEvents } from './items.ts';
+import { eventItems, writeEvents } from './items.ts';
 
 /**
  * Applies events to documents: header columns of those created or updated, and tombstones with the
@@ -12,7 +13,7 @@ import { eventItems, type WrittenByEvents, writeEvents } from './items.ts';
 export async function applyDocuments(
   tx: Executor,
   eventIds: readonly string[],
-): Promise<WrittenByEvents> {
+): Promise<WrittenRows> {
   const events = eventItems('document', eventIds);
   return await writeEvents(tx, upsertEvents(resources.documents, events));
 }

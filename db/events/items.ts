@@ -1,16 +1,11 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import type { WrittenRows } from '../records/page.ts';
 import { journal } from '../schema/metersync.ts';
 
-/** Rows that events wrote. */
-export interface WrittenByEvents {
-  readonly inserted: number;
-  readonly changed: number;
-}
-
 /** Writes events as rows. @param steps of a statement that ends with the insert of these rows */
-export async function writeEvents(tx: Executor, steps: SQL): Promise<WrittenByEvents> {
+export async function writeEvents(tx: Executor, steps: SQL): Promise<WrittenRows> {
   const { rows } = await tx.execute<{ inserted: boolean }>(sql`
     with ${steps}
     returning xmax = 0 as inserted`);

@@ -7,10 +7,10 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { refreshEach, refreshStale, type StaleRecord } from '../catch-up/stale.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { sqlMessage, warehouseFailure } from '../failures.ts';
+import type { WrittenRows } from '../records/page.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 import { applyConnectionSites, applyConnections } from './connections.ts';
 import { applyDocumentSites, applyDocuments } from './documents.ts';
-import type { WrittenByEvents } from './items.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
 import { noteDeleted } from './note-deleted.ts';
 import { noteStale } from './note-stale.ts';
@@ -26,7 +26,7 @@ export interface Recorded {
   /** Catch-ups that slept and must be woken. */
   readonly wake: readonly CatchUpKind[];
   /** Rows that the events wrote; the others were newer. */
-  readonly written: Readonly<Record<'connections' | 'documents', WrittenByEvents>>;
+  readonly written: Readonly<Record<'connections' | 'documents', WrittenRows>>;
 }
 
 /**
@@ -69,12 +69,12 @@ const together = (one: Recorded, other: Recorded): Recorded => ({
   },
 });
 
-const sumOf = (one: WrittenByEvents, other: WrittenByEvents): WrittenByEvents => ({
+const sumOf = (one: WrittenRows, other: WrittenRows): WrittenRows => ({
   inserted: one.inserted + other.inserted,
   changed: one.changed + other.changed,
 });
 
-const noRows: WrittenByEvents = { inserted: 0, changed: 0 };
+const noRows: WrittenRows = { inserted: 0, changed: 0 };
 
 const nothingRecorded: Recorded = {
   fresh: 0,
