@@ -104,7 +104,7 @@ export async function warehouseNow(db: Executor, step?: SQL): Promise<string> {
   const result = await db.execute<{ now: string }>(sql`
     ${step === undefined ? sql`` : sql`with ${step}`}
     select clock_timestamp()::text as now`);
-  return result.rows[0]?.now ?? '';
+  return firstOf(result.rows).now;
 }
 
 /** The due records of an owner, longest first, as a table `due (record_id, due_at)`. */
@@ -120,11 +120,10 @@ const dueOf = (kind: 'connections' | 'documents', companyId: string, limit: numb
 /** The warehouse's clock as a table `clock (now)`, before anything is read. */
 const clock = sql.raw('(select clock_timestamp()::text as now) clock');
 
-/** The clock that came with rows; there is a row even where nothing is due. */
-function clockOf(rows: readonly { readonly now: string }[]): string {
-  const [first] = rows;
+/** The first row of a statement that reads the clock: there is one even where nothing is due. */
+export function firstOf<Row>([first]: readonly Row[]): Row {
   if (first === undefined) throw new Error('a clock without a time');
-  return first.now;
+  return first;
 }
 
 /** Reads a company's due records, longest due first, and the warehouse's clock. */
@@ -139,7 +138,7 @@ export async function dueRecords(
     from ${clock}
       left join lateral ${dueOf(kind, companyId, limit)} on true
     order by due.due_at, due.record_id`);
-  return { readAt: clockOf(rows), due: rows.flatMap(({ record_id }) => record_id ?? []) };
+  return { readAt: firstOf(rows).now, due: rows.flatMap(({ record_id }) => record_id ?? []) };
 }
 
 /** A record to look for: its id, and when it was created as text that sorts as times do. */
@@ -169,7 +168,7 @@ export async function dueDocuments(
       ) existing on true
     order by due.due_at, due.record_id`);
   const due = rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
-  return { readAt: clockOf(rows), due };
+  return { readAt: firstOf(rows).now, due };
 }
 
 /** Reads the ids of live usage rows, by the id of their document. */

@@ -10,6 +10,7 @@ import {
   staleRecords,
 } from '../schema/metersync.ts';
 import { companies, intervals, meters } from '../schema/utility.ts';
+import { firstOf } from './due.ts';
 import { backOff, keyOf, staleOf, type WaitingReason } from './stale.ts';
 
 const iso = sql.raw(`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`);
@@ -106,11 +107,9 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
       cross join reported
       left join merged on true
     order by span`);
-  const [first] = result.rows;
-  if (first === undefined) throw new Error('a clock without a time');
-  const { shortest, longest } = first;
+  const { now, shortest, longest, known, any_refused } = firstOf(result.rows);
   return {
-    readAt: first.now,
+    readAt: now,
     ranges: result.rows.flatMap(({ start, end, seconds }) =>
       start === null || end === null || seconds === null ? [] : [{ start, end, seconds }],
     ),
@@ -118,8 +117,8 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
       shortest: shortest ?? usualSeconds,
       longest: Math.max(longest ?? 0, daySeconds),
     },
-    known: first.known,
-    anyRefused: first.any_refused,
+    known,
+    anyRefused: any_refused,
   };
 }
 

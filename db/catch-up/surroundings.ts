@@ -3,6 +3,7 @@ import { array } from '../arrays.ts';
 import { isAdmitted, sitesToAdmit } from '../backfill/strangers.ts';
 import type { Executor } from '../connect.ts';
 import { companies, meters, sites, usageData } from '../schema/utility.ts';
+import { firstOf } from './due.ts';
 
 /** Which listings of a company need to be read. */
 export interface Unread {
@@ -33,7 +34,7 @@ export async function surroundings(
       ${isAdmitted(companyId)}
         and not exists (select ${sitesToAdmit(kind, recordIds)}) as admitted,
       ${unread(companyId, documentIds)}`);
-  return only(result.rows);
+  return firstOf(result.rows);
 }
 
 /** Reads which listings of a company need to be read. */
@@ -45,12 +46,7 @@ export async function unreadNeighbours(
   const result = await db.execute<Unread & Record<string, unknown>>(
     sql`select ${unread(companyId, documentIds)}`,
   );
-  return only(result.rows);
-}
-
-function only<T>([row]: readonly T[]): T {
-  if (row === undefined) throw new Error('a clock without a time');
-  return row;
+  return firstOf(result.rows);
 }
 
 const unread = (companyId: string, documentIds: readonly string[]): SQL => sql`
