@@ -310,7 +310,10 @@ describe('readings that the service replaces', () => {
     usageUnits,
     updated,
   });
-  /** Announces and reads from one to two o'clock, before and after; the second listing is of `perPage`. */
+  /**
+   * Announces and reads from one to two o'clock, before and after; the second listing is of `perPage`, and is
+   * `third` once it was read.
+   */
   async function replace(first: object[], second: object[], perPage = 100, third = second) {
     let listed = first;
     let page = 100;
