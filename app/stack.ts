@@ -116,8 +116,8 @@ export async function openStack(
     postgres: embeddedPostgres,
     temporal: embeddedTemporal,
     hung: need.hung ?? false,
-    // Loaded on demand: other commands download nothing.
-    ...(embeddedTemporal && { wayTo: (await import('./proxies.ts')).proxyWays(settings.proxies) }),
+    // Loaded on demand: most starts download nothing.
+    wayTo: async (address) => (await import('./proxies.ts')).proxyWays(settings.proxies)(address),
     log: need.log,
   });
   const databaseFor = async (name: string, rights?: OwnerRights): Promise<string> => {

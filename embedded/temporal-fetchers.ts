@@ -12,8 +12,10 @@ import { temporalProgram, temporalVersion } from './temporal-release.ts';
 
 const run = promisify(execFile);
 
+type Way = { readonly dispatcher: Dispatcher } | undefined;
+
 /** Returns the way to an address, if it leads through a proxy. */
-export type WayTo = (address: string) => { readonly dispatcher: Dispatcher } | undefined;
+export type WayTo = (address: string) => Promise<Way>;
 
 /**
  * Lists the ways to fetch the Temporal CLI. First the download that Temporal's SDKs use for their test
@@ -52,13 +54,13 @@ export function downloadTemporal({
   answerMs?: number;
   wayTo?: WayTo | undefined;
 } = {}): TemporalFetcher {
-  const way = wayTo?.(from);
   const title = `downloading version ${temporalVersion} from ${from}`;
   return {
     title,
     fetch: async (folder) => {
       // Loaded on demand: most starts download nothing.
       const { fetch } = await import('undici');
+      const way = await wayTo?.(from);
       const platform = process.platform === 'win32' ? 'windows' : process.platform;
       const arch = process.arch === 'x64' ? 'amd64' : process.arch;
       const query = new URLSearchParams({ platform, arch, format: 'tar.gz' });
@@ -106,7 +108,7 @@ async function save(
   fetch: typeof import('undici').fetch,
   url: string,
   file: string,
-  way: ReturnType<WayTo>,
+  way: Way,
 ): Promise<void> {
   const abandoned = new AbortController();
   const timer = setTimeout(() => abandoned.abort(new Error('the download stalled')), bounds.downloadStallMs);

@@ -140,7 +140,7 @@ test('the download may go through a proxy', async () => {
     await dispatcher.destroy();
     await proxy.stop();
   });
-  const fetchers = [downloadTemporal({ from, wayTo: () => ({ dispatcher }) })];
+  const fetchers = [downloadTemporal({ from, wayTo: async () => ({ dispatcher }) })];
   expect(await findTemporalBinary({ ...nowhere(), fetchers })).toMatch(/temporal$/);
   expect(proxy.asked.map(({ line }) => line)[1]).toBe(`GET ${from}/archive.tar.gz`);
 });
