@@ -54,9 +54,7 @@ export function table(
   rows: readonly (readonly Cell[])[],
   columns = width(),
 ): string[] {
-  const numeric = head.map((_, column) =>
-    rows.every((row) => typeof row[column] === 'number' || row[column] === ''),
-  );
+  const numeric = head.map((_, column) => rows.every((row) => isNumber(row[column] ?? '')));
   const lines = [head, ...rows].map((row) => row.map(linesOf));
   const widths = shrink(lines, columns);
   const [top = [], ...rest] = lines.map((row) =>
@@ -71,6 +69,10 @@ export function table(
   built.push(...rest);
   return built.toString().split('\n');
 }
+
+/** Whether a cell is a number, a count beyond what is counted, or empty. An account's digits are a text. */
+const isNumber = (cell: Cell): boolean =>
+  typeof cell === 'number' || (typeof cell === 'string' && /^(|about [\d,]+|[\d,]+\+)$/.test(cell));
 
 /** Draws the first of the tables that fits into the terminal; if none does, the last one, wrapped to fit. */
 export function tableOf(choices: readonly [Rows, ...Rows[]], columns = width()): string[] {

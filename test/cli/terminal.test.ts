@@ -28,6 +28,24 @@ test('a table is no wider than the terminal, and holds every word', () => {
   );
 });
 
+test('numbers stand to the right, counts in words with them, and an account does not', () => {
+  const counts = table(
+    ['rows', 'count'],
+    [
+      ['sites', 20],
+      ['readings', '10,000+'],
+      ['bills', 'about 12,804'],
+    ],
+  );
+  expect(counts.filter((line) => line.includes('│')).map((line) => line.slice(-5))).toEqual([
+    'unt │',
+    ' 20 │',
+    '00+ │',
+    '804 │',
+  ]);
+  expect(table(['account'], [['42'], ['0420']]).at(3)).toBe('│ 42      │');
+});
+
 test('ids and numbers are not broken while other texts can be', () => {
   const text = 'The bill charges more than its lines come to. '.repeat(5);
   const lines = table(['id', 'rows', 'what'], [[id, 1_234_567, text]], 80);
