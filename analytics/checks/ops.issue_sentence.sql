@@ -42,7 +42,12 @@ begin atomic
     )
   select
     coalesce(
-      regexp_replace(sentence, '\m1 (bill|day|reading|record)s\M', '1 \1', 'g'),
+      regexp_replace(
+        regexp_replace(sentence, '\m1 (bill|day|reading|record)s\M', '1 \1', 'g'),
+        '(for|of) (\d{4}-\d\d-\d\d) to \2',
+        '\1 \2',
+        'g'
+      ),
       issue_sentence.check_name || ': ' || evidence::text
     )
   from filled;

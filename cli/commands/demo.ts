@@ -124,10 +124,10 @@ async function describeNext(
   return [
     'Its data stays until the next demo. Try:',
     `  export METERSYNC_DIR='${dataDir.replaceAll("'", "'\\''")}'`,
-    `  ${call} status`,
     `  ${call} report --html report.html`,
     ...(console !== undefined
       ? [
+          `  ${call} status`,
           `  ${psql} -c '${query}'`,
           psql,
           `Console: ${console}`,
@@ -138,6 +138,7 @@ async function describeNext(
         ]
       : [
           `  ${call} export bills --out bills.csv`,
+          `  ${call} checks list`,
           'To open psql and the pages of Temporal and the service, keep it running: npm run demo -- --keep',
         ]),
   ];

@@ -607,3 +607,11 @@ test('each finding is a sentence, with the names of its records', async () => {
   });
   expect(found('amount_mismatch')).toMatchObject({ company: 'Acme', provider: 'City Power' });
 });
+
+test('a sentence names one day once', async () => {
+  const day = { days: 1, from: '2025-02-01', until: '2025-02-02' };
+  const { rows } = await warehouse.db.execute(
+    sql`select ops.issue_sentence('bill_gap', '', ${JSON.stringify(day)}::jsonb) as sentence`,
+  );
+  expect(rows).toEqual([{ sentence: 'No bill is for 2025-02-01 (1 day).' }]);
+});
