@@ -39,7 +39,7 @@ test('the demo goes from an empty folder to an audit without differences, and le
     expect(started.filter(isRunning)).toEqual([]);
 
     // The suggested commands work on its data.
-    expect(said).toMatch(/^ {2}metersync status$/m);
+    expect(said).toMatch(/^ {2}metersync checks list$/m);
     const [, dir = ''] = /^ {2}export METERSYNC_DIR='(.+)'$/m.exec(said) ?? [];
     const options = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
     const status = await runCommand(['status', '--json'], options);
