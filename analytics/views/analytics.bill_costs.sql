@@ -14,9 +14,9 @@ with
       min(site_id::text)::uuid as site_id,
       min(datasource_type) as datasource_type,
       case
-        when count(period) > 0 then daterange(
-          metersync.first_day(min(lower(period)), max(upper(period)) - 1),
-          max(upper(period))
+        when count(known_period) > 0 then daterange(
+          metersync.first_day(min(lower(known_period)), max(upper(known_period)) - 1),
+          max(upper(known_period))
         )
       end as period,
       coalesce(
@@ -31,6 +31,13 @@ with
       array_agg(abs(standard_usage)) as amounts,
       count(*) over (partition by company_id, bill_id) as meters
     from analytics.usage
+      cross join lateral (
+        -- The start stands for an end that is not known: the bill's days are nearer.
+        select
+          case
+            when date_quality <> 'end_missing' then period
+          end as known_period
+      ) known
     where bill_id is not null
       and meter_id is not null
     group by company_id, bill_id, meter_id

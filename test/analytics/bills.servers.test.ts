@@ -705,6 +705,21 @@ describe('cost', () => {
     ]);
   });
 
+  test('of a bill whose usage lacks its end is spread over the days of the bill', async () => {
+    const company = await newCompany({ known: {}, m: {} });
+    const of = (meterId: string, end: string) => ({ meterId, start: '2026-01-17', end, usage: '1' });
+    const more = { startDate: '2026-01-17', endDate: '2026-02-15' };
+    await company.bill([
+      { billed: 1, cost: '60.00', usage: [of('m', '2026-01-17'), of('known', '2026-01-20')], more },
+    ]);
+    const months = await company.rows('monthly_cost', 'meter_id, month');
+    expect(months.map((row) => [row.meter_id, row.month, row.cost, row.days_covered])).toEqual([
+      ['known', '2026-01-01', '30.00', 4],
+      ['m', '2026-01-01', '15.00', 15],
+      ['m', '2026-02-01', '15.00', 15],
+    ]);
+  });
+
   test('currencies stay separate, and a bill without usage is not lost', async () => {
     const company = await newCompany({});
     const usage = [{ meterId: 'm', ...january, usage: '1' }];
