@@ -2,6 +2,7 @@ import type { Settings } from '../app/settings.ts';
 import { systemUser } from '../app/system-user.ts';
 import type { OperationAction } from '../contract/names.ts';
 import type { Operation } from '../db/operations.ts';
+import { say } from './print.ts';
 
 /** What a command does, for the log of operations; parts that are undefined are left out. */
 export function asOperation(
@@ -18,3 +19,6 @@ export function asOperation(
     target: Object.fromEntries(named) as Record<string, string>,
   };
 }
+
+/** Says why what was done is not in the log of operations. */
+export const sayUnnoted = (reason: string): void => say(`Not in the log of operations: ${reason}`);

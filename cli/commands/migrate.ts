@@ -4,7 +4,7 @@ import { openWarehouse } from '../../app/warehouse.ts';
 import { counted } from '../../contract/words.ts';
 import { roles } from '../../db/roles.ts';
 import { recordedWherePossible } from '../../operations/recorded.ts';
-import { asOperation } from '../as-operation.ts';
+import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
 import { describePlan } from '../describe-plan.ts';
 import { print, printJson, say } from '../print.ts';
@@ -63,7 +63,7 @@ async function noted({ settings, stack, log }: Context): ReturnType<typeof migra
       asOperation(settings, 'migrate', {}),
       () => migrate(settings, stack.databaseUrl, log),
       ({ applied }) => inWords(applied),
-      (reason) => say(`Not in the log of operations: ${reason}`),
+      sayUnnoted,
     );
   } finally {
     await warehouse.close();

@@ -15,8 +15,8 @@ import { openWarehouse } from '../../app/warehouse.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
-import { recorded } from '../../operations/recorded.ts';
-import { asOperation } from '../as-operation.ts';
+import { recordedWherePossible } from '../../operations/recorded.ts';
+import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
@@ -47,7 +47,7 @@ export async function schedule(
   if (action === 'set') checkTimes(options);
   const changes = action !== 'show';
   const context = await openContext({
-    // Changes are noted in the warehouse's log of operations.
+    // Changes are noted in the warehouse's log of operations, if the warehouse is there.
     postgres: changes,
     temporal: true,
     service: false,
@@ -100,11 +100,12 @@ async function noted(
   });
   const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
   try {
-    await recorded(
+    await recordedWherePossible(
       warehouse.db,
       operation,
       () => work(name),
       () => 'done',
+      sayUnnoted,
     );
   } finally {
     await warehouse.close();

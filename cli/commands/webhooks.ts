@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { webhooksOf } from '../../app/service.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { recordedWherePossible } from '../../operations/recorded.ts';
-import { asOperation } from '../as-operation.ts';
+import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson, say } from '../print.ts';
@@ -61,7 +61,7 @@ async function noted(
       asOperation(settings, `webhooks ${action}`, {}),
       () => act(context, action),
       describe,
-      (reason) => say(`Not in the log of operations: ${reason}`),
+      sayUnnoted,
     );
   } finally {
     await warehouse.close();

@@ -3,8 +3,8 @@ import { connectClient } from '../../app/temporal.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { promote, readBuilds, rollBack } from '../../app/worker-versions.ts';
 import type { OperationAction } from '../../contract/names.ts';
-import { recorded } from '../../operations/recorded.ts';
-import { asOperation } from '../as-operation.ts';
+import { recordedWherePossible } from '../../operations/recorded.ts';
+import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
@@ -84,7 +84,7 @@ async function withDeployment(work: (deployment: WorkerDeployment) => Promise<vo
   }
 }
 
-/** Does it, notes it in the log of operations, and prints what it says. */
+/** Does it, notes it in the log of operations if the warehouse is there, and prints what it says. */
 async function noted(
   { context: { settings, stack, log } }: WorkerDeployment,
   action: OperationAction,
@@ -93,7 +93,8 @@ async function noted(
 ): Promise<void> {
   const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
   try {
-    print(await recorded(warehouse.db, asOperation(settings, action, target), work, (said) => said));
+    const operation = asOperation(settings, action, target);
+    print(await recordedWherePossible(warehouse.db, operation, work, (said) => said, sayUnnoted));
   } finally {
     await warehouse.close();
   }

@@ -165,6 +165,15 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
   });
 });
 
+test('a schedule is paused while the warehouse is away, and the command says that the log lacks it', async () => {
+  const DATABASE_URL = `postgres://metersync@127.0.0.1:${await freePort()}/warehouse`;
+  const env = { ...pipeline.env, DATABASE_URL };
+  const { status, stderr } = await runCommand(['schedule', 'pause'], { env });
+  expect(status, stderr).toBe(0);
+  expect(stderr).toMatch(/^Not in the log of operations: .*ECONNREFUSED/);
+  expect(await now()).toMatchObject({ state: 'paused' });
+});
+
 test('while Temporal is away it says where it was looked for', async () => {
   const address = `127.0.0.1:${await freePort()}`;
   const env = { ...pipeline.env, TEMPORAL_ADDRESS: address };

@@ -8,6 +8,7 @@ import { workflowNames } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
+import { freePort } from '../support/port.ts';
 
 const deployment = (build: string) => ({
   TEMPORAL_DEPLOYMENT_NAME: 'metersync',
@@ -152,6 +153,13 @@ test('a build is promoted as soon as its worker polls; one without a worker is n
     promote(pipeline.client, 'metersync', '3'),
   ]);
   expect(promoted).toMatchObject({ status: 0, stderr: '' });
+  // Also while the warehouse is away.
+  const DATABASE_URL = `postgres://metersync@127.0.0.1:${await freePort()}/warehouse`;
+  const env = { ...pipeline.env, ...deployment('any'), DATABASE_URL };
+  expect(await runCommand(['workers', 'promote', '3'], { env })).toMatchObject({
+    status: 0,
+    stderr: expect.stringContaining('Not in the log of operations'),
+  });
   expect(await command('workers', 'promote', 'none')).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('no worker of build none has polled, so nothing was changed'),
