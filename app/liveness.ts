@@ -4,7 +4,7 @@ import type { CoreMetrics } from './metrics/temporal-core.ts';
 
 export interface QueueLiveness {
   readonly queue: string;
-  /** Whether its worker runs, and began a poll lately. */
+  /** Whether its worker runs, and began a poll lately or has no slot for more work. */
   readonly polls: boolean;
 }
 
@@ -15,7 +15,8 @@ export interface Liveness {
 
 /**
  * Watches the poll loops of workers through the counts that Temporal's native library keeps of its long
- * polls. A queue whose count stands still counts as dead; one that the library does not report does not.
+ * polls. A queue whose count stands still counts as dead; one that the library does not report does not. A
+ * worker without a slot for more activities does not poll for any: one check of the data may take hours.
  * @param now milliseconds of a clock that only grows
  * @param withinMs the time in which the worker of a queue has to begin another poll
  */
@@ -38,7 +39,8 @@ export function watchPolls(options: {
       }
       for (const { queue } of workers) {
         const count = pollsOf(text, queue);
-        if (count > (grew.get(queue)?.count ?? -1)) grew.set(queue, { count, at: now() });
+        const grows = count > (grew.get(queue)?.count ?? -1);
+        if (grows || slotsOf(text, queue) === 0) grew.set(queue, { count, at: now() });
       }
     },
     monitorPolicy.pollsForMs,
@@ -56,11 +58,17 @@ export function watchPolls(options: {
 }
 
 /** Adds up the long polls of a queue, failed ones too. */
-export function pollsOf(text: string, queue: string): number {
-  let sum = 0;
-  for (const line of text.split('\n')) {
-    if (!line.startsWith('temporal_long_request_total{') || !line.includes(`task_queue="${queue}"`)) continue;
-    sum += Number(line.slice(line.lastIndexOf(' ') + 1));
-  }
-  return sum;
-}
+export const pollsOf = (text: string, queue: string): number =>
+  valuesOf(text, 'temporal_long_request_total{', queue).reduce((sum, { value }) => sum + value, 0);
+
+/** The free slots for activities of a queue; undefined if the library does not report them. */
+const slotsOf = (text: string, queue: string): number | undefined =>
+  valuesOf(text, 'temporal_worker_task_slots_available{', queue).find(({ series }) =>
+    series.includes('worker_type="ActivityWorker"'),
+  )?.value;
+
+const valuesOf = (text: string, metric: string, queue: string) =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith(metric) && line.includes(`task_queue="${queue}"`))
+    .map((series) => ({ series, value: Number(series.slice(series.lastIndexOf(' ') + 1)) }));

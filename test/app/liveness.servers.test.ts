@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, inject, type TestContext, test } from 'vitest';
-import { taskQueues } from '../../contract/names.ts';
+import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { startCommand, withoutThreads } from '../support/command-process.ts';
 import { createDeployment, type Deployment } from '../support/deployment.ts';
 import { until } from '../support/poll.ts';
@@ -79,5 +81,28 @@ describe.concurrent('/healthz of a worker', () => {
     await until('the time for a poll has passed', passed, { timeoutMs: 60_000, everyMs: 500 });
     expect([...answers]).toEqual([200]);
     expect(await ask('/readyz')).toMatchObject({ status: 503 });
+  });
+
+  test('stays 200 while a check of the data takes long: the only slot of its queue is in use', async (context) => {
+    const withinMs = 12_000;
+    const { ask } = await startWorker(withinMs, context);
+    const { client, warehouse } = deployment;
+    const check = { runId: randomUUID(), kinds: ['bills'] };
+    const answers = new Set<number>();
+    await warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`lock table metersync.run_companies`);
+      const options = { workflowId: 'a-long-check', taskQueue: taskQueues.backfill, args: [check] };
+      const handle = await client.workflow.start(workflowNames.checkData, options);
+      const began = await until('it checks', async () => {
+        const { raw } = await handle.describe();
+        return raw.pendingActivities?.some(({ lastStartedTime }) => lastStartedTime) ? performance.now() : 0;
+      });
+      const passed = async () => {
+        answers.add((await ask('/healthz')).status);
+        return performance.now() - began > withinMs + 8_000;
+      };
+      await until('the time for a poll has passed', passed, { timeoutMs: 60_000, everyMs: 500 });
+    });
+    expect([...answers]).toEqual([200]);
   });
 });

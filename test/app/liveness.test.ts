@@ -64,6 +64,18 @@ describe('a worker', () => {
     expect(await livesAt(35 * minute)).toBe(false);
   });
 
+  test('lives while no slot for an activity is free', async () => {
+    const { world, livesAt } = watched();
+    const slots = (free: number) =>
+      `temporal_worker_task_slots_available{task_queue="${queue}",worker_type="ActivityWorker"} ${free}\n`;
+    world.text = polls({ PollActivityTaskQueue: 5 }) + slots(0);
+    expect(await livesAt(10)).toBe(true);
+    expect(await livesAt(60 * minute)).toBe(true);
+    world.text = polls({ PollActivityTaskQueue: 5 }) + slots(1);
+    expect(await livesAt(62 * minute)).toBe(true);
+    expect(await livesAt(64 * minute)).toBe(false);
+  });
+
   test('that stopped is dead at once', async () => {
     const { world, livesAt } = watched();
     world.runs = false;
