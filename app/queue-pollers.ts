@@ -6,6 +6,7 @@ const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
 
 /** Who polls a queue, as Temporal reports it. */
 export interface QueuePollers {
+  /** Whether a worker of it runs, also one whose slots are all in use. */
   readonly polled: boolean;
   /** Build ids of the workers that poll it. */
   readonly builds: readonly string[];
@@ -15,13 +16,30 @@ export interface QueuePollers {
   readonly absent: string | null;
 }
 
-/** Reads who polls a queue for activities, as every worker does. */
-export async function readPollers(client: Client, queue: keyof typeof taskQueues): Promise<QueuePollers> {
-  const answer = await client.workflowService.describeTaskQueue({
+const { TASK_QUEUE_TYPE_ACTIVITY: activities, TASK_QUEUE_TYPE_WORKFLOW: workflows } = TaskQueueType;
+
+/** Asks Temporal who polled a queue in the last five minutes. */
+const describe = async (client: Client, queue: keyof typeof taskQueues, taskQueueType = activities) =>
+  await client.workflowService.describeTaskQueue({
     namespace: client.options.namespace,
     taskQueue: { name: taskQueues[queue] },
-    taskQueueType: TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+    taskQueueType,
   });
+
+/**
+ * Whether a worker serves a queue for whose activities nobody polls. While its slots are in use, for hours maybe,
+ * it polls for workflows alone; one of checks, which have no workflows there, for looks.
+ */
+async function isBusy(client: Client, queue: keyof typeof taskQueues): Promise<boolean> {
+  const { pollers } = await (queue === 'checks'
+    ? describe(client, 'watch')
+    : describe(client, queue, workflows));
+  return (pollers ?? []).length > 0;
+}
+
+/** Reads who polls a queue for activities, as every worker does. */
+export async function readPollers(client: Client, queue: keyof typeof taskQueues): Promise<QueuePollers> {
+  const answer = await describe(client, queue);
   const pollers = answer.pollers ?? [];
   const builds = pollers.flatMap(({ deploymentOptions, workerVersionCapabilities }) => {
     const build = deploymentOptions?.buildId || workerVersionCapabilities?.buildId;
@@ -37,7 +55,7 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
       ? versioned.length < pollers.length
       : versioned.some(({ deploymentOptions }) => deploymentOptions?.buildId === current);
   return {
-    polled: pollers.length > 0,
+    polled: pollers.length > 0 || (await isBusy(client, queue)),
     builds: [...new Set(builds)].toSorted(),
     versionless: versioned.length < pollers.length,
     absent: isServed || pollers.length === 0 ? null : current === null ? 'no build' : `build ${current}`,
