@@ -23,7 +23,7 @@ const weights = {
   noop: 0,
 } as const satisfies Partial<Record<ChangeType, number>>;
 
-/** Connections of a company, for each of its sites: without named types there never are more. */
+/** Connections of a company for each of its sites: from then on no more are drawn, unless by name. */
 const connectionsPerSite = 4;
 
 export type RandomType = keyof typeof weights;
