@@ -64,21 +64,32 @@ const unread = (companyId: string, documentIds: readonly string[]): SQL => sql`
       and ${sites.deletedAt} is null
   ) as companies,
   exists (
-    with used as materialized (
-      select ${usageData.meterId}
-      from ${usageData}
-      where ${usageData.companyId} = ${companyId}::uuid
-        and ${usageData.meterId} is not null
-        and ${usageData.deletedAt} is null
+    -- Looks up each meter once, however much usage it has.
+    with recursive used as (
+      select ${companyId}::uuid as company_id, '' as meter_id
+      union all
+      select next.company_id, next.meter_id
+      from used
+        cross join lateral (
+          select u.company_id, u.meter_id
+          from ${usageData} u
+          where (u.company_id, u.meter_id) > (used.company_id, used.meter_id)
+            and u.deleted_at is null
+          order by u.company_id, u.meter_id
+          limit 1
+        ) next
+      where used.company_id = ${companyId}::uuid
     )
     select
     from used
-    where not exists (
-      select
-      from ${meters}
-      where ${meters.id} = used.meter_id
-      offset 0
-    )
+    where company_id = ${companyId}::uuid
+      and meter_id <> ''
+      and not exists (
+        select
+        from ${meters}
+        where ${meters.id} = used.meter_id
+        offset 0
+      )
   ) or exists (
     select
     from unnest(${array(documentIds, 'uuid')}) as asked (id)

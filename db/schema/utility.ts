@@ -192,7 +192,7 @@ export const usageData = utility.table(
   'usage_data',
   { id: uuid('id').primaryKey(), ...usageDataColumns(), digest: bytea('digest') },
   (t) => [
-    index('usage_data_company').on(t.companyId),
+    index('usage_data_company').on(t.companyId, t.meterId),
     index('usage_data_document').on(t.documentId),
     index('usage_data_meter').on(t.meterId),
     check('usage_data_usage_is_finite', usageIsFinite),

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { unreadNeighbours } from '../../db/catch-up/surroundings.ts';
 import { writeRecords } from '../support/pages.ts';
+import { connectExplained } from '../support/plans.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -23,4 +24,53 @@ test('a site known from an event alone has the list of companies read, until it 
   await db.execute(sql`
     update utility.sites set deleted_at = clock_timestamp(), deleted_reason = 'absent' where id = ${site}::uuid`);
   expect(await needsCompanies()).toBe(false);
+});
+
+/** Adds usage of meters to a company; tombstoned if asked. */
+const addUsage = async (companyId: string, meterIds: readonly (string | null)[], deleted = false) => {
+  await warehouse.db.execute(sql`
+    insert into utility.usage_data (id, company_id, meter_id, raw, deleted_at, deleted_reason)
+    select gen_random_uuid(), ${companyId}::uuid, meter_id, '{}',
+      case when ${deleted} then now() end, case when ${deleted} then 'absent' end
+    from jsonb_array_elements_text(${JSON.stringify(meterIds)}::jsonb) meter_id`);
+};
+
+test('the meters are read while live usage of the company names one without a row', async () => {
+  const { db } = warehouse;
+  const [first = '', companyId = '', last = ''] = [randomUUID(), randomUUID(), randomUUID()].sort();
+  await writeRecords(warehouse, 'meters', [{ id: 'b' }, { id: 'd' }], { companyId });
+  const needsMeters = async () => (await unreadNeighbours(db, companyId, [])).meters;
+  await addUsage(companyId, ['b', 'b', 'd', 'd', null, null]);
+  await addUsage(companyId, ['a', 'c', 'e'], true);
+  for (const other of [first, last]) await addUsage(other, ['a', 'c', 'e', null]);
+  expect(await needsMeters()).toBe(false);
+  for (const unread of ['a', 'c', 'e']) {
+    await addUsage(companyId, [unread]);
+    expect(await needsMeters()).toBe(true);
+    await writeRecords(warehouse, 'meters', [{ id: unread }], { companyId });
+    expect(await needsMeters()).toBe(false);
+  }
+});
+
+test('to look for unread meters costs as little beside much usage of the same meters', async () => {
+  const companyId = randomUUID();
+  await writeRecords(warehouse, 'meters', [{ id: 'x' }, { id: 'y' }], { companyId });
+  const explained = connectExplained(warehouse.url);
+  const blocks = async () => {
+    await unreadNeighbours(explained.db, companyId, []);
+    const ran = await explained.plansOf(() => unreadNeighbours(explained.db, companyId, []));
+    return ran.reduce((sum, { blocks }) => sum + blocks, 0);
+  };
+  const add = async (rows: number) => {
+    await addUsage(
+      companyId,
+      Array.from({ length: rows }, (_, at) => [null, 'x', 'y'][at % 3] ?? null),
+    );
+    await warehouse.db.execute(sql`analyze utility.usage_data`);
+  };
+  await add(300);
+  const few = await blocks();
+  await add(9_000);
+  expect(await blocks()).toBeLessThan(few + 20);
+  await explained.close();
 });
