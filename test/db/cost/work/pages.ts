@@ -73,7 +73,7 @@ function page(listing: Listing, fresh: boolean, usageMode?: RecordPage['usage'],
 }
 
 /** A page read because of events, on which every other record has changed. */
-function partly(listing: 'connections' | 'documents', usageMode?: RecordPage['usage']): Work {
+function partly(listing: 'connections' | 'documents' | 'meters', usageMode?: RecordPage['usage']): Work {
   const rows = Math.min(50, existing[listing]);
   const write = (warehouse: Warehouse, plot: number, more: object) => {
     const records = numbers(1, rows).map((n) => ({ ...make[listing](plot, n), ...(n % 2 ? {} : more) }));
@@ -123,6 +123,7 @@ export const pages: readonly Work[] = [
   page('documents', false, 'none', true),
   partly('documents', 'all'),
   partly('connections'),
+  partly('meters'),
   page('connections', false, undefined, true),
   {
     name: 'a page of 50 unchanged documents',
