@@ -5,7 +5,7 @@ import { serverWaits } from '../contract/retry-policy.ts';
 import { arrivalOf } from './arrival.ts';
 import type { Arrival } from './running.ts';
 import { type Absence, absenceOf } from './temporal-absence.ts';
-import { connectOptions, type TemporalPlace, whereIs } from './temporal-place.ts';
+import { connectOptions, direct, type TemporalPlace, whereIs } from './temporal-place.ts';
 
 /** Waits that a test may shorten. */
 export interface ArrivalWaits {
@@ -63,7 +63,7 @@ export async function awaitTemporal(
 /** Tries to reach Temporal and our namespace; returns why that failed, undefined if it did not. */
 async function look(place: TemporalPlace, signal: AbortSignal): Promise<Absence | undefined> {
   const { connectionOptions, namespace } = connectOptions(place);
-  const connection = Connection.lazy({ ...connectionOptions, interceptors: [] });
+  const connection = Connection.lazy({ ...connectionOptions, channelArgs: direct, interceptors: [] });
   try {
     await connection.withAbortSignal(signal, () =>
       connection.withDeadline(Date.now() + serverWaits.temporalLookMs, () =>

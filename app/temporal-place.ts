@@ -15,6 +15,9 @@ export interface TemporalPlace {
   readonly plaintext?: Plaintext | undefined;
 }
 
+/** Options of a client's channel: it would follow `https_proxy` to Temporal, and workers would not. */
+export const direct = { 'grpc.enable_http_proxy': 0 } as const;
+
 /** Reads the options of a connection. @throws SettingsError when Temporal's own configuration is wrong */
 export function connectOptions(place: TemporalPlace) {
   const configured = configuration();

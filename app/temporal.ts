@@ -18,16 +18,13 @@ import { ownRunsWithinMs, serverWaits } from '../contract/retry-policy.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { payloadCodec } from './payload-codec.ts';
 import { absenceOf } from './temporal-absence.ts';
-import { connectOptions, type TemporalPlace, whereIs } from './temporal-place.ts';
+import { connectOptions, direct, type TemporalPlace, whereIs } from './temporal-place.ts';
 import { retries } from './temporal-retries.ts';
 
 /** Makes the data converter of Temporal's payloads, for clients, workers and replays alike. */
 export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
   return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };
 }
-
-/** Temporal is reached directly: its client would follow `https_proxy`, and its workers would not. */
-const direct = { 'grpc.enable_http_proxy': 0 } as const;
 
 /** Makes a client that connects at its first use, so Temporal need not be there yet. */
 export function lazyClient(place: TemporalPlace): { client: Client; close(): Promise<void> } {

@@ -73,7 +73,9 @@ export async function temporalAnswers({ address }: NonNullable<Addresses['tempor
   if (!(await accepts(address))) return false;
   // Loaded on demand, so that a stack without Temporal is ready sooner.
   const { Connection } = await import('@temporalio/client');
-  const connection = Connection.lazy({ address, interceptors: [] });
+  // It would ask a proxy of `https_proxy` for this machine, too.
+  const channelArgs = { 'grpc.enable_http_proxy': 0 };
+  const connection = Connection.lazy({ address, channelArgs, interceptors: [] });
   try {
     await connection.withDeadline(Date.now() + bounds.answerMs, () =>
       connection.workflowService.describeNamespace({ namespace: 'default' }),

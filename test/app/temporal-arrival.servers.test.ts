@@ -5,6 +5,7 @@ import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { whenThere } from '../../app/running.ts';
 import { connectClient, lazyClient } from '../../app/temporal.ts';
 import { awaitTemporal } from '../../app/temporal-arrival.ts';
+import { temporalAnswers } from '../../embedded/temporal.ts';
 import { until } from '../support/poll.ts';
 
 function recorded() {
@@ -30,6 +31,10 @@ test('Temporal is reached directly, also where a proxy is set', async () => {
     await connected.client.workflowService.getSystemInfo({});
     await connected.close();
   }
+  expect((await awaitTemporal({ address, namespace: 'default' }, recorded().log, waits)).isThere()).toBe(
+    true,
+  );
+  expect(await temporalAnswers({ address, uiUrl: '' })).toBe(true);
 });
 
 test('an unknown namespace is logged at once, and ends the wait if nobody makes it', async () => {
