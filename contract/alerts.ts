@@ -61,10 +61,13 @@ const share = (name: string, labels: string, minutes: number): string =>
 
 const increase = (series: string, minutes: number): string => each('sum', `increase(${series}[${minutes}m])`);
 
+/** Whether nobody has reported a series for a day. Until then the alarm names the deployment. */
+const absent = (series: string): string => `absent_over_time(${series}[1d])`;
+
 /** Whether no process of a part is ready. One that is gone counts for a day: then only others may be left. */
 const noneReady = (part: string): string => {
   const series = `metersync_ready{part="${part}"}`;
-  return `${each('max', `${series} or 0 * last_over_time(${series}[1d])`)} < 1 or absent(${series})`;
+  return `${each('max', `${series} or 0 * last_over_time(${series}[1d])`)} < 1 or ${absent(series)}`;
 };
 
 /** Series of Node's or Temporal's names, which other programs of a Prometheus have, too: of our processes alone. */
@@ -287,7 +290,7 @@ export const alertTypes = {
   HeartbeatStopped: {
     severity: 'page',
     means: 'The watch has stopped: nobody wakes lost work or sends alarms.',
-    promql: `time() - ${each('max', 'last_over_time(metersync_heartbeat_timestamp_seconds[1d])')} > ${notifyPolicy.heartbeatMaxSeconds} or absent(metersync_heartbeat_timestamp_seconds)`,
+    promql: `time() - ${each('max', 'last_over_time(metersync_heartbeat_timestamp_seconds[1d])')} > ${notifyPolicy.heartbeatMaxSeconds} or ${absent('metersync_heartbeat_timestamp_seconds')}`,
     // The watch cannot see its own end. HEARTBEAT_URL reports it without Prometheus.
     forMinutes: 2,
     causes: [

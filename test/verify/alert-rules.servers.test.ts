@@ -393,6 +393,21 @@ test('a deployment that is gone is missed for a day beside another one', async (
   await evaluate('gone-beside', [...tests(120), ...tests(1_500)], 20);
 });
 
+test('a deployment that is gone alone raises one alarm, that day and later', async () => {
+  const gone = [
+    ['ReceiverDown', ready, '1 stale', { part: 'receiver' }],
+    ['WorkersGone', worker, '1 stale', { part: 'worker' }],
+    ['HeartbeatStopped', 'metersync_heartbeat_timestamp_seconds', '0 stale', {}],
+  ] as const;
+  const tests = gone.flatMap(([name, series, values, later]) =>
+    [120, 1_500].map((at) => {
+      const labels = at > 1_440 ? later : { job: 'one', namespace: 'a' };
+      return expectation(name, inDeployment({ [series]: values }, 'one', 'a'), at, labels);
+    }),
+  );
+  await evaluate('gone-alone', tests, 20);
+});
+
 test('what other programs of the same Prometheus report raises no alarm', async () => {
   const strangers = {
     [failedTasks('NonDeterminismError')]: '0+1x70',
