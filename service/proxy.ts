@@ -23,10 +23,18 @@ export function throughProxy(
     uri: proxy.href,
     connections,
     proxyTunnel: false,
+    ...loginOf(proxy),
     clientFactory: (origin, options) =>
       withOwnErrors(new Pool(origin, { ...options, headersTimeout: tunnelMs })),
   });
   return { dispatcher, words: ` through the proxy ${proxy.host}` };
+}
+
+/** The login of a proxy. undici leaves out a user without a password, as a token is. */
+function loginOf({ username, password }: URL): { readonly token?: string } {
+  if (username === '') return {};
+  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { token: `Basic ${Buffer.from(login).toString('base64')}` };
 }
 
 /**

@@ -1,7 +1,6 @@
 import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { throughProxy } from '../../service/proxy.ts';
-import type { ServiceClientOptions } from '../../service/wire.ts';
 import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';
 import { pageOf, someDocuments } from './listing.ts';
 import { apiKey, documents, rejection, setup } from './setup.ts';
@@ -9,15 +8,14 @@ import { apiKey, documents, rejection, setup } from './setup.ts';
 const once = { attemptsMax: 1, waitMaxMs: 0 };
 
 /** Makes a client of a service that only the proxy knows, with a login for the proxy. */
-async function behindProxy(baseUrl: string, options: Partial<ServiceClientOptions> = {}) {
+async function behindProxy(baseUrl: string, login = 'metersync:p%40ss') {
   const ports: Record<string, number> = {};
   const proxy = await startHttpProxy(ports);
-  const url = new URL(`http://metersync:p%40ss@${proxy.host}`);
+  const url = new URL(`http://${login}@${proxy.host}`);
   const made = await setup((asked) => pageOf(someDocuments(1), asked), {
     baseUrl,
     proxy: url,
     budget: once,
-    ...options,
   });
   ports['service.example'] = Number(new URL(made.server.url).port);
   onTestFinished(() => proxy.stop());
@@ -35,6 +33,12 @@ test('a request goes through the proxy, which alone gets its login, and alone kn
   expect(proxy.asked).toEqual([{ line, login: 'metersync:p@ss' }]);
   const [{ headers } = { headers: {} }] = server.asked;
   expect(headers).toMatchObject({ host: 'service.example', 'x-api-key': apiKey });
+});
+
+test('a login without a password, as a token is, comes to the proxy', async () => {
+  const { client, proxy } = await behindProxy(plain, 't%40ken');
+  await client.page(documents());
+  expect(proxy.asked.map(({ login }) => login)).toEqual(['t@ken:']);
 });
 
 test.each<[HttpProxy['tunnels'], string]>([
