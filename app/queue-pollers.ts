@@ -18,34 +18,29 @@ export interface QueuePollers {
 
 const { TASK_QUEUE_TYPE_ACTIVITY: activities, TASK_QUEUE_TYPE_WORKFLOW: workflows } = TaskQueueType;
 
-/** Asks Temporal who polled a queue in the last five minutes. */
-const describe = async (client: Client, queue: keyof typeof taskQueues, taskQueueType = activities) =>
-  await client.workflowService.describeTaskQueue({
-    namespace: client.options.namespace,
-    taskQueue: { name: taskQueues[queue] },
-    taskQueueType,
-  });
-
 /**
- * Whether a worker serves a queue for whose activities nobody polls. While its slots are in use, for hours maybe,
- * it polls for workflows alone; one of checks, which have no workflows there, for looks.
+ * Reads who polled a queue in the last five minutes. A worker whose slots for activities are in use, for hours
+ * maybe, polls for workflows alone; one of checks, which have no workflows there, for looks.
  */
-async function isBusy(client: Client, queue: keyof typeof taskQueues): Promise<boolean> {
-  const { pollers } = await (queue === 'checks'
-    ? describe(client, 'watch')
-    : describe(client, queue, workflows));
-  return (pollers ?? []).length > 0;
-}
-
-/** Reads who polls a queue for activities, as every worker does. */
 export async function readPollers(client: Client, queue: keyof typeof taskQueues): Promise<QueuePollers> {
-  const answer = await describe(client, queue);
-  const pollers = answer.pollers ?? [];
+  const describe = async (name: keyof typeof taskQueues, taskQueueType: number) =>
+    await client.workflowService.describeTaskQueue({
+      namespace: client.options.namespace,
+      taskQueue: { name: taskQueues[name] },
+      taskQueueType,
+    });
+  const answers = await Promise.all([
+    describe(queue, activities),
+    queue === 'checks' ? describe('watch', activities) : describe(queue, workflows),
+  ]);
+  const pollers = answers.flatMap((answer) => answer.pollers ?? []);
   const builds = pollers.flatMap(({ deploymentOptions, workerVersionCapabilities }) => {
     const build = deploymentOptions?.buildId || workerVersionCapabilities?.buildId;
     return build ? [build] : [];
   });
-  const current = answer.versioningInfo?.currentDeploymentVersion?.buildId || null;
+  const [current = null] = answers.flatMap(
+    ({ versioningInfo }) => versioningInfo?.currentDeploymentVersion?.buildId || [],
+  );
   const versioned = pollers.filter(
     ({ deploymentOptions }) =>
       deploymentOptions?.workerVersioningMode === WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED,
@@ -55,7 +50,7 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
       ? versioned.length < pollers.length
       : versioned.some(({ deploymentOptions }) => deploymentOptions?.buildId === current);
   return {
-    polled: pollers.length > 0 || (await isBusy(client, queue)),
+    polled: pollers.length > 0,
     builds: [...new Set(builds)].toSorted(),
     versionless: versioned.length < pollers.length,
     absent: isServed || pollers.length === 0 ? null : current === null ? 'no build' : `build ${current}`,

@@ -1,7 +1,14 @@
-import { expect, test } from 'vitest';
-import { workerIsPolling } from '../../app/queue-pollers.ts';
+import { Client, Connection } from '@temporalio/client';
+import { NativeConnection, Worker } from '@temporalio/worker';
+import { pino } from 'pino';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { readPollers, workerIsPolling } from '../../app/queue-pollers.ts';
+import { readBuilds } from '../../app/worker-versions.ts';
+import { workflowBundle } from '../../app/workflow-bundle.ts';
 import { taskQueues } from '../../contract/names.ts';
+import { createNamespace } from '../support/namespace.ts';
 import { until } from '../support/poll.ts';
+import { installOnce } from '../support/run-part.ts';
 import { withStubs } from '../support/stub-worker.ts';
 
 test('a worker counts as there while its slots for activities are in use, and it polls for workflows alone', async () => {
@@ -16,4 +23,41 @@ test('a worker counts as there while its slots for activities are in use, and it
     expect(await workerIsPolling(client, 'checks')).toBe(true);
     expect(await workerIsPolling(client, 'events')).toBe(false);
   });
+});
+
+test('a build whose slots are in use has the work, also beside one that has none and polls', async () => {
+  installOnce();
+  const address = inject('temporalAddress');
+  const [namespace, native, connection] = await Promise.all([
+    createNamespace(),
+    NativeConnection.connect({ address }),
+    Connection.connect({ address }),
+  ]);
+  onTestFinished(async () => void (await Promise.all([native.close(), connection.close()])));
+  const client = new Client({ connection, namespace });
+  const bundle = await workflowBundle(pino({ level: 'silent' }));
+  const workerOf = async (buildId: string, activities: object) =>
+    await Worker.create({
+      connection: native,
+      namespace,
+      taskQueue: taskQueues.events,
+      workflowBundle: bundle,
+      activities,
+      workerDeploymentOptions: {
+        version: { deploymentName: 'd', buildId },
+        useWorkerVersioning: true,
+        defaultVersioningBehavior: 'PINNED',
+      },
+    });
+  const [busy, idle] = await Promise.all([workerOf('busy', {}), workerOf('idle', { look: async () => {} })]);
+  const promoted = async () => {
+    const known = async () => (await readBuilds(client, 'd').catch(() => undefined))?.builds.length === 2;
+    await until('both builds are known', known);
+    const build = { namespace, deploymentName: 'd', buildId: 'busy' };
+    await client.workflowService.setWorkerDeploymentCurrentVersion(build);
+    const seen = async () => (await readPollers(client, 'events')).builds.length === 2;
+    await until('both are seen', seen);
+    await until('the busy one serves', async () => (await readPollers(client, 'events')).absent === null);
+  };
+  await busy.runUntil(idle.runUntil(promoted()));
 });
