@@ -64,7 +64,8 @@ describe.concurrent('/healthz of a worker', () => {
       why: { worker: expect.stringMatching(/^it no longer polls metersync-/) },
     });
     expect(proxy.polls.held).toBeGreaterThan(0);
-    expect(await ask('/readyz')).toMatchObject({ status: 200 });
+    // A busy machine may answer one look at Temporal late.
+    await until('it is ready all the same', async () => (await ask('/readyz')).status === 200);
   });
 
   test('stays 200 while Temporal is away, as each attempt to poll counts', async (context) => {
