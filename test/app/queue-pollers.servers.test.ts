@@ -1,15 +1,10 @@
-import { Client, Connection } from '@temporalio/client';
-import { NativeConnection, Worker } from '@temporalio/worker';
-import { pino } from 'pino';
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { Worker } from '@temporalio/worker';
+import { expect, onTestFinished, test } from 'vitest';
 import { readPollers, workerIsPolling } from '../../app/queue-pollers.ts';
 import { readBuilds } from '../../app/worker-versions.ts';
-import { workflowBundle } from '../../app/workflow-bundle.ts';
 import { taskQueues } from '../../contract/names.ts';
-import { createNamespace } from '../support/namespace.ts';
 import { until } from '../support/poll.ts';
-import { installOnce } from '../support/run-part.ts';
-import { withStubs } from '../support/stub-worker.ts';
+import { openNamespace, withStubs } from '../support/stub-worker.ts';
 
 test('a worker counts as there while its slots for activities are in use, and it polls for workflows alone', async () => {
   await withStubs(taskQueues.backfill, {}, async (client) => {
@@ -26,22 +21,12 @@ test('a worker counts as there while its slots for activities are in use, and it
 });
 
 test('a build whose slots are in use has the work, also beside one that has none and polls', async () => {
-  installOnce();
-  const address = inject('temporalAddress');
-  const [namespace, native, connection] = await Promise.all([
-    createNamespace(),
-    NativeConnection.connect({ address }),
-    Connection.connect({ address }),
-  ]);
-  onTestFinished(async () => void (await Promise.all([native.close(), connection.close()])));
-  const client = new Client({ connection, namespace });
-  const bundle = await workflowBundle(pino({ level: 'silent' }));
+  const { client, ofWorker, close } = await openNamespace();
+  onTestFinished(close);
   const workerOf = async (buildId: string, activities: object) =>
     await Worker.create({
-      connection: native,
-      namespace,
+      ...ofWorker,
       taskQueue: taskQueues.events,
-      workflowBundle: bundle,
       activities,
       workerDeploymentOptions: {
         version: { deploymentName: 'd', buildId },
@@ -53,7 +38,7 @@ test('a build whose slots are in use has the work, also beside one that has none
   const promoted = async () => {
     const known = async () => (await readBuilds(client, 'd').catch(() => undefined))?.builds.length === 2;
     await until('both builds are known', known);
-    const build = { namespace, deploymentName: 'd', buildId: 'busy' };
+    const build = { namespace: client.options.namespace, deploymentName: 'd', buildId: 'busy' };
     await client.workflowService.setWorkerDeploymentCurrentVersion(build);
     const seen = async () => (await readPollers(client, 'events')).builds.length === 2;
     await until('both are seen', seen);

@@ -6,12 +6,8 @@ import { workflowBundle } from '../../app/workflow-bundle.ts';
 import { createNamespace } from './namespace.ts';
 import { installOnce } from './run-part.ts';
 
-/** Does work in a namespace of its own, while a worker runs our workflows of a queue on the given activities. */
-export async function withStubs<T>(
-  taskQueue: string,
-  activities: object,
-  work: (client: Client) => Promise<T>,
-): Promise<T> {
+/** Opens a namespace of its own: what a worker of our workflows there is made of, and a client. */
+export async function openNamespace() {
   installOnce();
   const address = inject('temporalAddress');
   const [namespace, native, connection] = await Promise.all([
@@ -19,17 +15,28 @@ export async function withStubs<T>(
     NativeConnection.connect({ address }),
     Connection.connect({ address }),
   ]);
-  const bundle = await workflowBundle(pino({ level: 'silent' }));
-  const worker = await Worker.create({
-    connection: native,
-    namespace,
-    taskQueue,
-    workflowBundle: bundle,
-    activities,
-  });
+  return {
+    client: new Client({ connection, namespace }),
+    ofWorker: {
+      connection: native,
+      namespace,
+      workflowBundle: await workflowBundle(pino({ level: 'silent' })),
+    },
+    close: async () => void (await Promise.all([native.close(), connection.close()])),
+  };
+}
+
+/** Does work in a namespace of its own, while a worker runs our workflows of a queue on the given activities. */
+export async function withStubs<T>(
+  taskQueue: string,
+  activities: object,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
+  const { client, ofWorker, close } = await openNamespace();
+  const worker = await Worker.create({ ...ofWorker, taskQueue, activities });
   try {
-    return await worker.runUntil(work(new Client({ connection, namespace })));
+    return await worker.runUntil(work(client));
   } finally {
-    await Promise.all([native.close(), connection.close()]);
+    await close();
   }
 }
