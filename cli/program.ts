@@ -53,6 +53,7 @@ function addRun(program: Command): void {
     'metersync start --live 10',
   )
     .option('--live <n>', 'changes a minute by the sandbox, if it stands in for the service', count)
+    .option('--temporal-ui', "serve the embedded Temporal's web page; it asks nobody who they are")
     .action(async (options) =>
       (await import('./commands/start.ts')).start(['worker', 'receiver', 'console'], options),
     );
@@ -225,6 +226,7 @@ function addTry(program: Command): void {
     .option('--interval-days <n>', 'days of interval readings', count, 7)
     .option('--events <n>', 'live changes', count, 2_000)
     .option('--keep', 'keep everything running at the end', false)
+    .option('--temporal-ui', "with --keep: serve Temporal's web page, which asks nobody who they are", false)
     .addHelpText(
       'after',
       '\nIt starts its own service, Postgres and Temporal, whatever SERVICE_URL, DATABASE_URL and TEMPORAL_ADDRESS say.',

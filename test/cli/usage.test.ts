@@ -39,7 +39,7 @@ function helpOf(command: Command): string {
 
 describe('help', () => {
   const options = {
-    start: ['--live <n>'],
+    start: ['--live <n>', '--temporal-ui'],
     receiver: [],
     worker: [],
     migrate: [],
