@@ -241,7 +241,7 @@ function addTry(program: Command): void {
     .option('--companies <n>', 'companies to generate', count, 10)
     .option('--documents <n>', 'documents for each company', count, 100)
     .option('--interval-days <n>', 'days of interval readings', count, 14)
-    .option('--seed <n>', 'decides every generated id, value and time', count)
+    .option('--seed <n>', 'decides every generated id, value and time, but not the API key', count)
     .option('--until <day>', 'last day of the generated history, YYYY-MM-DD', 'today')
     .option('--live <n>', 'plausible changes a minute', count)
     .option(
