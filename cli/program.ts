@@ -198,11 +198,16 @@ function addAnalyse(program: Command): void {
     program,
     'export',
     'Write a table or view of the warehouse as a file: exact, streamed, times in UTC',
-    'metersync export bills --format parquet --out bills.parquet',
+    'metersync export bills --out bills.parquet',
   )
     .argument('<view>', 'for example bills, or with its schema: analytics.bills, utility.documents')
-    .addOption(new Option('--format <format>', 'of the file').choices(exportFormats).default('csv'))
-    .option('--out <file>', 'file to write; - is standard output, the default')
+    .addOption(
+      new Option(
+        '--format <format>',
+        'of the file; without it that of its ending (.csv or .parquet), and CSV without an ending',
+      ).choices(exportFormats),
+    )
+    .option('--out <file>', 'file to write; - is standard output, the default. Its ending decides the format')
     .option(
       '--spreadsheet',
       'CSV for Excel and the like: marked as UTF-8, an apostrophe before what would run as a formula',
