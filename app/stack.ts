@@ -15,7 +15,7 @@ export interface Stack {
   readonly temporal: TemporalPlace;
   /** Whether the settings name a Temporal, or an embedded one runs. */
   readonly hasTemporal: boolean;
-  /** URL of the embedded Temporal's web page, where it stands in. */
+  /** URL of the embedded Temporal's web page, where it stands in and was started with its page. */
   readonly temporalUi: string | undefined;
   /** Lines for people that name each embedded server and the variable that is not set. */
   readonly standIns: readonly string[];
@@ -84,6 +84,8 @@ export async function openStack(
     readonly postgres: boolean | 'if there';
     /** `if running`: the one of the settings or a running embedded one; none is started. */
     readonly temporal: boolean | 'if running';
+    /** Whether an embedded Temporal that is started serves its web page. */
+    readonly temporalUi?: boolean;
     readonly sandbox: boolean;
     /** Opens only existing data: makes no folder and no database. */
     readonly existing?: boolean;
@@ -115,6 +117,7 @@ export async function openStack(
     dir,
     postgres: embeddedPostgres,
     temporal: embeddedTemporal,
+    temporalUi: need.temporalUi ?? false,
     hung: need.hung ?? false,
     // Loaded on demand: most starts download nothing.
     wayTo: async (address) => (await import('./proxies.ts')).proxyWays(settings.proxies)(address),
@@ -134,9 +137,9 @@ export async function openStack(
   // A running stack that was joined for its Postgres has a Temporal too, which the settings may not name.
   const ownTemporal = embeddedTemporal ? embedded.temporal : undefined;
   if (ownTemporal !== undefined) {
-    standIns.push(
-      `TEMPORAL_ADDRESS is not set: an embedded Temporal at ${ownTemporal.address}, web page ${ownTemporal.uiUrl}`,
-    );
+    const { address, uiUrl } = ownTemporal;
+    const page = uiUrl === undefined ? '' : `, web page ${uiUrl}`;
+    standIns.push(`TEMPORAL_ADDRESS is not set: an embedded Temporal at ${address}${page}`);
   }
   return {
     databaseUrl,

@@ -35,6 +35,8 @@ export interface Need {
   readonly postgres?: boolean | 'if there';
   /** `if running`: the one of the settings or a running embedded one; none is started. */
   readonly temporal: boolean | 'if running';
+  /** Whether an embedded Temporal that is started serves its web page. */
+  readonly temporalUi?: boolean;
   /**
    * `if known`: the one of the settings or a running sandbox; none is started. Without one its URL is empty.
    */
@@ -79,6 +81,7 @@ export async function openContext(need: Need): Promise<Context> {
   const stack = await openStack(settings, {
     postgres,
     temporal,
+    temporalUi: need.temporalUi ?? false,
     sandbox: wantsSandbox && running === undefined,
     existing: need.existing ?? false,
     hung: need.hung ?? false,

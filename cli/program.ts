@@ -53,6 +53,7 @@ function addRun(program: Command): void {
     'metersync start --live 10',
   )
     .option('--live <n>', 'changes a minute by the sandbox, if it stands in for the service', count)
+    .option('--temporal-ui', "serve the embedded Temporal's web page; it asks nobody who they are")
     .action(async (options) =>
       (await import('./commands/start.ts')).start(['worker', 'receiver', 'console'], options),
     );
@@ -197,11 +198,16 @@ function addAnalyse(program: Command): void {
     program,
     'export',
     'Write a table or view of the warehouse as a file: exact, streamed, times in UTC',
-    'metersync export bills --format parquet --out bills.parquet',
+    'metersync export bills --out bills.parquet',
   )
     .argument('<view>', 'for example bills, or with its schema: analytics.bills, utility.documents')
-    .addOption(new Option('--format <format>', 'of the file').choices(exportFormats).default('csv'))
-    .option('--out <file>', 'file to write; - is standard output, the default')
+    .addOption(
+      new Option(
+        '--format <format>',
+        'of the file; without it that of its ending (.csv or .parquet), and CSV without an ending',
+      ).choices(exportFormats),
+    )
+    .option('--out <file>', 'file to write; - is standard output, the default. Its ending decides the format')
     .option(
       '--spreadsheet',
       'CSV for Excel and the like: marked as UTF-8, an apostrophe before what would run as a formula',
@@ -225,6 +231,7 @@ function addTry(program: Command): void {
     .option('--interval-days <n>', 'days of interval readings', count, 7)
     .option('--events <n>', 'live changes', count, 2_000)
     .option('--keep', 'keep everything running at the end', false)
+    .option('--temporal-ui', "with --keep: serve Temporal's web page, which asks nobody who they are", false)
     .addHelpText(
       'after',
       '\nIt starts its own service, Postgres and Temporal, whatever SERVICE_URL, DATABASE_URL and TEMPORAL_ADDRESS say.',
@@ -239,7 +246,7 @@ function addTry(program: Command): void {
     .option('--companies <n>', 'companies to generate', count, 10)
     .option('--documents <n>', 'documents for each company', count, 100)
     .option('--interval-days <n>', 'days of interval readings', count, 14)
-    .option('--seed <n>', 'decides every generated id, value and time', count)
+    .option('--seed <n>', 'decides every generated id, value and time, but not the API key', count)
     .option('--until <day>', 'last day of the generated history, YYYY-MM-DD', 'today')
     .option('--live <n>', 'plausible changes a minute', count)
     .option(

@@ -1,4 +1,5 @@
 import { type FailureCode, failureTypes } from './failures.ts';
+import { describeDue } from './late-work.ts';
 import { alarmPolicy, notifyPolicy, recordPolicy } from './retry-policy.ts';
 import { describeFit } from './schema-versions.ts';
 import { formatSeconds, formatTime } from './times.ts';
@@ -207,10 +208,12 @@ export const alertTypes = {
     means: 'Events wait for 15 minutes to be recorded, or records to be read.',
     promql: `${each('max', 'metersync_events_oldest_due_seconds')} > ${recordPolicy.waitMaxSeconds} or ${each('max', 'metersync_temporal_stalled_groups')} > 0`,
     judge: ({ warehouse, temporal }) => {
-      const dueSeconds = 'away' in warehouse ? 0 : (warehouse.oldestDueSeconds ?? 0);
       const groups = 'away' in temporal ? 0 : temporal.stalledGroups;
-      if (dueSeconds > recordPolicy.waitMaxSeconds)
-        return [{ labels: {}, detail: `work has been due for ${formatSeconds(dueSeconds)}` }];
+      if (!('away' in warehouse)) {
+        const dueSeconds = warehouse.oldestDueSeconds ?? 0;
+        if (dueSeconds > recordPolicy.waitMaxSeconds)
+          return [{ labels: {}, detail: describeDue(warehouse, dueSeconds) }];
+      }
       if (groups > 0)
         return [{ labels: {}, detail: `${countedToMax(groups, 'group')} of events wait to be recorded` }];
       return 'away' in warehouse || 'away' in temporal ? undefined : [];

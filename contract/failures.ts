@@ -69,7 +69,7 @@ export const failureTypes = {
   RECORD_NOT_SHOWN: {
     action: 'retry',
     means: 'The service does not show the record of an event, or only an older state.',
-    operator: `Nothing. Its events are \`missing\` after ${triedFor.notFound} if it is never shown, after ${triedFor.olderState} if only an older state is. A later read settles them.`,
+    operator: `For a few records nothing; for many, ask the service why it does not show them. Their events are \`missing\` after ${triedFor.notFound} if they are never shown, after ${triedFor.olderState} if only an older state is. A later read settles them.`,
   },
   UNKNOWN_TO_SERVICE: {
     action: 'retry',

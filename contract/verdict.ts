@@ -1,4 +1,5 @@
 import { type FailureCode, failureTypes } from './failures.ts';
+import { judgeDue, type LateWork } from './late-work.ts';
 import { type RunKind, type RunState, runKinds, type Severity } from './names.ts';
 import { alarmPolicy, notifyPolicy, recordPolicy } from './retry-policy.ts';
 import type { SchemaVersions } from './schema-versions.ts';
@@ -129,6 +130,8 @@ export interface WarehouseHealth {
   readonly pending: Readonly<Record<PendingKind, PendingEvents>>;
   /** How long the oldest due record has been due; null without one. */
   readonly oldestDueSeconds: number | null;
+  /** Why due work is late; null while none is. */
+  readonly late: LateWork | null;
   readonly dead: number;
   /** Events that became missing within the last day. */
   readonly missingLately: number;
@@ -330,7 +333,7 @@ function judgeWarehouse(health: WarehouseHealth): Finding[] {
     judgeRun('full', health.runs.full.last),
     judgeRun('reconcile', health.runs.reconcile.last),
     ...stalledRuns(health).map(judgeStalled),
-    judgeDue(health.oldestDueSeconds),
+    judgeDue(health),
     ...health.parked.map(judgeParked),
     ...judgeCounts(health),
     judgeSilence(health),
@@ -410,21 +413,6 @@ function judgeOverdue({ kind, secondsAgo }: { kind: RunKind; secondsAgo: number 
     word: 'Needs you',
     saw: `overdue: the last complete one ended ${formatSeconds(secondsAgo)} ago`,
     todo: 'See RunOverdue in docs/runbooks.md; metersync schedule trigger starts a run now.',
-  };
-}
-
-function judgeDue(seconds: number | null): Finding {
-  const name = 'events';
-  if (seconds === null || seconds <= recordPolicy.lagSeconds)
-    return well(name, 'due records are read at once');
-  const saw = `work has been due for ${formatSeconds(seconds)}`;
-  if (seconds <= recordPolicy.waitMaxSeconds)
-    return { name, word: 'Catching up', saw, todo: 'Nothing, unless it grows.' };
-  return {
-    name,
-    word: 'Broken',
-    saw,
-    todo: 'See the log of the workers and metersync doctor: the service, the warehouse or the workers hold it up.',
   };
 }
 

@@ -21,7 +21,7 @@ export interface Running {
 /** Addresses of the servers. */
 export interface Addresses {
   postgres?: { port: number; user: string; password: string };
-  temporal?: { address: string; uiUrl: string };
+  temporal?: { address: string; uiUrl?: string };
 }
 
 /** Returns the path of `running.json` in a data folder. */

@@ -33,6 +33,8 @@ export interface EmbeddedOptions {
   postgres: boolean;
   /** Whether Temporal is wanted. */
   temporal: boolean;
+  /** Whether a Temporal that this starts serves its web page; by default not. */
+  temporalUi?: boolean;
   /** Receives progress, one line at a time, and servers that ended by themselves. */
   log?: (message: string) => void;
   /** The path of a Temporal CLI; then no other is searched for. */
@@ -61,7 +63,7 @@ export interface Embedded {
 }
 
 type Setup = Required<Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'log' | 'binDir' | 'waitMs'>> &
-  Pick<EmbeddedOptions, 'temporalBinary' | 'wayTo' | 'hung'>;
+  Pick<EmbeddedOptions, 'temporalUi' | 'temporalBinary' | 'wayTo' | 'hung'>;
 
 /**
  * Starts a real Postgres and a real Temporal on the data in a folder, or attaches to those that another
@@ -207,7 +209,7 @@ async function startServers(setup: Setup): Promise<Embedded> {
   if (binary !== undefined) {
     starts.push(
       ports.then(async ({ temporal: port, temporalUi: uiPort }) =>
-        start(temporalServer({ dir, binary: await binary, port, uiPort })),
+        start(temporalServer({ dir, binary: await binary, port, ...(setup.temporalUi ? { uiPort } : {}) })),
       ),
     );
   }

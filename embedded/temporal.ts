@@ -10,8 +10,8 @@ import { type ServerCommand, temporalFile } from './servers.ts';
 export interface EmbeddedTemporal {
   /** Host and port of its gRPC service. */
   address: string;
-  /** URL of its web page. */
-  uiUrl: string;
+  /** URL of its web page, when it was started with one. */
+  uiUrl?: string;
 }
 
 /**
@@ -27,8 +27,12 @@ export function refuseAddressLike(file: string): void {
   );
 }
 
-/** Returns how to run the Temporal server on its database file in `dir`, and its address. */
-export function temporalServer(options: { dir: string; binary: string; port: number; uiPort: number }): {
+/**
+ * Returns how to run the Temporal server on its database file in `dir`, and its address. It has no web page
+ * without a `uiPort`: the page answers requests for any `Host`, so a page of another site could use it through
+ * DNS rebinding to read and end workflows.
+ */
+export function temporalServer(options: { dir: string; binary: string; port: number; uiPort?: number }): {
   server: ServerCommand;
   address: NonNullable<Addresses['temporal']>;
 } {
@@ -42,7 +46,7 @@ export function temporalServer(options: { dir: string; binary: string; port: num
         'start-dev',
         '--ip=127.0.0.1',
         `--port=${port}`,
-        `--ui-port=${uiPort}`,
+        uiPort === undefined ? '--headless' : `--ui-port=${uiPort}`,
         // serversOf recognizes the server by these two.
         '--db-filename',
         temporalFile(dir),
@@ -62,7 +66,10 @@ export function temporalServer(options: { dir: string; binary: string; port: num
       env: { TEMPORAL_VERSION_CHECK_DISABLED: '1' },
       logFile: join(dir, 'logs', 'temporal.log'),
     },
-    address: { address: `127.0.0.1:${port}`, uiUrl: `http://127.0.0.1:${uiPort}` },
+    address: {
+      address: `127.0.0.1:${port}`,
+      ...(uiPort === undefined ? {} : { uiUrl: `http://127.0.0.1:${uiPort}` }),
+    },
   };
 }
 

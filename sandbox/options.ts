@@ -12,7 +12,7 @@ export interface SandboxOptions {
   readonly host?: string;
   /** 0 takes a free port. */
   readonly port?: number;
-  /** Decides every generated id, value and time. */
+  /** Decides every generated id, value and time; keys are random. */
   readonly seed?: number;
   readonly organizations?: number;
   readonly companies?: number;

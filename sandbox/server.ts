@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { Organization } from './api/keys.ts';
+import { refuseForeignHosts } from './api/host.ts';
+import { newApiKey, type Organization } from './api/keys.ts';
 import { apiRoutes } from './api/routes.ts';
 import { createServer } from './api/server.ts';
 import { requireControl } from './control/access.ts';
@@ -29,6 +30,7 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
   const { stores, clock, cache, faults, dispatcher, keys } = parts;
   const { pool } = stores;
   const app = createServer(parts.report);
+  refuseForeignHosts(app, host);
   const links = {
     create: async (organizationId: string, reachedAt: string) => {
       const token = mint.newToken();
@@ -47,7 +49,7 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
   });
   const controlToken = mint.newToken();
   app.register(async (control) => {
-    requireControl(control, controlToken, host);
+    requireControl(control, controlToken);
     controlRoutes(control, parts);
   });
   await app.listen({ host, port });
@@ -95,7 +97,7 @@ async function organize(
   { stores, organizations, keys }: Parts,
   asked: { readonly name?: string | undefined; readonly apiKey?: string | undefined },
 ): Promise<Organization> {
-  const { name = 'Another organization', apiKey = `uds_${randomBytes(16).toString('hex')}` } = asked;
+  const { name = 'Another organization', apiKey = newApiKey() } = asked;
   const organization = { id: randomUUID(), name, apiKey };
   await addOrganization(stores.pool, organization);
   organizations.push(organization);

@@ -1,6 +1,8 @@
-create or replace function analytics.what_to_do(status text)
+-- The service tries again by itself for a week. Without a known beginning a status counts as older,
+-- as in the check unhealthy_connection.
+create or replace function analytics.what_to_do(status text, since timestamptz)
 returns text
-language sql immutable parallel safe
+language sql stable parallel safe
 as $$
   select
     case status
@@ -13,9 +15,23 @@ as $$
       when 'ADDITIONAL_CREDENTIALS_NEEDED' then 'add the credentials that the provider asks for'
       when 'COMPANY_INACTIVE' then 'have the company activated again'
       when 'NO_ACCOUNTS_FOUND' then 'look whether the login has accounts on the provider''s portal'
-      else 'wait a week, as the service tries again; then ask the service'
+      else case
+        when since > now() - interval '7 days'
+          then 'wait a week, as the service tries again; then ask the service'
+        else 'ask the service'
+      end
     end
 $$;
 
-comment on function analytics.what_to_do is
-  'What a person has to do about a connection of a status.';
+comment on function analytics.what_to_do(text, timestamptz) is
+  'What a person has to do now about a connection that has had a status since a time.';
+
+create or replace function analytics.what_to_do(status text)
+returns text
+language sql stable parallel safe
+as $$
+  select analytics.what_to_do(status, now())
+$$;
+
+comment on function analytics.what_to_do(text) is
+  'What a person has to do about a connection whose status begins now.';

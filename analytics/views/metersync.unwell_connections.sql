@@ -7,15 +7,15 @@ select
   k.datasource as provider,
   k.status,
   analytics.status_class(k.status) as status_class,
-  greatest(s.since, metersync.time_of(k.raw ->> 'statusFirstSeenTime')) as since,
-  analytics.what_to_do(k.status) as what_to_do,
+  s.since,
+  analytics.what_to_do(k.status, s.since) as what_to_do,
   metersync.customer_must_act(k.status) as customer_must_act,
   nullif(k.raw ->> 'statusErrorDetail', '') as detail,
   k.url,
   k.raw ->> 'workflowOwnerEmail' as owner
 from utility.connections k
   cross join lateral (
-    select max(h.at) as since
+    select greatest(max(h.at), metersync.time_of(k.raw ->> 'statusFirstSeenTime')) as since
     from utility.connection_status_changes h
     where h.connection_id = k.id
       and h.status = k.status

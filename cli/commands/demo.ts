@@ -40,6 +40,7 @@ export interface DemoOptions {
   readonly intervalDays: number;
   readonly events: number;
   readonly keep: boolean;
+  readonly temporalUi: boolean;
 }
 
 const settleWithinMs = 120_000;
@@ -131,7 +132,7 @@ async function describeNext(
           `  ${psql} -c '${query}'`,
           psql,
           `Console: ${console}`,
-          `Temporal: ${stack.temporalUi}`,
+          ...(stack.temporalUi === undefined ? [] : [`Temporal: ${stack.temporalUi}`]),
           `Service: ${service.url}, API key ${service.apiKey}`,
           ...(sandbox === undefined ? [] : [`Portal: ${await webhooksOf(service).portal()}`]),
           'Ctrl-C ends it.',
@@ -139,7 +140,8 @@ async function describeNext(
       : [
           `  ${call} export bills --out bills.csv`,
           `  ${call} checks list`,
-          'To open psql and the pages of Temporal and the service, keep it running: npm run demo -- --keep',
+          'To open psql, the console and the portal, keep it running: npm run demo -- --keep',
+          "With --temporal-ui, Temporal's web page is there, too.",
         ]),
   ];
 }
@@ -152,6 +154,7 @@ async function openDemo(dataDir: string, options: DemoOptions, progress: Progres
   await eraseFolder(dataDir);
   return await openContext({
     temporal: true,
+    temporalUi: options.temporalUi,
     service: true,
     quiet: true,
     standalone: true,

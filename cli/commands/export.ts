@@ -1,4 +1,5 @@
-import type { ExportFormat } from '../../contract/names.ts';
+import { extname } from 'node:path';
+import { type ExportFormat, exportFormats } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { exportRelation } from '../../operations/export/export.ts';
@@ -11,15 +12,16 @@ import { createProgress } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface ExportCommandOptions extends CompanyOptions {
-  readonly format: ExportFormat;
+  readonly format?: ExportFormat;
   readonly out?: string;
   readonly spreadsheet?: boolean;
 }
 
 /** `metersync export`: writes a table or view to a file or standard output. */
 export async function exportCommand(relation: string, options: ExportCommandOptions): Promise<void> {
-  const { format, spreadsheet = false } = options;
+  const { spreadsheet = false } = options;
   const out = options.out === '-' ? undefined : options.out;
+  const format = formatOf(out, options.format);
   if (spreadsheet && format !== 'csv')
     throw new UsageError(`--spreadsheet is for CSV: no program reads text in ${format} as a formula`);
   if (out === undefined && format === 'parquet' && process.stdout.isTTY)
@@ -36,6 +38,26 @@ export async function exportCommand(relation: string, options: ExportCommandOpti
       throw error;
     }
   });
+}
+
+/**
+ * Returns the format of a file: the one that was asked for, else the one of its ending. Standard output and files
+ * without an ending get CSV.
+ * @throws UsageError when the ending says another format, or one that is not written here
+ */
+function formatOf(out: string | undefined, asked: ExportFormat | undefined): ExportFormat {
+  const ending = out === undefined ? '' : extname(out).slice(1).toLowerCase();
+  const ofEnding = exportFormats.find((format) => format === ending);
+  if (asked !== undefined && ofEnding !== undefined && asked !== ofEnding)
+    throw new UsageError(
+      `--format ${asked} contradicts the ending of ${out}: name a file that ends in .${asked}, or leave out --format`,
+    );
+  const format = asked ?? ofEnding;
+  if (format !== undefined) return format;
+  if (ending === '') return 'csv';
+  throw new UsageError(
+    `the ending of ${out} says no format that this command writes: add ${exportFormats.map((one) => `--format ${one}`).join(' or ')}, or name a file that ends in ${exportFormats.map((one) => `.${one}`).join(' or ')}`,
+  );
 }
 
 interface Input {

@@ -22,14 +22,25 @@ type ReadHealth = ReturnType<typeof import('../../operations/health.ts').healthO
  */
 export async function start(
   parts: readonly Part[],
-  options: { live?: number; overrides?: Overrides } = {},
+  options: { live?: number; temporalUi?: boolean; overrides?: Overrides } = {},
 ): Promise<void> {
   const works = parts.includes('worker');
-  const context = await openContext({ postgres: works, temporal: true, service: works, quiet: false });
+  const { temporalUi = false } = options;
+  const context = await openContext({
+    postgres: works,
+    temporal: true,
+    temporalUi,
+    service: works,
+    quiet: false,
+  });
   const { log, stack, sandbox } = context;
   if (options.live !== undefined && sandbox === undefined) {
     await context.stop();
     throw new UsageError('--live is for the sandbox, which runs while SERVICE_URL is not set');
+  }
+  if (temporalUi && stack.temporalUi === undefined) {
+    await context.stop();
+    throw new UsageError(withoutPage(context));
   }
   const running: Running[] = [];
   const monitor = await monitorOf(parts, context);
@@ -73,6 +84,13 @@ export async function start(
     onAsked: (signal) => log.info(`${signal}: draining; once more to force`),
     drain,
   });
+}
+
+/** Says why `--temporal-ui` has no effect. */
+function withoutPage({ settings }: Context): string {
+  return settings.temporalConfigured
+    ? '--temporal-ui is for the embedded Temporal, which runs while TEMPORAL_ADDRESS is not set'
+    : 'the Temporal of this folder was started by another process, without its web page: stop that process, or leave out --temporal-ui';
 }
 
 type Secrets = ReturnType<typeof secretsOf>;

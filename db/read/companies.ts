@@ -221,16 +221,18 @@ export async function listConnections(
       own.provider,
       own.status,
       own.status_class as "statusClass",
-      (
-        select greatest(max(${connectionStatusChanges.at}), own.first_seen_at)::text
+      began.since::text as since,
+      case
+        when metersync.needs_attention(own.status)
+          then analytics.what_to_do(own.status, began.since)
+      end as "whatToDo"
+    from own
+      cross join lateral (
+        select greatest(max(${connectionStatusChanges.at}), own.first_seen_at) as since
         from ${connectionStatusChanges}
         where ${connectionStatusChanges.connectionId} = own.id
           and ${connectionStatusChanges.status} = own.status
-      ) as since,
-      case
-        when metersync.customer_must_act(own.status) then analytics.what_to_do(own.status)
-      end as "whatToDo"
-    from own
+      ) began
     order by metersync.customer_must_act(own.status) is not true, own.provider, own.id`);
   return result.rows;
 }

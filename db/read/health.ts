@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
-import { serverWaits } from '../../contract/retry-policy.ts';
+import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../contract/verdict.ts';
 import type { Database, Executor, Transaction } from '../connect.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
@@ -15,6 +15,7 @@ import { readPending } from './pending.ts';
 import { readShortfall } from './shortfall.ts';
 import { readSilence } from './silence.ts';
 import { readSizes } from './sizes.ts';
+import { readLateWork } from './waiting.ts';
 import { readWatch } from './watch.ts';
 
 /**
@@ -54,9 +55,12 @@ async function readInOne(
 ): Promise<WarehouseHealth> {
   const pending = await readPending(db, most);
   const aside = await countSetAside(db, most);
+  const oldestDueSeconds = oldestOf(Object.values(pending));
+  const isLate = oldestDueSeconds !== null && oldestDueSeconds > recordPolicy.lagSeconds;
   return {
     pending,
-    oldestDueSeconds: oldestOf(Object.values(pending)),
+    oldestDueSeconds,
+    late: isLate ? await readLateWork(db, most) : null,
     ...(await countGivenUp(db, most, Math.min(most, limits.givenUpMax + 1))),
     ...aside,
     parked: await readParked(db, most),

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { type FailureCode, failureTypes } from '../../contract/failures.ts';
+import { failureTypes } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import type { EventOutcome, Severity } from '../../contract/names.ts';
 import type {
@@ -9,7 +9,6 @@ import type {
   Silence,
   WarehouseHealth,
 } from '../../contract/verdict.ts';
-import { array } from '../arrays.ts';
 import type { Database, Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
@@ -22,7 +21,7 @@ import {
   staleRecords,
 } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
-import { aboutCount, countOf, cut, type Most, mostCounted } from './counted.ts';
+import { aboutCount, countOf, mostCounted } from './counted.ts';
 import { eventsOf } from './event-filter.ts';
 import { countEvents } from './events.ts';
 import { withinTime } from './health.ts';
@@ -32,6 +31,7 @@ import { readNarrowViews } from './narrow-views.ts';
 import { readParked } from './parked.ts';
 import { readShortfall } from './shortfall.ts';
 import { readSilence } from './silence.ts';
+import { readWaiting, type WaitingEvents } from './waiting.ts';
 
 /** Runs of a kind; `error` is why the last one is not complete, or what it left out. */
 export interface RunsStatus {
@@ -67,18 +67,6 @@ export interface WarehouseStatus {
   /** Open issues of the data; unacknowledged ones by severity. */
   readonly issues: IssueCounts;
   readonly rows: Readonly<Record<string, number>>;
-}
-
-/** Events that were postponed for the same failure. */
-export interface WaitingEvents {
-  readonly code: FailureCode;
-  /** One of its error messages. */
-  readonly reason: string;
-  readonly events: number;
-  /** Companies, and for intervals meters, of the events. */
-  readonly owners: number;
-  /** When the first of them are tried again. */
-  readonly nextAttemptAt: string | null;
 }
 
 /** Work that waits until an operator acts. */
@@ -203,34 +191,6 @@ export function issuesOf({
     info: of('info'),
     acknowledged: acknowledgedIssues,
   };
-}
-
-const codes = array(Object.keys(failureTypes), 'text');
-
-/** Counts pending events that failed, by failure, most first. */
-export async function readWaiting(db: Executor, most: Most): Promise<WaitingEvents[]> {
-  const result = await db.execute<WaitingEvents & Record<string, unknown>>(sql`
-    select
-      codes.code,
-      min(waiting.error) as reason,
-      ${cut(sql`sum(waiting.events)`, most)} as events,
-      count(distinct waiting.owner)::int as owners,
-      min(waiting.due_at)::text as "nextAttemptAt"
-    from unnest(${codes}) as codes (code)
-      cross join lateral (
-        select
-          ${staleRecords.error},
-          ${staleRecords.events},
-          ${staleRecords.owner},
-          ${staleRecords.dueAt}
-        from ${staleRecords}
-        where ${staleRecords.errorCode} = codes.code
-        order by ${staleRecords.dueAt}
-        limit ${most}
-      ) waiting
-    group by codes.code
-    order by 3 desc, codes.code`);
-  return result.rows;
 }
 
 /**

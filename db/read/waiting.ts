@@ -1,6 +1,10 @@
 import { sql } from 'drizzle-orm';
+import { type FailureCode, failureTypes } from '../../contract/failures.ts';
+import type { LateWork } from '../../contract/late-work.ts';
+import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { staleRecords } from '../schema/metersync.ts';
+import { settlements, staleRecords } from '../schema/metersync.ts';
+import { cut, type Most } from './counted.ts';
 
 /** Counts stale records, up to `most` + 1. */
 export async function recordsWaiting(db: Executor, most: number): Promise<number> {
@@ -12,4 +16,59 @@ export async function recordsWaiting(db: Executor, most: number): Promise<number
       limit ${most + 1}
     ) counted`);
   return rows[0]?.waiting ?? 0;
+}
+
+/** Events that were postponed for the same failure. */
+export interface WaitingEvents {
+  readonly code: FailureCode;
+  /** One of its error messages. */
+  readonly reason: string;
+  readonly events: number;
+  /** Companies, and for intervals meters, of the events. */
+  readonly owners: number;
+  /** When the first of them are tried again. */
+  readonly nextAttemptAt: string | null;
+}
+
+const codes = array(Object.keys(failureTypes), 'text');
+
+/** Counts pending events that failed, by failure, most first. */
+export async function readWaiting(db: Executor, most: Most): Promise<WaitingEvents[]> {
+  const result = await db.execute<WaitingEvents & Record<string, unknown>>(sql`
+    select
+      codes.code,
+      min(waiting.error) as reason,
+      ${cut(sql`sum(waiting.events)`, most)} as events,
+      count(distinct waiting.owner)::int as owners,
+      min(waiting.due_at)::text as "nextAttemptAt"
+    from unnest(${codes}) as codes (code)
+      cross join lateral (
+        select
+          ${staleRecords.error},
+          ${staleRecords.events},
+          ${staleRecords.owner},
+          ${staleRecords.dueAt}
+        from ${staleRecords}
+        where ${staleRecords.errorCode} = codes.code
+        order by ${staleRecords.dueAt}
+        limit ${most}
+      ) waiting
+    group by codes.code
+    order by 3 desc, codes.code`);
+  return result.rows;
+}
+
+/** Reads whether reads still settle events, and why most of the pending ones wait. */
+export async function readLateWork(db: Executor, most: Most): Promise<LateWork> {
+  const { rows } = await db.execute<{ seconds: number | null }>(sql`
+    select extract(epoch from clock_timestamp() - max(${settlements.settledAt}))::float8 as seconds
+    from ${settlements}`);
+  const [first] = await readWaiting(db, most);
+  return {
+    settledSecondsAgo: rows[0]?.seconds ?? null,
+    reason:
+      first === undefined
+        ? null
+        : { code: first.code, message: first.reason, events: first.events },
+  };
 }

@@ -1,7 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 
 /** Finds the organization of a key. Only this process issues keys, so they are read once. */
 export type ApiKeys = Map<string, string>;
+
+/** Draws a key that nobody can guess: with it anyone on this machine could open the webhook portal. */
+export const newApiKey = (): string => `uds_${randomBytes(16).toString('hex')}`;
 
 export interface Organization {
   readonly id: string;

@@ -61,7 +61,8 @@ function refuse(request: FastifyRequest, reply: FastifyReply): FastifyReply | un
 const cutShare = 0.6;
 
 function spoil(request: FastifyRequest, reply: FastifyReply, payload: unknown): unknown {
-  const kinds = new Set(request.faults.map(({ fault }) => fault.kind));
+  // A request for a foreign Host was refused before faults could strike it.
+  const kinds = new Set((request.faults ?? []).map(({ fault }) => fault.kind));
   if (!kinds.has('garbage') && !kinds.has('cut')) return payload;
   const whole = Buffer.isBuffer(payload) ? payload : Buffer.from(String(payload));
   const half = whole.subarray(0, Math.floor(whole.length * cutShare));

@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import { newApiKey } from '../api/keys.ts';
 import { copyInto } from '../database/copy.ts';
 import { addDays } from '../timestamps.ts';
 import { type CompanyPlan, generateCompany } from './company.ts';
@@ -28,7 +29,7 @@ const rowsPerBatch = 4_000;
 
 const tables = [...(Object.keys(companyColumns) as (keyof TableLines)[]), 'intervals'] as const;
 
-/** Fills an empty database, in the caller's transaction. The same plan always writes the same rows. */
+/** Fills an empty database, in the caller's transaction. The same plan always writes the same rows, except keys. */
 export async function load(client: ClientBase, plan: DataPlan): Promise<void> {
   await client.query(`truncate ${tables.map((table) => `sandbox.${table}`).join(', ')}`);
   const organizations = await addOrganizations(client, plan);
@@ -68,7 +69,7 @@ const companyPlan = (
   firstMeterNumber,
 });
 
-/** Organizations and a key for each; keys come from the seed as everything else. */
+/** Adds the organizations and a key for each. Unlike everything else, keys do not follow from the seed. */
 async function addOrganizations(client: ClientBase, plan: DataPlan): Promise<string[]> {
   const ids: string[] = [];
   for (let ordinal = 1; ordinal <= Math.max(1, plan.organizations); ordinal++) {
@@ -79,7 +80,7 @@ async function addOrganizations(client: ClientBase, plan: DataPlan): Promise<str
       `Organization ${ordinal}`,
     ]);
     await client.query('insert into sandbox.api_keys (key, organization_id) values ($1, $2)', [
-      `uds_${random.uuid().replaceAll('-', '')}`,
+      newApiKey(),
       id,
     ]);
     ids.push(id);

@@ -44,8 +44,8 @@ test.each([
   ['MFA_TOKEN_EXPIRED', 'needs_customer', 'customer', /disable multi-factor authentication/, true],
   ['PASSWORD_INCORRECT', 'needs_customer', 'customer', /password/, true],
   ['COMPANY_INACTIVE', 'inactive', 'inactive', /activated/, true],
-  ['WEBSITE_DOWN', 'provider_problem', 'provider', /then ask the service/, false],
-  ['NEVER_HEARD_OF', 'unknown', 'utility', /then ask the service/, false],
+  ['WEBSITE_DOWN', 'provider_problem', 'provider', /^ask the service$/, false],
+  ['NEVER_HEARD_OF', 'unknown', 'utility', /^ask the service$/, false],
 ])(
   'a connection that is %s needs attention: %s, late by the %s',
   async (status, statusClass, cause, what, must) => {
@@ -69,6 +69,38 @@ test.each([
         cause_of_lateness: cause,
       },
     ]);
+  },
+);
+
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+const retried = ['WEBSITE_DOWN', 'URL_INACCESSIBLE', 'OTHER_ERROR', 'UNDER_INVESTIGATION', 'NEVER_HEARD_OF'];
+
+test.each(
+  retried.flatMap((status) => [
+    [status, 'for 6 days', daysAgo(6), 'wait a week, as the service tries again; then ask the service'],
+    [status, 'for 8 days', daysAgo(8), 'ask the service'],
+    [status, 'for ten months', daysAgo(300), 'ask the service'],
+    [status, 'since an unknown day', '', 'ask the service'],
+  ]),
+)(
+  'about a connection that is %s %s the view, the issue and the console say the same',
+  async (status, _, since, what) => {
+    const { db } = warehouse;
+    const company = await connected(status, { statusFirstSeenTime: since });
+    await refreshDataIssues(db, [company.id]);
+    const issues = await db.execute<{ check_name: string; what: string }>(sql`
+    select check_name, evidence ->> 'what_to_do' as what from ops.data_issues
+    where company_id = ${company.id}::uuid and check_name in ('unhealthy_connection', 'unknown_status')`);
+    const viewed = await company.rows('connections_needing_attention', 'connection_id');
+    const { connections } = await connectionsNeedingAttention(db, 1_000);
+    const said = [
+      ...viewed.map((row) => row.what_to_do),
+      ...issues.rows.map((row) => row.what),
+      ...connections.filter(({ companyId }) => companyId === company.id).map(({ whatToDo }) => whatToDo),
+      ...(await listConnections(db, company.id)).map(({ whatToDo }) => whatToDo),
+    ];
+    const isFound = status === 'NEVER_HEARD_OF' || !what.startsWith('wait');
+    expect(said).toEqual(Array.from({ length: isFound ? 4 : 3 }, () => what));
   },
 );
 

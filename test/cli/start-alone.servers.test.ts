@@ -20,8 +20,11 @@ const secrets = {
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let start: RunningCommand;
 
-async function begin(given: Readonly<Record<string, string>>): Promise<RunningCommand> {
-  const begun = startCommand(['start'], {
+async function begin(
+  given: Readonly<Record<string, string>>,
+  options: readonly string[] = [],
+): Promise<RunningCommand> {
+  const begun = startCommand(['start', ...options], {
     cwd: folder.path,
     env: {
       ...given,
@@ -86,6 +89,15 @@ test('no password is in the arguments of a process, and the sandbox has no secre
   expect(rows).toEqual([{ rolsuper: false }]);
 });
 
+test("Temporal's web page is served only when it is asked for, and is named only then", async () => {
+  expect(start.stdout()).toContain('TEMPORAL_ADDRESS is not set: an embedded Temporal at 127.0.0.1:');
+  expect(start.stdout()).not.toContain('web page');
+  expect(readRunning(join(folder.path, '.metersync'))?.addresses.temporal).not.toHaveProperty('uiUrl');
+  const env = { PATH: `${projectBinDir()}:${process.env.PATH}`, RECEIVER_PORT: String(await freePort()) };
+  const second = await runProcess(['start', '--temporal-ui'], { cwd: folder.path, env });
+  expect(second).toMatchObject({ status: 2, stderr: expect.stringContaining('without its web page: stop') });
+});
+
 test('it names its stand-ins, and leaves no process behind, drained or killed', {
   timeout: 120_000,
 }, async () => {
@@ -95,13 +107,16 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
   expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
   expect(servers.filter(isRunning)).toEqual([]);
 
-  const killed = await begin({ DATABSE_URL: 'postgres://u:geheim@h/w' });
+  const killed = await begin({ DATABSE_URL: 'postgres://u:geheim@h/w' }, ['--temporal-ui']);
   try {
     expect(killed.stdout()).toContain('DATABSE_URL is no setting; DATABASE_URL is not set: was it meant?');
     expect(killed.stdout()).not.toContain('geheim');
     for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'SERVICE_URL']) {
       expect(killed.stdout()).toContain(`${name} is not set: `);
     }
+    const [, page = ''] =
+      /an embedded Temporal at \S+, web page (http:\/\/127\.0\.0\.1:\d+)/.exec(killed.stdout()) ?? [];
+    await until("Temporal's web page answers", async () => (await fetch(page)).ok);
     expect(killed.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
     await whilePostgresHangs(async () => {
       const env = { PATH: `${projectBinDir()}:${process.env.PATH}` };

@@ -39,7 +39,7 @@ function helpOf(command: Command): string {
 
 describe('help', () => {
   const options = {
-    start: ['--live <n>'],
+    start: ['--live <n>', '--temporal-ui'],
     receiver: [],
     worker: [],
     migrate: [],
@@ -157,6 +157,17 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
     [['webhooks', 'status', '--yes'], "unknown option '--yes'"],
     [['start', '--live', 'many'], 'must be a whole number'],
     [['demo', '--companies', 'many'], 'must be a whole number'],
+    [
+      ['export', 'bills', '--format', 'csv', '--out', 'bills.Parquet'],
+      '--format csv contradicts the ending of bills.Parquet: name a file that ends in .csv, or leave out --format',
+    ],
+    [['export', 'bills', '--format', 'parquet', '--out', 'a.parquet/b.csv'], '--format parquet contradicts'],
+    [
+      ['export', 'bills', '--out', 'bills.xlsx'],
+      'bills.xlsx says no format that this command writes: add --format csv or --format parquet, or name a file that ends in .csv or .parquet',
+    ],
+    [['export', 'bills', '--out', 'bills.csv.gz'], 'says no format that this command writes'],
+    [['export', 'bills', '--spreadsheet', '--out', 'bills.parquet'], '--spreadsheet is for CSV'],
   ])('metersync %j', async (args, words) => {
     const { status, stdout, stderr } = await metersync(args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
@@ -175,9 +186,12 @@ test('after wrong usage a command points to its own help', async () => {
   expect((await metersync(['schedule', 'set'])).stderr).toMatch(/\nSee metersync schedule set --help$/);
 });
 
-test('start --live is refused where no sandbox stands in', async () => {
+test.each([
+  [['--live', '5'], '--live is for the sandbox'],
+  [['--temporal-ui'], '--temporal-ui is for the embedded Temporal'],
+])('start %j is refused where no stand-in runs', async (options, words) => {
   const address = `127.0.0.1:${await freePort()}`;
-  const { status, stderr } = await metersync(['start', '--live', '5'], {
+  const { status, stderr } = await metersync(['start', ...options], {
     SERVICE_URL: `http://${address}/v2.2`,
     SERVICE_API_KEY: 'key',
     TEMPORAL_ADDRESS: address,
@@ -185,7 +199,7 @@ test('start --live is refused where no sandbox stands in', async () => {
   });
   expect({ status, stderr }).toEqual({
     status: 2,
-    stderr: expect.stringMatching(/^metersync: --live is for the sandbox.*\nSee metersync start --help$/),
+    stderr: expect.stringMatching(`^metersync: ${words}.*\nSee metersync start --help$`),
   });
 });
 

@@ -453,9 +453,10 @@ export const answers: Readonly<Record<string, Answer>> = {
   'Which connections need somebody?': ({ now }) =>
     grouped(
       now.connections.filter(({ status }) => !['CONNECTED', 'PENDING'].includes(status)),
-      ({ status }) => [
+      ({ status, isOld }) => [
         status,
-        toDo[status] ?? 'wait a week, as the service tries again; then ask the service',
+        toDo[status] ??
+          (isOld ? 'ask the service' : 'wait a week, as the service tries again; then ask the service'),
       ],
       (group) => [`${group.length}`],
     ),

@@ -16,6 +16,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { lockFile, takeStartLock } from '../../embedded/lock.ts';
+import { isFree } from '../../embedded/ports.ts';
 import { identify } from '../../embedded/processes.ts';
 import { waitUntilReady } from '../../embedded/ready.ts';
 import { readRunning, runningFile } from '../../embedded/running.ts';
@@ -94,8 +95,18 @@ describe('the servers', () => {
     await expect(query(url.replace(/:[0-9a-f]+@/, ':wrong@'), 'select 1')).rejects.toThrow(/authentication/);
   });
 
-  test('include the web page of Temporal, and refuse posts to Temporal from web pages of other sites', async () => {
-    const stack = await run({ dir: temporaryFolder(), postgres: false, temporal: true });
+  test('include no web page of Temporal unless it is asked for', async () => {
+    const dir = temporaryFolder();
+    const stack = await run({ dir, postgres: false, temporal: true });
+    expect(stack.temporal).toEqual({ address: expect.stringMatching(/^127\.0\.0\.1:\d+$/) });
+    const { temporalUi } = JSON.parse(readFileSync(join(dir, 'ports.json'), 'utf8'));
+    // Without a port of ours the page would listen 1,000 above Temporal's own.
+    const byDefault = Number(stack.temporal?.address.split(':')[1]) + 1_000;
+    expect(await Promise.all([temporalUi, byDefault].map(isFree))).toEqual([true, true]);
+  });
+
+  test('include the web page of Temporal if asked, and refuse posts to Temporal from web pages of other sites', async () => {
+    const stack = await run({ dir: temporaryFolder(), postgres: false, temporal: true, temporalUi: true });
     // The page has its own connection to the server, which may need a second longer.
     const version = await until('the page knows the version of the server', async () => {
       const answer = await fetch(`${stack.temporal?.uiUrl}/api/v1/cluster-info`);
@@ -238,9 +249,9 @@ test('a server that does not start is explained by the end of its log', async ()
 
 test('a server that has ended is not ready, though another answers at its port', async () => {
   const [dir, address] = [temporaryFolder(), inject('temporalAddress')];
-  const { server } = temporalServer({ dir, binary: 'temporal', port: 0, uiPort: 0 });
+  const { server } = temporalServer({ dir, binary: 'temporal', port: 0 });
   const ended = new Map([['temporal', 'status 1']]);
-  const ready = waitUntilReady({ temporal: { address, uiUrl: '' } }, [server], ended);
+  const ready = waitUntilReady({ temporal: { address } }, [server], ended);
   await expect(ready).rejects.toThrow('ended at once (status 1)');
 });
 

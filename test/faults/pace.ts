@@ -21,18 +21,20 @@ export const trueTime = (epoch: number, hurried: number): number => epoch + (hur
 export function hurriedHealth(health: Health): Health {
   const { warehouse } = health;
   if ('away' in warehouse) return health;
-  const { silence, runs, oldestDueSeconds } = warehouse;
+  const { silence, runs, oldestDueSeconds, late } = warehouse;
   const older = <T extends { underWay: (typeof runs)['full']['underWay'] }>(kind: T): T => {
     if (kind.underWay === null) return kind;
     const { progressSecondsAgo } = kind.underWay;
     return { ...kind, underWay: { ...kind.underWay, progressSecondsAgo: progressSecondsAgo * pace } };
   };
+  const hurried = (seconds: number | null) => (seconds === null ? null : seconds * pace);
   const { quietSeconds } = silence;
   return {
     ...health,
     warehouse: {
       ...warehouse,
-      oldestDueSeconds: oldestDueSeconds === null ? null : oldestDueSeconds * pace,
+      oldestDueSeconds: hurried(oldestDueSeconds),
+      late: late && { ...late, settledSecondsAgo: hurried(late.settledSecondsAgo) },
       runs: { full: older(runs.full), reconcile: older(runs.reconcile) },
       silence: { ...silence, quietSeconds: quietSeconds === null ? null : quietSeconds * silencePace },
     },

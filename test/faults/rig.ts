@@ -239,7 +239,7 @@ async function prepareServers(
 
 async function developmentServer(dir: string, ports: Ports): Promise<RunningTemporal> {
   const binary = await findTemporal({ binDir: projectBinDir(), log: () => {} });
-  const temporal = temporalServer({ dir, binary, port: ports.temporal, uiPort: ports.temporalUi });
+  const temporal = temporalServer({ dir, binary, port: ports.temporal });
   const part = createPart('temporal', () =>
     launchServer(temporal.server, () =>
       until('Temporal answers', () => temporalAnswers(temporal.address), within),

@@ -110,19 +110,19 @@ describe('the doctor', () => {
 
   test('asks through a proxy, and sends its probe through it', async () => {
     const proxy = await startHttpProxy({
-      'service.example': Number(new URL(pipeline.service.apiUrl).port),
+      'service.test': Number(new URL(pipeline.service.apiUrl).port),
       'hooks.example': Number(pipeline.env.RECEIVER_PORT),
     });
     onTestFinished(() => proxy.stop());
     const found = await examined({
-      SERVICE_URL: 'http://service.example/v2.2',
+      SERVICE_URL: 'http://service.test/v2.2',
       RECEIVER_PUBLIC_URL: 'http://hooks.example/webhooks',
       HTTP_PROXY: `http://${proxy.host}`,
     });
     expect(found.filter(({ state }) => state === 'fail' || state === 'warn')).toEqual([]);
     expect(found.find(({ name }) => name === 'receiver')?.saw).toContain(`through the proxy ${proxy.host}`);
     const lines = proxy.asked.map(({ line }) => line);
-    expect(lines).toContain('GET http://service.example/v2.2/external/configure_webhook');
+    expect(lines).toContain('GET http://service.test/v2.2/external/configure_webhook');
     expect(lines).toContain('POST http://hooks.example/webhooks');
   });
 

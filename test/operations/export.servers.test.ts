@@ -358,6 +358,23 @@ describe('metersync export', () => {
     expect(stdout).toBe('raw,took\n\\x00ff,1 day 02:00:00');
   });
 
+  test.each([
+    [['bills.parquet'], true],
+    [['bills.PARQUET'], true],
+    [['bills.csv'], false],
+    [['bills'], false],
+    [['bills.data', '--format', 'parquet'], true],
+    [['bills.txt', '--format', 'csv'], false],
+  ])(
+    'writes the format that the ending says, or that is asked for: %j',
+    async ([name = '', ...format], isParquet) => {
+      const out = join(folder.path, name);
+      expect(await run('bills', ...format, '--out', out)).toMatchObject({ status: 0 });
+      const written = readFileSync(out);
+      expect(written.subarray(0, 4).toString()).toBe(isParquet ? 'PAR1' : 'bill');
+    },
+  );
+
   test('writes a complete file, and suggests names near an unknown one', async () => {
     const out = join(folder.path, 'bills.parquet');
     expect(await run('bills', '--format', 'parquet', '--out', out)).toMatchObject({

@@ -1,6 +1,7 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { join } from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startSandboxProcess } from '../../cli/sandbox-process.ts';
 import { startSandbox } from '../../sandbox/sandbox.ts';
@@ -68,26 +69,6 @@ describe('control routes', () => {
   });
 
   test.each([
-    'evil.example',
-    'evil.example:80',
-    '127.0.0.1.evil.example',
-    'localhost.evil.example',
-    '127.0.0.1@evil.example',
-  ])('a page whose name %s resolves to this machine is refused, even with the token', async (host) => {
-    const answer = await ask('GET', '/sandbox/organizations', { authorization: authorization(), host });
-    expect(answer.status).toBe(403);
-    expect(answer.text).not.toContain(service.sandbox.apiKey);
-  });
-
-  test.each(['127.0.0.1', 'localhost', 'localhost:4000', '[::1]:4000', '192.168.7.7:80'])(
-    'a caller who names the machine as %s is answered',
-    async (host) => {
-      const answer = await ask('GET', '/sandbox/status', { authorization: authorization(), host });
-      expect(answer.status).toBe(200);
-    },
-  );
-
-  test.each([
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
     { 'sec-fetch-site': 'same-origin' },
@@ -109,6 +90,74 @@ describe('control routes', () => {
     expect(other.sandbox.controlToken).toMatch(/^[\w-]{32}$/);
     expect(other.sandbox.controlToken).not.toBe(service.sandbox.controlToken);
   });
+});
+
+describe('the Host of a request', () => {
+  beforeAll(() => service.enableWebhooks());
+
+  const everywhere = [
+    ['GET', '/sandbox/organizations'],
+    ['GET', '/v2.2/company'],
+    ['GET', '/v2/company'],
+    ['POST', '/v2.1/external/configure_webhook'],
+    ['GET', '/portal/unknown'],
+    ['GET', '/nowhere'],
+  ] as const;
+  const allowed = () => ({ authorization: authorization(), 'x-api-key': service.sandbox.apiKey });
+
+  test.each([
+    'evil.example',
+    'evil.example:80',
+    '127.0.0.1.evil.example',
+    'localhost.evil.example',
+    '127.0.0.1@evil.example',
+  ])('a page whose name %s resolves to this machine is refused, even with key and token', async (host) => {
+    for (const [method, path] of everywhere) {
+      const answer = await ask(method, path, { ...allowed(), host });
+      expect([path, answer.status]).toEqual([path, 403]);
+      expect(answer.text).toContain('not a name of the sandbox');
+    }
+  });
+
+  test.each([
+    '127.0.0.1',
+    'localhost',
+    'localhost:4000',
+    '[::1]:4000',
+    '192.168.7.7:80',
+    'sandbox:8080',
+    'host.docker.internal:4000',
+    'sandbox.default.svc.cluster.local',
+  ])('a caller who names the machine as %s is answered', async (host) => {
+    for (const path of ['/sandbox/status', '/v2.2/company']) {
+      expect((await ask('GET', path, { ...allowed(), host })).status).toBe(200);
+    }
+  });
+
+  test('stands in the portal link that its caller gets', async () => {
+    const path = '/v2.2/external/configure_webhook';
+    const { text } = await ask('POST', path, { ...allowed(), host: 'sandbox:8080' });
+    expect(JSON.parse(text).url).toMatch(/^http:\/\/sandbox:8080\/portal\/[\w-]{32}$/);
+  });
+});
+
+test('a key of an earlier version, which followed from the seed, is replaced', async () => {
+  const database = await createDatabase('sandbox');
+  onTestFinished(() => database.drop());
+  const options = { databaseUrl: database.url, companies: 1, documents: 1, intervalDays: 0 };
+  await (await startSandbox({ ...options, apiKey: 'asked for' })).close();
+  const known = 'uds_e4be9a005e2041709e633712d7bc0678';
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query("update sandbox.api_keys set key = $1 where key like 'uds_%'", [known]);
+  await client.query("delete from sandbox.migrations where name = '0002_random_keys.sql'");
+  await client.end();
+  const sandbox = await startSandbox(options);
+  onTestFinished(() => sandbox.close());
+  const statuses = [known, sandbox.apiKey, 'asked for'].map(
+    async (key) => (await fetch(`${sandbox.apiUrl}/company`, { headers: { 'x-api-key': key } })).status,
+  );
+  expect(await Promise.all(statuses)).toEqual([401, 200, 200]);
 });
 
 test('the name of --host is one of the sandbox', async () => {
@@ -134,13 +183,6 @@ test('files of a started sandbox are for its owner alone, even if an older file 
   });
   await sandbox.stop();
   expect((await stat(file)).mode & 0o777).toBe(0o600);
-});
-
-test('a portal link has the host by which its caller reached the sandbox', async () => {
-  await service.enableWebhooks();
-  const headers = { 'x-api-key': service.sandbox.apiKey, host: 'sandbox.example:8080' };
-  const { text } = await ask('POST', '/v2.2/external/configure_webhook', headers);
-  expect(JSON.parse(text).url).toMatch(/^http:\/\/sandbox\.example:8080\/portal\/[\w-]{32}$/);
 });
 
 test.each([

@@ -22,7 +22,7 @@ async function fingerprint(databaseUrl: string): Promise<string[]> {
 }
 
 describe('generated data', () => {
-  test('depends on the seed alone', async () => {
+  test('depends on the seed alone, and the API key does not', async () => {
     const [one, same, other] = [
       await startService({ seed: 7, companies: 5 }),
       await startService({ seed: 7, companies: 5 }),
@@ -33,7 +33,9 @@ describe('generated data', () => {
     );
     expect(second).toEqual(first);
     for (const [index, hash] of (third ?? []).entries()) expect(hash).not.toBe(first?.[index]);
-    expect(same.sandbox.apiKey).toBe(one.sandbox.apiKey);
+    const keys = [one, same, other].map(({ sandbox }) => sandbox.apiKey);
+    expect(new Set(keys).size).toBe(3);
+    for (const key of keys) expect(key).toMatch(/^uds_[0-9a-f]{32}$/);
     await Promise.all([one.stop(), same.stop(), other.stop()]);
   });
 });

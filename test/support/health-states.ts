@@ -22,6 +22,7 @@ const nothing = { due: 0, waiting: 0, parked: 0, oldestDueSeconds: null, oldestS
 export const warehouse: WarehouseHealth = {
   pending: { connection: nothing, document: nothing, interval: nothing },
   oldestDueSeconds: null,
+  late: null,
   dead: 0,
   missingLately: 0,
   parked: [],
