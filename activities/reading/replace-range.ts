@@ -130,7 +130,8 @@ async function readPass(
   }
   const { ended, rows: readings, pages } = walk.report();
   const [total = null] = totals;
-  const counted = totals.size <= 1 && (total === null || readings === total);
-  const consistent = ended === 'last' && counted && !(await showsTwice(tx, pass));
+  const counted = totals.size <= 1 && (total === null || readings >= total);
+  const shifted = pages > 1 && (await showsTwice(tx, pass));
+  const consistent = ended === 'last' && counted && !shifted;
   return { consistent, readings, total, pages, rejected };
 }

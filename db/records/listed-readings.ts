@@ -33,8 +33,8 @@ export async function makeListedReadings(tx: Executor): Promise<void> {
   await tx.execute(sql`
     create temp table ${listedReadings} (
       pass int,
-      start_at timestamptz,
-      granularity_seconds int check (granularity_seconds > 0),
+      start_at timestamptz not null,
+      granularity_seconds int not null check (granularity_seconds > 0),
       usage_units text,
       usage numeric,
       quality text,

@@ -207,6 +207,14 @@ describe('more readings vanish than the cap', () => {
   });
 });
 
+test('readings that no row can hold do not keep the others from being replaced', async () => {
+  const meter = await meterListing(quarters);
+  await meter.backfill();
+  meter.list([...quarters.slice(1), { ...reading(180, 195), end: '' }]);
+  await meter.backfill();
+  expect(await meter.stored()).toHaveLength(11);
+});
+
 test('a reading that an event brings while its range is read again stays', async () => {
   const meter = await meterListing(quarters);
   await meter.backfill();
