@@ -77,8 +77,6 @@ export const batches = {
   readingsOfPiece: 20_000,
   /** Readings collected from pages before a write, and the most that one write takes. */
   readingsWritten: 5_000,
-  /** Readings that one statement compares with those that overlap them: the work grows with its square. */
-  readingsCompared: 500,
   /** Meters that one activity reads. It returns a cursor for the rest, so that no activity runs for hours. */
   meters: 25,
   /** A company with more records in one listing is large: 20 pages. */

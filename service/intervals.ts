@@ -13,6 +13,8 @@ export interface IntervalColumns {
   readonly usageUnits: (string | null)[];
   readonly quality: (string | null)[];
   readonly updated: (string | null)[];
+  /** The id of the record; null if it has none that is a text or a safe number. */
+  readonly id: (string | null)[];
   /** Null if the record names none: then it is the requested meter's. */
   readonly meterId: (string | null)[];
   /** Null if the record has none: then it is end − start. */
@@ -58,6 +60,7 @@ export const noIntervals = (): IntervalColumns => ({
   usageUnits: [],
   quality: [],
   updated: [],
+  id: [],
   meterId: [],
   granularitySeconds: [],
   unplaced: [],
@@ -96,6 +99,7 @@ function columnsOf(
     columns.usageUnits.push(units);
     columns.quality.push(quality);
     columns.updated.push(updated);
+    columns.id.push(idOf(item.id));
     columns.meterId.push(meter);
     columns.granularitySeconds.push(granularity);
   }
@@ -109,6 +113,12 @@ export const endOf = (item: Json): unknown => item.end ?? item.endDate;
 function meterOf(item: Json): unknown {
   if (item.meterId !== undefined && item.meterId !== null) return item.meterId;
   return isObject(item.meter) ? item.meter.id : item.meter;
+}
+
+/** The id tells readings of one time apart; no column keeps it, so one that is unusable is none. */
+function idOf(id: unknown): string | null {
+  if (Number.isSafeInteger(id)) return String(id);
+  return typeof id === 'string' && id.isWellFormed() && !id.includes('\0') ? id : null;
 }
 
 /** Returns null for anything but a whole number of seconds: then start and end decide. */

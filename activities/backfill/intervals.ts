@@ -1,8 +1,9 @@
 import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { counted, untilDecided } from '../../contract/words.ts';
 import { countMissedReadings } from '../../db/backfill/missed.ts';
-import { hasReadings, metersAfter } from '../../db/backfill/order.ts';
+import { metersAfter } from '../../db/backfill/order.ts';
 import {
   finishRun,
   notePartsMissing,
@@ -42,6 +43,9 @@ export interface IntervalCursor {
   readonly totalSaid: number | null;
   /** Readings that an event should have announced. */
   readonly missed: number;
+  /** Readings that the service no longer lists: removed ones, and those held back. */
+  readonly removed: number;
+  readonly heldBack: number;
   /** Meters that could not be read. */
   readonly failed: number;
   /** The first of them. */
@@ -63,6 +67,8 @@ const firstMeter: Omit<IntervalCursor, 'companyId'> = {
   written: nothingWritten,
   totalSaid: null,
   missed: 0,
+  removed: 0,
+  heldBack: 0,
   failed: 0,
   failedMeters: [],
   error: null,
@@ -131,10 +137,11 @@ async function backfillMeter(
     await note({ ...intervalCounts(soFar()), distinctIds: at.readings, totalSaid: at.total });
   };
   try {
-    const read = await readMeter(deps, meterId, { done, now, interrupted, onWritten });
+    const { runId } = key;
+    const read = await readMeter(deps, meterId, { runId, done, now, interrupted, onWritten });
     const { inserted, changed } = read.written;
     const missed = readBefore && inserted + changed > 0 ? await missedOf(deps, key, meterId) : 0;
-    const judgement = await judged(deps, meterId, done, read);
+    const judgement = judged(meterId, done, read);
     return { ...withMeter(done, read), ...judgement, missed: done.missed + missed, after: meterId };
   } catch (error) {
     const { cancellationSignal, info } = Context.current();
@@ -168,6 +175,7 @@ const withMeter = (
 });
 
 interface MeterReading {
+  readonly runId: string;
   readonly done: IntervalCursor;
   /** The warehouse's clock before it is read. */
   readonly now: string;
@@ -182,7 +190,7 @@ interface MeterReading {
 async function readMeter(
   deps: ActivityDependencies,
   meterId: string,
-  { done, now, interrupted, onWritten }: MeterReading,
+  { runId, done, now, interrupted, onWritten }: MeterReading,
 ): Promise<RangeRead> {
   const { db } = deps.warehouse;
   // Rows of the interrupted attempt count as read from its start; rows of this one from now.
@@ -197,6 +205,7 @@ async function readMeter(
       { meterId },
       {
         lane: 'backfill',
+        runId,
         beganAt: readFrom,
         from: place,
         cursor: (at): IntervalCursor => ({ ...done, within: { meterId, beganAt: began, place: at } }),
@@ -206,7 +215,8 @@ async function readMeter(
     pages += read.pages;
     const complete = read.complete && (pass > 0 || read.total === place.total);
     if (complete) await forgetRejectedReadings(db, { meterId }, beganAt);
-    if (complete || pass >= attemptPolicy.passesMax) return { ...read, complete, pages };
+    const isLast = read.unstable || pass >= attemptPolicy.passesMax;
+    if (complete || isLast) return { ...read, complete, pages };
     from = { ...rangeStart, written: read.written };
     beganAt = await warehouseNow(db);
     readFrom = beganAt;
@@ -214,25 +224,27 @@ async function readMeter(
 }
 
 /**
- * Counts a meter as suspect: it listed fewer readings than its total, had no end, or none where the warehouse
- * has some.
+ * Counts a meter as suspect: its listing has fewer readings than its total, no end, or pages that
+ * contradict one another, or lacks so many readings that some are held back.
  */
-async function judged(
-  deps: ActivityDependencies,
+function judged(
   meterId: string,
   done: IntervalCursor,
-  { complete, repeated, readings, total }: RangeRead,
-): Promise<Pick<IntervalCursor, 'totalSaid' | 'suspect' | 'doubt'>> {
-  const totalSaid = total === null ? done.totalSaid : (done.totalSaid ?? 0) + total;
+  { complete, unstable, readings, total, removed, heldBack }: RangeRead,
+): Pick<IntervalCursor, 'totalSaid' | 'removed' | 'heldBack' | 'suspect' | 'doubt'> {
+  const counts = {
+    totalSaid: total === null ? done.totalSaid : (done.totalSaid ?? 0) + total,
+    removed: done.removed + removed,
+    heldBack: done.heldBack + heldBack,
+  };
   let doubt: string | null = null;
   if (total !== null && readings < total) doubt = `shows ${readings} of the ${total} readings of its total`;
-  else if (repeated) doubt = 'showed a reading on two pages';
+  else if (unstable) doubt = 'showed readings that changed from pass to pass';
   else if (!complete) doubt = 'showed no end of the readings';
-  else if (readings === 0 && (await hasReadings(deps.warehouse.db, meterId)))
-    doubt = 'shows no readings where the warehouse has some';
-  if (doubt === null) return { totalSaid, suspect: done.suspect, doubt: done.doubt };
+  else if (heldBack > 0) doubt = `no longer lists ${counted(heldBack, 'reading')}: ${untilDecided}`;
+  if (doubt === null) return { ...counts, suspect: done.suspect, doubt: done.doubt };
   const reason = `of meter ${meterId} the service ${doubt}`;
-  return { totalSaid, suspect: done.suspect + 1, doubt: done.doubt ?? reason };
+  return { ...counts, suspect: done.suspect + 1, doubt: done.doubt ?? reason };
 }
 
 async function finishIntervals(
@@ -254,8 +266,8 @@ async function finishIntervals(
 const named = ({ failed, failedMeters }: IntervalCursor): string =>
   [...failedMeters, ...(failed > failedMeters.length ? ['…'] : [])].join(', ');
 
-function intervalCounts({ written, readings, pages, missed }: IntervalCursor): RunCounts {
+function intervalCounts({ written, readings, pages, missed, removed }: IntervalCursor): RunCounts {
   const unchanged = Math.max(0, readings - written.inserted - written.changed - written.rejected);
-  const none = { passes: 1, totalSaid: null, tombstoned: 0 };
-  return { ...written, ...none, pages, distinctIds: readings, unchanged, missed };
+  const none = { passes: 1, totalSaid: null };
+  return { ...written, ...none, tombstoned: removed, pages, distinctIds: readings, unchanged, missed };
 }

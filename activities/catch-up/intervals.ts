@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
 import {
@@ -21,6 +22,8 @@ import { walkListing } from '../reading/walk-listing.ts';
 /** Where the read of a meter goes on: everything before is in the warehouse. */
 interface MeterCursor {
   readonly meterId: string;
+  /** Names the notes about readings that are held back; no run has it. */
+  readonly runId: string;
   readonly readAt: string;
   readonly ranges: readonly DueRange[];
   readonly granularity: Granularity;
@@ -90,12 +93,12 @@ async function readPiece(
   at: RangeProgress,
   beganAt: string | undefined,
 ): Promise<PieceRead> {
-  const { meterId, granularity } = cursor;
+  const { meterId, granularity, runId } = cursor;
   const { piece, next } = await nextPiece(deps.warehouse.db, range, at, granularity, batches.readingsOfPiece);
   const isNews = next === null && at.from === range.start;
   const lane = isNews ? 'live' : 'backfill';
   try {
-    const reading = { lane, confirms: true, beganAt, cursor: () => cursor } as const;
+    const reading = { lane, runId, confirms: true, beganAt, cursor: () => cursor } as const;
     const { complete, readings } = await readRange(deps, { meterId, ...piece }, reading);
     const width = nextWidth(at.width, readings, batches.readingsOfPiece);
     return { complete, next: next === null ? null : { from: next, width } };
@@ -106,12 +109,13 @@ async function readPiece(
 }
 
 async function begin(deps: ActivityDependencies, meterId: string): Promise<MeterCursor> {
-  return { meterId, ...(await dueRanges(deps.warehouse.db, meterId, batches.ranges)), range: 0 };
+  const runId = randomUUID();
+  return { meterId, runId, ...(await dueRanges(deps.warehouse.db, meterId, batches.ranges)), range: 0 };
 }
 
 function interrupted(meterId: string): MeterCursor | undefined {
   const cursor = Context.current().info.heartbeatDetails as Partial<MeterCursor> | undefined;
-  return cursor?.meterId === meterId ? (cursor as MeterCursor) : undefined;
+  return cursor?.meterId === meterId && cursor.runId !== undefined ? (cursor as MeterCursor) : undefined;
 }
 
 /** Reads a meter that only events named from its company's listing. */

@@ -2,23 +2,26 @@ import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
-import { type IntervalColumns, sliceOf } from '../../db/records/interval-text.ts';
-import { writeIntervals } from '../../db/records/intervals.ts';
-import { type RejectedRecord, rejectRecords } from '../../db/records/rejected-records.ts';
+import { forgetHeldBack } from '../../db/deletes/absent-readings.ts';
+import type { ReadRange, Span } from '../../db/records/interval-key.ts';
+import { sliceOf } from '../../db/records/interval-text.ts';
+import { hasReadingsOutside, writeIntervals } from '../../db/records/intervals.ts';
+import { widened } from '../../db/records/listed-readings.ts';
+import { rejectRecords } from '../../db/records/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
-import {
-  type IntervalColumns as ListedColumns,
-  noIntervals,
-  readIntervals,
-} from '../../service/intervals.ts';
-import { walkPages } from '../../service/walk.ts';
+import { type IntervalColumns, noIntervals, readIntervals } from '../../service/intervals.ts';
+import type { Page } from '../../service/page.ts';
+import { type Walk, walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { noteFields } from './page-write.ts';
-import { type IntervalRange, removeReplaced } from './replaced-readings.ts';
+import { replaceRange } from './replace-range.ts';
 import { noteWritten } from './rows-written.ts';
-import { type Seen, seenReadings } from './seen-readings.ts';
-import { divideReadings, type Stray } from './stray-readings.ts';
+import { divideReadings, refusalOf } from './stray-readings.ts';
+
+export interface IntervalRange extends ReadRange {
+  readonly meterId: string;
+}
 
 /** How far a range is read: the readings up to this page are in the warehouse. */
 export interface RangePlace {
@@ -28,13 +31,18 @@ export interface RangePlace {
   /** The service's total of readings, the largest of its pages. */
   readonly total: number | null;
   readonly written: PageWritten;
-  readonly seen?: Seen | undefined;
+  /** What the pages cover; absent before the first reading. */
+  readonly span?: Span | undefined;
+  /** Whether a page contradicts the warehouse or another page: see `ReadingsWritten`. */
+  readonly inDoubt?: boolean;
 }
 
 export const rangeStart: RangePlace = { page: 0, readings: 0, total: null, written: nothingWritten };
 
 export interface RangeReading {
   readonly lane: 'live' | 'backfill';
+  /** Names the notes about readings that are removed or held back. */
+  readonly runId: string;
   /** Whether events announced the readings: then unchanged ones count as read now, too. */
   readonly confirms?: boolean;
   /** The warehouse's clock before the read; read when absent. */
@@ -53,100 +61,209 @@ export interface RangeRead {
   readonly readings: number;
   readonly total: number | null;
   /**
-   * Whether the listing was read to its end, had as many readings as its total, and none on two pages: then the
-   * ledger has the range.
+   * Whether the listing was read to its end and had as many readings as its total, and the warehouse
+   * has just these but for what is held back: then the ledger has the range.
    */
   readonly complete: boolean;
-  /** Whether it is not, as a reading came on two pages. */
-  readonly repeated: boolean;
+  /** Whether it is not, as passes over the listing contradict one another. */
+  readonly unstable: boolean;
+  readonly removed: number;
+  readonly heldBack: number;
 }
 
-/** Reads a range of a meter's intervals and writes it, a bounded number of readings at a time. */
+/**
+ * Reads a range of a meter's intervals and replaces what the warehouse has of it. Pages are written as
+ * they come, a bounded number of readings at a time. If one of them contradicts the warehouse or another
+ * page, the listing is read again and compared as a whole: see `replaceRange`.
+ */
 export async function readRange(
   deps: ActivityDependencies,
   range: IntervalRange,
-  { lane, confirms = false, beganAt, from = rangeStart, cursor, onWritten }: RangeReading,
+  reading: RangeReading,
 ): Promise<RangeRead> {
   const { warehouse } = deps;
-  const context = Context.current();
-  const walkOf = ({ meterId, start, end }: IntervalRange, page: number) =>
-    walkPages({
-      client: deps.service,
-      endpoint: 'intervals',
-      params: { meterId, ...(start === undefined ? {} : { start }), ...(end === undefined ? {} : { end }) },
-      from: page,
-      lane,
-      signal: context.cancellationSignal,
-      judged: false,
-    });
-  const walk = walkOf(range, from.page + 1);
-  const seen = seenReadings(from.seen);
+  const { meterId } = range;
+  const { from = rangeStart } = reading;
+  const beganAt = reading.beganAt ?? (await warehouseNow(warehouse.db));
+  const walk = walkOf(deps, range, from.page + 1, reading.lane);
+  const { place, ended } = await writePages(deps, range, walk, reading, beganAt);
+  const { page: pages, readings, total, written, span } = place;
+  const read = { written, pages, readings, total, unstable: false, removed: 0, heldBack: 0 };
+  if (place.inDoubt !== true) {
+    if (ended !== 'last' || (total !== null && readings < total)) return { ...read, complete: false };
+    if (!(await hasReadingsOutside(warehouse.db, { meterId, range, readAt: beganAt }, span))) {
+      await forgetHeldBack(warehouse.db, meterId, range);
+      await noteFetched(warehouse.db, range);
+      return { ...read, complete: true };
+    }
+  }
+  const wider = await widened(warehouse.db, range);
+  const replaced = await replaceRange(deps, wider, {
+    runId: reading.runId,
+    cap: deps.deletesCap,
+    walk: () => walkOf(deps, wider, 1, reading.lane),
+    onPage: () => noteCursor(reading.cursor(place)),
+  });
+  noteWritten(deps, 'intervals', replaced.written);
+  const { proved, removed, heldBack } = replaced;
+  if (removed + heldBack > 0)
+    deps.log.info({ meterId, removed, heldBack }, 'the service no longer lists readings of a meter');
+  if (proved) await noteFetched(warehouse.db, wider);
+  return {
+    written: { ...sum(written, replaced.written), rejected: replaced.written.rejected },
+    pages: pages + replaced.pages,
+    readings: replaced.readings,
+    total: replaced.total,
+    complete: proved,
+    unstable: !proved,
+    removed,
+    heldBack,
+  };
+}
+
+/** Walks over the pages of a range. */
+const walkOf = (
+  { service }: Pick<ActivityDependencies, 'service'>,
+  { meterId, start, end }: IntervalRange,
+  from: number,
+  lane: RangeReading['lane'],
+): Walk =>
+  walkPages({
+    client: service,
+    endpoint: 'intervals',
+    params: { meterId, ...(start === undefined ? {} : { start }), ...(end === undefined ? {} : { end }) },
+    from,
+    lane,
+    signal: Context.current().cancellationSignal,
+    judged: false,
+  });
+
+/** Writes pages as they come, until one contradicts the warehouse or another page. */
+async function writePages(
+  deps: ActivityDependencies,
+  range: IntervalRange,
+  walk: Walk,
+  { from = rangeStart, confirms = false, cursor, onWritten }: RangeReading,
+  beganAt: string,
+): Promise<{ place: RangePlace; ended: ReturnType<Walk['report']>['ended'] }> {
+  const { warehouse } = deps;
   let place = from;
-  let { written } = from;
-  let readAt = beganAt ?? (await warehouseNow(warehouse.db));
+  let { written, total } = from;
+  let readAt = beganAt;
   let waiting = noIntervals();
-  let { total } = from;
-  const flush = async () => {
-    for (let at = 0; at < waiting.startAt.length; at += batches.readingsWritten) {
-      const slice = sliceOf(waiting, at, at + batches.readingsWritten);
-      const added = await writeIntervals(warehouse, range.meterId, readAt, slice, { confirms });
+  let doubtful = false;
+  /** Writes what waits: the readings of `pages` pages with `rows` readings. */
+  const flush = async (pages: number, rows: number): Promise<void> => {
+    let { span, inDoubt = false } = place;
+    for (const slice of slicesOf(waiting)) {
+      const how = { confirms, range, after: span };
+      const {
+        span: wider,
+        inDoubt: doubt,
+        ...added
+      } = await writeIntervals(warehouse, range.meterId, readAt, slice, how);
       noteWritten(deps, 'intervals', added);
+      span = wider;
+      inDoubt ||= doubt;
       written = sum(written, added);
       noteCursor(cursor(place));
-      await onWritten?.({ ...place, readings: place.readings + at + slice.startAt.length, total, written });
+      await onWritten?.({ ...place, readings: place.readings + slice.startAt.length, total, written });
     }
     waiting = noIntervals();
-    const { pages, rows } = walk.report();
-    const readings = from.readings + rows;
-    place = { page: from.page + pages, readings, total, written, seen: seen.soFar() };
+    place = { page: from.page + pages, readings: from.readings + rows, total, written, span, inDoubt };
   };
+  let before = { pages: 0, rows: 0 };
+  let readNext = readAt;
   for await (const page of walk) {
     await noteFields(deps, 'intervals', page.items);
     const columns = readIntervals(page.body, page.itemsKey, page.items);
-    seen.add(columns);
-    const { own, strays } = divideReadings(range.meterId, page, columns);
-    append(waiting, own);
-    if (strays.length > 0) {
-      await rejectRecords(warehouse.db, strays.map(refusalOf));
-      const rejected = { ...nothingWritten, rejected: strays.length };
-      noteWritten(deps, 'intervals', rejected);
-      written = sum(written, rejected);
+    const joint = jointOf(waiting, columns);
+    if (joint === 'apart' && waiting.startAt.length >= batches.readingsWritten) {
+      await flush(before.pages, before.rows);
+      readAt = readNext;
     }
+    // The walk over pages that contradict one another ends: they are read again as a whole.
+    doubtful = joint === 'mixed' || place.inDoubt === true;
+    if (doubtful) break;
+    written = sum(written, await append(deps, range.meterId, page, columns, waiting));
     // One that shrinks means a deletion, which may have moved a reading to a page that was read.
     if (page.total !== null) total = Math.max(total ?? 0, page.total);
     noteCursor(cursor(place));
-    if (waiting.startAt.length < batches.readingsWritten) continue;
-    await flush();
-    if (page.hasNext) readAt = await warehouseNow(warehouse.db);
+    const { pages, rows } = walk.report();
+    before = { pages, rows };
+    if (waiting.startAt.length >= batches.readingsWritten && page.hasNext)
+      readNext = await warehouseNow(warehouse.db);
   }
-  await flush();
-  const { page: pages, readings } = place;
-  const repeated = place.seen?.repeated === true;
-  const complete = walk.report().ended === 'last' && (total === null || readings >= total) && !repeated;
-  if (complete) {
-    const listed = { range, readings: readings - written.rejected, seen: place.seen };
-    await removeReplaced(deps, listed, (wider) => walkOf(wider, 1));
-    await noteFetched(warehouse.db, range);
-  }
-  return { written, pages, readings, total, complete, repeated };
+  if (!doubtful) await flush(before.pages, before.rows);
+  return { place: doubtful ? { ...place, inDoubt: true } : place, ended: walk.report().ended };
 }
 
-const refusalOf = ({ reason, ...stray }: Stray): RejectedRecord => ({
-  ...stray,
-  resource: 'intervals',
-  companyId: null,
-  error: reason,
-});
+/** Adds the meter's own readings of a page to those that wait; refuses the others. */
+async function append(
+  deps: ActivityDependencies,
+  meterId: string,
+  page: Page,
+  columns: IntervalColumns,
+  waiting: IntervalColumns,
+): Promise<PageWritten> {
+  const { own, strays } = divideReadings(meterId, page, columns);
+  for (const [at, start] of own.startAt.entries()) {
+    waiting.startAt.push(start);
+    waiting.endAt.push(own.endAt[at] ?? null);
+    waiting.usage.push(own.usage[at] ?? null);
+    waiting.usageUnits.push(own.usageUnits[at] ?? null);
+    waiting.quality.push(own.quality[at] ?? null);
+    waiting.updated.push(own.updated[at] ?? null);
+    waiting.granularitySeconds.push(own.granularitySeconds[at] ?? null);
+    waiting.id.push(own.id[at] ?? null);
+  }
+  if (strays.length === 0) return nothingWritten;
+  await rejectRecords(deps.warehouse.db, strays.map(refusalOf));
+  const rejected = { ...nothingWritten, rejected: strays.length };
+  noteWritten(deps, 'intervals', rejected);
+  return rejected;
+}
 
-/** Adds readings of the meter. */
-function append(to: ListedColumns, more: IntervalColumns): void {
-  for (const [at, start] of more.startAt.entries()) {
-    to.startAt.push(start);
-    to.endAt.push(more.endAt[at] ?? null);
-    to.usage.push(more.usage[at] ?? null);
-    to.usageUnits.push(more.usageUnits[at] ?? null);
-    to.quality.push(more.quality[at] ?? null);
-    to.updated.push(more.updated[at] ?? null);
-    to.granularitySeconds.push(more.granularitySeconds[at] ?? null);
+/**
+ * How the readings of a page follow those of the pages before it, which wait to be written. `apart`: all
+ * start after them, or all before. `joined`: they share one start at the border, where
+ * all are different readings. `mixed`: they lie among them, so that a page may show a reading again and another may be missing.
+ */
+function jointOf(waiting: IntervalColumns, page: IntervalColumns): 'apart' | 'joined' | 'mixed' {
+  if (waiting.startAt.length === 0 || page.startAt.length === 0) return 'apart';
+  const [old, more] = [spanOf(waiting.startAt), spanOf(page.startAt)];
+  if (more.first > old.last || more.last < old.first) return 'apart';
+  const border = more.first === old.last ? old.last : more.last === old.first ? old.first : undefined;
+  if (border === undefined) return 'mixed';
+  const ids = [...identitiesAt(waiting, border), ...identitiesAt(page, border)];
+  return new Set(ids).size < ids.length ? 'mixed' : 'joined';
+}
+
+/** What tells the readings apart that start at a time: their ids, else their ends, lengths and units. */
+const identitiesAt = (columns: IntervalColumns, border: string): (string | null)[] =>
+  columns.startAt.flatMap((start, at) => {
+    if (start !== border) return [];
+    const { id, endAt, granularitySeconds, usageUnits } = columns;
+    return [id[at] ?? `${endAt[at]} ${granularitySeconds[at]} ${usageUnits[at]}`];
+  });
+
+/** The first and the last start, as the texts sort. */
+function spanOf(starts: readonly string[]): Span {
+  let [first = '', last = ''] = [starts[0], starts[0]];
+  for (const start of starts) {
+    if (start < first) first = start;
+    if (start > last) last = start;
+  }
+  return { first, last };
+}
+
+/** Cuts readings to what one write takes; readings with the same start stay together. */
+function* slicesOf(columns: IntervalColumns): Generator<ReturnType<typeof sliceOf>> {
+  const { startAt } = columns;
+  for (let at = 0; at < startAt.length; ) {
+    let end = Math.min(at + batches.readingsWritten, startAt.length);
+    while (end < startAt.length && startAt[end] === startAt[end - 1]) end += 1;
+    yield sliceOf(columns, at, end);
+    at = end;
   }
 }

@@ -1,7 +1,7 @@
 import { canonicalId } from '../../contract/ids.ts';
 import { type IntervalColumns, readingsAt } from '../../db/records/interval-text.ts';
 import { itemTexts } from '../../db/records/item-texts.ts';
-import { readingOf, refusedAs, refusedId } from '../../db/records/rejected-records.ts';
+import { type RejectedRecord, readingOf, refusedAs, refusedId } from '../../db/records/rejected-records.ts';
 import type { IntervalColumns as ListedColumns } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
 
@@ -61,3 +61,11 @@ function whyStray(
   const isWellFormed = (usageUnits[at] ?? '').isWellFormed() && (quality[at] ?? '').isWellFormed();
   return isWellFormed ? undefined : 'the reading holds a lone surrogate';
 }
+
+/** The refusal of a stray, for `metersync.rejected_records`. */
+export const refusalOf = ({ reason, ...stray }: Stray): RejectedRecord => ({
+  ...stray,
+  resource: 'intervals',
+  companyId: null,
+  error: reason,
+});

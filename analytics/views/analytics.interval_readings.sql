@@ -38,10 +38,12 @@ from utility.intervals i
   left join ops.unit_factors own on own.units = i.usage_units
     and own.datasource_type = m.datasource_type
   left join ops.unit_factors common on common.units = i.usage_units
-    and common.datasource_type = '';
+    and common.datasource_type = ''
+where m.deleted_at is null;
 
 comment on view analytics.interval_readings is
-  'One row for each reading. A condition on start_at limits which months are read.';
+  'One row for each reading, but for those of deleted meters. A condition on start_at limits which '
+  'months are read.';
 comment on column analytics.interval_readings.start_at is 'Start.';
 comment on column analytics.interval_readings.end_at is 'End, not included.';
 comment on column analytics.interval_readings.granularity_seconds is 'Length in seconds.';

@@ -19,6 +19,7 @@ export function readings(seed: number, from: number, count: number, updated: str
     usageUnits: column(() => 'kWh'),
     quality: column(() => 'ACTUAL'),
     updated: column(() => updated),
+    id: column(() => null),
   };
 }
 
@@ -41,6 +42,7 @@ export function earlier(
     usageUnits: cut(columns.usageUnits),
     quality: cut(columns.quality),
     updated: cut(columns.updated).map((now, place) => (changed(place) ? updated : now)),
+    id: cut(columns.id),
     changed: Math.ceil(count / 6),
   };
 }

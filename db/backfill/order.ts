@@ -1,7 +1,7 @@
-import { and, eq, gt, isNull, sql } from 'drizzle-orm';
+import { and, gt, isNull, sql } from 'drizzle-orm';
 import type { RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { companies, intervals, meters } from '../schema/utility.ts';
+import { companies, meters } from '../schema/utility.ts';
 
 /** Lists ids of companies to backfill, in order, after the given one. */
 export async function companiesAfter(
@@ -40,14 +40,4 @@ export async function metersAfter(
     order by id
     limit ${limit}`);
   return result.rows.map(({ id }) => id);
-}
-
-/** Whether the warehouse has any reading of a meter. */
-export async function hasReadings(db: Executor, meterId: string): Promise<boolean> {
-  const held = await db
-    .select({ meterId: intervals.meterId })
-    .from(intervals)
-    .where(eq(intervals.meterId, meterId))
-    .limit(1);
-  return held.length > 0;
 }

@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, columnNames } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import type { ReadRange } from '../records/interval-key.ts';
 import {
   intervalFetches,
   journal,
@@ -188,7 +189,7 @@ export function nextWidth(width: number, held: number, readings: number): number
  */
 export async function noteFetched(
   db: Executor,
-  { meterId, start, end }: { readonly meterId: string } & Partial<TimeRange>,
+  { meterId, start, end }: { readonly meterId: string } & ReadRange,
 ): Promise<void> {
   const fetched = sql`tstzrange(${start ?? null}::timestamptz, ${end ?? null}::timestamptz, '[]')`;
   await db.execute(sql`

@@ -148,9 +148,13 @@ export interface DeletesCap {
 /** The least share of live rows that a run may tombstone, in rows. */
 const leastShare = 3;
 
-/** Whether this many rows are more than a run may tombstone. */
-export const overCap = ({ rows, percent }: DeletesCap, gone: number, live: number): boolean =>
-  gone > Math.min(rows, Math.max(leastShare, Math.floor((live * percent) / 100)));
+/** Whether this many rows are more than a run may tombstone. `least` are always few enough. */
+export const overCap = (
+  { rows, percent }: DeletesCap,
+  gone: number,
+  live: number,
+  least = leastShare,
+): boolean => gone > Math.min(rows, Math.max(least, Math.floor((live * percent) / 100)));
 
 /**
  * Tombstones the rows that stable passes did not list; a later read of the record undoes it. Rows

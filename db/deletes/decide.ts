@@ -1,9 +1,10 @@
-import { and, count, desc, eq, max, sql } from 'drizzle-orm';
+import { and, desc, eq, max, sql } from 'drizzle-orm';
 import type { Database, Executor } from '../connect.ts';
 import { namesOfRecords } from '../read/names.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
 import { untouchedSince } from './absent.ts';
+import { approveReadings, reviveReadings } from './absent-readings.ts';
 import { keyOfNoted, note, revive, row, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
@@ -39,7 +40,7 @@ export async function readDeletes(
       resource,
       state,
       reason,
-      rows: count(),
+      rows: sql<number>`sum(coalesce(${deletes.readings}, 1))::int`,
       notedAt: sql<string>`${max(notedAt)}`,
       examples: sql<string[]>`(array_agg(${recordId} order by ${recordId}))[1:3]`,
     })
@@ -76,8 +77,9 @@ export async function approveDeletes(
   runId: string,
 ): Promise<{ tombstoned: number; spared: number }> {
   return await db.transaction(async (tx) => {
-    let tombstoned = 0;
-    let waiting = 0;
+    const readings = await approveReadings(tx, runId);
+    let tombstoned = readings.removed;
+    let waiting = readings.removed + readings.spared;
     for (const resource of recordResources) {
       waiting += await lockNotes(tx, runId, resource, 'quarantined');
       const which = sql`${note.state} = 'quarantined'
@@ -101,7 +103,7 @@ export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept
  */
 export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
   return await db.transaction(async (tx) => {
-    let revived = 0;
+    let revived = await reviveReadings(tx, runId);
     for (const resource of recordResources) {
       await lockNotes(tx, runId, resource, 'applied');
       revived += await revive(tx, runId, resource);
@@ -146,11 +148,12 @@ async function noteTombstoned(
       )`);
 }
 
-/** Moves all notes of a run from one state to another; returns how many. */
+/** Moves all notes of a run from one state to another; returns how many rows they name. */
 async function decide(db: Executor, runId: string, from: State, to: State): Promise<number> {
-  const result = await db
+  const decided = await db
     .update(deletes)
     .set({ state: to, decidedAt: sql`clock_timestamp()` })
-    .where(and(eq(deletes.runId, runId), eq(deletes.state, from)));
-  return result.rowCount ?? 0;
+    .where(and(eq(deletes.runId, runId), eq(deletes.state, from)))
+    .returning({ readings: deletes.readings });
+  return decided.reduce((rows, { readings }) => rows + (readings ?? 1), 0);
 }

@@ -1,25 +1,23 @@
 import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
-import { alias, type PgColumn } from 'drizzle-orm/pg-core';
-import { array, columnNames } from '../arrays.ts';
-import type { Database, Executor, Transaction, Warehouse } from '../connect.ts';
+import type { PgColumn } from 'drizzle-orm/pg-core';
+import { array } from '../arrays.ts';
+import type { Executor, Warehouse } from '../connect.ts';
 import { row } from '../deletes/tombstone.ts';
+import { readingKey } from '../records/interval-key.ts';
+import { anyReadings, distinctReadings } from '../records/interval-rows.ts';
 import {
   type IntervalColumns,
+  type PlainReadings,
   plainReadings,
   readingsAt,
   wrongReadings,
 } from '../records/interval-text.ts';
-import { keyAsText } from '../records/intervals.ts';
+import { type ListedRange, unequalReadings } from '../records/listed-readings.ts';
 import { readingOf, refusedId } from '../records/rejected-records.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
-import {
-  type Difference,
-  type DifferentField,
-  listingCompanies,
-  type UnlistedRow,
-} from './compare-records.ts';
+import { type Difference, listingCompanies, type UnlistedRow } from './compare-records.ts';
 
 /** Readings of a meter that were compared, in parts such as pages. */
 export interface KeysCompared {
@@ -33,7 +31,10 @@ export interface KeysCompared {
 }
 
 export interface ReadingsCompared extends KeysCompared {
-  readonly differences: readonly Difference[];
+  /** Whether the warehouse has each of them with the same values. */
+  readonly equal: boolean;
+  /** Those that Postgres cannot hold. */
+  readonly refused: readonly Difference[];
 }
 
 export const noKeys: KeysCompared = {
@@ -51,9 +52,8 @@ export const joinKeys = (a: KeysCompared, b: KeysCompared): KeysCompared => ({
 });
 
 /**
- * Compares readings of a meter with the warehouse, optionally only those that start since a moment.
- * Ids of differences are `meter@start/seconds/unit`. A reading that Postgres cannot hold is
- * missing.
+ * Compares readings of a page with the warehouse, optionally only those that start since a moment.
+ * Readings that Postgres cannot hold are left out of the comparison.
  */
 export async function compareIntervals(
   warehouse: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
@@ -62,82 +62,22 @@ export async function compareIntervals(
   since: string | null = null,
 ): Promise<ReadingsCompared> {
   const wrong = wrongReadings(columns, plainReadings(columns, warehouse.zoneIsUtc));
-  const refused = (place: number): ReadingsCompared => ({
-    ...noKeys,
-    keys: 1,
-    differences: [
-      { id: refusedId(readingOf(meterId, columns.startAt[place] ?? '')), state: 'missing' },
-    ],
-  });
+  const refused = (place: number): ReadingsCompared => {
+    const id = refusedId(readingOf(meterId, columns.startAt[place] ?? ''));
+    return { ...noKeys, equal: true, refused: [{ id, state: 'missing' }] };
+  };
   const compared = await splitOnRefusal<number, ReadingsCompared>(
     [...columns.startAt.keys()].filter((place) => !wrong.has(place)),
     (places) => compareReadings(warehouse, meterId, readingsAt(columns, places), since),
     refused,
   );
   const parts = [...compared, ...[...wrong.keys()].map(refused)];
-  const differences = parts.flatMap((part) => part.differences);
-  return { ...parts.reduce(joinKeys, noKeys), differences };
+  return {
+    ...parts.reduce(joinKeys, noKeys),
+    equal: parts.every(({ equal }) => equal),
+    refused: parts.flatMap((part) => part.refused),
+  };
 }
-
-/** Times that `metersync.read_time` casts unchanged: it cuts off digits below microseconds. */
-const datedTime = /^\d{4}-\d\d-\d\d(?!.*[.,]\d{7})/;
-
-/**
- * The service's readings as a table `reported` with the columns of a reading. Postgres parses times
- * and amounts.
- */
-function reported(columns: IntervalColumns, since: string | null): SQL {
-  const { startAt, endAt } = columns;
-  const dated = [...startAt, ...endAt].every((time) => time === null || datedTime.test(time));
-  const times = (values: readonly (string | null)[]): SQL =>
-    array(values, dated ? 'timestamptz' : 'text');
-  const time = (name: 's' | 'e'): SQL => sql.raw(dated ? name : `metersync.read_time(${name})`);
-  const readings = unnestedReadings(columns, times);
-  return sql`reported as materialized (
-    select *
-    from (
-      select
-        ${time('s')} as start_at,
-        coalesce(g, extract(epoch from ${time('e')} - ${time('s')})::int) as granularity_seconds,
-        coalesce(units, '') as usage_units,
-        usage,
-        quality
-      from ${readings}
-    ) readings
-    where ${since}::timestamptz is null
-      or start_at >= ${since}::timestamptz
-  )`;
-}
-
-/** Readings as a table `t (s, e, g, usage, units, quality)`, each column as one parameter. */
-const unnestedReadings = (
-  { startAt, endAt, granularitySeconds, usage, usageUnits, quality }: IntervalColumns,
-  times: (values: readonly (string | null)[]) => SQL,
-): SQL => sql`unnest(
-        ${times(startAt)},
-        ${times(endAt)},
-        ${array(granularitySeconds, 'int')},
-        ${array(usage, 'numeric')},
-        ${array(usageUnits, 'text')},
-        ${array(quality, 'text')}
-      ) as t (s, e, g, usage, units, quality)`;
-
-/**
- * The span of starts of the readings. Given as two values, Postgres plans for their months alone.
- */
-function spanOf(columns: IntervalColumns, zoneIsUtc: boolean): SQL {
-  const plain = plainReadings(columns, zoneIsUtc);
-  return plain === undefined
-    ? sql`(select min(start_at) from reported) and (select max(start_at) from reported)`
-    : sql`${plain.from}::timestamptz and ${plain.to}::timestamptz`;
-}
-
-const reading = alias(intervals, 'reading');
-
-const { startAt, granularitySeconds, usageUnits } = intervals;
-
-/** The columns that identify a reading of a meter. */
-const readingKey = columnNames([startAt, granularitySeconds, usageUnits]);
 
 async function compareReadings(
   { db, zoneIsUtc }: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
@@ -145,69 +85,60 @@ async function compareReadings(
   columns: IntervalColumns,
   since: string | null,
 ): Promise<ReadingsCompared> {
+  const plain = plainReadings(columns, zoneIsUtc);
+  const readings = plain?.distinct
+    ? distinctReadings(columns, plain.seconds)
+    : anyReadings(columns);
   const result = await db.execute<{
-    id: string | null;
-    missing: boolean;
+    equal: boolean;
     keys: number;
     from: number | null;
     to: number | null;
-    fields: DifferentField[];
   }>(sql`
-    with ${reported(columns, since)}
+    with reported as materialized (
+      select *
+      from (${readings}
+      ) readings
+      where ${since}::timestamptz is null
+        or start_at >= ${since}::timestamptz
+    )
     select
-      ${meterId} || ${keyAsText(sql`reported`)} as id,
-      held.start_at is null as missing,
-      0 as keys,
-      null::float8 as from,
-      null::float8 as to,
-      (
-        select jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b))
-        from (
-          values
-            ('usage', reported.usage::text, held.usage::text),
-            ('quality', reported.quality, held.quality)
-        ) as f (field, a, b)
-        where a is distinct from b
-      ) as fields
+      coalesce(
+        bool_and(
+          held.start_at is not null
+          and (reported.usage, reported.quality)
+            is not distinct from (held.usage, held.quality)
+        ),
+        true
+      ) as equal,
+      count(*)::int as keys,
+      extract(epoch from min(start_at))::float8 as from,
+      extract(epoch from max(start_at))::float8 as to
     from reported
       left join (
-        select *
+        select ${readingKey}, usage, quality
         from ${intervals}
         where ${intervals.meterId} = ${meterId}
-          and ${intervals.startAt} between ${spanOf(columns, zoneIsUtc)}
-      ) held using (${readingKey})
-    where held.start_at is null
-      or (reported.usage, reported.quality) is distinct from (held.usage, held.quality)
-    union all
-    select
-      null,
-      false,
-      count(*)::int,
-      extract(epoch from min(start_at))::float8,
-      extract(epoch from max(start_at))::float8,
-      null
-    from (
-      select distinct ${readingKey}
-      from reported
-    ) keys`);
-  const differences = result.rows.flatMap((row): Difference[] =>
-    row.id === null
-      ? []
-      : [
-          row.missing
-            ? { id: row.id, state: 'missing' }
-            : { id: row.id, state: 'different', fields: row.fields },
-        ],
-  );
-  const counted = result.rows.find((row) => row.id === null);
+          and ${intervals.startAt} between ${spanOf(plain)}
+      ) held using (${readingKey})`);
+  const [row] = result.rows;
   return {
-    differences,
-    keys: counted?.keys ?? 0,
-    from: counted?.from ?? noKeys.from,
-    to: counted?.to ?? noKeys.to,
+    equal: row?.equal ?? true,
+    refused: [],
+    keys: row?.keys ?? 0,
+    from: row?.from ?? noKeys.from,
+    to: row?.to ?? noKeys.to,
     overlap: false,
   };
 }
+
+/**
+ * The span of starts of the readings. Given as two values, Postgres plans for their months alone.
+ */
+const spanOf = (plain: PlainReadings | undefined): SQL =>
+  plain === undefined
+    ? sql`(select min(start_at) from reported) and (select max(start_at) from reported)`
+    : sql`${plain.from}::timestamptz and ${plain.to}::timestamptz`;
 
 /** Counts the warehouse's readings of a meter, optionally only those that start since a moment. */
 export async function countIntervals(
@@ -226,75 +157,24 @@ export async function countIntervals(
 const startsSince = (start: PgColumn, since: string | null): SQL | undefined =>
   since === null ? undefined : gte(start, sql`${since}::timestamptz`);
 
-/** Keys of the service's readings, until the transaction ends. */
-const reportedKeys = sql.identifier('reported_keys');
-
-/**
- * Returns readings of a meter that are not among the service's. The keys of those are collected in
- * Postgres, so that memory stays flat for any number.
- */
-export async function extraReadings(
-  db: Database,
-  meterId: string,
-  pages: AsyncIterable<IntervalColumns>,
-  since: string | null,
-): Promise<Difference[]> {
-  return await db.transaction(async (tx) => {
-    await makeReportedKeys(tx);
-    for await (const columns of pages) await noteReportedKeys(tx, columns, since);
-    return await readingsNotReported(tx, meterId, since);
+/** Compares a proved pass over a range of a meter with the warehouse. */
+export async function compareListed(tx: Executor, listed: ListedRange): Promise<Difference[]> {
+  const unequal = await unequalReadings(tx, listed);
+  return unequal.map(({ id, listed, held }): Difference => {
+    if (held === null) return { id, state: 'missing' };
+    if (listed === null) return { id, state: 'extra' };
+    const fields = (['usage', 'quality'] as const).flatMap((field) =>
+      listed[field] === held[field]
+        ? []
+        : [{ field, service: listed[field], warehouse: held[field] }],
+    );
+    return { id, state: 'different', fields };
   });
 }
 
-async function makeReportedKeys(tx: Executor): Promise<void> {
-  await tx.execute(sql`
-    create temp table ${reportedKeys} (
-      start_at timestamptz,
-      granularity_seconds int,
-      usage_units text
-    ) on commit drop`);
-}
-
-/** Notes also keys of readings whose amounts Postgres cannot hold; only those at no time have none. */
-async function noteReportedKeys(
-  tx: Transaction,
-  columns: IntervalColumns,
-  since: string | null,
-): Promise<void> {
-  const none = columns.startAt.map(() => null);
-  const keys: IntervalColumns = { ...columns, usage: none, quality: none };
-  await splitOnRefusal(
-    [...none.keys()],
-    (places) =>
-      tx.transaction((inner) =>
-        inner.execute(sql`
-          with ${reported(readingsAt(keys, places), since)}
-          insert into ${reportedKeys} (${readingKey})
-          select ${readingKey}
-          from reported`),
-      ),
-    () => undefined,
-  );
-}
-
-async function readingsNotReported(
-  tx: Executor,
-  meterId: string,
-  since: string | null,
-): Promise<Difference[]> {
-  const result = await tx.execute<{ id: string }>(sql`
-    select ${meterId} || ${keyAsText(reading)} as id
-    from ${intervals} ${reading}
-      left join ${reportedKeys} given using (${readingKey})
-    where ${reading.meterId} = ${meterId}
-      and given.start_at is null
-      and ${startsSince(reading.startAt, since) ?? sql`true`}
-    order by ${reading.startAt}, 1`);
-  return result.rows.map(({ id }) => ({ id, state: 'extra' }));
-}
-
-/** Whether a meter's `row` has readings. */
-export const hasReadings = sql`exists (
+/** Whether a meter's `row` lives and has readings: those of a deleted meter do not count. */
+export const hasReadings = sql`${row.deletedAt} is null
+      and exists (
         select
         from ${intervals}
         where ${intervals.meterId} = ${row.id}
@@ -302,8 +182,8 @@ export const hasReadings = sql`exists (
       )`;
 
 /**
- * Lists meters with readings that the service did not list: of a company, including meters of others
- * that it is noted as listing, whether or not they live.
+ * Lists meters with readings that the service did not list: live ones of a company, including
+ * meters of others that it is noted as listing.
  */
 export async function unlistedMeters(
   db: Executor,

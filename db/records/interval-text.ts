@@ -12,6 +12,8 @@ export interface IntervalColumns {
   readonly usageUnits: readonly (string | null)[];
   readonly quality: readonly (string | null)[];
   readonly updated: readonly (string | null)[];
+  /** The ids of the records, which tell readings of one time apart; no column keeps them. */
+  readonly id: readonly (string | null)[];
 }
 
 /** The readings at the given places. */
@@ -34,6 +36,7 @@ function ofEach(
     usageUnits: pick(columns.usageUnits),
     quality: pick(columns.quality),
     updated: pick(columns.updated),
+    id: pick(columns.id),
   };
 }
 

@@ -1,13 +1,25 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import { from as copyFrom } from 'pg-copy-streams';
 import { array, columnNames } from '../arrays.ts';
-import type { Database, Executor, Warehouse } from '../connect.ts';
+import type { Executor, Warehouse } from '../connect.ts';
 import { hasNoPartition, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
 import { intervals } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
+import {
+  canonical,
+  columnsCopied,
+  columnsOfReading,
+  differ,
+  type ReadRange,
+  readingKey,
+  type Span,
+  startsWithin,
+} from './interval-key.ts';
+import { ensureMonths } from './interval-months.ts';
+import { anyReadings, distinctReadings } from './interval-rows.ts';
 import {
   copyText,
   type IntervalColumns,
@@ -17,7 +29,7 @@ import {
   wrongReadings,
 } from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
-import { type RejectedRecord, readingOf, rejectRecords } from './rejected-records.ts';
+import { rejectReadings } from './rejected-readings.ts';
 import { nothingWritten, type PageWritten, sum } from './write-page.ts';
 
 const uniqueViolation = '23505';
@@ -29,13 +41,28 @@ export interface WriteIntervals {
    * also count as read now: an earlier read that is written later replaces none of them.
    */
   readonly confirms?: boolean;
+  /** The range that the readings are listed for. */
+  readonly range?: ReadRange;
+  /** What earlier writes of the same walk covered. */
+  readonly after?: Span | undefined;
+}
+
+export interface ReadingsWritten extends PageWritten {
+  /** What this and the earlier writes of the walk cover; undefined if no reading could be written. */
+  readonly span: Span | undefined;
+  /**
+   * Whether the listing may contradict the warehouse: the warehouse has a reading among these that
+   * is not listed, or one that the service changed later, or these lie among the earlier ones. Then
+   * only a comparison with the whole listing can tell which readings are to go.
+   */
+  readonly inDoubt: boolean;
 }
 
 /**
  * Writes readings of one meter. Readings of an empty span are copied in with COPY. Others are
  * compared with existing rows, and only new and changed ones are written: at the same `updated` the
  * read that began later wins, and over one from the future. A reading that Postgres refuses goes to
- * `metersync.rejected_records`.
+ * `metersync.rejected_records`. Nothing is removed here: see `replaceReadings`.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeIntervals(
@@ -44,24 +71,26 @@ export async function writeIntervals(
   readAt: string,
   columns: IntervalColumns,
   how: WriteIntervals = {},
-): Promise<PageWritten> {
-  if (columns.startAt.length === 0) return nothingWritten;
+): Promise<ReadingsWritten> {
+  let span = how.after;
+  let inDoubt = false;
+  if (columns.startAt.length === 0) return { ...nothingWritten, span, inDoubt };
   const { db, zoneIsUtc } = warehouse;
   const places = [...columns.startAt.keys()];
   const plain = plainReadings(columns, zoneIsUtc);
   const wrong = wrongReadings(columns, plain);
   const writePart = async (part: readonly number[]): Promise<PageWritten> => {
-    if (part.length === places.length)
-      return await writeTogether(warehouse, meterId, readAt, columns, plain, how);
-    const some = readingsAt(columns, part);
-    return await writeTogether(
-      warehouse,
-      meterId,
-      readAt,
-      some,
-      plainReadings(some, zoneIsUtc),
-      how,
-    );
+    if (part.length === 0) return nothingWritten;
+    const all = part.length === places.length;
+    const some = all ? columns : readingsAt(columns, part);
+    const ofPart = all ? plain : plainReadings(some, zoneIsUtc);
+    const own = ofPart === undefined ? await spanOf(db, some) : spanOfPlain(ofPart);
+    const region = regionBetween(own, span);
+    const put = { meterId, readAt, columns: some, plain: ofPart, region, how };
+    const { doubtful, ...written } = await writeTogether(warehouse, put);
+    inDoubt ||= doubtful || region.overlaps;
+    span = joined(own, span);
+    return written;
   };
   try {
     const rejected = await rejectReadings(db, meterId, columns, wrong);
@@ -69,95 +98,73 @@ export async function writeIntervals(
     const parts = await splitOnRefusal(right, writePart, (place, error) =>
       rejectReadings(db, meterId, columns, new Map([[place, sqlMessage(error)]])),
     );
-    return parts.reduce(sum, rejected);
+    return { ...parts.reduce(sum, rejected), span, inDoubt };
   } catch (error) {
     throw warehouseFailure(error);
   }
 }
 
-async function writeTogether(
-  warehouse: Warehouse,
-  meterId: string,
-  readAt: string,
-  columns: IntervalColumns,
-  plain: PlainReadings | undefined,
-  how: WriteIntervals,
-  lookedAgain = false,
-): Promise<PageWritten> {
-  const count = columns.startAt.length;
-  if (count === 0) return nothingWritten;
+/** The starts from which readings are compared: their own span, and the gap to the earlier ones. */
+interface Region extends Span {
+  /** A start at the edge of the region that belongs to earlier readings. */
+  readonly edge: string | null;
+  /** Whether the readings lie among the earlier ones. */
+  readonly overlaps: boolean;
+}
+
+function regionBetween(own: Span, after: Span | undefined): Region {
+  if (after === undefined) return { ...own, edge: null, overlaps: false };
+  if (own.first > after.last)
+    return { first: after.last, last: own.last, edge: after.last, overlaps: false };
+  if (own.last < after.first)
+    return { first: own.first, last: after.first, edge: after.first, overlaps: false };
+  return { ...own, edge: null, overlaps: true };
+}
+
+const joined = (own: Span, after: Span | undefined): Span => ({
+  first: after === undefined || own.first < after.first ? own.first : after.first,
+  last: after === undefined || own.last > after.last ? own.last : after.last,
+});
+
+/** The readings of one write, and what it needs to know of them. */
+interface Put {
+  readonly meterId: string;
+  readonly readAt: string;
+  readonly columns: IntervalColumns;
+  readonly plain: PlainReadings | undefined;
+  readonly region: Region;
+  readonly how: WriteIntervals;
+}
+
+type Merged = PageWritten & { readonly doubtful: boolean };
+
+async function writeTogether(warehouse: Warehouse, put: Put, lookedAgain = false): Promise<Merged> {
   try {
-    const copied =
-      plain?.distinct && (await copyIfFresh(warehouse, meterId, readAt, columns, plain));
-    if (copied) return { inserted: count, changed: 0, rejected: 0 };
-    const merged = await mergeIntervals(warehouse, meterId, readAt, columns, plain, how);
-    return { ...merged, rejected: 0 };
+    if (put.plain?.distinct && (await copyIfFresh(warehouse, put, put.plain)))
+      return { ...nothingWritten, inserted: put.columns.startAt.length, doubtful: false };
+    return { ...nothingWritten, ...(await mergeIntervals(warehouse, put)) };
   } catch (error) {
     if (!hasNoPartition(error) || lookedAgain) throw error;
     // Someone dropped the partition of a month noted as existing.
     warehouse.intervalMonths.clear();
-    return await writeTogether(warehouse, meterId, readAt, columns, plain, how, true);
+    return await writeTogether(warehouse, put, true);
   }
 }
 
-/** Stores refused readings, each by its place and with the reason. */
-async function rejectReadings(
-  db: Database,
-  meterId: string,
-  columns: IntervalColumns,
-  wrong: ReadonlyMap<number, string>,
-): Promise<PageWritten> {
-  if (wrong.size === 0) return nothingWritten;
-  const rejected = [...wrong].map(([place, error]): RejectedRecord => {
-    const reading = Object.fromEntries(
-      Object.entries(columns).map(([name, values]) => [name, values[place]]),
-    );
-    const id = readingOf(meterId, columns.startAt[place] ?? '');
-    return { resource: 'intervals', companyId: null, id, error, text: JSON.stringify(reading) };
-  });
-  await rejectRecords(db, rejected);
-  return { ...nothingWritten, rejected: rejected.length };
-}
-
-/** The columns of a reading, and below the names of its key. */
-const columnsOfReading = [
-  intervals.meterId,
-  intervals.startAt,
-  intervals.granularitySeconds,
-  intervals.usageUnits,
-  intervals.usage,
-  intervals.quality,
-  intervals.updated,
-  intervals.syncedAt,
-];
-const key = sql.raw('start_at, granularity_seconds, usage_units');
-
-/** The key of a reading in a table as text: after its meter, the id of the reading in an audit. */
-export const keyAsText = (table: SQLWrapper): SQL => {
-  const { startAt, granularitySeconds, usageUnits } = intervals;
-  const [start, seconds, units] = [startAt, granularitySeconds, usageUnits].map(
-    ({ name }) => sql`${table}.${sql.identifier(name)}`,
-  );
-  return sql`'@' || ${start} || '/' || ${seconds} || '/' || ${units}`;
-};
-
 const copyStatement = new PgDialect().sqlToQuery(
-  sql`copy ${intervals} (${columnNames(columnsOfReading)}) from stdin`,
+  sql`copy ${intervals} (${columnNames(columnsCopied)}) from stdin`,
 ).sql;
 
-/** Copies readings into an empty span; returns false if it is not empty, or no longer. */
+/** Copies readings into an empty region; returns false if it is not empty, or no longer. */
 async function copyIfFresh(
   warehouse: Warehouse,
-  meterId: string,
-  readAt: string,
-  columns: IntervalColumns,
-  { seconds, from, to }: PlainReadings,
+  { meterId, readAt, columns, region }: Put,
+  { seconds }: PlainReadings,
 ): Promise<boolean> {
   const held = await warehouse.db.execute<{ held: boolean }>(sql`
     select exists (
       select from ${intervals}
-      where meter_id = ${meterId}
-        and start_at between metersync.read_time(${from}) and metersync.read_time(${to})
+      where ${inRegion(meterId, region)}
     ) as held`);
   if (held.rows[0]?.held) return false;
   await ensureMonths(warehouse, columns, true);
@@ -176,101 +183,58 @@ async function copyIfFresh(
   }
 }
 
-/** Readings whose times Postgres has to parse, and of which two may share a key. */
-export function anyReadings(columns: IntervalColumns): SQL {
-  return sql`
-      select distinct on (${key}) ${key}, usage, quality, updated
-      from unnest(
-          ${array(columns.startAt, 'text')},
-          ${array(columns.endAt, 'text')},
-          ${array(columns.granularitySeconds, 'int')},
-          ${array(columns.usage, 'numeric')},
-          ${array(columns.usageUnits, 'text')},
-          ${array(columns.quality, 'text')},
-          ${array(columns.updated, 'text')}
-        ) with ordinality as t (starts, ends, granularity, usage, units, quality, changed, place)
-        cross join lateral (
-          select
-            metersync.read_time(starts) as start_at,
-            metersync.read_time(changed) as updated,
-            coalesce(units, '') as usage_units
-        ) times
-        cross join lateral (
-          select coalesce(
-            granularity,
-            extract(epoch from metersync.read_time(ends) - start_at)::int
-          ) as granularity_seconds
-        ) lengths
-      order by ${key}, updated desc nulls last, place desc`;
-}
-
-function distinctReadings(columns: IntervalColumns, seconds: readonly number[]): SQL {
-  return sql`
-      select
-        start_at,
-        granularity_seconds,
-        coalesce(usage_units, '') as usage_units,
-        usage,
-        quality,
-        updated
-      from unnest(
-        ${array(columns.startAt, 'timestamptz')},
-        ${array(seconds, 'int')},
-        ${array(columns.usageUnits, 'text')},
-        ${array(columns.usage, 'numeric')},
-        ${array(columns.quality, 'text')},
-        ${array(columns.updated, 'timestamptz')}
-      ) as t (${key}, usage, quality, updated)`;
-}
+const inRegion = (meterId: string, { first, last, edge }: Region): SQL => sql`meter_id = ${meterId}
+        and start_at between ${first}::timestamptz and ${last}::timestamptz
+        and start_at is distinct from ${edge}::timestamptz`;
 
 /** Returns the first and the last start of readings, as Postgres parses them. */
-async function spanOf(
-  db: Executor,
-  columns: IntervalColumns,
-): Promise<{ from: string; to: string }> {
-  const result = await db.execute<{ from: string; to: string }>(sql`
-    select min(at)::text as from, max(at)::text as to
+async function spanOf(db: Executor, columns: IntervalColumns): Promise<Span> {
+  const { rows } = await db.execute<Span & Record<string, unknown>>(sql`
+    select ${canonical(sql`min(at)`)} as first, ${canonical(sql`max(at)`)} as last
     from unnest(${array(columns.startAt, 'text')}) s
       cross join lateral (select metersync.read_time(s) as at) times`);
-  return result.rows[0] ?? { from: '', to: '' };
+  return rows[0] as Span;
 }
 
-/** Whether two readings of one key differ. */
-const differ = (one: string, other: string): SQL => {
-  const of = (reading: string) => `(${reading}.usage, ${reading}.quality, ${reading}.updated)`;
-  return sql.raw(`${of(one)} is distinct from ${of(other)}`);
+const spanOfPlain = ({ from, to }: PlainReadings): Span => ({
+  first: canonicalPlain(from),
+  last: canonicalPlain(to),
+});
+
+/** Pads a plain time, which is UTC, to microseconds. */
+const canonicalPlain = (time: string): string => {
+  const [seconds = '', fraction = ''] = time.replace(/Z$/, '').split('.');
+  return `${seconds}.${fraction.padEnd(6, '0')}Z`;
 };
 
 /** Compares readings with existing rows, and writes new and changed ones. */
 async function mergeIntervals(
   warehouse: Warehouse,
-  meterId: string,
-  readAt: string,
-  columns: IntervalColumns,
-  plain: PlainReadings | undefined,
-  { confirms = false }: WriteIntervals,
-): Promise<WrittenRows> {
-  const { from, to } = plain ?? (await spanOf(warehouse.db, columns));
+  { meterId, readAt, columns, plain, region, how: { confirms = false, range = {} } }: Put,
+): Promise<WrittenRows & { readonly doubtful: boolean }> {
   await ensureMonths(warehouse, columns, plain !== undefined);
   const incoming = plain?.distinct
     ? distinctReadings(columns, plain.seconds)
     : anyReadings(columns);
-  const result = await warehouse.db.execute<{ inserted: number; changed: number }>(sql`
+  const result = await warehouse.db.execute<{
+    inserted: number;
+    changed: number;
+    doubtful: boolean;
+  }>(sql`
     with incoming as materialized (${incoming}
     ), held as materialized (
-      select ${key}, usage, quality, updated, synced_at
+      select ${readingKey}, usage, quality, updated, synced_at
       from ${intervals}
-      where meter_id = ${meterId}
-        and start_at between ${from}::timestamptz and ${to}::timestamptz
+      where ${inRegion(meterId, region)}
     ), written as (
       insert into ${intervals} as t (${columnNames(columnsOfReading)})
-      select ${meterId}, ${key}, i.usage, i.quality, i.updated, ${readAt}::timestamptz
+      select ${meterId}, ${readingKey}, i.usage, i.quality, i.updated, ${readAt}::timestamptz
       from incoming i
-        left join held h using (${key})
+        left join held h using (${readingKey})
       where h.synced_at is null
         or ${differ('i', 'h')}
         or (${confirms} and i.updated is null)
-      on conflict (meter_id, ${key}) do update set
+      on conflict (meter_id, ${readingKey}) do update set
         usage = excluded.usage,
         quality = excluded.quality,
         updated = excluded.updated,
@@ -286,38 +250,53 @@ async function mergeIntervals(
           ${differ('t', 'excluded')}
           or (${confirms} and excluded.updated is null)
         )
-      returning ${key}, usage, quality, updated
+      returning ${readingKey}, usage, quality, updated
+    ), compared as (
+      select
+        i.start_at is null as is_unlisted,
+        i.start_at is not null and w.start_at is null and ${differ('i', 'h')} as is_older
+      from held h
+        left join incoming i
+          on (i.start_at, i.granularity_seconds, i.usage_units, i.ordinal)
+            = (h.start_at, h.granularity_seconds, h.usage_units, h.ordinal)
+        left join written w
+          on (w.start_at, w.granularity_seconds, w.usage_units, w.ordinal)
+            = (h.start_at, h.granularity_seconds, h.usage_units, h.ordinal)
+      where h.synced_at < ${readAt}::timestamptz
+        and ${startsWithin(range, sql`h`)}
     )
     select
       count(*) filter (where h.synced_at is null)::int as inserted,
-      count(*) filter (where h.synced_at is not null and ${differ('w', 'h')})::int as changed
+      count(*) filter (where h.synced_at is not null and ${differ('w', 'h')})::int as changed,
+      exists (select from compared where is_unlisted or is_older) as doubtful
     from written w
-      left join held h using (${key})`);
-  return result.rows[0] ?? { inserted: 0, changed: 0 };
+      left join held h using (${readingKey})`);
+  return result.rows[0] ?? { inserted: 0, changed: 0, doubtful: false };
 }
 
 /**
- * Creates the partitions of the months in which readings start. Plain times begin with their month,
- * so partitions known to exist are not created again.
+ * Whether the warehouse has readings that start within a range, but not within what its listing
+ * covered, and that no later read brought.
  */
-async function ensureMonths(
-  warehouse: Warehouse,
-  columns: IntervalColumns,
-  plain: boolean,
-): Promise<void> {
-  const { db, intervalMonths } = warehouse;
-  const months = plain
-    ? new Set(columns.startAt.map((start) => start.slice(0, 7)))
-    : new Set<string>();
-  const unknown = [...months].filter((month) => !intervalMonths.has(month));
-  const starts = plain ? unknown.map((month) => `${month}-01T00:00:00Z`) : columns.startAt;
-  if (starts.length === 0) return;
-  await db.execute(sql`
-    select metersync.ensure_interval_month(month)
-    from (
-      select distinct date_trunc('month', metersync.read_time(s), 'UTC') as month
-      from unnest(${array(starts, 'text')}) s
-      order by month
-    ) months`);
-  for (const month of unknown) intervalMonths.add(month);
+export async function hasReadingsOutside(
+  db: Executor,
+  { meterId, range, readAt }: { meterId: string; range: ReadRange; readAt: string },
+  covered: Span | undefined,
+): Promise<boolean> {
+  const has = (where: SQL): SQL => sql`exists (
+        select
+        from ${intervals} i
+        where i.meter_id = ${meterId}
+          and ${where}
+          and i.synced_at < ${readAt}::timestamptz
+          and ${startsWithin(range, sql`i`)}
+        offset 0
+      )`;
+  const outside =
+    covered === undefined
+      ? has(sql`true`)
+      : sql`${has(sql`i.start_at < ${covered.first}::timestamptz`)}
+      or ${has(sql`i.start_at > ${covered.last}::timestamptz`)}`;
+  const { rows } = await db.execute<{ outside: boolean }>(sql`select ${outside} as outside`);
+  return rows[0]?.outside === true;
 }

@@ -5,8 +5,6 @@ import type { Executor } from '../connect.ts';
 import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { companyChanges, journal } from '../schema/metersync.ts';
-import { intervals, meters } from '../schema/utility.ts';
-import { keyAsText } from './intervals.ts';
 
 /**
  * Clears versions and tombstones of the given rows, so that the next write is taken. Rows that a
@@ -44,33 +42,4 @@ export async function forgetVersions(
 /** Notes that a company changes: of connections no trigger does. */
 export async function noteRepair(db: Executor, companyId: string): Promise<void> {
   await db.insert(companyChanges).values({ companyId });
-}
-
-/**
- * Deletes the given readings of a meter, or all (null), except those read since `readAt`. Notes that
- * the meter's company changes.
- */
-export async function removeReadings(
-  db: Executor,
-  meterId: string,
-  ids: readonly string[] | null,
-  readAt: string,
-): Promise<number> {
-  const given =
-    ids === null
-      ? sql``
-      : sql`and ${intervals.meterId} || ${keyAsText(intervals)} = any(${array(ids, 'text')})`;
-  const result = await db.execute(sql`
-    with noted as (
-      insert into ${companyChanges} (company_id)
-      select ${meters.companyId}
-      from ${meters}
-      where ${meters.id} = ${meterId}
-        and ${meters.companyId} is not null
-    )
-    delete from ${intervals}
-    where ${intervals.meterId} = ${meterId}
-      and ${intervals.syncedAt} < ${readAt}::timestamptz
-      ${given}`);
-  return result.rowCount ?? 0;
 }

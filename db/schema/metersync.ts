@@ -11,6 +11,7 @@ import {
   numeric,
   pgSchema,
   primaryKey,
+  smallint,
   text,
   unique,
   uniqueIndex,
@@ -485,14 +486,38 @@ export const deletes = metersync.table(
     absentSince: time('absent_since').notNull(),
     notedAt: time('noted_at').notNull().default(now),
     decidedAt: time('decided_at'),
+    /** Of a note about readings: the meter, the span of their starts, and how many they are. */
+    meterId: text('meter_id'),
+    startsFrom: time('starts_from'),
+    startsBefore: time('starts_before'),
+    readings: bigint('readings', { mode: 'number' }),
   },
   (t) => [
     primaryKey({ columns: [t.runId, t.resource, t.recordId] }),
     index('deletes_undecided').on(t.companyId, t.resource).where(sql`state = 'quarantined'`),
     index('deletes_record').on(t.resource, t.recordId),
+    index('deletes_meter').on(t.meterId).where(sql`meter_id is not null`),
     check('deletes_state', sql`state in ('quarantined', 'applied', 'rejected', 'undone')`),
     check('deletes_reason', sql`reason in ('absent', 'listed')`),
   ],
+);
+
+/** Readings that a run or a decision removed, so that the removal can be undone. */
+export const removedReadings = metersync.table(
+  'removed_readings',
+  {
+    runId: uuid('run_id').notNull(),
+    meterId: text('meter_id').notNull(),
+    startAt: time('start_at').notNull(),
+    granularitySeconds: integer('granularity_seconds').notNull(),
+    usageUnits: text('usage_units').notNull(),
+    ordinal: smallint('ordinal').notNull(),
+    usage: numeric('usage'),
+    quality: text('quality'),
+    updated: time('updated'),
+    syncedAt: time('synced_at').notNull(),
+  },
+  (t) => [index('removed_readings_run').on(t.runId)],
 );
 
 /**

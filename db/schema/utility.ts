@@ -8,6 +8,7 @@ import {
   numeric,
   pgSchema,
   primaryKey,
+  smallint,
   text,
   uuid,
 } from 'drizzle-orm/pg-core';
@@ -236,13 +237,17 @@ export const intervals = utility.table(
     startAt: time('start_at').notNull(),
     granularitySeconds: integer('granularity_seconds').notNull(),
     usageUnits: text('usage_units').notNull(),
+    ordinal: smallint('ordinal').notNull().default(0),
     usage: numeric('usage'),
     quality: text('quality'),
     updated: time('updated'),
     syncedAt: time('synced_at').notNull(),
   },
   (t) => [
-    primaryKey({ columns: [t.meterId, t.startAt, t.granularitySeconds, t.usageUnits] }),
+    primaryKey({
+      name: 'intervals_pk',
+      columns: [t.meterId, t.startAt, t.granularitySeconds, t.usageUnits, t.ordinal],
+    }),
     index('intervals_start').using('brin', t.startAt),
     check('intervals_usage_is_finite', usageIsFinite),
     check('intervals_granularity_is_positive', sql`granularity_seconds > 0`),

@@ -96,7 +96,6 @@ async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport
     if (isFull) await auditor.noteOwnerless();
     await pMap(companies, (companyId) => auditor.company(companyId), { concurrency });
     if (isFull) await auditor.strays();
-    await auditor.removeUnlisted();
     report.examples = await explain(options.warehouse.db, report.examples);
     if (sample === undefined) return report;
     const taken = { companies: companies.length, of: all.length, different: different.size };
@@ -258,20 +257,13 @@ class Auditor {
     if (again === undefined || again.length === 0) return;
     for (const { resource, rows } of found) {
       const gone = rows.filter(({ companyId }) => companyId === null || !again.includes(companyId));
-      if (resource === 'intervals') {
-        for (const { id } of gone) this.#meters.noteUnlisted(id);
-        continue;
-      }
+      // Readings go with their meters.
+      const retired = resource === 'intervals' ? 'meters' : resource;
       for (const companyId of new Set(gone.map((row) => row.companyId))) {
-        if (companyId !== null) await forgetListed(db, resource, companyId, []);
-        await this.#repairer.retireAbsent({ resource, companyId }, [], this.#beganAt);
+        if (companyId !== null) await forgetListed(db, retired, companyId, []);
+        await this.#repairer.retireAbsent({ resource: retired, companyId }, [], this.#beganAt);
       }
     }
-  }
-
-  /** Lets a repair remove the readings of meters that no listing has. */
-  async removeUnlisted(): Promise<void> {
-    if (this.#beganAt !== undefined) await this.#meters.removeUnlisted(this.#beganAt);
   }
 
   async #inTurn<T>(walk: () => Promise<T>): Promise<T> {

@@ -1,20 +1,19 @@
+import { readUntilProved } from '../../activities/reading/replace-range.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { metersAfter } from '../../db/backfill/order.ts';
-import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import {
   compareIntervals,
+  compareListed,
   countIntervals,
-  extraReadings,
   joinKeys,
   noKeys,
   unlistedMeters,
 } from '../../db/read/compare-readings.ts';
-import { removeReadings } from '../../db/records/repair.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Walk } from '../../service/walk.ts';
 import { doubtOf, present } from './listing.ts';
-import { columnsOf, type ReadingsWalk, walkReadings } from './readings.ts';
+import { walkReadings } from './readings.ts';
 import type { Repairer } from './repairer.ts';
 import { type AuditReport, addTo } from './report.ts';
 import type { Pass, Tally } from './tally.ts';
@@ -27,11 +26,6 @@ export class MeterAudit {
   readonly #repairer: Repairer | null;
   readonly #since: string | null;
   readonly #pages: (endpoint: EndpointName, params: Record<string, string>) => Walk;
-  /** Meters that no listing has, with readings in the warehouse. */
-  readonly #unlisted = new Set<string>();
-  /** Whether the service answered for the readings of any meter. */
-  #answers = false;
-
   constructor(options: {
     readonly warehouse: Warehouse;
     readonly service: ServiceClient;
@@ -69,8 +63,6 @@ export class MeterAudit {
     const unlisted = await unlistedMeters(db, companyId, [...meters]);
     const extra = this.#tally.extra('intervals', companyId, unlisted);
     this.#tally.count('intervals', extra, companyId);
-    // An empty listing is likelier a fault.
-    if (meters.size > 0) for (const { id } of extra) this.noteUnlisted(id);
     return meters;
   }
 
@@ -80,56 +72,45 @@ export class MeterAudit {
     await this.#tally.read(listing, (found) => this.#pass(found, meterId));
   }
 
-  /** Notes a meter that no listing has. */
-  noteUnlisted(meterId: string): void {
-    this.#unlisted.add(meterId);
-  }
-
-  /** Lets a repair remove the readings of meters that no listing has. */
-  async removeUnlisted(beganAt: string): Promise<void> {
-    if (this.#repairer === null || this.#since !== null) return;
-    for (const meterId of this.#unlisted)
-      await this.#repairer.removeUnlisted(meterId, beganAt, { answers: this.#answers });
-  }
-
+  /**
+   * Compares page by page at first. Only if a page differs, or the warehouse has other readings than the
+   * pages, the listing is read once more and compared as a whole.
+   */
   async #pass(found: AuditReport, meterId: string): Promise<Pass> {
     const { db } = this.#warehouse;
-    const beganAt = await warehouseNow(db);
     let keys = noKeys;
-    let missing = 0;
-    const walk = this.#readings(meterId);
+    let equal = true;
+    const walk = walkReadings(meterId, this.#walk(meterId));
     for await (const { columns, strays } of walk) {
-      this.#answers = true;
       addTo(found, 'intervals', strays, strays.length);
       const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
-      addTo(found, 'intervals', compared.differences, compared.keys);
+      addTo(found, 'intervals', compared.refused, compared.keys + compared.refused.length);
       keys = joinKeys(keys, compared);
-      missing += compared.differences.filter((difference) => difference.state === 'missing').length;
-      if (this.#repairer !== null && compared.differences.length > 0) {
-        const ids = compared.differences.map(({ id }) => id);
-        missing -= await this.#repairer.rewriteReadings(meterId, columns, ids, beganAt);
-      }
+      equal &&= compared.equal;
     }
     const doubt = walk.doubt();
-    const repeated = walk.repeated();
     if (doubt !== undefined) return { doubt };
-    // A reading that two pages have is counted twice, and would make up for an extra one.
-    if (!keys.overlap && (await countIntervals(db, meterId, this.#since)) === keys.keys - missing)
-      return { doubt, repeated };
-    const again = this.#readings(meterId);
-    const extra = await extraReadings(db, meterId, columnsOf(again), this.#since);
-    if (again.doubt() !== undefined) return { doubt: again.doubt() };
-    if (again.repeated() && !repeated) return { doubt: 'a reading came on two pages' };
-    addTo(found, 'intervals', extra, 0);
-    if (this.#repairer !== null && extra.length > 0) {
-      const ids = extra.map(({ id }) => id);
-      await removeReadings(db, meterId, ids, beganAt);
-    }
-    return { doubt, repeated };
+    const held = await countIntervals(db, meterId, this.#since);
+    if (equal && !keys.overlap && held === keys.keys) return { doubt };
+    return await this.#compareAll(found, meterId);
   }
 
-  #readings(meterId: string): ReadingsWalk {
+  async #compareAll(found: AuditReport, meterId: string): Promise<Pass> {
+    const range = this.#since === null ? {} : { start: this.#since };
+    return await this.#warehouse.db.transaction(async (tx) => {
+      const { proved } = await readUntilProved(tx, this.#warehouse, meterId, {
+        walk: () => this.#walk(meterId),
+        onPage: () => undefined,
+      });
+      if (proved === undefined) return { doubt: 'its pages contradict one another' };
+      addTo(found, 'intervals', await compareListed(tx, { meterId, range, pass: proved.pass }), 0);
+      await this.#repairer?.replaceReadings(tx, { meterId, range, ...proved });
+      return { doubt: undefined };
+    });
+  }
+
+  #walk(meterId: string): Walk {
     const params = this.#since === null ? { meterId } : { meterId, start: this.#since };
-    return walkReadings(meterId, this.#pages('intervals', params));
+    return this.#pages('intervals', params);
   }
 }

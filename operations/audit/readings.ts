@@ -1,4 +1,3 @@
-import { seenReadings } from '../../activities/reading/seen-readings.ts';
 import { divideReadings } from '../../activities/reading/stray-readings.ts';
 import type { Difference } from '../../db/read/compare-records.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
@@ -14,28 +13,23 @@ export interface PageOfReadings {
 
 /** A walk over the readings of a meter. */
 export interface ReadingsWalk extends AsyncIterable<PageOfReadings> {
-  /** Whether a reading came on two pages: then they may have shifted, and another may never have come. */
-  repeated(): boolean;
   /** Why the walk may lack readings; undefined if it has all. */
   doubt(): string | undefined;
 }
 
-/** Walks the readings of a meter. They have no ids, so that their number is judged. */
+/** Walks the readings of a meter, and judges their number. */
 export function walkReadings(meterId: string, walk: Walk): ReadingsWalk {
   const totals = new Set<number | null>();
-  const seen = seenReadings(undefined);
   async function* read(): AsyncGenerator<PageOfReadings> {
     for await (const page of walk) {
       totals.add(page.total);
       const columns = readIntervals(page.body, page.itemsKey, page.items);
-      seen.add(columns);
       const { own, strays } = divideReadings(meterId, page, columns);
       yield { columns: own, strays: strays.map(({ id }) => ({ id, state: 'missing' })) };
     }
   }
   return {
     [Symbol.asyncIterator]: read,
-    repeated: () => seen.soFar()?.repeated === true,
     doubt: () => {
       const { ended, rows } = walk.report();
       if (ended !== 'last') return 'the last page was not reached';
@@ -44,9 +38,4 @@ export function walkReadings(meterId: string, walk: Walk): ReadingsWalk {
       return total !== null && rows < total ? `${rows} readings of a total of ${total}` : undefined;
     },
   };
-}
-
-/** The columns of pages, one after the other. */
-export async function* columnsOf(pages: AsyncIterable<PageOfReadings>): AsyncGenerator<IntervalColumns> {
-  for await (const { columns } of pages) yield columns;
 }

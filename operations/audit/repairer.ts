@@ -1,13 +1,11 @@
 import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
-import { Failure } from '../../contract/failures.ts';
-import type { Warehouse } from '../../db/connect.ts';
+import type { Transaction, Warehouse } from '../../db/connect.ts';
 import { type Listing, retireAbsent } from '../../db/deletes/absent.ts';
-import { countIntervals } from '../../db/read/compare-readings.ts';
-import type { IntervalColumns } from '../../db/records/interval-text.ts';
-import { writeIntervals } from '../../db/records/intervals.ts';
+import { type ProvedPass, removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
+import { writeListed } from '../../db/records/listed-readings.ts';
 import { forgetListed } from '../../db/records/owner.ts';
-import { noteRepair, removeReadings } from '../../db/records/repair.ts';
+import { noteRepair } from '../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Walk } from '../../service/walk.ts';
@@ -18,7 +16,6 @@ interface RepairOptions {
   readonly service: ServiceClient;
   /** Companies of the settings: they live whether the service lists them or not. */
   readonly configured?: readonly string[] | undefined;
-  readonly since?: string | undefined;
   /** Notes deletions. */
   readonly runId: string;
   readonly apiVersion: string;
@@ -59,35 +56,11 @@ export class Repairer {
     return doubtOf(walk) === undefined ? seen : undefined;
   }
 
-  /** Writes readings again; returns how many rows were added. */
-  async rewriteReadings(
-    meterId: string,
-    columns: IntervalColumns,
-    ids: readonly string[],
-    readAt: string,
-  ): Promise<number> {
-    const { warehouse, since = null } = this.#options;
-    const before = await countIntervals(warehouse.db, meterId, since);
-    await removeReadings(warehouse.db, meterId, ids, readAt);
-    await writeIntervals(warehouse, meterId, readAt, columns);
-    return (await countIntervals(warehouse.db, meterId, since)) - before;
-  }
-
-  /**
-   * Removes the readings of a meter that no listing has, if the service shows none of them either.
-   * @param answers whether the service answered for another meter: then a 404 is of the meter, not of the endpoint
-   */
-  async removeUnlisted(meterId: string, beganAt: string, { answers }: { answers: boolean }): Promise<void> {
-    const walk = this.#options.pages('intervals', { meterId });
-    try {
-      for await (const { count } of walk) if (count > 0) return;
-      if (walk.report().ended !== 'last') return;
-    } catch (error) {
-      if (!(error instanceof Failure) || error.action !== 'park' || error.code === 'SERVICE_KEY_REFUSED')
-        throw error;
-      if (!answers || error.code !== 'SERVICE_NOT_FOUND') return;
-    }
-    await removeReadings(this.#options.warehouse.db, meterId, null, beganAt);
+  /** Replaces the readings of a meter by those of a proved pass. */
+  async replaceReadings(tx: Transaction, pass: Omit<ProvedPass, 'runId'>): Promise<void> {
+    const proved = { ...pass, runId: this.#options.runId };
+    await removeAbsentReadings(tx, proved, null);
+    await writeListed(tx, proved);
   }
 
   /**

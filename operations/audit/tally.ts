@@ -8,8 +8,6 @@ import { type AuditReport, addReport, addTo, emptyReport, type Found } from './r
 export interface Pass {
   /** Why it does not show what the service has; undefined if it does. */
   readonly doubt: string | undefined;
-  /** Whether a record came on two pages: another pass may show more. */
-  readonly repeated?: boolean;
   /** Rows of the warehouse that it does not show. */
   readonly unlisted?: readonly UnlistedRow[];
 }
@@ -56,7 +54,7 @@ export class Tally {
     for (let passes = 1; ; passes++) {
       const found = emptyReport();
       const read = await pass(found);
-      const isSure = read.doubt === undefined && read.repeated !== true;
+      const isSure = read.doubt === undefined;
       const differs = found.differences > 0 || (read.unlisted ?? []).length > 0;
       if (waited && differs) this.#settlesLeft -= 1;
       const settles = isSure && differs && this.#settlesLeft > 0;

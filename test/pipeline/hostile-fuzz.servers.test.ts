@@ -150,9 +150,9 @@ test('beside hostile records every event is applied, and the rows equal the serv
       await backfill();
       await settled(60_000);
       const { resources, examples } = await pipeline.audit();
-      // Hostile records are tombstoned as absent. Readings have no tombstones: only a repair removes them.
+      // Hostile records are tombstoned as absent, and hostile readings are removed.
       const kinds = Object.entries(resources).map(([kind, { missing, different, extra }]) => {
-        return [kind, missing + different + (kind === 'intervals' ? 0 : extra)];
+        return [kind, missing + different + extra];
       });
       expect(
         kinds.filter(([, differences]) => differences !== 0),

@@ -263,5 +263,6 @@ export function columnsOf(readings: readonly (Reading & { readonly life: Life })
     usageUnits: readings.map(() => 'kWh'),
     quality: readings.map(() => 'MEASURED'),
     updated: readings.map(({ life, updated }) => (life.habits.readingsHaveUpdated ? updated : null)),
+    id: readings.map(() => null),
   };
 }

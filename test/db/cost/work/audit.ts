@@ -5,14 +5,14 @@ import { liveCompanies, unlistedCompanies } from '../../../../db/read/audited-co
 import { eventsBehind, refusals } from '../../../../db/read/behind-differences.ts';
 import {
   compareIntervals,
+  compareListed,
   countIntervals,
-  extraReadings,
   unlistedMeters,
 } from '../../../../db/read/compare-readings.ts';
 import { comparePage, unlistedRows } from '../../../../db/read/compare-records.ts';
 import { ownerlessRows, strayRows } from '../../../../db/read/stray-rows.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
-import { removeReadings } from '../../../../db/records/repair.ts';
+import { addListedReadings, makeListedReadings } from '../../../../db/records/listed-readings.ts';
 import { recordResources } from '../../../../db/resources.ts';
 import { pageOfRecords } from '../../../support/pages.ts';
 import { idOf, meterOf } from '../rows.ts';
@@ -39,11 +39,8 @@ function otherReadings(): IntervalColumns {
     usageUnits: each('kWh'),
     quality: each('ACTUAL'),
     updated: each(null),
+    id: each(null),
   };
-}
-
-async function* once(columns: IntervalColumns): AsyncGenerator<IntervalColumns> {
-  yield columns;
 }
 
 export const auditWork: readonly Work[] = [
@@ -72,12 +69,13 @@ export const auditWork: readonly Work[] = [
     run: async (warehouse, plot) => {
       const { db } = warehouse;
       const [meterId, columns] = [meterOf(plot, 1), otherReadings()];
-      const { differences } = await compareIntervals(warehouse, meterId, columns);
+      await compareIntervals(warehouse, meterId, columns);
       await countIntervals(db, meterId);
-      const extra = await extraReadings(db, meterId, once(columns), null);
-      const differing = [...differences, ...extra].map(({ id }) => id);
-      await removeReadings(db, meterId, differing, readAt);
-      await removeReadings(db, meterId, null, readAt);
+      await db.transaction(async (tx) => {
+        await makeListedReadings(tx);
+        await addListedReadings(tx, warehouse, { meterId, pass: 1 }, columns);
+        await compareListed(tx, { meterId, range: {}, pass: 1 });
+      });
       await unlistedMeters(db, idOf('company', plot), []);
     },
   },

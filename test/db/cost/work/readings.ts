@@ -1,5 +1,4 @@
 import { countMissedReadings } from '../../../../db/backfill/missed.ts';
-import { hasReadings } from '../../../../db/backfill/order.ts';
 import {
   companyOfMeter,
   dueRanges,
@@ -7,11 +6,23 @@ import {
   noteFetched,
   settleRanges,
 } from '../../../../db/catch-up/interval-ledger.ts';
+import {
+  approveReadings,
+  forgetHeldBack,
+  removeAbsentReadings,
+  reviveReadings,
+} from '../../../../db/deletes/absent-readings.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
-import { writeIntervals } from '../../../../db/records/intervals.ts';
+import { hasReadingsOutside, writeIntervals } from '../../../../db/records/intervals.ts';
+import {
+  addListedReadings,
+  forgetPassesBefore,
+  makeListedReadings,
+  showsAllOf,
+  showsTwice,
+  writeListed,
+} from '../../../../db/records/listed-readings.ts';
 import { forgetRejectedReadings } from '../../../../db/records/rejected-records.ts';
-import { removeReadings } from '../../../../db/records/repair.ts';
-import { heldReadings, overlaps } from '../../../../db/records/replaced-readings.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 
@@ -31,6 +42,7 @@ function readings(usage: string): IntervalColumns {
     usageUnits: all('kWh'),
     quality: all('MEASURED'),
     updated: all(null),
+    id: all(null),
   };
 }
 
@@ -79,7 +91,9 @@ export const readingWork: readonly Work[] = [
         granularity,
         20_000,
       );
-      await heldReadings(db, meterId, { first: start, last: end });
+      const range = { meterId, range: { start, end }, readAt };
+      await hasReadingsOutside(db, range, { first: start, last: end });
+      await forgetHeldBack(db, meterId, { start, end });
       await noteFetched(db, { meterId, start, end });
       await forgetRejectedReadings(db, { meterId, start, end }, readAt);
       await companyOfMeter(db, meterId);
@@ -94,8 +108,8 @@ export const readingWork: readonly Work[] = [
       const meterId = meterOf(plot, 2);
       await noteFetched(db, { meterId });
       await forgetRejectedReadings(db, { meterId }, readAt);
-      await hasReadings(db, meterId);
-      await hasReadings(db, `new ${meterId}`);
+      await hasReadingsOutside(db, { meterId, range: {}, readAt }, undefined);
+      await forgetHeldBack(db, meterId, {});
     },
   },
   {
@@ -113,8 +127,22 @@ export const readingWork: readonly Work[] = [
     name: 'readings that the service no longer has are removed',
     rows: 100,
     run: async (warehouse, plot) => {
-      await overlaps(warehouse, meterOf(plot, 1), readings('1'), { start, end }, 3_600);
-      await removeReadings(warehouse.db, meterOf(plot, 1), ['no such reading'], readAt);
+      const runId = idOf('run', plot, 2_000);
+      const meterId = meterOf(plot, 1);
+      await warehouse.db.transaction(async (tx) => {
+        await makeListedReadings(tx);
+        for (const pass of [1, 2]) {
+          await addListedReadings(tx, warehouse, { meterId, pass }, readings('1'));
+          await showsTwice(tx, pass);
+        }
+        await showsAllOf(tx, 2, 1);
+        await forgetPassesBefore(tx, 2);
+        const proved = { meterId, range: {}, readAt, pass: 2, runId };
+        await removeAbsentReadings(tx, proved, null);
+        await writeListed(tx, proved);
+        await reviveReadings(tx, runId);
+        await approveReadings(tx, runId);
+      });
     },
   },
 ];

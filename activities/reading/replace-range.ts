@@ -1,0 +1,137 @@
+import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import type { Transaction, Warehouse } from '../../db/connect.ts';
+import type { DeletesCap } from '../../db/deletes/absent.ts';
+import { removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
+import { warehouseFailure } from '../../db/failures.ts';
+import type { ReadRange } from '../../db/records/interval-key.ts';
+import {
+  addListedReadings,
+  forgetPassesBefore,
+  makeListedReadings,
+  showsAllOf,
+  showsTwice,
+  writeListed,
+} from '../../db/records/listed-readings.ts';
+import { rejectRecords } from '../../db/records/rejected-records.ts';
+import type { PageWritten } from '../../db/records/write-page.ts';
+import { readIntervals } from '../../service/intervals.ts';
+import type { Walk } from '../../service/walk.ts';
+import { divideReadings, refusalOf } from './stray-readings.ts';
+
+/** How a listing is read, pass by pass. */
+interface Passes {
+  /** Begins to walk over the listing of the range. */
+  readonly walk: () => Walk;
+  /** Called with each page. */
+  readonly onPage: () => void;
+}
+
+export interface Replacing extends Passes {
+  /** Names the notes about readings that are removed or held back. */
+  readonly runId: string;
+  /** How many readings may go that nothing explains. */
+  readonly cap: DeletesCap;
+}
+
+export interface Replaced {
+  /** Whether a pass over the listing was proved; without one, nothing is changed. */
+  readonly proved: boolean;
+  readonly written: PageWritten;
+  readonly removed: number;
+  readonly heldBack: number;
+  /** Of the last pass. */
+  readonly readings: number;
+  readonly total: number | null;
+  /** Of all passes. */
+  readonly pages: number;
+}
+
+/**
+ * Replaces the readings of a range by a proved listing: readings that it lacks go, those that it has and
+ * the warehouse lacks come, equal ones stay untouched. What a later read brought stays as it is.
+ */
+export async function replaceRange(
+  { warehouse }: { readonly warehouse: Warehouse },
+  range: ReadRange & { readonly meterId: string },
+  { runId, cap, ...passes }: Replacing,
+): Promise<Replaced> {
+  const { meterId } = range;
+  try {
+    return await warehouse.db.transaction(async (tx) => {
+      const { proved, rejected, ...read } = await readUntilProved(tx, warehouse, meterId, passes);
+      const nothing = { inserted: 0, changed: 0, rejected };
+      if (proved === undefined) return { ...read, written: nothing, removed: 0, heldBack: 0, proved: false };
+      const pass = { meterId, range, runId, ...proved };
+      const absent = await removeAbsentReadings(tx, pass, cap);
+      const written = { ...nothing, ...(await writeListed(tx, pass)) };
+      return { ...read, ...absent, written, proved: true };
+    });
+  } catch (error) {
+    throw warehouseFailure(error);
+  }
+}
+
+/** A proved pass: its number among those of the transaction, and the clock before it began. */
+export interface ProvedListing {
+  readonly pass: number;
+  readonly readAt: string;
+}
+
+interface PassesRead extends Pick<Replaced, 'readings' | 'total' | 'pages'> {
+  readonly proved: ProvedListing | undefined;
+  /** Readings of the last pass that no row can hold. */
+  readonly rejected: number;
+}
+
+/**
+ * Reads a listing of readings into the transaction until a pass is proved. One page, which cannot change
+ * while it is read, proves itself if it is consistent. Of several pages, a consistent pass needs a later
+ * one that shows all that it showed: see `confirmsPass`.
+ */
+export async function readUntilProved(
+  tx: Transaction,
+  warehouse: Warehouse,
+  meterId: string,
+  passes: Passes,
+): Promise<PassesRead> {
+  await makeListedReadings(tx);
+  let before: ProvedListing | undefined;
+  let read = { readings: 0, total: null as number | null, pages: 0, rejected: 0 };
+  for (let pass = 1; pass <= attemptPolicy.passesMax; pass++) {
+    const readAt = await warehouseNow(tx);
+    const { consistent, pages, ...counts } = await readPass(tx, warehouse, meterId, pass, passes);
+    read = { ...counts, pages: read.pages + pages };
+    if (consistent && pages === 1) return { ...read, proved: { pass, readAt } };
+    if (before !== undefined && (await showsAllOf(tx, pass, before.pass))) return { ...read, proved: before };
+    await forgetPassesBefore(tx, pass);
+    before = consistent ? { pass, readAt } : undefined;
+  }
+  return { ...read, proved: undefined };
+}
+
+async function readPass(
+  tx: Transaction,
+  warehouse: Warehouse,
+  meterId: string,
+  pass: number,
+  { walk: begin, onPage }: Passes,
+) {
+  const walk = begin();
+  let rejected = 0;
+  const totals = new Set<number | null>();
+  for await (const page of walk) {
+    onPage();
+    totals.add(page.total);
+    const columns = readIntervals(page.body, page.itemsKey, page.items);
+    const { own, strays } = divideReadings(meterId, page, columns);
+    await rejectRecords(tx, strays.map(refusalOf));
+    rejected += strays.length + (await addListedReadings(tx, warehouse, { meterId, pass }, own));
+  }
+  const { ended, rows: readings, pages } = walk.report();
+  const [total = null] = totals;
+  const counted = totals.size <= 1 && (total === null || readings >= total);
+  const shifted = pages > 1 && (await showsTwice(tx, pass));
+  const consistent = ended === 'last' && counted && !shifted;
+  return { consistent, readings, total, pages, rejected };
+}

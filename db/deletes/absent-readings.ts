@@ -1,0 +1,342 @@
+import { and, count, eq, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { columnNames } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { endOf, liesWithin, type ReadRange } from '../records/interval-key.ts';
+import { readingsOfPass } from '../records/listed-readings.ts';
+import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
+import { intervals, meters } from '../schema/utility.ts';
+import { type DeletesCap, overCap } from './absent.ts';
+import { note } from './tombstone.ts';
+
+/** A proved pass over the readings of a range, and the run that asked for it. */
+export interface ProvedPass {
+  readonly meterId: string;
+  readonly range: ReadRange;
+  /** The warehouse's clock before the pass began. */
+  readonly readAt: string;
+  /** Its number among the passes: see `makeListedReadings`. */
+  readonly pass: number;
+  readonly runId: string;
+}
+
+/** Fewer readings than this are always below the cap: a day of hours. */
+const leastReadings = 24;
+
+/** Notes of one pass: an operator decides on them, and the next pass notes what is left. */
+const notesMax = 1_000;
+
+/** The readings that a pass lacks, until the transaction ends. */
+const absentReadings = sql.identifier('absent_readings');
+const held = alias(intervals, 'held');
+const removed = columnNames([
+  removedReadings.meterId,
+  removedReadings.startAt,
+  removedReadings.granularitySeconds,
+  removedReadings.usageUnits,
+  removedReadings.ordinal,
+  removedReadings.usage,
+  removedReadings.quality,
+  removedReadings.updated,
+  removedReadings.syncedAt,
+]);
+
+/**
+ * Removes the readings of a range that a proved pass lacks, except those that a later read brought.
+ * An absence is explained if a listed reading covers part of the same time: the service replaced it.
+ * Others count towards the cap. If there are more, if the pass lists nothing at all, or if somebody
+ * rejected or undid their removal, they are held back as ranges until somebody decides.
+ * @param cap null removes all
+ */
+export async function removeAbsentReadings(
+  tx: Executor,
+  proved: ProvedPass,
+  cap: DeletesCap | null,
+): Promise<{ removed: number; heldBack: number }> {
+  const { meterId, range } = proved;
+  await findAbsent(tx, proved);
+  const found = await countAbsent(tx, proved);
+  const live = found.unexplained === 0 ? 0 : await countReadings(tx, meterId);
+  const tooMany =
+    cap !== null && (found.listed === 0 || overCap(cap, found.unexplained, live, leastReadings));
+  await forgetHeldBack(tx, meterId, range);
+  if (found.absent === 0) return { removed: 0, heldBack: 0 };
+  if (found.unexplained > 0) await noteAbsent(tx, proved, tooMany);
+  const gone = await removeThose(tx, proved, sql`is_explained or not (${tooMany} or is_kept)`);
+  return { removed: gone, heldBack: tooMany ? found.unexplained : found.kept };
+}
+
+async function countReadings(tx: Executor, meterId: string): Promise<number> {
+  const [found] = await tx
+    .select({ readings: count() })
+    .from(intervals)
+    .where(eq(intervals.meterId, meterId));
+  return found?.readings ?? 0;
+}
+
+/** Forgets which readings of a range were held back: a proved pass has judged them again. */
+export async function forgetHeldBack(
+  db: Executor,
+  meterId: string,
+  { start, end }: ReadRange,
+): Promise<void> {
+  await db
+    .delete(deletes)
+    .where(
+      and(
+        eq(deletes.meterId, meterId),
+        eq(deletes.state, 'quarantined'),
+        start === undefined ? undefined : sql`${deletes.startsFrom} >= ${start}::timestamptz`,
+        end === undefined ? undefined : sql`${deletes.startsBefore} <= ${end}::timestamptz`,
+      ),
+    );
+}
+
+async function findAbsent(
+  tx: Executor,
+  { meterId, range, readAt, pass }: ProvedPass,
+): Promise<void> {
+  await tx.execute(sql`
+    create temp table ${absentReadings} (
+      start_at timestamptz,
+      granularity_seconds int,
+      usage_units text,
+      ordinal smallint,
+      end_at timestamptz,
+      is_explained boolean,
+      is_kept boolean
+    ) on commit drop`);
+  await tx.execute(sql`
+    with listed as materialized (${readingsOfPass(pass)}
+    ), covered as materialized (
+      select range_agg(tstzrange(start_at, ${endOf(sql`listed`)})) as spans
+      from listed
+    ), kept as materialized (
+      select range_agg(tstzrange(${note.startsFrom}, ${note.startsBefore})) as spans
+      from ${deletes} ${note}
+      where ${note.meterId} = ${meterId}
+        and ${note.state} in ('rejected', 'undone')
+    )
+    insert into ${absentReadings}
+    select
+      ${held.startAt},
+      ${held.granularitySeconds},
+      ${held.usageUnits},
+      ${held.ordinal},
+      until,
+      coalesce(covered.spans && tstzrange(${held.startAt}, until), false),
+      coalesce(kept.spans && tstzrange(${held.startAt}, until), false)
+    from ${intervals} ${held}
+      cross join lateral (select ${endOf(held)} as until) ends
+      cross join covered
+      cross join kept
+      left join listed l
+        on l.start_at = ${held.startAt}
+          and l.granularity_seconds = ${held.granularitySeconds}
+          and l.usage_units = ${held.usageUnits}
+          and l.ordinal = ${held.ordinal}
+    where ${held.meterId} = ${meterId}
+      and ${held.syncedAt} < ${readAt}::timestamptz
+      and ${liesWithin(range, held)}
+      and l.start_at is null`);
+}
+
+async function countAbsent(tx: Executor, { pass }: ProvedPass) {
+  const { rows } = await tx.execute<
+    Record<'absent' | 'unexplained' | 'kept' | 'listed', number>
+  >(sql`
+    select
+      count(*)::int as absent,
+      (count(*) filter (where not is_explained))::int as unexplained,
+      (count(*) filter (where not is_explained and is_kept))::int as kept,
+      (
+        select count(*)::int
+        from (${readingsOfPass(pass)}
+        limit 1) listed
+      ) as listed
+    from ${absentReadings}`);
+  return rows[0] ?? { absent: 0, unexplained: 0, kept: 0, listed: 0 };
+}
+
+/**
+ * Notes the absent readings that nothing explains, as ranges: those that follow one another without
+ * a listed one between them. No listed reading shares time with such a range.
+ */
+async function noteAbsent(
+  tx: Executor,
+  { meterId, readAt, pass, runId }: ProvedPass,
+  tooMany: boolean,
+): Promise<void> {
+  await tx.execute(sql`
+    with listed as materialized (${readingsOfPass(pass)}
+    ), marks as (
+      select start_at, end_at, is_kept, 0 as listed
+      from ${absentReadings}
+      where not is_explained
+      union all
+      select start_at, null, null, 1
+      from listed
+    ), islands as (
+      select *, sum(listed) over (order by start_at, listed desc) as island
+      from marks
+    ), ranges as (
+      select
+        case when ${tooMany} or is_kept then 'quarantined' else 'applied' end as state,
+        min(start_at) as starts_from,
+        max(end_at) as starts_before,
+        count(*) as readings
+      from islands
+      where listed = 0
+      group by island, 1
+      order by min(start_at)
+      limit ${notesMax}
+    )
+    insert into ${deletes} (${columnNames(notedColumns)})
+    select
+      ${runId}::uuid,
+      (select ${meters.companyId} from ${meters} where ${meters.id} = ${meterId}),
+      'intervals',
+      ${meterId} || ' ' || starts_from || ' to ' || starts_before,
+      state,
+      ${readAt}::timestamptz,
+      ${meterId},
+      starts_from,
+      starts_before,
+      readings
+    from ranges
+    on conflict (run_id, resource, record_id) do update set
+      state = excluded.state,
+      absent_since = excluded.absent_since,
+      readings = excluded.readings`);
+}
+
+const notedColumns = [
+  deletes.runId,
+  deletes.companyId,
+  deletes.resource,
+  deletes.recordId,
+  deletes.state,
+  deletes.absentSince,
+  deletes.meterId,
+  deletes.startsFrom,
+  deletes.startsBefore,
+  deletes.readings,
+];
+
+/** Removes absent readings that meet a condition; keeps the unexplained ones for an undo. */
+async function removeThose(
+  tx: Executor,
+  { meterId, readAt, runId }: ProvedPass,
+  which: SQL,
+): Promise<number> {
+  const { rows } = await tx.execute<{ rows: number }>(sql`
+    with gone as (
+      delete from ${intervals} ${held}
+      using ${absentReadings} a
+      where ${held.meterId} = ${meterId}
+        and ${held.startAt} = a.start_at
+        and ${held.granularitySeconds} = a.granularity_seconds
+        and ${held.usageUnits} = a.usage_units
+        and ${held.ordinal} = a.ordinal
+        and ${held.syncedAt} < ${readAt}::timestamptz
+        and (${which})
+      returning ${held}.*, a.is_explained
+    ), kept as (
+      insert into ${removedReadings} (run_id, ${removed})
+      select ${runId}::uuid, ${removed}
+      from gone
+      where not is_explained
+    ), noted as (
+      insert into ${companyChanges} (company_id)
+      select ${meters.companyId}
+      from ${meters}
+      where ${meters.id} = ${meterId}
+        and ${meters.companyId} is not null
+        and exists (select from gone)
+    )
+    select count(*)::int as rows
+    from gone`);
+  return rows[0]?.rows ?? 0;
+}
+
+const isNoted = (runId: string, state: 'quarantined' | 'applied'): SQL | undefined =>
+  and(eq(deletes.runId, runId), eq(deletes.resource, 'intervals'), eq(deletes.state, state));
+
+/**
+ * Removes the readings that a run held back, except those that were read since: the next read
+ * judges them again.
+ */
+export async function approveReadings(
+  tx: Executor,
+  runId: string,
+): Promise<{ removed: number; spared: number }> {
+  const ranges = await tx.select().from(deletes).where(isNoted(runId, 'quarantined')).for('update');
+  let gone = 0;
+  for (const { meterId, startsFrom, startsBefore, absentSince, recordId } of ranges) {
+    const { rows } = await tx.execute<{ rows: number }>(sql`
+      with gone as (
+        delete from ${intervals} ${held}
+        where ${held.meterId} = ${meterId}
+          and ${held.startAt} >= ${startsFrom}::timestamptz
+          and ${held.startAt} < ${startsBefore}::timestamptz
+          and ${held.syncedAt} < ${absentSince}::timestamptz
+        returning ${held}.*
+      ), kept as (
+        insert into ${removedReadings} (run_id, ${removed})
+        select ${runId}::uuid, ${removed}
+        from gone
+      ), noted as (
+        insert into ${companyChanges} (company_id)
+        select ${meters.companyId}
+        from ${meters}
+        where ${meters.id} = ${meterId}
+          and ${meters.companyId} is not null
+      )
+      select count(*)::int as rows
+      from gone`);
+    const of = rows[0]?.rows ?? 0;
+    gone += of;
+    if (of > 0)
+      await tx
+        .update(deletes)
+        .set({ state: 'applied', readings: of, decidedAt: sql`clock_timestamp()` })
+        .where(and(isNoted(runId, 'quarantined'), eq(deletes.recordId, recordId)));
+  }
+  const noted = ranges.reduce((sum, { readings }) => sum + (readings ?? 0), 0);
+  return { removed: gone, spared: Math.max(0, noted - gone) };
+}
+
+/** Brings back the readings that a run, or a decision on it, removed. */
+export async function reviveReadings(tx: Executor, runId: string): Promise<number> {
+  const ofRun = eq(removedReadings.runId, runId);
+  // Their partitions may have been dropped. A statement does not see partitions that it makes.
+  await tx.execute(sql`
+    select metersync.ensure_interval_month(month)
+    from (
+      select distinct date_trunc('month', ${removedReadings.startAt}, 'UTC') as month
+      from ${removedReadings}
+      where ${ofRun}
+      order by month
+    ) months`);
+  const { rows } = await tx.execute<{ rows: number }>(sql`
+    with back as (
+      delete from ${removedReadings}
+      where ${ofRun}
+      returning ${removed}
+    ), noted as (
+      insert into ${companyChanges} (company_id)
+      select distinct ${meters.companyId}
+      from back
+        join ${meters} on ${meters.id} = back.meter_id
+      where ${meters.companyId} is not null
+    ), revived as (
+      insert into ${intervals} (${removed})
+      select ${removed}
+      from back
+      on conflict do nothing
+      returning 1
+    )
+    select count(*)::int as rows
+    from revived`);
+  return rows[0]?.rows ?? 0;
+}

@@ -1,0 +1,82 @@
+import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { intervals } from '../schema/utility.ts';
+
+/** The first and the last start of readings, in UTC with microseconds, so that they sort as texts. */
+export interface Span {
+  readonly first: string;
+  readonly last: string;
+}
+
+/** A range of a meter as it is requested: ISO times; without them, all readings of the meter. */
+export interface ReadRange {
+  readonly start?: string | undefined;
+  readonly end?: string | undefined;
+}
+
+/** The columns of a reading. */
+export const columnsOfReading = [
+  intervals.meterId,
+  intervals.startAt,
+  intervals.granularitySeconds,
+  intervals.usageUnits,
+  intervals.ordinal,
+  intervals.usage,
+  intervals.quality,
+  intervals.updated,
+  intervals.syncedAt,
+];
+/** The same without the ordinal, which is 0 by default. */
+export const columnsCopied = columnsOfReading.filter((column) => column !== intervals.ordinal);
+
+/** What several readings may share, and the key, which tells them apart. */
+export const timeKey = sql.raw('start_at, granularity_seconds, usage_units');
+export const readingKey = sql.raw('start_at, granularity_seconds, usage_units, ordinal');
+
+/** The key of a reading in a table as text: after its meter, the id of the reading in an audit. */
+export const keyAsText = (table: SQLWrapper): SQL => {
+  const { startAt, granularitySeconds, usageUnits, ordinal } = intervals;
+  const [start, seconds, units, place] = [startAt, granularitySeconds, usageUnits, ordinal].map(
+    ({ name }) => sql`${table}.${sql.identifier(name)}`,
+  );
+  return sql`'@' || ${start} || '/' || ${seconds} || '/' || ${units}
+      || case when ${place} = 0 then '' else '/' || ${place} end`;
+};
+
+/** When a reading of a table ends. */
+export const endOf = (table: SQLWrapper): SQL =>
+  sql`${table}.start_at + make_interval(secs => ${table}.granularity_seconds)`;
+
+/** Whether a reading of a table starts within a range. An index can serve both bounds. */
+export const startsWithin = (range: ReadRange, table: SQLWrapper): SQL =>
+  sql`${table}.start_at >= ${startOf(range)} and ${table}.start_at < ${endOfRange(range)}`;
+
+/**
+ * Whether a reading of a table lies within a range, so that a listing of the range has to show it.
+ * The service may leave out a reading that crosses the bounds of a request.
+ */
+export const liesWithin = (range: ReadRange, table: SQLWrapper): SQL =>
+  sql`${table}.start_at >= ${startOf(range)} and ${endOf(table)} <= ${endOfRange(range)}`;
+
+const startOf = ({ start }: ReadRange): SQL =>
+  sql`coalesce(${start ?? null}::timestamptz, '-infinity')`;
+const endOfRange = ({ end }: ReadRange): SQL =>
+  sql`coalesce(${end ?? null}::timestamptz, 'infinity')`;
+
+/**
+ * Numbers the readings of a table that share their time, by their values, so that the same readings
+ * always have the same ordinals.
+ */
+export const ordinalOf = (id: SQL): SQL => sql`(row_number() over (
+        partition by ${timeKey}
+        order by usage, quality, updated, ${id}
+      ) - 1)::smallint as ordinal`;
+
+/** Formats a time of Postgres as texts of `Span` have it. */
+export const canonical = (time: SQL): SQL =>
+  sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+/** Whether two readings of one key differ. */
+export const differ = (one: string, other: string): SQL => {
+  const of = (reading: string) => `(${reading}.usage, ${reading}.quality, ${reading}.updated)`;
+  return sql.raw(`${of(one)} is distinct from ${of(other)}`);
+};

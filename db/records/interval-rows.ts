@@ -1,0 +1,62 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
+import { ordinalOf, timeKey } from './interval-key.ts';
+import type { IntervalColumns } from './interval-text.ts';
+
+/** Readings whose times Postgres has to parse, and of which several may share a time. */
+export function anyReadings(columns: IntervalColumns): SQL {
+  return sql`
+      select
+        *,
+        ${ordinalOf(sql`id`)}
+      from (${parsedReadings(columns)}
+      ) parsed`;
+}
+
+/** The readings as rows, with times and amounts that Postgres parsed. */
+export function parsedReadings(columns: IntervalColumns): SQL {
+  return sql`
+        select
+          start_at,
+          coalesce(
+            granularity,
+            extract(epoch from metersync.read_time(ends) - start_at)::int
+          ) as granularity_seconds,
+          coalesce(units, '') as usage_units,
+          usage,
+          quality,
+          metersync.read_time(changed) as updated,
+          id
+        from unnest(
+            ${array(columns.startAt, 'text')},
+            ${array(columns.endAt, 'text')},
+            ${array(columns.granularitySeconds, 'int')},
+            ${array(columns.usage, 'numeric')},
+            ${array(columns.usageUnits, 'text')},
+            ${array(columns.quality, 'text')},
+            ${array(columns.updated, 'text')},
+            ${array(columns.id, 'text')}
+          ) as t (starts, ends, granularity, usage, units, quality, changed, id)
+          cross join lateral (select metersync.read_time(starts) as start_at) times`;
+}
+
+/** Plain readings of which no two share a time. */
+export function distinctReadings(columns: IntervalColumns, seconds: readonly number[]): SQL {
+  return sql`
+      select
+        start_at,
+        granularity_seconds,
+        coalesce(usage_units, '') as usage_units,
+        0::smallint as ordinal,
+        usage,
+        quality,
+        updated
+      from unnest(
+        ${array(columns.startAt, 'timestamptz')},
+        ${array(seconds, 'int')},
+        ${array(columns.usageUnits, 'text')},
+        ${array(columns.usage, 'numeric')},
+        ${array(columns.quality, 'text')},
+        ${array(columns.updated, 'timestamptz')}
+      ) as t (${timeKey}, usage, quality, updated)`;
+}

@@ -1,0 +1,23 @@
+import type { Executor } from '../connect.ts';
+import type { IntervalColumns } from './interval-text.ts';
+import { type RejectedRecord, readingOf, rejectRecords } from './rejected-records.ts';
+import { nothingWritten, type PageWritten } from './write-page.ts';
+
+/** Stores refused readings, each by its place and with the reason. */
+export async function rejectReadings(
+  db: Executor,
+  meterId: string,
+  columns: IntervalColumns,
+  wrong: ReadonlyMap<number, string>,
+): Promise<PageWritten> {
+  if (wrong.size === 0) return nothingWritten;
+  const rejected = [...wrong].map(([place, error]): RejectedRecord => {
+    const reading = Object.fromEntries(
+      Object.entries(columns).map(([name, values]) => [name, values[place]]),
+    );
+    const id = readingOf(meterId, columns.startAt[place] ?? '');
+    return { resource: 'intervals', companyId: null, id, error, text: JSON.stringify(reading) };
+  });
+  await rejectRecords(db, rejected);
+  return { ...nothingWritten, rejected: rejected.length };
+}

@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
+import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { unlistedMeters } from '../../db/read/compare-readings.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Asked, Reply } from '../service/scripted-server.ts';
+import { activitiesOn } from '../support/activities.ts';
+import { delivery, intervalsEvent } from '../support/events.ts';
+
+const companyId = randomUUID();
+const onlyIntervals = { connections: null, documents: null, usageData: null, meters: null };
+const shape = { key: 'intervals', total: 'totalIntervals' };
+const minute = (n: number): string => new Date(Date.UTC(2026, 4, 1, 0, n)).toISOString().slice(0, 19);
+
+interface Listed {
+  readonly id?: string;
+  readonly start: string;
+  readonly end: string;
+  readonly usage: string;
+  readonly usageUnits: string;
+  readonly updated: string;
+}
+
+const reading = (from: number, to: number, usage = '1', updated = '2026-05-02T00:00:00'): Listed => ({
+  start: minute(from),
+  end: minute(to),
+  usage,
+  usageUnits: 'kWh',
+  updated,
+});
+const quarters = Array.from({ length: 12 }, (_, at) => reading(at * 15, at * 15 + 15));
+const hours = [0, 1, 2].map((hour) => reading(hour * 60, hour * 60 + 60, '4', '2026-04-01T00:00:00'));
+
+/** A meter whose listing a test changes. */
+async function meterListing(listed: readonly Listed[], perPage = 100) {
+  const service = { listed, onAsked: async (): Promise<void> => undefined };
+  const under = await activitiesOn(async (asked: Asked): Promise<Reply> => {
+    await service.onAsked();
+    const [from, to] = ['startDate', 'endDate'].map((name) => asked.query.get(name)?.slice(0, 19));
+    const within = service.listed.filter(({ start, end }) => start >= (from ?? '') && end <= (to ?? '9999'));
+    return pageOf(within, asked, { ...shape, perPage });
+  }, onlyIntervals);
+  const { db } = under.warehouse;
+  await db.execute(
+    sql`insert into utility.companies (id) values (${companyId}::uuid) on conflict do nothing`,
+  );
+  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  return {
+    ...under,
+    db,
+    list: (readings: readonly Listed[]) => {
+      service.listed = readings;
+    },
+    onAsked: (act: () => Promise<void>) => {
+      service.onAsked = act;
+    },
+    backfill: async () => {
+      const runId = randomUUID();
+      await under.run(under.activities.readCompany, { runId, companyId, cursor: null });
+      const { rows } = await db.execute<{ state: string }>(
+        sql`select state from metersync.runs where run_id = ${runId}::uuid and resource = 'intervals'`,
+      );
+      return { runId, state: rows[0]?.state };
+    },
+    sendEvent: async (from = minute(0), to = minute(180)) => {
+      await recordEvents(db, [delivery(intervalsEvent('m-1', from, to, 0))]);
+      await under.run(under.activities.catchUpOwners, { kind: 'intervals' as const, owners: ['m-1'] });
+    },
+    stored: async () => {
+      const { rows } = await db.execute<{ usage: string }>(
+        sql`select usage from utility.intervals where meter_id = 'm-1' order by start_at, usage`,
+      );
+      return rows.map(({ usage }) => usage);
+    },
+    heldBack: async () => (await readDeletes(db, { all: false })).map(({ rows }) => rows),
+  };
+}
+
+describe('a proved listing of a meter replaces its readings', () => {
+  test.each([false, true])('re-imported at another length with an older state (event: %s)', async (event) => {
+    const meter = await meterListing(quarters);
+    await meter.backfill();
+    meter.list(hours);
+    if (event) await meter.sendEvent();
+    else expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    expect(await meter.stored()).toEqual(['4', '4', '4']);
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    expect(await meter.stored()).toEqual(['4', '4', '4']);
+  });
+
+  test.each([
+    ['one in the middle', quarters.filter((_, at) => at !== 5)],
+    ['the second half', quarters.slice(0, 6)],
+    ['the first half', quarters.slice(6)],
+  ])('vanished: %s', async (_, left) => {
+    const meter = await meterListing(quarters);
+    await meter.backfill();
+    meter.list(left);
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    expect(await meter.stored()).toHaveLength(left.length);
+    expect(await meter.heldBack()).toEqual([]);
+  });
+
+  test.each([false, true])('corrected to an older state of the same length (event: %s)', async (event) => {
+    const meter = await meterListing(quarters);
+    await meter.backfill();
+    meter.list(quarters.map((one) => ({ ...one, usage: '7', updated: '2026-04-01T00:00:00' })));
+    if (event) await meter.sendEvent();
+    else await meter.backfill();
+    expect(new Set(await meter.stored())).toEqual(new Set(['7']));
+  });
+
+  test.each([1, 2, 3, 100])('two registers at one time, %s readings a page', async (perPage) => {
+    const registers = quarters.flatMap((one) => [
+      { ...one, id: randomUUID(), usage: '2.0' },
+      { ...one, id: randomUUID(), usage: '-0.7' },
+    ]);
+    const meter = await meterListing(registers, perPage);
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    const both = quarters.flatMap(() => ['-0.7', '2.0']);
+    expect(await meter.stored()).toEqual(both);
+    await meter.sendEvent();
+    expect(await meter.stored()).toEqual(both);
+    // One register after the other.
+    meter.list([...registers.filter((_, at) => at % 2 === 0), ...registers.filter((_, at) => at % 2 === 1)]);
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    expect(await meter.stored()).toEqual(both);
+    meter.list(registers.filter(({ usage }) => usage !== '-0.7'));
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    expect(await meter.stored()).toEqual(quarters.map(() => '2.0'));
+  });
+});
+
+describe('more readings vanish than the cap', () => {
+  const vanished = async () => {
+    const meter = await meterListing(quarters);
+    await meter.backfill();
+    meter.list([]);
+    const run = await meter.backfill();
+    expect(run.state).toBe('suspect');
+    expect(await meter.stored()).toHaveLength(12);
+    expect(await readDeletes(meter.db, { all: false })).toMatchObject([
+      {
+        runId: run.runId,
+        resource: 'intervals',
+        companyId,
+        rows: 12,
+        examples: ['m-1 2026-05-01 00:00:00+00 to 2026-05-01 03:00:00+00'],
+      },
+    ]);
+    return { ...meter, ...run };
+  };
+
+  test('are held back until somebody approves, and can be brought back', async () => {
+    const meter = await vanished();
+    expect(await approveDeletes(meter.db, meter.runId)).toEqual({ tombstoned: 12, spared: 0 });
+    expect(await meter.stored()).toEqual([]);
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    expect(await undoDeletes(meter.db, meter.runId)).toEqual({ revived: 12 });
+    expect(await meter.stored()).toHaveLength(12);
+    // What somebody brought back is not removed again without asking.
+    expect(await meter.backfill()).toMatchObject({ state: 'suspect' });
+    expect(await meter.stored()).toHaveLength(12);
+    expect(await meter.heldBack()).toEqual([12]);
+  });
+
+  test('stay when somebody rejects their removal', async () => {
+    const meter = await vanished();
+    expect(await rejectDeletes(meter.db, meter.runId)).toEqual({ kept: 12 });
+    await meter.backfill();
+    expect(await meter.stored()).toHaveLength(12);
+  });
+
+  test('are settled by a later read that explains them, without anybody', async () => {
+    const meter = await vanished();
+    meter.list(hours);
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    expect(await meter.stored()).toEqual(['4', '4', '4']);
+    expect(await meter.heldBack()).toEqual([]);
+  });
+
+  test('are no longer held back once they are listed again', async () => {
+    const meter = await vanished();
+    meter.list(quarters);
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    expect(await meter.heldBack()).toEqual([]);
+    expect(await meter.stored()).toHaveLength(12);
+  });
+
+  test('of an announced range are held back, too', async () => {
+    const meter = await meterListing(quarters);
+    await meter.backfill();
+    meter.list(quarters.slice(0, 8));
+    await meter.sendEvent(minute(120), minute(180));
+    expect(await meter.stored()).toHaveLength(12);
+    expect(await meter.heldBack()).toEqual([4]);
+  });
+
+  test('readings that come while the removal waits are spared', async () => {
+    const meter = await vanished();
+    meter.list([reading(0, 15, '9'), ...quarters.slice(1, 4)]);
+    await meter.sendEvent(minute(0), minute(60));
+    expect(await approveDeletes(meter.db, meter.runId)).toEqual({ tombstoned: 11, spared: 1 });
+    expect(await meter.stored()).toEqual(['9']);
+  });
+});
+
+test('readings that no row can hold do not keep the others from being replaced', async () => {
+  const meter = await meterListing(quarters);
+  await meter.backfill();
+  meter.list([...quarters.slice(1), { ...reading(180, 195), end: '' }]);
+  await meter.backfill();
+  expect(await meter.stored()).toHaveLength(11);
+});
+
+test('a reading that an event brings while its range is read again stays', async () => {
+  const meter = await meterListing(quarters);
+  await meter.backfill();
+  meter.list(hours);
+  let asked = 0;
+  meter.onAsked(async () => {
+    asked += 1;
+    if (asked !== 2) return;
+    meter.list([...hours, reading(180, 195, '5')]);
+    await meter.sendEvent(minute(180), minute(195));
+    meter.list(hours);
+  });
+  await meter.backfill();
+  expect(await meter.stored()).toEqual(['4', '4', '4', '5']);
+});
+
+test('readings of a deleted meter count in no view and no audit', async () => {
+  const meter = await meterListing(quarters);
+  await meter.backfill();
+  const counted = async () => {
+    const { rows } = await meter.db.execute<{ n: number }>(
+      sql`select count(*)::int as n from analytics.interval_readings where meter_id = 'm-1'`,
+    );
+    return rows[0]?.n;
+  };
+  expect(await counted()).toBe(12);
+  await meter.db.execute(sql`update utility.meters set deleted_at = now(), deleted_reason = 'absent'`);
+  expect(await counted()).toBe(0);
+  expect(await unlistedMeters(meter.db, companyId, [])).toEqual([]);
+});
