@@ -195,7 +195,7 @@ async function noteAbsent(
       and ${absentFrom(listing, seen)}
     order by ${row.id}
     on conflict (run_id, resource, record_id) do update set
-      ${setToExcluded([deletes.state, deletes.absentSince])}
+      ${setToExcluded([deletes.companyId, deletes.state, deletes.absentSince])}
     returning record_id, state`);
   return noted.rows;
 }
