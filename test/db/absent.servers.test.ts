@@ -92,47 +92,49 @@ test('a row is absent if the pass did not list it and nothing else touched it si
   }
 });
 
-test.each(['alone', 'all'] as const)(
-  'usage that the record of a document lists goes with it, and comes back with it (%s)',
-  async (usage) => {
-    const [companyId, usageId] = [randomUUID(), randomUUID()];
-    const record = { id: randomUUID(), updated, usageData: [{ id: usageId, updated, usage: '1' }] };
-    const read = async (readAt: string, owner = companyId) =>
-      await writeRecords(warehouse, 'documents', [record], { readAt, companyId: owner }, usage);
-    const states = async () => {
-      const of = [
-        await rowOf(warehouse, 'documents', record.id),
-        await rowOf(warehouse, 'usageData', usageId),
-      ];
-      return of.map((row) => row?.deleted_reason);
-    };
-    const [live, gone] = [
-      [null, null],
-      ['absent', 'document'],
-    ];
-    await read(await now());
-    await retire(companyId, [], await now());
-    expect(await states()).toEqual(gone);
-    await read(await now());
-    expect(await states()).toEqual(live);
+test.each([
+  ['its record lists', 'alone', true],
+  ['its record lists', 'all', true],
+  ['only its own endpoint lists', 'all', false],
+  ['only listings of usage have', 'corrected', false],
+] as const)('usage that %s goes with a document, and comes back with it (%s)', async (_, usage, listed) => {
+  const [companyId, usageId] = [randomUUID(), randomUUID()];
+  const row = { id: usageId, updated, usage: '1' };
+  const record = { id: randomUUID(), updated, ...(listed ? { usageData: [row] } : {}) };
+  const ofDocument = [{ ...row, document: { id: record.id } }];
+  if (!listed) await writeRecords(warehouse, 'usageData', ofDocument, { readAt: await now(), companyId });
+  const read = async (readAt: string, owner = companyId) =>
+    await writeRecords(warehouse, 'documents', [record], { readAt, companyId: owner }, usage);
+  const states = async () => {
+    const of = [await rowOf(warehouse, 'documents', record.id), await rowOf(warehouse, 'usageData', usageId)];
+    return of.map((row) => row?.deleted_reason);
+  };
+  const [live, gone] = [
+    [null, null],
+    ['absent', 'document'],
+  ];
+  await read(await now());
+  await retire(companyId, [], await now());
+  expect(await states()).toEqual(gone);
+  await read(await now());
+  expect(await states()).toEqual(live);
 
-    const [runId, before] = [randomUUID(), await now()];
-    await retire(companyId, [], await now(), roomy, runId);
-    await read(before);
-    expect(await states()).toEqual(gone);
-    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1 });
-    expect(await states()).toEqual(live);
+  const [runId, before] = [randomUUID(), await now()];
+  await retire(companyId, [], await now(), roomy, runId);
+  await read(before);
+  expect(await states()).toEqual(gone);
+  expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1 });
+  expect(await states()).toEqual(live);
 
-    const again = randomUUID();
-    const beforeMove = await now();
-    await retire(companyId, [], await now(), roomy, again);
-    await approveDeletes(warehouse.db, again);
-    expect(await states()).toEqual(gone);
-    // Another company's listing showed it before, and its page is written after.
-    await read(beforeMove, randomUUID());
-    expect(await states()).toEqual(live);
-  },
-);
+  const again = randomUUID();
+  const beforeMove = await now();
+  await retire(companyId, [], await now(), roomy, again);
+  await approveDeletes(warehouse.db, again);
+  expect(await states()).toEqual(gone);
+  // Another company's listing showed it before, and its page is written after.
+  await read(beforeMove, randomUUID());
+  expect(await states()).toEqual(live);
+});
 
 test('a row that is read while a run waits to tombstone it lives, and no note of it stays', async () => {
   const { companyId, ids } = await documentsOf(2);
