@@ -23,7 +23,7 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
     resource === 'companies'
       ? sql`${event.companyId} = ${row.id}`
       : sql`${event.recordId} = ${row.id}::text`;
-  const withDocument =
+  const readWithDocument =
     resource === 'usageData'
       ? sql`
     and not exists (
@@ -42,22 +42,45 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
       where ${isAbout}
         and ${event.recordedAt} >= ${moment}
       offset 0
-    )${withDocument}`;
+    )${readWithDocument}`;
 };
 
 /** Whether another company lists the record of a row; for an `and`. */
 export const inNoOtherListing = (resource: RecordResource): SQL =>
   resource === 'companies' ? sql`true` : sql`not exists (select${alsoListing(resource)})`;
 
-/** Whether an operator rejected or undid an earlier deletion of the row. */
-export const keptBefore = (resource: RecordResource): SQL => sql`exists (
-  select
-  from ${deletes} ${note}
-  where ${note.resource} = ${resource}
-    and ${note.recordId} = ${row.id}::text
-    and ${note.state} in ('rejected', 'undone')
-  offset 0
-)`;
+/**
+ * Whether an operator rejected or undid an earlier deletion of the row. Usage is also kept with its
+ * document: as long as that is held back, or lives because somebody said so.
+ */
+export const keptBefore = (resource: RecordResource): SQL => {
+  const kept = sql`exists (
+      select
+      from ${deletes} ${note}
+      where ${note.resource} = ${resource}
+        and ${note.recordId} = ${row.id}::text
+        and ${note.state} in ('rejected', 'undone')
+      offset 0
+    )`;
+  return resource === 'usageData' ? sql`(${kept} or ${withDocument})` : kept;
+};
+
+const withDocument = sql`exists (
+      select
+      from ${documents} ${bill}
+        cross join lateral (
+          select
+          from ${deletes} ${note}
+          where ${note.resource} = 'documents'
+            and ${note.recordId} = ${bill.id}::text
+            and ${note.state} <> 'applied'
+            and (${bill.syncedAt} is null or ${bill.syncedAt} < ${note.absentSince})
+          offset 0
+        ) kept
+      where ${bill.id} = ${row}.document_id
+        and ${bill.deletedAt} is null
+      offset 0
+    )`;
 
 /**
  * Whether something that the warehouse knows explains why a listing lacks a row. Then the row is

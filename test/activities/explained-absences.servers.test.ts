@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { approveDeletes, readDeletes, rejectDeletes } from '../../db/deletes/decide.ts';
+import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { audit } from '../../operations/audit/audit.ts';
@@ -155,6 +155,20 @@ describe('absences that nothing explains are held back beyond the cap', () => {
     expect(await alive(under, 'usage_data')).toHaveLength(4);
     expect(await approveDeletes(db, runId)).toEqual({ tombstoned: 4, spared: 0 });
     expect((await backfill(under, service.companies)).state).toBe('complete');
+  });
+
+  test('with the usage of a document that somebody kept, however few rows', async () => {
+    const { service, under, db } = await loaded(20);
+    const [bill] = service.bills as [Bill];
+    service.remove(bill);
+    const { runId } = await backfill(under, service.companies);
+    expect(await undoDeletes(db, runId)).toEqual({ revived: 1 });
+    expect((await backfill(under, service.companies)).state).toBe('suspect');
+    expect(await held(under)).toEqual([
+      ['usageData', 2],
+      ['documents', 1],
+    ]);
+    expect(await alive(under, 'usage_data')).toEqual(expect.arrayContaining([...bill.usage]));
   });
 
   test('and kept, once somebody said so, whatever explains them later', async () => {

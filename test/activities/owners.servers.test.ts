@@ -332,14 +332,16 @@ test('the records of a company that is gone go with it, unless another lists the
   expect(await owners()).toMatchObject(asListed);
 
   const more = holding(
-    Array.from({ length: 4 }, () => ({ resource: 'documents', names: null, listedBy: [0] })),
+    (['documents', 'sites'] as const).flatMap((resource) =>
+      Array.from({ length: 4 }, () => ({ resource, names: null, listedBy: [0] as const })),
+    ),
     companies,
   );
   held = [...held, ...more];
   await backfill(under, companies);
   listed = [other];
   // More than the cap: that their company is gone explains them all.
-  expect(await backfill(under, listed)).toMatchObject({ state: 'complete', tombstoned: 9, error: null });
+  expect(await backfill(under, listed)).toMatchObject({ state: 'complete', tombstoned: 13, error: null });
   expect(await readDeletes(db, { all: false })).toEqual([]);
 });
 
