@@ -112,7 +112,9 @@ export async function settleHeld(db: Database): Promise<void> {
   }
 }
 
-/** Tombstones rows that a run quarantined and that meet a condition. Counts these, and all it held. */
+/**
+ * Tombstones rows that a run quarantined and that meet a condition. Counts these, and all it held.
+ */
 async function retireHeld(
   tx: Executor,
   runId: string,

@@ -65,6 +65,7 @@ export const keptBefore = (resource: RecordResource): SQL => {
   return resource === 'usageData' ? sql`(${kept} or ${withDocument})` : kept;
 };
 
+/** Whether a usage row is kept with its document, which no read has found since. */
 const withDocument = sql`exists (
       select
       from ${documents} ${bill}
@@ -117,9 +118,10 @@ const lastListed = sql`greatest(
         )`;
 
 /**
- * Whether the document of a usage row is deleted, has events whose catch-up reads its usage again, or
- * has a version that was first read after the row was last listed, and that does not list the row. Two states are one version if they
- * have the same `updated` and the same usage: other fields may differ at every read.
+ * Whether the document of a usage row is deleted, has events whose catch-up reads its usage again,
+ * or has a version that was first read after the row was last listed, and that does not list it.
+ * Two states are one version if they have the same `updated` and the same usage: other fields may
+ * differ at every read.
  */
 const byDocument = sql`exists (
       select
@@ -148,8 +150,8 @@ const byDocument = sql`exists (
     )`;
 
 /**
- * Whether a noted row is still gone from its listing, as far as the warehouse knows: it lives, belongs
- * to the same company, and no read, no event and no other listing showed it since.
+ * Whether a noted row is still gone from its listing, as far as the warehouse knows: it lives,
+ * belongs to the same company, and no read, no event and no other listing showed it since.
  */
 export const stillAbsent = (resource: RecordResource): SQL => {
   const sameCompany =

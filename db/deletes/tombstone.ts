@@ -16,9 +16,9 @@ export const note = alias(deletes, 'note');
 export const usage = alias(usageData, 'usage');
 
 /**
- * Tombstones the rows whose note meets a condition; returns how many. A document takes its usage with
- * it. One that the service lists as deleted also takes over `updated`, so that no late event revives
- * it.
+ * Tombstones the rows whose note meets a condition; returns how many. A document takes its usage
+ * with it. One that the service lists as deleted also takes over `updated`, so that no late event
+ * revives it.
  */
 export async function tombstone(
   tx: Executor,

@@ -67,7 +67,11 @@ export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
     from written
       join incoming on incoming.id = written.id
       left join lateral (
-        select raw, deleted_at from ${documents} where id = written.id and not written.inserted offset 0
+        select raw, deleted_at
+        from ${documents}
+        where id = written.id
+          and not written.inserted
+        offset 0
       ) earlier on true`);
   const changed = rows.filter(({ inserted }) => !inserted);
   await reviveUsage(tx, changed);

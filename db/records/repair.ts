@@ -10,9 +10,9 @@ import { reviveUsage } from './documents.ts';
 import { keyAsText } from './intervals.ts';
 
 /**
- * Clears versions and tombstones of the given rows, so that the next write is taken. Usage comes back
- * with its document. Rows that a read or an event touched since `readAt` are left alone: they are
- * newer than the page that differs from them.
+ * Clears versions and tombstones of the given rows, so that the next write is taken. Usage comes
+ * back with its document. Rows that a read or an event touched since `readAt` are left alone: they
+ * are newer than the page that differs from them.
  */
 export async function forgetVersions(
   db: Executor,

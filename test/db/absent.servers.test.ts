@@ -8,6 +8,7 @@ import { countAbsent, countTombstoned, type DeletesCap, retireAbsent } from '../
 import { absentSites } from '../../db/deletes/absent-sites.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { knownMigrations } from '../../db/known-migrations.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
@@ -134,6 +135,20 @@ test.each([
   // Another company's listing showed it before, and its page is written after.
   await read(beforeMove, randomUUID());
   expect(await states()).toEqual(live);
+});
+
+test('a migration tombstones usage that earlier versions left without its document', async () => {
+  const [companyId, usageId] = [randomUUID(), randomUUID()];
+  const record = { id: randomUUID(), updated, usageData: [{ id: usageId, updated }] };
+  await writeRecords(warehouse, 'documents', [record], { readAt: await now(), companyId }, 'alone');
+  await warehouse.db.execute(sql`update utility.documents set deleted_at = now(), deleted_reason = 'absent'
+    where id = ${record.id}::uuid`);
+  const statements = knownMigrations().flatMap((migration) => migration.statements);
+  const left = statements.filter((text) => text.includes('-- Usage goes with its document.'));
+  for (const statement of left) await warehouse.db.execute(statement);
+  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'document' });
+  await writeRecords(warehouse, 'documents', [record], { readAt: await now(), companyId }, 'alone');
+  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: null });
 });
 
 test('a row that is read while a run waits to tombstone it lives, and no note of it stays', async () => {
