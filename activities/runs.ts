@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { RunKind, RunState } from '../contract/names.ts';
 import { concludeRun, failPartsLeft, failRunAndParts, runsUnderWay } from '../db/backfill/run-end.ts';
 import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
+import { settleHeld } from '../db/deletes/decide.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
@@ -16,9 +17,10 @@ export function runActivities(deps: ActivityDependencies) {
       await failRunAndParts(db, runId, error);
     }),
 
-    concludeRun: mapFailures(
-      async (input: { runId: string }): Promise<RunState> => await concludeRun(db, input.runId),
-    ),
+    concludeRun: mapFailures(async (input: { runId: string }): Promise<RunState> => {
+      await settleHeld(db);
+      return await concludeRun(db, input.runId);
+    }),
 
     /** Fails runs whose workflow ended without noting it: terminated, timed out, or lost by Temporal. */
     endLostRuns: mapFailures(async (_: object): Promise<void> => {

@@ -542,10 +542,12 @@ export const alertTypes = {
     ),
     forMinutes: 60,
     causes: [
-      '`metersync deletes list`: rows gone from the service at once.',
+      '`metersync deletes list`: rows gone from the service at once, which nothing explains yet.',
       '`metersync.rejected_records`: what could not be stored, and why.',
     ],
-    act: ['`metersync deletes approve` or `reject`; ask the service to correct the records.'],
+    act: [
+      '`metersync deletes approve` or `reject`; rows that a later read or event explains leave the list by themselves. Ask the service to correct the records.',
+    ],
   },
   ServiceFailing: {
     severity: 'ticket',

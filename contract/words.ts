@@ -24,5 +24,8 @@ export const nameInWords = (name: string): string =>
 /** How each reason ends for which a run is suspect until somebody decides on deletions. */
 export const untilDecided = 'quarantined until somebody decides (metersync deletes list)';
 
+/** A pattern of Postgres for an error whose reasons all end so. */
+export const onlyUntilDecided = `^([^;]*${untilDecided.replace(/[()]/g, '[$&]')}(; |$))+$`;
+
 /** Makes the label of a value: `record` for `recordId`, `received` for `receivedAt`. */
 export const label = (name: string): string => nameInWords(name).replace(/ (id|at)$/, '');

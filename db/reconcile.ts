@@ -4,7 +4,8 @@ import { canonicalUuid } from '../contract/ids.ts';
 import { array, columnNames, printedUuids, setToExcluded, unnested } from './arrays.ts';
 import { unseenFor } from './checks/companies-to-check.ts';
 import type { Database, Executor } from './connect.ts';
-import { type DeletesCap, overCap, untouchedSince } from './deletes/absent.ts';
+import { type DeletesCap, overCap } from './deletes/absent.ts';
+import { untouchedSince } from './deletes/explained.ts';
 import { note, row, tombstone } from './deletes/tombstone.ts';
 import { deletes, runs } from './schema/metersync.ts';
 import {

@@ -40,7 +40,8 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   DELETES_CAP_ROWS: {
     default: '50',
-    means: 'Rows of a listing that a run may tombstone; more wait for `metersync deletes`.',
+    means:
+      'Rows of a listing that a run may tombstone though nothing explains why they are gone; more wait for `metersync deletes`.',
   },
   DELETES_CAP_PERCENT: {
     default: '5',

@@ -244,7 +244,9 @@ function judged(
   else if (heldBack > 0) doubt = `no longer lists ${counted(heldBack, 'reading')}: ${untilDecided}`;
   if (doubt === null) return { ...counts, suspect: done.suspect, doubt: done.doubt };
   const reason = `of meter ${meterId} the service ${doubt}`;
-  return { ...counts, suspect: done.suspect + 1, doubt: done.doubt ?? reason };
+  // A run that is suspect for another reason, too, does not only wait for a decision.
+  const waits = done.doubt === null || done.doubt.endsWith(untilDecided);
+  return { ...counts, suspect: done.suspect + 1, doubt: waits ? reason : done.doubt };
 }
 
 async function finishIntervals(

@@ -4,7 +4,7 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
-import { countAbsent, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
+import { countAbsent, onlyExplained, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import { forgetListed } from '../../db/records/owner.ts';
@@ -236,17 +236,18 @@ async function judgeAbsent(
   if (shared && companyId !== null && (ids.length > 0 || live === 0))
     await forgetListed(db, resource, companyId, ids);
   if (absent === 0) return { done: true, state: 'complete', lacksNothing: true };
-  if (ids.length === 0) {
-    const reason = `the service lists nothing where ${live} rows live: nothing was tombstoned`;
-    return { done: true, state: 'suspect', reason };
-  }
   if (agreedSince !== undefined) {
     const seen = { ids, beganAt: agreedSince };
-    const { quarantined, awaited } = await retireAbsent(db, input.runId, listing, seen, deps.deletesCap);
+    // An empty listing where rows live is likelier a fault.
+    const cap = ids.length === 0 ? onlyExplained : deps.deletesCap;
+    const { quarantined, awaited } = await retireAbsent(db, input.runId, listing, seen, cap);
     if (awaited > 0) await wakeFor(deps, input.resource);
     if (quarantined === 0) return { done: true, state: 'complete' };
-    const reason = `${quarantined} of ${live} rows are absent: ${untilDecided}`;
-    return { done: true, state: 'suspect', reason };
+    const lack =
+      ids.length === 0
+        ? `the service lists nothing where ${live} rows live`
+        : `${quarantined} of ${live} rows are absent`;
+    return { done: true, state: 'suspect', reason: `${lack}: ${untilDecided}` };
   }
   const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
   return { done: false, state: 'suspect', reason };
@@ -278,13 +279,13 @@ async function judgeSites(
   if (companies.length === 0) return { done: true, state: 'complete' };
   let quarantined = 0;
   let doubtful = 0;
-  for (const { companyId, gone, named, absent, confirmed } of companies) {
+  for (const { companyId, named, absent, confirmed } of companies) {
     if (agreedSince === undefined || !confirmed) {
       doubtful += absent;
       continue;
     }
     const seen = { ids: named, beganAt: agreedSince };
-    const cap = named.length === 0 && !gone ? { rows: 0, percent: 0 } : deps.deletesCap;
+    const cap = named.length === 0 ? onlyExplained : deps.deletesCap;
     const retired = await retireAbsent(db, runId, { resource: 'sites', companyId }, seen, cap);
     quarantined += retired.quarantined;
   }

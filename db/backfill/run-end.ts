@@ -2,9 +2,10 @@ import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunState } from '../../contract/names.ts';
+import { onlyUntilDecided } from '../../contract/words.ts';
 import type { RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { runCompanies, runs } from '../schema/metersync.ts';
+import { deletes, runCompanies, runs } from '../schema/metersync.ts';
 import { clock, failure, isRun } from './runs.ts';
 
 /** How many companies that the service does not have a run's error names. */
@@ -59,7 +60,31 @@ async function failRunning(db: Executor, runId: string, error: string): Promise<
 /** Ends a run: its own row sums up its parts. */
 export async function concludeRun(db: Executor, runId: string): Promise<RunState> {
   await failRunning(db, runId, 'it ended without a state');
+  await completeDecided(db, runId);
   return await sumUp(db, runId);
+}
+
+/** Completes parts that were suspect only for rows that no longer wait for a person. */
+async function completeDecided(db: Executor, runId: string): Promise<void> {
+  await db.execute(sql`
+    update ${runs} set
+      state = 'complete',
+      error = null,
+      error_code = null
+    where ${runs.runId} = ${runId}::uuid
+      and ${runs.resource} is not null
+      and ${runs.state} = 'suspect'
+      and ${runs.error} ~ ${onlyUntilDecided}
+      and not exists (
+        select
+        from ${deletes}
+        where ${deletes.state} = 'quarantined'
+          and case
+            when ${runs.companyId} is null then ${deletes.runId} = ${runs.runId}
+            else ${deletes.companyId} = ${runs.companyId} and ${deletes.resource} = ${runs.resource}
+          end
+        offset 0
+      )`);
 }
 
 /**

@@ -3,14 +3,12 @@ import { array, printedUuids } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { deletes } from '../schema/metersync.ts';
 import { companies, sites } from '../schema/utility.ts';
-import { untouchedSince } from './absent.ts';
+import { untouchedSince } from './explained.ts';
 import { row } from './tombstone.ts';
 
 /** A company with sites that its record no longer names, or that is tombstoned itself. */
 export interface AbsentSites {
   readonly companyId: string;
-  /** Whether it is tombstoned, because the list of companies does not contain it. */
-  readonly gone: boolean;
   /** Its sites that the record names. */
   readonly named: readonly string[];
   readonly absent: number;
@@ -41,7 +39,6 @@ export async function absentSites(
     )
     select
       seen.id as "companyId",
-      seen.gone,
       seen.confirmed,
       count(*)::int as absent,
       array(
@@ -56,7 +53,7 @@ export async function absentSites(
     where ${row.deletedAt} is null
       and n.id is null
       and ${untouchedSince('sites', began)}
-    group by seen.id, seen.gone, seen.confirmed
+    group by seen.id, seen.confirmed
     order by seen.id`);
   return result.rows;
 }

@@ -1,16 +1,13 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
 import { array, columnNames, printedUuids, type RowOf, setToExcluded } from '../arrays.ts';
 import { recordRead } from '../backfill/strangers.ts';
 import { lookAtOnce } from '../catch-up/stale.ts';
 import type { Database, Executor } from '../connect.ts';
-import { alsoListing } from '../records/owner.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';
-import { alsoListed, deletes, journal } from '../schema/metersync.ts';
+import { alsoListed, deletes } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
+import { explained, inNoOtherListing, keptBefore, untouchedSince } from './explained.ts';
 import { keyOfNoted, note, row, tombstone } from './tombstone.ts';
-
-const event = alias(journal, 'event');
 
 /**
  * A listing of a company. Without a company: the list of companies, the sites of all of them, or rows that no
@@ -63,26 +60,6 @@ export const hasListOfSites = sql`exists (
     )`;
 
 /**
- * Whether no read and no event touched a row since the moment. With `offset 0` the planner looks up
- * the events of each row; otherwise it reads the whole journal.
- */
-export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
-  const isAbout =
-    resource === 'companies'
-      ? sql`${event.companyId} = ${row.id}`
-      : sql`${event.recordId} = ${row.id}::text`;
-  return sql`${row.firstSyncedAt} < ${moment}
-    and (${row.syncedAt} is null or ${row.syncedAt} < ${moment})
-    and not exists (
-      select
-      from ${journal} ${event}
-      where ${isAbout}
-        and ${event.recordedAt} >= ${moment}
-      offset 0
-    )`;
-};
-
-/**
  * Whether a row is absent: the pass did not list it, no other listing does, and nothing touched it
  * since.
  */
@@ -91,10 +68,8 @@ const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   // An empty list of companies proves nothing about companies that it never listed.
   const neverListed =
     resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
-  const inNoOther =
-    resource === 'companies' ? sql`` : sql`and not exists (select${alsoListing(resource)})`;
   return sql`${neverListed} not (${row.id}::text = any(${array(seen, 'text')}))
-    ${inNoOther}
+    and ${inNoOtherListing(resource)}
     and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}`;
 };
 
@@ -117,7 +92,7 @@ export async function countAbsent(
   const result = await db.execute<Counted>(sql`
     select
       count(*)::int as live,
-      count(*) filter (where ${among} and ${absentFrom(listing, seen)})::int as absent,
+      count(*) filter (where ${absentFrom(listing, seen)} and ${among})::int as absent,
       (
         select count(*) > 0
         from (
@@ -133,17 +108,25 @@ export async function countAbsent(
   return result.rows[0] ?? { live: 0, absent: 0, shared: false };
 }
 
-/** Whether the cap counts a row: one that was never read has no data to lose. */
-const capped = sql`${row.raw} is not null`;
+/**
+ * Whether the cap counts an absent row: nothing explains its absence. A row that was never read has
+ * no data to lose, but an empty listing proves nothing about it.
+ */
+const capped = (resource: RecordResource, { ids }: Seen): SQL =>
+  sql`(${ids.length === 0} or ${row.raw} is not null) and not ${explained(resource)}`;
 
 /**
- * How many absent rows a run may tombstone: the smaller of `rows` and `percent` of the live rows,
- * where the share is never below 3 rows. More are quarantined until an operator decides.
+ * How many rows a run may tombstone whose absence nothing explains: the smaller of `rows` and
+ * `percent` of the live rows, where the share is never below 3 rows. More are quarantined until an
+ * operator decides.
  */
 export interface DeletesCap {
   readonly rows: number;
   readonly percent: number;
 }
+
+/** Lets a run tombstone only what is explained. */
+export const onlyExplained: DeletesCap = { rows: 0, percent: 0 };
 
 /** The least share of live rows that a run may tombstone, in rows. */
 const leastShare = 3;
@@ -158,10 +141,10 @@ export const overCap = (
 
 /**
  * Tombstones the rows that stable passes did not list; a later read of the record undoes it. Rows
- * touched since the first pass began are left alone. Quarantined are rows beyond the cap, and rows
- * whose deletion an operator rejected or undid: they live until an operator decides. Returns also
- * how many of the tombstoned rows have pending events, as a deletion event was lost. Those are due
- * at once, and settle with the next catch-up.
+ * touched since the first pass began are left alone. Quarantined are rows beyond the cap whose
+ * absence nothing explains, and rows whose deletion an operator rejected or undid: they live until
+ * an operator decides. Returns also how many of the tombstoned rows have pending events, as a
+ * deletion event was lost. Those are due at once, and settle with the next catch-up.
  */
 export async function retireAbsent(
   db: Database,
@@ -173,7 +156,7 @@ export async function retireAbsent(
   const { resource, companyId } = listing;
   return await db.transaction(async (tx) => {
     await clearQuarantine(tx, listing);
-    const { live, absent } = await countAbsent(tx, listing, seen, capped);
+    const { live, absent } = await countAbsent(tx, listing, seen, capped(resource, seen));
     const noted = await noteAbsent(tx, runId, listing, seen, overCap(cap, absent, live));
     // A read or an event may have touched a row until its lock was granted.
     const which = sql`${note.state} = 'applied'
@@ -207,7 +190,7 @@ async function noteAbsent(
       ${resource},
       ${row.id}::text,
       case
-        when ${tooMany} and ${capped} or ${keptBefore(resource)} then 'quarantined'
+        when ${tooMany} and ${capped(resource, seen)} or ${keptBefore(resource)} then 'quarantined'
         else 'applied'
       end,
       ${seen.beganAt}::timestamptz
@@ -216,7 +199,7 @@ async function noteAbsent(
       and ${absentFrom(listing, seen)}
     order by ${row.id}
     on conflict (run_id, resource, record_id) do update set
-      ${setToExcluded([deletes.state, deletes.absentSince])}
+      ${setToExcluded([deletes.companyId, deletes.state, deletes.absentSince])}
     returning record_id, state`);
   return noted.rows;
 }
@@ -257,16 +240,6 @@ const notedColumns = [
   deletes.state,
   deletes.absentSince,
 ];
-
-/** Whether an operator rejected or undid an earlier deletion of the row. */
-const keptBefore = (resource: RecordResource): SQL => sql`exists (
-  select
-  from ${deletes} ${note}
-  where ${note.resource} = ${resource}
-    and ${note.recordId} = ${row.id}::text
-    and ${note.state} in ('rejected', 'undone')
-  offset 0
-)`;
 
 /**
  * Counts the rows of a listing that a run tombstoned, over all its attempts. With companies go their

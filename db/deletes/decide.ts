@@ -1,10 +1,10 @@
-import { and, desc, eq, max, sql } from 'drizzle-orm';
+import { and, desc, eq, max, type SQL, sql } from 'drizzle-orm';
 import type { Database, Executor } from '../connect.ts';
 import { namesOfRecords } from '../read/names.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
-import { untouchedSince } from './absent.ts';
 import { approveReadings, reviveReadings } from './absent-readings.ts';
+import { needsNobody, stillAbsent, waits } from './explained.ts';
 import { keyOfNoted, note, revive, row, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
@@ -27,12 +27,15 @@ export interface InferredDeletes {
   readonly names: readonly (string | null)[];
 }
 
-/** Reads inferred deletions, the newest first: quarantined ones or all, of all runs or one. */
+/**
+ * Reads inferred deletions, the newest first: those that wait for a person or all, of all runs or
+ * one.
+ */
 export async function readDeletes(
   db: Executor,
   { all, run }: { readonly all: boolean; readonly run?: string },
 ): Promise<InferredDeletes[]> {
-  const { runId, companyId, resource, state, reason, recordId, notedAt } = deletes;
+  const { runId, companyId, resource, state, reason, recordId, notedAt } = note;
   const found = await db
     .select({
       runId,
@@ -44,10 +47,10 @@ export async function readDeletes(
       notedAt: sql<string>`${max(notedAt)}`,
       examples: sql<string[]>`(array_agg(${recordId} order by ${recordId}))[1:3]`,
     })
-    .from(deletes)
+    .from(note)
     .where(
       and(
-        all ? undefined : sql`${state} = 'quarantined'`,
+        all ? sql`(${state} <> 'quarantined' or ${waits})` : waits,
         run === undefined ? undefined : eq(runId, run),
       ),
     )
@@ -76,26 +79,66 @@ export async function approveDeletes(
   db: Database,
   runId: string,
 ): Promise<{ tombstoned: number; spared: number }> {
-  return await db.transaction(async (tx) => {
+  const approved = await db.transaction(async (tx) => {
     const readings = await approveReadings(tx, runId);
-    let tombstoned = readings.removed;
-    let waiting = readings.removed + readings.spared;
-    for (const resource of recordResources) {
-      waiting += await lockNotes(tx, runId, resource, 'quarantined');
-      const which = sql`${note.state} = 'quarantined'
-        and ${row.deletedAt} is null
-        and ${untouchedSince(resource, sql`${note.absentSince}`)}`;
-      tombstoned += await tombstone(tx, runId, resource, which);
-      await noteTombstoned(tx, runId, resource);
-    }
+    const { tombstoned, held } = await retireHeld(tx, runId, stillAbsent);
     await tx.delete(deletes).where(and(eq(deletes.runId, runId), eq(deletes.state, 'quarantined')));
-    return { tombstoned, spared: waiting - tombstoned };
+    return {
+      tombstoned: tombstoned + readings.removed,
+      spared: held - tombstoned + readings.spared,
+    };
   });
+  await settleHeld(db);
+  return approved;
+}
+
+/**
+ * Settles quarantined rows that wait for nobody any more. Rows whose absence is explained now are
+ * tombstoned; the notes of others that are no longer absent are deleted.
+ */
+export async function settleHeld(db: Database): Promise<void> {
+  const holding = await db
+    .selectDistinct({ runId: deletes.runId })
+    .from(deletes)
+    .where(sql`${deletes.state} = 'quarantined'`);
+  for (const { runId } of holding) {
+    await db.transaction(async (tx) => {
+      await retireHeld(
+        tx,
+        runId,
+        (resource) => sql`${stillAbsent(resource)} and ${needsNobody(resource)}`,
+      );
+      await tx.execute(sql`
+        delete from ${deletes} ${note}
+        where ${note.runId} = ${runId}::uuid
+          and ${note.state} = 'quarantined'
+          and not (${waits})`);
+    });
+  }
+}
+
+/**
+ * Tombstones rows that a run quarantined and that meet a condition. Counts these, and all it held.
+ */
+async function retireHeld(
+  tx: Executor,
+  runId: string,
+  which: (resource: RecordResource) => SQL,
+): Promise<{ tombstoned: number; held: number }> {
+  let tombstoned = 0;
+  let held = 0;
+  for (const resource of recordResources) {
+    held += await lockNotes(tx, runId, resource, 'quarantined');
+    const ofHeld = sql`${note.state} = 'quarantined' and ${which(resource)}`;
+    tombstoned += await tombstone(tx, runId, resource, ofHeld);
+    await noteTombstoned(tx, runId, resource);
+  }
+  return { tombstoned, held };
 }
 
 /** Keeps what a run quarantined. No later run tombstones it unless an operator approves. */
 export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept: number }> {
-  return { kept: await decide(db, runId, 'quarantined', 'rejected') };
+  return { kept: await decide(db, runId, waits, 'rejected') };
 }
 
 /**
@@ -108,7 +151,7 @@ export async function undoDeletes(db: Database, runId: string): Promise<{ revive
       await lockNotes(tx, runId, resource, 'applied');
       revived += await revive(tx, runId, resource);
     }
-    await decide(tx, runId, 'applied', 'undone');
+    await decide(tx, runId, sql`${note.state} = 'applied'`, 'undone');
     return { revived };
   });
 }
@@ -148,12 +191,12 @@ async function noteTombstoned(
       )`);
 }
 
-/** Moves all notes of a run from one state to another; returns how many rows they name. */
-async function decide(db: Executor, runId: string, from: State, to: State): Promise<number> {
+/** Moves notes of a run to another state; returns how many rows they name. */
+async function decide(db: Executor, runId: string, which: SQL, to: State): Promise<number> {
   const decided = await db
-    .update(deletes)
+    .update(note)
     .set({ state: to, decidedAt: sql`clock_timestamp()` })
-    .where(and(eq(deletes.runId, runId), eq(deletes.state, from)))
-    .returning({ readings: deletes.readings });
+    .where(and(eq(note.runId, runId), which))
+    .returning({ readings: note.readings });
   return decided.reduce((rows, { readings }) => rows + (readings ?? 1), 0);
 }

@@ -16,10 +16,9 @@ export const note = alias(deletes, 'note');
 export const usage = alias(usageData, 'usage');
 
 /**
- * Tombstones the rows whose note meets a condition; returns how many. A document that the service
- * lists as deleted takes its usage with it. It also takes over `updated`, so that no late event
- * revives it. An absent one takes its usage if its record lists just that: no other read may show
- * that the usage is gone, and a read of the record brings it back.
+ * Tombstones the rows whose note meets a condition; returns how many. A document takes its usage
+ * with it. One that the service lists as deleted also takes over `updated`, so that no late event
+ * revives it.
  */
 export async function tombstone(
   tx: Executor,
@@ -68,16 +67,9 @@ async function tombstoneUsage(
         select theirs.id
         from unnest(${array(documentIds, 'uuid')}) as gone (id)
           cross join lateral (
-            select ${row.id}
-            from ${documents} ${row}
-            where ${row.id} = gone.id
-              and (${row.deletedReason} = 'listed' or ${listsLiveUsage})
-            offset 0
-          ) taking
-          cross join lateral (
             select ${usage.id}
             from ${usageData} ${usage}
-            where ${usage.documentId} = taking.id
+            where ${usage.documentId} = gone.id
               and ${usage.deletedAt} is null
             offset 0
           ) theirs
@@ -92,18 +84,6 @@ async function tombstoneUsage(
         order by theirs.id
       ))`);
 }
-
-/** Whether the record of a document lists the usage that lives, and nothing else. */
-const listsLiveUsage = sql`(
-                select array_agg(${usage.id}::text order by ${usage.id}::text collate "C")
-                from ${usageData} ${usage}
-                where ${usage.documentId} = ${row.id}
-                  and ${usage.deletedAt} is null
-              ) = (
-                select array_agg(distinct id collate "C" order by id collate "C")
-                from jsonb_array_elements(metersync.elements(${row.raw} -> 'usageData')) as listed,
-                  metersync.canonical_id(listed ->> 'id') as id
-              )`;
 
 const isApplied = sql`${note.state} = 'applied' and ${row.deletedReason} = ${note.reason}`;
 
@@ -200,7 +180,7 @@ const notedBy = (runId: string, resource: RecordResource) => {
 };
 
 /** When the document of a usage row was tombstoned. */
-export const deletedWith = sql`(
+const deletedWith = sql`(
   select ${documents.deletedAt}
   from ${documents}
   where ${documents.id} = ${usageData.documentId}

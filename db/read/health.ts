@@ -3,6 +3,8 @@ import { limits } from '../../contract/limits.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../contract/verdict.ts';
 import type { Database, Executor, Transaction } from '../connect.ts';
+import { waits } from '../deletes/explained.ts';
+import { note } from '../deletes/tombstone.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
 import { countOf, type Most } from './counted.ts';
 import { readDelays } from './delays.ts';
@@ -96,8 +98,8 @@ async function countSetAside(
   const { rows } = await db.execute<{ undecidedDeletes: number; rejectedRecords: number }>(sql`
     select
       ${countOf(
-        sql`from ${deletes}
-          where ${deletes.state} = 'quarantined'`,
+        sql`from ${deletes} ${note}
+          where ${waits}`,
         most,
       )} as "undecidedDeletes",
       ${countOf(

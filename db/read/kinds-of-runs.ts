@@ -2,7 +2,7 @@ import { and, desc, eq, isNotNull, ne, not, or, type SQL, sql } from 'drizzle-or
 import { alias } from 'drizzle-orm/pg-core';
 import { type RunKind, type RunState, runStates } from '../../contract/names.ts';
 import type { KindOfRuns, LastRun, RunUnderWay } from '../../contract/verdict.ts';
-import { untilDecided } from '../../contract/words.ts';
+import { onlyUntilDecided } from '../../contract/words.ts';
 import { noCompany } from '../backfill/manifest.ts';
 import type { Executor } from '../connect.ts';
 import { pages, runCompanies, runs } from '../schema/metersync.ts';
@@ -157,9 +157,6 @@ async function readLastComplete(
   return last ?? { lastCompleteAt: null, lastCompleteSecondsAgo: null };
 }
 
-/** Matches an error whose reasons all wait for a decision on deletions. */
-const allToDecide = `^([^;]*${untilDecided.replace(/[()]/g, '[$&]')}(; |$))+$`;
-
 /** Counts the parts of a run by state, and those that only wait for a decision on deletions. */
 async function countParts(
   db: Executor,
@@ -169,7 +166,7 @@ async function countParts(
     .select({
       state: runs.state,
       parts: sql<number>`count(*)::int`,
-      toDecide: sql<number>`(count(*) filter (where ${runs.error} ~ ${allToDecide}))::int`,
+      toDecide: sql<number>`(count(*) filter (where ${runs.error} ~ ${onlyUntilDecided}))::int`,
     })
     .from(runs)
     .where(and(eq(runs.runId, runId), isNotNull(runs.resource)))

@@ -10,6 +10,8 @@ import type {
   WarehouseHealth,
 } from '../../contract/verdict.ts';
 import type { Database, Executor } from '../connect.ts';
+import { waits } from '../deletes/explained.ts';
+import { note } from '../deletes/tombstone.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
 import {
@@ -151,8 +153,8 @@ async function countSetAside(db: Executor): Promise<SetAside> {
       ) as rejected,
       (
         select count(*)::int
-        from ${deletes}
-        where ${deletes.state} = 'quarantined'
+        from ${deletes} ${note}
+        where ${waits}
       ) as quarantined`);
   return result.rows[0] ?? { oldest: null, rejected: 0, quarantined: 0 };
 }

@@ -1,10 +1,10 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { RowOf } from '../arrays.ts';
+import { type RowOf, unnested } from '../arrays.ts';
 import type { Executor, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage } from '../failures.ts';
 import { resources } from '../resources.ts';
 import type { settlements } from '../schema/metersync.ts';
-import { documents } from '../schema/utility.ts';
+import { documents, usageData } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 import { refreshRequeued, requeueMissing } from './missing.ts';
 import { movingUsage } from './owner.ts';
@@ -21,8 +21,7 @@ import { upsertRecords } from './upsert.ts';
 import { replacingUsage, usageIsNotRead } from './usage-data.ts';
 
 /** A written document, and the usage that its record lists now and listed before. */
-interface Written extends WrittenRow {
-  readonly id: string;
+interface Written extends WrittenRow, Revived {
   /** Whether its record was read before, as opposed to an event's header alone. */
   readonly read: boolean;
   /** Ids of usage rows. */
@@ -56,6 +55,7 @@ export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
       written.own,
       clock_timestamp()::text as now,
       earlier.raw is not null as read,
+      earlier.deleted_at::text as tombstoned,
       (
         select array_agg(metersync.canonical_id(row ->> 'id'))
         from jsonb_array_elements(metersync.elements(earlier.raw -> 'usageData')) row
@@ -67,14 +67,52 @@ export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
     from written
       join incoming on incoming.id = written.id
       left join lateral (
-        select raw from ${documents} where id = written.id and not written.inserted offset 0
+        select raw, deleted_at
+        from ${documents}
+        where id = written.id
+          and not written.inserted
+        offset 0
       ) earlier on true`);
   const changed = rows.filter(({ inserted }) => !inserted);
+  await reviveUsage(tx, changed);
   const listing = usage === 'none' ? [] : rows.filter(listsUsage);
   if (listing.length > 0) await follow(tx, page, changed, listing);
   else if (changed.length > 0) await followTogether(tx, page, changed, []);
   return countRows(rows);
 };
+
+/** A document, and when it had been tombstoned; null if it lived. */
+interface Revived {
+  readonly id: string;
+  readonly tombstoned: string | null;
+}
+
+/** Revives the usage that was tombstoned with documents which a read revived. */
+export async function reviveUsage(tx: Executor, documents: readonly Revived[]): Promise<void> {
+  const revived = documents.filter(({ tombstoned }) => tombstoned !== null);
+  if (revived.length === 0) return;
+  const of = unnested('revived', revived, [
+    ['id', 'uuid', ({ id }) => id],
+    ['deleted_at', 'timestamptz', ({ tombstoned }) => tombstoned],
+  ]);
+  await tx.execute(sql`
+    update ${usageData} set
+      deleted_at = null,
+      deleted_reason = null
+    where id = any(array(
+      select theirs.id
+      from ${of}
+        cross join lateral (
+          select id
+          from ${usageData}
+          where document_id = revived.id
+            and deleted_reason = 'document'
+            and deleted_at = revived.deleted_at
+          offset 0
+        ) theirs
+      order by theirs.id
+    ))`);
+}
 
 /** Whether a record lists its usage, each row with an id. */
 const hasUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData') = 'array'

@@ -5,11 +5,12 @@ import type { Executor } from '../connect.ts';
 import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { companyChanges, journal } from '../schema/metersync.ts';
+import { reviveUsage } from './documents.ts';
 
 /**
- * Clears versions and tombstones of the given rows, so that the next write is taken. Rows that a
- * read or an event touched since `readAt` are left alone: they are newer than the page that differs
- * from them.
+ * Clears versions and tombstones of the given rows, so that the next write is taken. Usage comes
+ * back with its document. Rows that a read or an event touched since `readAt` are left alone: they
+ * are newer than the page that differs from them.
  */
 export async function forgetVersions(
   db: Executor,
@@ -22,21 +23,35 @@ export async function forgetVersions(
     column === undefined ? [] : sql`${sql.identifier(column.name)} = null`,
   );
   const event = alias(journal, 'event');
-  await db.execute(sql`
-    update ${tableOf(resource)} ${row}
-    set ${sql.join(forgotten, sql`, `)}
-    where ${row.id} = any(array(
-        select ${idOf(resource, sql`id`)}
-        from unnest(${array(ids, 'text')}) as differing (id)
-      ))
-      and (${row.syncedAt} is null or ${row.syncedAt} < ${readAt}::timestamptz)
-      and not exists (
-        select
-        from ${journal} ${event}
-        where ${event.recordId} = ${row.id}::text
-          and ${event.recordedAt} >= ${readAt}::timestamptz
+  const { rows } = await db.execute<{ id: string; tombstoned: string | null }>(sql`
+    with forgotten as (
+      update ${tableOf(resource)} ${row}
+      set ${sql.join(forgotten, sql`, `)}
+      where ${row.id} = any(array(
+          select ${idOf(resource, sql`id`)}
+          from unnest(${array(ids, 'text')}) as differing (id)
+        ))
+        and (${row.syncedAt} is null or ${row.syncedAt} < ${readAt}::timestamptz)
+        and not exists (
+          select
+          from ${journal} ${event}
+          where ${event.recordId} = ${row.id}::text
+            and ${event.recordedAt} >= ${readAt}::timestamptz
+          offset 0
+        )
+      returning ${row.id}
+    )
+    select
+      before.id,
+      before.deleted_at::text as tombstoned
+    from forgotten
+      cross join lateral (
+        select id, deleted_at
+        from ${tableOf(resource)}
+        where id = forgotten.id
         offset 0
-      )`);
+      ) before`);
+  if (resource === 'documents') await reviveUsage(db, rows);
 }
 
 /** Notes that a company changes: of connections no trigger does. */

@@ -158,14 +158,13 @@ function isNewer({ table }: Resource): SQL {
 /**
  * The row lives, or its tombstone yields: an event's to a newer state only, an inferred one to a
  * later read. Absence from the listing of one company says nothing about a record that moved to
- * another; usage moves with its document, and was tombstoned with it.
+ * another; usage moves, and comes back, with its document.
  */
 function yields({ name, table }: Resource): SQL {
   const { companyId, updated, deletedAt, deletedReason, syncedAt } = table;
-  const inferred = name === 'usageData' ? sql`'document'` : sql`'absent'`;
   const moved =
-    companyId !== undefined && isListedByCompany(name)
-      ? sql`or ${held(deletedReason)} = ${inferred} and ${excluded(companyId)} <> ${held(companyId)}`
+    companyId !== undefined && isListedByCompany(name) && name !== 'usageData'
+      ? sql`or ${held(deletedReason)} = 'absent' and ${excluded(companyId)} <> ${held(companyId)}`
       : sql``;
   const readLater = sql`(${excluded(syncedAt)} > ${held(deletedAt)} ${moved})`;
   if (updated === undefined) return sql`(${held(deletedAt)} is null or ${readLater})`;

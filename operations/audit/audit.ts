@@ -11,7 +11,6 @@ import {
 import { canonicalId } from '../../contract/ids.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connect.ts';
-import { retireUsageLeft, usageLeft } from '../../db/deletes/usage-left.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
 import { comparePage, unlistedRows } from '../../db/read/compare-records.ts';
 import { ownerlessRows, type StrayRow, strayRows } from '../../db/read/stray-rows.ts';
@@ -209,8 +208,6 @@ class Auditor {
     for (const resource of this.#compared()) {
       if (resource !== 'intervals') await this.#inTurn(() => this.#listing(resource, companyId));
     }
-    if (!this.#service.has('usageData') && this.#resources.includes('usageData'))
-      await this.#inTurn(() => this.#usageLeft(companyId));
     if (this.#compared().includes('intervals')) {
       const meters = await this.#inTurn(() => this.#meters.metersOf(companyId));
       const concurrency = this.#concurrency;
@@ -305,17 +302,6 @@ class Auditor {
     // Also of what another listing may still have: the last of its companies tombstones it.
     if (this.#repairer !== null && unlisted.length > 0)
       await this.#repairer.retire({ resource, companyId }, params, seen, beganAt);
-  }
-
-  /** Counts usage that outlived its document as extra: no listing of usage shows that it is gone. */
-  async #usageLeft(companyId: string): Promise<void> {
-    const left = await usageLeft(this.#warehouse.db, companyId);
-    this.tally.count(
-      'usageData',
-      left.map(({ id }) => ({ id, state: 'extra' })),
-      companyId,
-    );
-    if (this.#repairer !== null && left.length > 0) await retireUsageLeft(this.#warehouse.db, left);
   }
 
   #pages(endpoint: EndpointName, params: Record<string, string>): Walk {

@@ -45,7 +45,10 @@ const change = fc.oneof(
     usage: fc.integer({ min: -2, max: 2 }),
     updated: fc.integer({ min: 1, max: 5 }),
   }),
-  fc.record({ do: fc.constant('import' as const), readings: fc.array(reading, { minLength: 1, maxLength: 6 }) }),
+  fc.record({
+    do: fc.constant('import' as const),
+    readings: fc.array(reading, { minLength: 1, maxLength: 6 }),
+  }),
   fc.record({ do: fc.constant('move' as const), at: fc.nat() }),
 );
 type Change = typeof change extends fc.Arbitrary<infer C> ? C : never;
@@ -89,7 +92,9 @@ test('whatever changes between and during reads, one backfill of a quiet service
   const property = fc.asyncProperty(history, async ({ perPage, withIds, order, steps }) => {
     const meterId = randomUUID();
     await db.execute(sql`update utility.meters set deleted_at = now(), deleted_reason = 'absent'`);
-    await db.execute(sql`insert into utility.meters (id, company_id) values (${meterId}, ${companyId}::uuid)`);
+    await db.execute(
+      sql`insert into utility.meters (id, company_id) values (${meterId}, ${companyId}::uuid)`,
+    );
     let readings: readonly Reading[] = [
       { id: randomUUID(), from: 0, long: 1, usage: 1, units: 'kWh', updated: 1 },
     ];

@@ -8,6 +8,7 @@ import { countAbsent, countTombstoned, type DeletesCap, retireAbsent } from '../
 import { absentSites } from '../../db/deletes/absent-sites.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { knownMigrations } from '../../db/known-migrations.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
@@ -92,47 +93,63 @@ test('a row is absent if the pass did not list it and nothing else touched it si
   }
 });
 
-test.each(['alone', 'all'] as const)(
-  'usage that the record of a document lists goes with it, and comes back with it (%s)',
-  async (usage) => {
-    const [companyId, usageId] = [randomUUID(), randomUUID()];
-    const record = { id: randomUUID(), updated, usageData: [{ id: usageId, updated, usage: '1' }] };
-    const read = async (readAt: string, owner = companyId) =>
-      await writeRecords(warehouse, 'documents', [record], { readAt, companyId: owner }, usage);
-    const states = async () => {
-      const of = [
-        await rowOf(warehouse, 'documents', record.id),
-        await rowOf(warehouse, 'usageData', usageId),
-      ];
-      return of.map((row) => row?.deleted_reason);
-    };
-    const [live, gone] = [
-      [null, null],
-      ['absent', 'document'],
-    ];
-    await read(await now());
-    await retire(companyId, [], await now());
-    expect(await states()).toEqual(gone);
-    await read(await now());
-    expect(await states()).toEqual(live);
+test.each([
+  ['its record lists', 'alone', true],
+  ['its record lists', 'all', true],
+  ['only its own endpoint lists', 'all', false],
+  ['only listings of usage have', 'corrected', false],
+] as const)('usage that %s goes with a document, and comes back with it (%s)', async (_, usage, listed) => {
+  const [companyId, usageId] = [randomUUID(), randomUUID()];
+  const row = { id: usageId, updated, usage: '1' };
+  const record = { id: randomUUID(), updated, ...(listed ? { usageData: [row] } : {}) };
+  const ofDocument = [{ ...row, document: { id: record.id } }];
+  if (!listed) await writeRecords(warehouse, 'usageData', ofDocument, { readAt: await now(), companyId });
+  const read = async (readAt: string, owner = companyId) =>
+    await writeRecords(warehouse, 'documents', [record], { readAt, companyId: owner }, usage);
+  const states = async () => {
+    const of = [await rowOf(warehouse, 'documents', record.id), await rowOf(warehouse, 'usageData', usageId)];
+    return of.map((row) => row?.deleted_reason);
+  };
+  const [live, gone] = [
+    [null, null],
+    ['absent', 'document'],
+  ];
+  await read(await now());
+  await retire(companyId, [], await now());
+  expect(await states()).toEqual(gone);
+  await read(await now());
+  expect(await states()).toEqual(live);
 
-    const [runId, before] = [randomUUID(), await now()];
-    await retire(companyId, [], await now(), roomy, runId);
-    await read(before);
-    expect(await states()).toEqual(gone);
-    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1 });
-    expect(await states()).toEqual(live);
+  const [runId, before] = [randomUUID(), await now()];
+  await retire(companyId, [], await now(), roomy, runId);
+  await read(before);
+  expect(await states()).toEqual(gone);
+  expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1 });
+  expect(await states()).toEqual(live);
 
-    const again = randomUUID();
-    const beforeMove = await now();
-    await retire(companyId, [], await now(), roomy, again);
-    await approveDeletes(warehouse.db, again);
-    expect(await states()).toEqual(gone);
-    // Another company's listing showed it before, and its page is written after.
-    await read(beforeMove, randomUUID());
-    expect(await states()).toEqual(live);
-  },
-);
+  const again = randomUUID();
+  const beforeMove = await now();
+  await retire(companyId, [], await now(), roomy, again);
+  await approveDeletes(warehouse.db, again);
+  expect(await states()).toEqual(gone);
+  // Another company's listing showed it before, and its page is written after.
+  await read(beforeMove, randomUUID());
+  expect(await states()).toEqual(live);
+});
+
+test('a migration tombstones usage that earlier versions left without its document', async () => {
+  const [companyId, usageId] = [randomUUID(), randomUUID()];
+  const record = { id: randomUUID(), updated, usageData: [{ id: usageId, updated }] };
+  await writeRecords(warehouse, 'documents', [record], { readAt: await now(), companyId }, 'alone');
+  await warehouse.db.execute(sql`update utility.documents set deleted_at = now(), deleted_reason = 'absent'
+    where id = ${record.id}::uuid`);
+  const statements = knownMigrations().flatMap((migration) => migration.statements);
+  const left = statements.filter((text) => text.includes('-- Usage goes with its document.'));
+  for (const statement of left) await warehouse.db.execute(statement);
+  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'document' });
+  await writeRecords(warehouse, 'documents', [record], { readAt: await now(), companyId }, 'alone');
+  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: null });
+});
 
 test('a row that is read while a run waits to tombstone it lives, and no note of it stays', async () => {
   const { companyId, ids } = await documentsOf(2);
@@ -341,7 +358,7 @@ describe('the list of companies', () => {
     };
     const absent = async (beganAt: string) => await absentSites(warehouse.db, [id], beganAt);
     expect(await absent(await read([{ id: kept }, { id: gone }]))).toEqual([]);
-    const one = { companyId: id, gone: false, named: [kept], absent: 1 };
+    const one = { companyId: id, named: [kept], absent: 1 };
     expect(await absent(await read([{ id: kept.toUpperCase() }]))).toEqual([{ ...one, confirmed: false }]);
     const again = await read([{ id: kept.toUpperCase() }]);
     expect(await absent(again)).toEqual([{ ...one, confirmed: true }]);

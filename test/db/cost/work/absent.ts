@@ -8,14 +8,20 @@ import {
   retireAbsent,
 } from '../../../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../../../../db/deletes/absent-sites.ts';
-import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../../../db/deletes/decide.ts';
+import {
+  approveDeletes,
+  readDeletes,
+  rejectDeletes,
+  settleHeld,
+  undoDeletes,
+} from '../../../../db/deletes/decide.ts';
 import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
 import { changedUntimed, clearListed, reconciledSince, retireListed } from '../../../../db/reconcile.ts';
 import { forgetListed } from '../../../../db/records/owner.ts';
 import { forgetVersions } from '../../../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';
-import { numbers, readAt, readLater, type Work } from './work.ts';
+import { changedAt, numbers, readAt, readLater, type Work } from './work.ts';
 
 const runOf = (plot: number): string => idOf('run', plot, 1_000);
 const ofCompany = (resource: RecordResource, plot: number): Listing => ({
@@ -28,6 +34,15 @@ const nothing = { rows: 0, percent: 0 };
 const documents = (plot: number): string[] => numbers(1, 50).map((n) => idOf('document', plot, n));
 
 const listings: readonly RecordResource[] = recordResources.filter((one) => one !== 'companies');
+
+/** Writes the documents of a plot as a pass does that reads them in a new version. */
+const newVersions = ({ db }: Parameters<Work['run']>[0], plot: number) =>
+  db.execute(sql`
+    update utility.documents set
+      raw = raw - 'usageData',
+      raw_updated = ${changedAt},
+      synced_at = ${changedAt}
+    where company_id = ${idOf('company', plot)}::uuid`);
 
 function companiesOfTheList(): Work {
   let others: string[] = [];
@@ -75,6 +90,29 @@ export const absent: readonly Work[] = [
       await retireAbsent(db, runOf(plot + 100_000), listing, none, nothing);
       await approveDeletes(db, runOf(plot + 100_000));
       await undoDeletes(db, runOf(plot + 100_000));
+    },
+  },
+  {
+    name: 'usage of documents that a pass read in a new version, held back before',
+    rows: 150,
+    prepare: newVersions,
+    run: async ({ db }, plot) => {
+      const listing = ofCompany('usageData', plot);
+      await retireAbsent(db, runOf(plot), listing, none, nothing);
+      await settleHeld(db);
+    },
+  },
+  {
+    name: 'held back usage that a new version of its documents explains',
+    // Each row is looked up with its document, its events and its notes.
+    rows: 400,
+    prepare: async (warehouse, plot) => {
+      await retireAbsent(warehouse.db, runOf(plot), ofCompany('usageData', plot), none, nothing);
+      await newVersions(warehouse, plot);
+    },
+    run: async ({ db }) => {
+      await readDeletes(db, { all: false });
+      await settleHeld(db);
     },
   },
   companiesOfTheList(),

@@ -1,6 +1,4 @@
-import { sql } from 'drizzle-orm';
 import { type AuditResource, companyResources } from '../../../../contract/endpoints.ts';
-import { retireUsageLeft, usageLeft } from '../../../../db/deletes/usage-left.ts';
 import { liveCompanies, unlistedCompanies } from '../../../../db/read/audited-companies.ts';
 import { eventsBehind, refusals } from '../../../../db/read/behind-differences.ts';
 import {
@@ -77,15 +75,6 @@ export const auditWork: readonly Work[] = [
         await compareListed(tx, { meterId, range: {}, pass: 1 });
       });
       await unlistedMeters(db, idOf('company', plot), []);
-    },
-  },
-  {
-    name: 'an audit tombstones usage that outlived its document',
-    rows: 150,
-    run: async ({ db }, plot) => {
-      await db.execute(sql`update utility.documents set deleted_at = now(), deleted_reason = 'absent'
-        where id = ${idOf('document', plot, 1)}::uuid`);
-      await retireUsageLeft(db, await usageLeft(db, idOf('company', plot)));
     },
   },
   {

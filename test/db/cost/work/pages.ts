@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { notingPages } from '../../../../db/backfill/manifest.ts';
 import type { Warehouse } from '../../../../db/connect.ts';
 import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
@@ -232,6 +233,18 @@ export const pages: readonly Work[] = [
     rows: 60,
     run: (warehouse, plot) =>
       writeSpoilt(warehouse, plot, { usageData: [{ ...usage(plot, 5), usage: 'much' }] }),
+  },
+  {
+    name: 'a page of 50 documents that listings lacked, and that come back with their usage',
+    // A document brings its usage, which is found by it, revived and compared.
+    rows: 300,
+    prepare: async ({ db }, plot) => {
+      const gone = sql`deleted_at = '2025-05-01', deleted_reason`;
+      const ofPlot = sql`company_id = ${idOf('company', plot)}::uuid`;
+      await db.execute(sql`update utility.documents set ${gone} = 'absent' where ${ofPlot}`);
+      await db.execute(sql`update utility.usage_data set ${gone} = 'document' where ${ofPlot}`);
+    },
+    run: page('documents', false).run,
   },
   {
     name: 'the usage of 50 documents is tombstoned',

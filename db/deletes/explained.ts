@@ -1,0 +1,189 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { isStale } from '../catch-up/stale.ts';
+import { alsoListing } from '../records/owner.ts';
+import { type RecordResource, recordResources, tableOf } from '../resources.ts';
+import { deletes, journal, runs } from '../schema/metersync.ts';
+import { companies, documents, earlierDocuments } from '../schema/utility.ts';
+import { keyOfNoted, note, row } from './tombstone.ts';
+
+const event = alias(journal, 'event');
+const earlier = alias(earlierDocuments, 'earlier');
+
+/** The document of a usage row. */
+const bill = alias(documents, 'bill');
+
+/**
+ * Whether no read and no event touched a row since the moment. With `offset 0` the planner looks up
+ * the events of each row; otherwise it reads the whole journal. A read of all usage of a document
+ * touches each row that it left alive.
+ */
+export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
+  const isAbout =
+    resource === 'companies'
+      ? sql`${event.companyId} = ${row.id}`
+      : sql`${event.recordId} = ${row.id}::text`;
+  const readWithDocument =
+    resource === 'usageData'
+      ? sql`
+    and not exists (
+      select
+      from ${documents} ${bill}
+      where ${bill.id} = ${row}.document_id
+        and ${bill.usageReadAt} >= ${moment}
+      offset 0
+    )`
+      : sql``;
+  return sql`${row.firstSyncedAt} < ${moment}
+    and (${row.syncedAt} is null or ${row.syncedAt} < ${moment})
+    and not exists (
+      select
+      from ${journal} ${event}
+      where ${isAbout}
+        and ${event.recordedAt} >= ${moment}
+      offset 0
+    )${readWithDocument}`;
+};
+
+/** Whether another company lists the record of a row; for an `and`. */
+export const inNoOtherListing = (resource: RecordResource): SQL =>
+  resource === 'companies' ? sql`true` : sql`not exists (select${alsoListing(resource)})`;
+
+/**
+ * Whether an operator rejected or undid an earlier deletion of the row. Usage is also kept with its
+ * document: as long as that is held back, or lives because somebody said so.
+ */
+export const keptBefore = (resource: RecordResource): SQL => {
+  const kept = sql`exists (
+      select
+      from ${deletes} ${note}
+      where ${note.resource} = ${resource}
+        and ${note.recordId} = ${row.id}::text
+        and ${note.state} in ('rejected', 'undone')
+      offset 0
+    )`;
+  return resource === 'usageData' ? sql`(${kept} or ${withDocument})` : kept;
+};
+
+/** Whether a usage row is kept with its document, which no read has found since. */
+const withDocument = sql`exists (
+      select
+      from ${documents} ${bill}
+        cross join lateral (
+          select
+          from ${deletes} ${note}
+          where ${note.resource} = 'documents'
+            and ${note.recordId} = ${bill.id}::text
+            and ${note.state} <> 'applied'
+            and (${bill.syncedAt} is null or ${bill.syncedAt} < ${note.absentSince})
+          offset 0
+        ) kept
+      where ${bill.id} = ${row}.document_id
+        and ${bill.deletedAt} is null
+      offset 0
+    )`;
+
+/**
+ * Whether something that the warehouse knows explains why a listing lacks a row. Then the row is
+ * tombstoned without a cap. What a company lists goes with the company. Usage goes with its
+ * document, or with a new version of that.
+ */
+export const explained = (resource: RecordResource): SQL => {
+  if (resource === 'companies') return sql`false`;
+  const companyIsGone = sql`exists (
+      select
+      from ${companies}
+      where ${companies.id} = ${row.companyId}
+        and ${companies.deletedAt} is not null
+      offset 0
+    )`;
+  return resource === 'usageData' ? sql`(${companyIsGone} or ${byDocument})` : companyIsGone;
+};
+
+/**
+ * When a usage row was last known to be listed: by its own read, by a read of all usage of its
+ * document, or by the last complete backfill of its listing.
+ */
+const lastListed = sql`greatest(
+          ${row.syncedAt},
+          ${bill.usageReadAt},
+          (
+            select max(${runs.startedAt})
+            from ${runs}
+            where ${runs.companyId} = ${row.companyId}
+              and ${runs.resource} = 'usageData'
+              and ${runs.kind} = 'full'
+              and ${runs.state} = 'complete'
+          )
+        )`;
+
+/**
+ * Whether the document of a usage row is deleted, has events whose catch-up reads its usage again,
+ * or has a version that was first read after the row was last listed, and that does not list it.
+ * Two states are one version if they have the same `updated` and the same usage: other fields may
+ * differ at every read.
+ */
+const byDocument = sql`exists (
+      select
+      from ${documents} ${bill}
+      where ${bill.id} = ${row}.document_id
+        and (
+          ${bill.deletedAt} is not null
+          or ${isStale('document', sql`${bill.id}::text`)}
+          or ${bill.syncedAt} > ${lastListed}
+            and not exists (
+              select
+              from jsonb_array_elements(metersync.elements(${bill.raw} -> 'usageData')) listed
+              where metersync.canonical_id(listed ->> 'id') = ${row.id}::text
+            )
+            and not exists (
+              select
+              from ${earlierDocuments} ${earlier}
+              where ${earlier.id} = ${bill.id}
+                and ${earlier.syncedAt} <= ${lastListed}
+                and ${earlier.rawUpdated} is not distinct from ${bill.rawUpdated}
+                and ${earlier.raw} -> 'usageData' is not distinct from ${bill.raw} -> 'usageData'
+              offset 0
+            )
+        )
+      offset 0
+    )`;
+
+/**
+ * Whether a noted row is still gone from its listing, as far as the warehouse knows: it lives,
+ * belongs to the same company, and no read, no event and no other listing showed it since.
+ */
+export const stillAbsent = (resource: RecordResource): SQL => {
+  const sameCompany =
+    resource === 'companies'
+      ? sql``
+      : sql`
+    and (${note.companyId} is null or ${row.companyId} = ${note.companyId})`;
+  return sql`${row.deletedAt} is null${sameCompany}
+    and (${note.reason} <> 'absent' or ${inNoOtherListing(resource)})
+    and ${untouchedSince(resource, sql`${note.absentSince}`)}`;
+};
+
+/** Whether a noted row can be tombstoned without asking anybody. */
+export const needsNobody = (resource: RecordResource): SQL =>
+  sql`${explained(resource)} and not ${keptBefore(resource)}`;
+
+/** Whether a quarantined row waits for nobody: it is no longer absent, or that is explained now. */
+const isSettled = (resource: RecordResource): SQL => sql`exists (
+      select
+      from ${tableOf(resource)} ${row}
+      where ${row.id} = ${keyOfNoted(resource)}
+        and ((${stillAbsent(resource)}) is not true or ${needsNobody(resource)})
+      offset 0
+    )`;
+
+const settled = recordResources.map(
+  (resource) => sql`when ${resource} then ${isSettled(resource)}`,
+);
+
+/** Whether a note is of a quarantined row that waits for a person. */
+export const waits = sql`${note.state} = 'quarantined'
+  and not case ${note.resource}
+    ${sql.join(settled, sql` `)}
+    else false
+  end`;
