@@ -9,6 +9,7 @@ import { buildReceiver, type Receiver } from '../receiver/server.ts';
 import { headerFamilies } from '../receiver/signature-headers.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { createVerifier } from '../receiver/verify.ts';
+import { watchStarts } from '../receiver/watch-starts.ts';
 import type { ReceiverObserver } from './metrics/receiver.ts';
 import type { Running } from './running.ts';
 import type { Settings } from './settings.ts';
@@ -48,15 +49,15 @@ export async function startReceiver(options: {
   const { settings, secrets, temporal, arrival, startHere, groups, observer, log } = options;
   const { client, close } = lazyClient(temporal);
   const startAnywhere = startOf(client);
-  const start: Start = (request) => (startHere?.() ?? startAnywhere)(request);
+  const starts = watchStarts((request) => (startHere?.() ?? startAnywhere)(request), systemClock.now);
   const commit = createGroupCommit({
     clock: systemClock,
     log,
-    start,
+    start: starts.start,
     limits: { ...limits, ...groups },
     ...(observer === undefined ? {} : { onGroup: observer.onGroup }),
   });
-  const ready = async () => arrival.isThere() && (await isReachable(client));
+  const ready = async () => arrival.isThere() && !starts.fail() && (await isReachable(client));
   const receiver = buildReceiver({
     verify: createVerifier({
       secrets,
