@@ -41,12 +41,15 @@ export async function startReceiver(options: {
   arrival: Pick<TemporalArrival, 'isThere'>;
   /** Returns how to start groups while a worker runs in this process. */
   startHere?: () => Start | undefined;
+  /** Sockets at once; by default as many as the receiver takes where open files are no bound. */
+  connectionsMax?: number;
   /** Bounds of groups that a measurement replaces. */
   groups?: Partial<GroupCommitLimits>;
   observer?: ReceiverObserver | undefined;
   log: Logger;
 }): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
   const { settings, secrets, temporal, arrival, startHere, groups, observer, log } = options;
+  const { connectionsMax = httpLimits.connectionsMax } = options;
   const { client, close } = lazyClient(temporal);
   const startAnywhere = startOf(client);
   const starts = watchStarts((request) => (startHere?.() ?? startAnywhere)(request), systemClock.now);
@@ -71,6 +74,7 @@ export async function startReceiver(options: {
     now: Date.now,
     clock: systemClock,
     log,
+    limits: { ...httpLimits, connectionsMax },
     ...(observer === undefined ? {} : { onAnswer: observer.onAnswer }),
   });
   observer?.watch({ receiver, commit, secrets, ready });

@@ -1,7 +1,8 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { HttpLimits } from '../contract/http-limits.ts';
+import { type HttpLimits, httpLimits } from '../contract/http-limits.ts';
+import type { Log } from '../contract/log.ts';
 import type { Clock } from './clock.ts';
 
 /** Sockets that brought a verified delivery stay; strangers make room. */
@@ -32,16 +33,17 @@ export function boundConnections(
   let closedIdleAt = Number.NEGATIVE_INFINITY;
   server.on('connection', (socket) => {
     open += 1;
+    // Not this one: it may bring a delivery.
+    const [oldest] = strangers;
     strangers.add(socket);
     socket.once('close', () => {
       open -= 1;
       strangers.delete(socket);
     });
-    if (open > beforeStrangersEnd) {
-      const [oldest] = strangers;
+    if (oldest !== undefined && open > beforeStrangersEnd) {
       // Forgotten at once, though it takes a moment to close.
-      strangers.delete(oldest as Socket);
-      crowded(oldest as Socket);
+      strangers.delete(oldest);
+      crowded(oldest);
     }
     if (open <= beforeIdleClose || clock.now() - closedIdleAt < idleCloseIntervalMs) return;
     closedIdleAt = clock.now();
@@ -52,6 +54,28 @@ export function boundConnections(
       strangers.delete(socket);
     },
   };
+}
+
+/**
+ * Counts new sockets that Node closes at once, as `connectionsMax` are open, and says so once a minute. Their
+ * senders get no answer. Sockets past the limit of open files are closed by the system library, and nobody
+ * learns of them: so `connectionsMax` has to be lower.
+ */
+export function countDropped(
+  server: Server,
+  { connectionsMax }: HttpLimits,
+  clock: Clock,
+  log: Log,
+): () => number {
+  let dropped = 0;
+  let quietUntil = Number.NEGATIVE_INFINITY;
+  server.on('drop', () => {
+    dropped += 1;
+    if (clock.now() < quietUntil) return;
+    quietUntil = clock.now() + httpLimits.logIntervalMs;
+    log.warn({ connectionsMax, soFar: dropped }, 'too many connections: new ones are closed');
+  });
+  return () => dropped;
 }
 
 /**

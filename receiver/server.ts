@@ -14,7 +14,13 @@ import {
 import { boundBodies } from './bodies.ts';
 import { answerClientErrors, endWithAnswer } from './client-errors.ts';
 import type { Clock } from './clock.ts';
-import { boundConnections, boundUnanswered, type Connections, endConnectionsAtClose } from './connections.ts';
+import {
+  boundConnections,
+  boundUnanswered,
+  type Connections,
+  countDropped,
+  endConnectionsAtClose,
+} from './connections.ts';
 import type { Answer } from './group-commit.ts';
 import { type JudgeHeaders, judgedRequests, onRefused } from './judged-requests.ts';
 import { rememberReady } from './readiness.ts';
@@ -42,7 +48,11 @@ declare module 'fastify' {
   }
 }
 
-export type Receiver = FastifyInstance & { readonly counters: Readonly<AnswerCounters> };
+export type Receiver = FastifyInstance & {
+  readonly counters: Readonly<AnswerCounters>;
+  /** How many new sockets were closed at once, as too many were open. */
+  dropped(): number;
+};
 
 const webhooksPath = '/webhooks';
 const noBody = Buffer.alloc(0);
@@ -63,7 +73,7 @@ const reasonsOfBodyErrors: ReadonlyMap<unknown, AnswerReason> = new Map([
  * get their answer.
  */
 export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
-  const { verify, clock, log, limits = httpLimits, onAnswer } = dependencies;
+  const { clock, log, limits = httpLimits, onAnswer } = dependencies;
   const { counters, count } = createAnswerCounters({ now: () => clock.now(), log });
   const unanswered = boundUnanswered(limits);
   const app = fastify({
@@ -90,8 +100,7 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   unanswered.watch(app.server, endCrowded);
   const connections = boundConnections(app.server, limits, clock, endCrowded);
   const taken = endConnectionsAtClose(app, limits, clock);
-  const boundBody = boundBodies(limits, clock);
-  const send = (reply: FastifyReply, reason: AnswerReason): void => {
+  const send: Send = (reply, reason) => {
     count(reason);
     const { arrivedAt } = reply.request;
     if (arrivedAt > 0) onAnswer?.(reason, clock.now() - arrivedAt);
@@ -112,6 +121,23 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     else if (request.is404) send(reply, isWebhooksPath(request.url) ? 'method-not-allowed' : 'not-found');
     else done();
   });
+  const handle = createWebhookHandler(dependencies, connections, taken, send);
+  registerWebhooks(app, dependencies, { boundBody: boundBodies(limits, clock), handle, send });
+  registerHealth(app, dependencies, limits, taken);
+  app.decorate('counters', counters).decorate('dropped', countDropped(app.server, limits, clock, log));
+  return app as unknown as Receiver;
+}
+
+type Taken = ReturnType<typeof endConnectionsAtClose>;
+type Send = (reply: FastifyReply, reason: AnswerReason) => void;
+type Handle = (request: FastifyRequest, reply: FastifyReply) => void;
+
+/** Takes `POST /webhooks`: judges the headers, then has Fastify read the body. */
+function registerWebhooks(
+  app: FastifyInstance,
+  { verify, clock }: ReceiverDependencies,
+  { boundBody, handle, send }: { boundBody: (request: IncomingMessage) => void; handle: Handle; send: Send },
+): void {
   app.register(async (scope) => {
     scope.decorateRequest('arrivedAt', 0);
     scope.decorateRequest('claim', undefined);
@@ -134,21 +160,17 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
       done(null, payload);
     });
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-    scope.post(webhooksPath, createWebhookHandler(dependencies, connections, taken, send));
+    scope.post(webhooksPath, handle);
   });
-  registerHealth(app, dependencies, limits, taken);
-  return app.decorate('counters', counters) as unknown as Receiver;
 }
-
-type Taken = ReturnType<typeof endConnectionsAtClose>;
 
 /** Judges the body by what the headers claimed; only a verified delivery waits for its answer. */
 function createWebhookHandler(
   { verify, accept, now }: ReceiverDependencies,
   connections: Connections,
   taken: Taken,
-  send: (reply: FastifyReply, reason: AnswerReason) => void,
-): (request: FastifyRequest, reply: FastifyReply) => void {
+  send: Send,
+): Handle {
   const take = (request: FastifyRequest, body: Buffer): AnswerReason | Promise<Answer> => {
     if (taken.closing) return 'closing';
     const verdict = verify.body(request.claim as Claim, body);

@@ -1,5 +1,6 @@
 import { IncomingMessage } from 'node:http';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { httpLimits } from '../../contract/http-limits.ts';
 import { limits } from '../../contract/limits.ts';
 import { nested } from '../support/nested.ts';
 import { listening } from './listening.ts';
@@ -140,6 +141,28 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
       expect(pieces()).toBe(1);
     },
   );
+
+  test('46: a signed delivery that asks for an upgrade is taken as any other', async () => {
+    const { port } = await listening();
+    const upgrade = [
+      ['connection', 'upgrade'],
+      ['upgrade', 'websocket'],
+    ] as const;
+    const headers = [...signedHeaders(), ...upgrade];
+    expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
+  });
+
+  test('59: no number of headers hides a Transfer-Encoding', async () => {
+    const { port } = await listening();
+    const pieces = countPieces();
+    const many = Array.from({ length: httpLimits.headersMax }, () => ['a', ''] as const);
+    const connection = await RawConnection.open(port);
+    connection.write(requestBytes({ path: '/x', headers: [...many, chunked] }));
+    connection.write(chunks);
+    expect((await connection.answer()).status).toBe(431);
+    await connection.closed;
+    expect(pieces()).toBe(0);
+  });
 
   test('59: a chunked request after others on a socket is answered 411', async () => {
     const { port } = await listening();

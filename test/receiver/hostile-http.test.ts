@@ -175,6 +175,34 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     for (const connection of [genuine, ...strangers]) connection.end();
   });
 
+  test('43: up to the bound sockets whose deliveries wait leave room for more; past it new ones are counted and logged', async () => {
+    const limits = { connectionsMax: 8, idleCloseIntervalMs: 3_600_000 };
+    const held = Promise.withResolvers<void>();
+    const { port, commit, receiver, log } = await listening({ limits, start: () => held.promise });
+    const waiting: RawConnection[] = [];
+    while (waiting.length < limits.connectionsMax) {
+      const connection = await RawConnection.open(port);
+      const headers = signedHeaders({ id: `msg_${waiting.length}` });
+      connection.write(requestBytes({ headers, body: golden.body }));
+      waiting.push(connection);
+      await expect.poll(() => commit.waiting.events).toBe(waiting.length);
+    }
+    expect(receiver.dropped()).toBe(0);
+    const tooMany = await RawConnection.open(port);
+    await tooMany.closed;
+    expect(receiver.dropped()).toBe(1);
+    expect(log.lines).toMatchObject([
+      {
+        level: 'warn',
+        fields: { connectionsMax: 8, soFar: 1 },
+        message: 'too many connections: new ones are closed',
+      },
+    ]);
+    held.resolve();
+    for (const connection of waiting) expect((await connection.answer()).status).toBe(204);
+    for (const connection of waiting) connection.end();
+  });
+
   // A gibibyte: 1 MB when compressed once, 2 kB when twice.
   const packed = Buffer.concat(Array(64).fill(gzipSync(Buffer.alloc(16 * 1024 * 1024), { level: 9 })));
   test.each([
