@@ -51,7 +51,9 @@ export async function createMonitor(options: {
       alive: async () => undefined,
       ready: async () => {
         if (isReady === undefined) return 'it has not started';
-        return (await isReady().catch(() => false)) ? undefined : 'Temporal does not answer';
+        return (await isReady().catch(() => false))
+          ? undefined
+          : 'Temporal does not answer, or takes no events';
       },
     },
     worker: {

@@ -9,6 +9,7 @@ import { buildReceiver, type Receiver } from '../receiver/server.ts';
 import { headerFamilies } from '../receiver/signature-headers.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { createVerifier } from '../receiver/verify.ts';
+import { watchStarts } from '../receiver/watch-starts.ts';
 import type { ReceiverObserver } from './metrics/receiver.ts';
 import type { Running } from './running.ts';
 import type { Settings } from './settings.ts';
@@ -40,23 +41,26 @@ export async function startReceiver(options: {
   arrival: Pick<TemporalArrival, 'isThere'>;
   /** Returns how to start groups while a worker runs in this process. */
   startHere?: () => Start | undefined;
+  /** Sockets at once; by default as many as the receiver takes where open files are no bound. */
+  connectionsMax?: number;
   /** Bounds of groups that a measurement replaces. */
   groups?: Partial<GroupCommitLimits>;
   observer?: ReceiverObserver | undefined;
   log: Logger;
 }): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
   const { settings, secrets, temporal, arrival, startHere, groups, observer, log } = options;
+  const { connectionsMax = httpLimits.connectionsMax } = options;
   const { client, close } = lazyClient(temporal);
   const startAnywhere = startOf(client);
-  const start: Start = (request) => (startHere?.() ?? startAnywhere)(request);
+  const starts = watchStarts((request) => (startHere?.() ?? startAnywhere)(request), systemClock.now);
   const commit = createGroupCommit({
     clock: systemClock,
     log,
-    start,
+    start: starts.start,
     limits: { ...limits, ...groups },
     ...(observer === undefined ? {} : { onGroup: observer.onGroup }),
   });
-  const ready = async () => arrival.isThere() && (await isReachable(client));
+  const ready = async () => arrival.isThere() && !starts.fail() && (await isReachable(client));
   const receiver = buildReceiver({
     verify: createVerifier({
       secrets,
@@ -70,6 +74,7 @@ export async function startReceiver(options: {
     now: Date.now,
     clock: systemClock,
     log,
+    limits: { ...httpLimits, connectionsMax },
     ...(observer === undefined ? {} : { onAnswer: observer.onAnswer }),
   });
   observer?.watch({ receiver, commit, secrets, ready });

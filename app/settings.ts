@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { type CheckName, checkNames } from '../contract/check-names.ts';
 import { endpointOverrides } from '../contract/endpoint-file.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../contract/endpoints.ts';
+import { withoutByteOrderMark } from '../contract/exact-json.ts';
 import { type NotifyTarget, parseTarget } from '../contract/notify-target.ts';
 import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
 import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
@@ -427,7 +428,7 @@ function readJson(path: string): { readonly value: unknown } | { readonly proble
     return { problem: `cannot be read: ${(error as NodeJS.ErrnoException).code}` };
   }
   try {
-    return { value: JSON.parse(text) };
+    return { value: JSON.parse(withoutByteOrderMark(text)) };
   } catch (error) {
     // Some messages quote the file, which may hold secrets if it was named by mistake.
     const where = /at position \d+ \(.*\)$/.exec((error as Error).message)?.[0];

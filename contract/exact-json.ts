@@ -3,6 +3,14 @@
  * round (money and usage are decimals, an id may be larger than 2^53), escapes, and how a record was written.
  */
 
+/**
+ * Drops a byte order mark from the start of a text. RFC 8259 lets a reader ignore it; neither JSON.parse nor
+ * Postgres does.
+ */
+export function withoutByteOrderMark(text: string): string {
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
+}
+
 /** Matches a string; if it is the key of a number, also the text between them and the number. */
 const stringOrNumbered = /"[^"\\]*(?:\\.[^"\\]*)*"(?:(\s*:\s*)(-?\d[\d.eE+-]*))?/g;
 

@@ -4,12 +4,7 @@ import { limits } from './limits.ts';
 export const httpLimits = {
   /** Raw bytes of one body; see the contract. */
   bodyBytesMax: limits.webhookBodyBytesMax,
-  /**
-   * Chunks of one body: network and proxies make some 2,000 of 1 MiB at worst, a sender that means harm
-   * 1,048,576.
-   */
-  bodyPiecesMax: 4_096,
-  /** Memory that each chunk costs beside its bytes. */
+  /** Memory that each piece of a body costs besides its bytes: a piece is what came in one read. */
   pieceBytes: 512,
   /** Raw bytes of a small body, as most deliveries are; small bodies share a budget of their own. */
   smallBodyBytesMax: 64 * 1024,
@@ -17,7 +12,7 @@ export const httpLimits = {
    * Memory of the small, unverified bodies that are being read at once: a reserve that no large body takes.
    */
   smallBodiesBytesMax: 32 * 1024 * 1024,
-  /** The same for all others. Past either bound the slowest body is ended. */
+  /** The same for all others. Past either bound the body that began first is ended. */
   largeBodiesBytesMax: 96 * 1024 * 1024,
   /** Pace at which unverified bodies may fill either budget: some 600 of the largest deliveries a second. */
   bodiesBytesPerSecond: 200 * 1024 * 1024,
@@ -25,7 +20,7 @@ export const httpLimits = {
   bodiesBytesAtOnce: 1024 * 1024,
   /** The header block: 16 signatures and an id of 200 characters are a tenth of it. Past it, 431. */
   headerBytesMax: 16 * 1024,
-  /** Header fields that Node keeps; what the receiver reads, it reads from the uncut list. */
+  /** Header fields. Past them, 431. */
   headersMax: 200,
   /** Time until a request's headers are complete, so also how long a new socket may stay silent. */
   headersTimeoutMs: 5_000,
@@ -59,12 +54,11 @@ export const httpLimits = {
    * before; Node would make some 2,600 requests, of several kB each, out of one read.
    */
   unansweredPerSocketMax: 4,
-  /** Open sockets, at about 15 kB each; further ones are closed at once. */
+  /**
+   * Open sockets, at about 15 kB each; further ones are closed at once. Fewer where the limit of open files is
+   * low.
+   */
   connectionsMax: 8_192,
-  /** Past this many, the oldest socket that never brought a verified delivery makes room for each new one. */
-  connectionsBeforeStrangersEnd: 6_144,
-  /** Past this many, sockets between two requests are closed to make room for deliveries. */
-  connectionsBeforeIdleClose: 2_048,
   /** Idle sockets are closed at most this often, as the search walks all sockets. */
   idleCloseIntervalMs: 100,
   /** At close, the time between the last answer to an accepted event and the end of the remaining sockets. */

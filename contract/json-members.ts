@@ -1,4 +1,4 @@
-import { stringEnd } from './exact-json.ts';
+import { stringEnd, withoutByteOrderMark } from './exact-json.ts';
 
 /** A JSON text without some of its members. */
 export interface CutText {
@@ -67,6 +67,7 @@ class Cutter {
 
   cut(): CutText {
     const text = this.#text;
+    this.#at = text.length - withoutByteOrderMark(text).length;
     for (;;) {
       this.#skipSpace();
       if (this.#at === text.length || !this.#step()) break;

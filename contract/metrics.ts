@@ -46,6 +46,12 @@ export const metricTypes = {
     labels: { result: 'durable, refused or unavailable' },
     buckets: seconds,
   },
+  metersync_receiver_dropped_connections_total: {
+    of: 'receiver',
+    type: 'counter',
+    help: 'New connections that were closed unread because too many were open.',
+    labels: {},
+  },
   metersync_receiver_group_events: {
     of: 'receiver',
     type: 'histogram',

@@ -187,7 +187,13 @@ export const doctorPolicy = {
 } as const;
 
 /** Starts of `applyEvents`: the first failure is tried again soon, a lasting one about once a second. */
-export const startPolicy = { pauseFirstMs: 100, pauseMaxMs: 1 * seconds } as const;
+export const startPolicy = {
+  pauseFirstMs: 100,
+  pauseMaxMs: 1 * seconds,
+  /** After so many failed attempts in a row, and for so long after the last, the receiver is not ready. */
+  failedInARow: 3,
+  failForMs: 15 * seconds,
+} as const;
 
 /** Connections to Postgres and Temporal. */
 export const serverWaits = {

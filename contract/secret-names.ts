@@ -21,11 +21,21 @@ const codes = [
 ].join('|');
 
 /**
+ * Names that are secret as a whole: as a part of a longer name each may be ordinary, as in
+ * `authorizationStatus`, `costBearer` and `chargingSession`.
+ */
+export const wholeNames: string = [
+  `(?:(?:http|proxy|x)${gap})?auth(?:orization)?(?:${gap}header)?|(?:basic|http)${gap}auth|bearer(?:${gap}auth)?`,
+  `(?:(?:user|login|web|portal|browser|auth)${gap})?session(?:${gap}id)?|jsessionid|phpsessid|jwt`,
+].join('|');
+
+/**
  * Few and long words, so that a search is fast: pages of bills, which contain none, are searched in half
  * their parse time.
  */
 const hints = [
   'secret|pass|token|credential|cookie|security|magic|(?:pin|otp|pwd)(?=")',
+  `(?:auth(?:orization)?(?:${gap}header)?|bearer|session(?:${gap}id)?|phpsessid|jwt)(?="|['\\\\]{0,2}\\s{0,8}[:=])`,
   `key(?<=(?:${keys})${gap}key)|code(?<=(?:${codes})${gap}code)`,
 ].join('|');
 
@@ -44,6 +54,7 @@ export const secretWords: string = [
   `security${gap}(?:question|answer)|(?:${keys})${gap}key|(?:${codes})${gap}code`,
 ].join('|');
 const secretWord = new RegExp(secretWords, 'i');
+const wholeName = new RegExp(`^(?:${wholeNames})$`, 'i');
 
 /** Words too short to match inside other words: they count only as the last word of a name. */
 export const shortWords: ReadonlySet<string> = new Set(['pass', 'pwd', 'pin', 'otp', 'totp']);
@@ -65,6 +76,7 @@ const wordBorder = /[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]
 /** Whether the value of a field of this name is a secret, unless it is null, true or false. */
 export function isSecretName(name: string): boolean {
   if (!secretHint.test(`${name.replaceAll('"', ' ')}"`)) return false;
+  if (wholeName.test(name)) return true;
   const words = name.split(wordBorder).filter((word) => word !== '');
   const last = words.at(-1)?.toLowerCase() ?? '';
   return shortWords.has(last) || (secretWord.test(name) && !wordsAboutSecrets.has(last));

@@ -1,5 +1,5 @@
 import { cutMembers } from './json-members.ts';
-import { isSecretName, secretHint, secretWords, shortWords } from './secret-names.ts';
+import { isSecretName, secretHint, secretWords, shortWords, wholeNames } from './secret-names.ts';
 
 /** JSON may write any letter of a name as an escape. */
 const escapedAscii = '\\u00';
@@ -13,7 +13,7 @@ const harmless = /(?:true|false|null)(?!\w)/y;
  */
 const loosely = new RegExp(
   [
-    `((?:${secretWords}|(?<![A-Za-z])(?:${[...shortWords].join('|')}))[\\w.-]{0,64})`,
+    `((?:${secretWords}|(?<![A-Za-z])(?:${wholeNames}|${[...shortWords].join('|')}))[\\w.-]{0,64})`,
     `((?:\\\\?["'])?\\s{0,8}(?::|=>?)\\s{0,8})`,
     `(?!(?:true|false|null)\\b)`,
     `(?:\\\\"[^"]*"?|"[^"\\\\]*(?:\\\\[^][^"\\\\]*)*"?|'[^']*'?|[[{][^]*|(?:(?:bearer|basic|token)\\s{1,8})?[^\\s,;&"'<>(){}[\\]]+)`,

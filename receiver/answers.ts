@@ -29,8 +29,8 @@ export const answerStatus = {
   /** The receiver is being stopped. */
   closing: 503,
   'too-large': 413,
-  /** The body came in more chunks than are allowed, each almost empty. */
-  'too-many-pieces': 400,
+  /** Chunked, which no sender of webhooks is: only a declared length is read. */
+  'length-required': 411,
   'method-not-allowed': 405,
   'not-found': 404,
   /** Not HTTP, or ambiguous. */

@@ -1,7 +1,8 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { HttpLimits } from '../contract/http-limits.ts';
+import { type HttpLimits, httpLimits } from '../contract/http-limits.ts';
+import type { Log } from '../contract/log.ts';
 import type { Clock } from './clock.ts';
 
 /** Sockets that brought a verified delivery stay; strangers make room. */
@@ -12,25 +13,19 @@ export interface Connections {
 
 /**
  * Bounds the sockets of a server. Node alone would refuse new sockets at the bound: idle or endless ones
- * could then keep deliveries out. So sockets between two requests make room first. Then, for each new socket,
- * the oldest one that never brought a verified delivery makes room. A delivery needs its socket for moments,
- * and a stranger who wants to stay cannot hide its age.
+ * could then keep deliveries out. So past a quarter of the bound, sockets between two requests make room. Past
+ * three quarters, the oldest socket that never brought a verified delivery makes room for each new one. A
+ * delivery needs its socket for moments, and a stranger who wants to stay cannot hide its age.
  * @param crowded ends a socket that has to make room
  */
 export function boundConnections(
   server: Server,
-  {
-    connectionsMax,
-    connectionsBeforeStrangersEnd,
-    connectionsBeforeIdleClose,
-    idleCloseIntervalMs,
-  }: Pick<
-    HttpLimits,
-    'connectionsMax' | 'connectionsBeforeStrangersEnd' | 'connectionsBeforeIdleClose' | 'idleCloseIntervalMs'
-  >,
+  { connectionsMax, idleCloseIntervalMs }: Pick<HttpLimits, 'connectionsMax' | 'idleCloseIntervalMs'>,
   clock: Clock,
   crowded: (socket: Socket) => void,
 ): Connections {
+  const beforeIdleClose = connectionsMax / 4;
+  const beforeStrangersEnd = (connectionsMax * 3) / 4;
   server.maxConnections = connectionsMax;
   /** In the order in which they were opened. */
   const strangers = new Set<Socket>();
@@ -38,18 +33,19 @@ export function boundConnections(
   let closedIdleAt = Number.NEGATIVE_INFINITY;
   server.on('connection', (socket) => {
     open += 1;
+    // Not this one: it may bring a delivery.
+    const [oldest] = strangers;
     strangers.add(socket);
     socket.once('close', () => {
       open -= 1;
       strangers.delete(socket);
     });
-    if (open > connectionsBeforeStrangersEnd) {
-      const [oldest] = strangers;
+    if (oldest !== undefined && open > beforeStrangersEnd) {
       // Forgotten at once, though it takes a moment to close.
-      strangers.delete(oldest as Socket);
-      crowded(oldest as Socket);
+      strangers.delete(oldest);
+      crowded(oldest);
     }
-    if (open <= connectionsBeforeIdleClose || clock.now() - closedIdleAt < idleCloseIntervalMs) return;
+    if (open <= beforeIdleClose || clock.now() - closedIdleAt < idleCloseIntervalMs) return;
     closedIdleAt = clock.now();
     server.closeIdleConnections();
   });
@@ -60,40 +56,54 @@ export function boundConnections(
   };
 }
 
-/** Node's parser of a socket. It has no public way to stop amid the bytes that it has read. */
-interface ParsedSocket extends Socket {
-  readonly parser?: { onIncoming: () => number } | null;
+/**
+ * Counts new sockets that Node closes at once, as `connectionsMax` are open, and says so once a minute. Their
+ * senders get no answer. Sockets past the limit of open files are closed by the system library, and nobody
+ * learns of them: so `connectionsMax` has to be lower.
+ */
+export function countDropped(
+  server: Server,
+  { connectionsMax }: HttpLimits,
+  clock: Clock,
+  log: Log,
+): () => number {
+  let dropped = 0;
+  let quietUntil = Number.NEGATIVE_INFINITY;
+  server.on('drop', () => {
+    dropped += 1;
+    if (clock.now() < quietUntil) return;
+    quietUntil = clock.now() + httpLimits.logIntervalMs;
+    log.warn({ connectionsMax, soFar: dropped }, 'too many connections: new ones are closed');
+  });
+  return () => dropped;
 }
 
 /**
  * Bounds the requests of a socket that wait for their answer.
- * @param crowded ends a socket that sends more
+ * @param crowded ends a socket that sends a request past its last one
  */
-export function boundUnanswered(
-  server: Server,
-  { unansweredPerSocketMax }: Pick<HttpLimits, 'unansweredPerSocketMax'>,
-  crowded: (socket: Socket) => void,
-): void {
+export function boundUnanswered({ unansweredPerSocketMax }: Pick<HttpLimits, 'unansweredPerSocketMax'>): {
+  /** Whether no further request of this socket is taken. */
+  isFull(socket: Socket): boolean;
+  watch(server: Server, crowded: (socket: Socket) => void): void;
+} {
   const unanswered = new WeakMap<Socket, number>();
-  const add = (socket: Socket, requests: number): number => {
-    const now = (unanswered.get(socket) ?? 0) + requests;
-    unanswered.set(socket, now);
-    return now;
+  const add = (socket: Socket, requests: number): void => {
+    unanswered.set(socket, (unanswered.get(socket) ?? 0) + requests);
   };
-  const end = (socket: ParsedSocket): void => {
-    // Ending the socket alone leaves what was read, and its memory until Node has closed it. What this returns
-    // ends the parsing.
-    if (socket.parser) socket.parser.onIncoming = () => 2;
-    crowded(socket);
+  return {
+    isFull: (socket) => socket.destroyed || (unanswered.get(socket) ?? 0) >= unansweredPerSocketMax,
+    watch(server, crowded) {
+      server.prependListener('request', ({ socket }, response) => {
+        add(socket, 1);
+        response.once('close', () => add(socket, -1));
+      });
+      // These Node would answer itself, however many wait: those that expect something, and those past the last
+      // of a socket, which it leaves open.
+      server.on('checkExpectation', (request, response) => server.emit('request', request, response));
+      server.on('dropRequest', (_request, socket) => crowded(socket as Socket));
+    },
   };
-  server.prependListener('request', ({ socket }, response) => {
-    response.once('close', () => add(socket, -1));
-    if (add(socket, 1) > unansweredPerSocketMax) end(socket);
-  });
-  // These Node would answer itself, however many wait: those that expect something, and those past the last of
-  // a socket, which it leaves open.
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
-  server.on('dropRequest', (_request, socket) => end(socket as Socket));
 }
 
 /**

@@ -11,11 +11,18 @@ import {
   answerStatus,
   createAnswerCounters,
 } from './answers.ts';
-import { type BodyProblem, createBodyReader } from './body.ts';
+import { boundBodies } from './bodies.ts';
 import { answerClientErrors, endWithAnswer } from './client-errors.ts';
 import type { Clock } from './clock.ts';
-import { boundConnections, boundUnanswered, type Connections, endConnectionsAtClose } from './connections.ts';
+import {
+  boundConnections,
+  boundUnanswered,
+  type Connections,
+  countDropped,
+  endConnectionsAtClose,
+} from './connections.ts';
 import type { Answer } from './group-commit.ts';
+import { type JudgeHeaders, judgedRequests, onRefused } from './judged-requests.ts';
 import { rememberReady } from './readiness.ts';
 import type { Claim, Verify } from './verify.ts';
 
@@ -41,39 +48,59 @@ declare module 'fastify' {
   }
 }
 
-export type Receiver = FastifyInstance & { readonly counters: Readonly<AnswerCounters> };
+export type Receiver = FastifyInstance & {
+  readonly counters: Readonly<AnswerCounters>;
+  /** How many new sockets were closed at once, as too many were open. */
+  dropped(): number;
+};
 
 const webhooksPath = '/webhooks';
 const noBody = Buffer.alloc(0);
+
+/** Why a body was not read to its end. Fastify then ends the socket with the answer. */
+const reasonsOfBodyErrors: ReadonlyMap<unknown, AnswerReason> = new Map([
+  ['FST_ERR_CTP_BODY_TOO_LARGE', 'too-large'],
+  ['CROWDED', 'busy'],
+  ['ECONNRESET', 'cut-short'],
+]);
 
 /**
  * Builds the HTTP edge; the caller calls `listen` with one address, and `close`.
  *
  * `POST /webhooks` answers 204 when the event is durable (seed 4.1.2) and 401 when it is not verified (seed
- * 7). It answers 413, 415 or 405 to what is no delivery, and 503 with Retry-After when it cannot take it now.
+ * 7). It answers 411, 413, 415 or 405 to what is no delivery, and 503 with Retry-After when it cannot take it now.
  * After `close` new requests are answered 503 with `Connection: close`, and events that were accepted before
  * get their answer.
  */
 export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
-  const { verify, clock, log, limits = httpLimits, onAnswer } = dependencies;
+  const { clock, log, limits = httpLimits, onAnswer } = dependencies;
   const { counters, count } = createAnswerCounters({ now: () => clock.now(), log });
+  const unanswered = boundUnanswered(limits);
   const app = fastify({
-    ...serverOptions(limits),
+    ...serverOptions(limits, (request) => {
+      if (unanswered.isFull(request.socket)) return 'busy';
+      return 'transfer-encoding' in request.headers ? 'length-required' : undefined;
+    }),
     clientErrorHandler: answerClientErrors(count),
-    frameworkErrors: (_error, _request, reply) => send(reply, 'not-found'),
+    frameworkErrors: (_error, request, reply) => {
+      endAfterUnread(request, reply);
+      send(reply, 'not-found');
+    },
   });
   app.server.maxHeadersCount = limits.headersMax;
-  const endCrowded = (socket: Socket): void => {
-    count('busy');
-    endWithAnswer(socket, 'busy');
+  const refuse = (socket: Socket, reason: AnswerReason): void => {
+    if (socket.destroyed) return;
+    count(reason);
+    endWithAnswer(socket, reason);
     // At once, even if the sender reads none of its answers.
     socket.destroy();
   };
+  const endCrowded = (socket: Socket) => refuse(socket, 'busy');
+  onRefused(app.server, refuse);
+  unanswered.watch(app.server, endCrowded);
   const connections = boundConnections(app.server, limits, clock, endCrowded);
-  boundUnanswered(app.server, limits, endCrowded);
   const taken = endConnectionsAtClose(app, limits, clock);
-  const readBody = createBodyReader(limits, clock);
-  const send = (reply: FastifyReply, reason: AnswerReason): void => {
+  const send: Send = (reply, reason) => {
     count(reason);
     const { arrivedAt } = reply.request;
     if (arrivedAt > 0) onAnswer?.(reason, clock.now() - arrivedAt);
@@ -83,15 +110,34 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   };
 
   app.setErrorHandler((error, _request, reply) => {
-    log.error({ err: error }, 'request failed');
-    send(reply, 'failed');
+    const reason = reasonsOfBodyErrors.get((error as { code?: unknown }).code);
+    if (reason === undefined) log.error({ err: error }, 'request failed');
+    send(reply, reason ?? 'failed');
   });
   app.addHook('onRequest', (request, reply, done) => {
+    endAfterUnread(request, reply);
     if (!isOneHost(request.raw)) send(reply.header('connection', 'close'), 'malformed');
     // Here, before Fastify judges the type of a body that nobody reads, and counts as a failure of ours.
     else if (request.is404) send(reply, isWebhooksPath(request.url) ? 'method-not-allowed' : 'not-found');
     else done();
   });
+  const handle = createWebhookHandler(dependencies, connections, taken, send);
+  registerWebhooks(app, dependencies, { boundBody: boundBodies(limits, clock), handle, send });
+  registerHealth(app, dependencies, limits, taken);
+  app.decorate('counters', counters).decorate('dropped', countDropped(app.server, limits, clock, log));
+  return app as unknown as Receiver;
+}
+
+type Taken = ReturnType<typeof endConnectionsAtClose>;
+type Send = (reply: FastifyReply, reason: AnswerReason) => void;
+type Handle = (request: FastifyRequest, reply: FastifyReply) => void;
+
+/** Takes `POST /webhooks`: judges the headers, then has Fastify read the body. */
+function registerWebhooks(
+  app: FastifyInstance,
+  { verify, clock }: ReceiverDependencies,
+  { boundBody, handle, send }: { boundBody: (request: IncomingMessage) => void; handle: Handle; send: Send },
+): void {
   app.register(async (scope) => {
     scope.decorateRequest('arrivedAt', 0);
     scope.decorateRequest('claim', undefined);
@@ -109,24 +155,22 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
       request.raw.headers['content-type'] = undefined;
       done();
     });
-    scope.addContentTypeParser('*', (_request, payload, done) => {
-      readBody(payload, (body) => done(null, body));
+    scope.addHook('preParsing', (request, _reply, payload, done) => {
+      boundBody(request.raw);
+      done(null, payload);
     });
-    scope.post(webhooksPath, createWebhookHandler(dependencies, connections, taken, send));
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    scope.post(webhooksPath, handle);
   });
-  registerHealth(app, dependencies, limits, taken);
-  return app.decorate('counters', counters) as unknown as Receiver;
 }
-
-type Taken = ReturnType<typeof endConnectionsAtClose>;
 
 /** Judges the body by what the headers claimed; only a verified delivery waits for its answer. */
 function createWebhookHandler(
   { verify, accept, now }: ReceiverDependencies,
   connections: Connections,
   taken: Taken,
-  send: (reply: FastifyReply, reason: AnswerReason) => void,
-): (request: FastifyRequest, reply: FastifyReply) => void {
+  send: Send,
+): Handle {
   const take = (request: FastifyRequest, body: Buffer): AnswerReason | Promise<Answer> => {
     if (taken.closing) return 'closing';
     const verdict = verify.body(request.claim as Claim, body);
@@ -137,13 +181,7 @@ function createWebhookHandler(
     return accept(event, request.arrivedAt);
   };
   return (request, reply) => {
-    const body = (request.body ?? noBody) as Buffer | BodyProblem;
-    if (typeof body === 'string') {
-      // More of the body may still come, so the socket cannot be used again.
-      send(reply.header('connection', 'close'), body);
-      return;
-    }
-    const outcome = take(request, body);
+    const outcome = take(request, (request.body ?? noBody) as Buffer);
     if (typeof outcome === 'string') {
       send(reply, outcome);
       return;
@@ -187,6 +225,15 @@ function sendAnswer(reply: FastifyReply, status: number, retryAfterSeconds: numb
 }
 
 /**
+ * Ends the socket with the answer to a request that announces a body, unless it is a delivery: only bodies of
+ * deliveries are read. Without a declared length there is no body (411).
+ */
+function endAfterUnread({ method, url, headers }: FastifyRequest, reply: FastifyReply): void {
+  const isDelivery = method === 'POST' && isWebhooksPath(url);
+  if (!isDelivery && Number(headers['content-length'] ?? 0) > 0) reply.header('connection', 'close');
+}
+
+/**
  * Node silently takes the first of several Host headers; a proxy may take the last. RFC 9112 asks for 400, as
  * where HTTP/1.1 has none.
  */
@@ -204,7 +251,7 @@ function isWebhooksPath(url: string): boolean {
 }
 
 /** All of Node's and Fastify's bounds; http-limits.ts has the reasons. */
-function serverOptions(limits: HttpLimits) {
+function serverOptions(limits: HttpLimits, judge: JudgeHeaders) {
   return {
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.requestTimeoutMs,
@@ -219,6 +266,7 @@ function serverOptions(limits: HttpLimits) {
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: limits.connectionsCheckMs,
       insecureHTTPParser: false,
+      IncomingMessage: judgedRequests(judge),
       // Else Node itself would answer, however many requests wait for their answers: see `isOneHost`.
       requireHostHeader: false,
     },

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
+import { withoutByteOrderMark } from '../contract/exact-json.ts';
 import { Failure } from '../contract/failures.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
 import type { Clock } from './clock.ts';
@@ -102,7 +103,7 @@ async function exchange(
   const encoding = first(headers['content-encoding']);
   const decoded = await decode(bytes, encoding, wire.maxBodyBytes).catch(unread);
   if (success && !isUtf8(decoded)) throw new Failure('SERVICE_ANSWER_UNREADABLE', 'the answer is not UTF-8');
-  const text = decoded.toString('utf8', startOf(decoded));
+  const text = withoutByteOrderMark(decoded.toString('utf8'));
   return {
     status: statusCode,
     retryAfter: first(headers['retry-after']),
@@ -142,9 +143,4 @@ function tooLong(bytesMax: number): Failure {
 
 function first(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
-}
-
-/** Returns where the text starts, behind a byte order mark, which neither JSON.parse nor Postgres accepts. */
-function startOf(bytes: Buffer): number {
-  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
 }

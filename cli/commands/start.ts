@@ -1,4 +1,5 @@
 import type { Monitor } from '../../app/monitor.ts';
+import { judgeOpenFiles, openFilesMax } from '../../app/open-files.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import { allOf, type Running, whenThere } from '../../app/running.ts';
 import type { Settings } from '../../app/settings.ts';
@@ -25,6 +26,8 @@ export async function start(
   options: { live?: number; temporalUi?: boolean; overrides?: Overrides } = {},
 ): Promise<void> {
   const works = parts.includes('worker');
+  const openFiles = judgeOpenFiles(openFilesMax());
+  if (openFiles.refusal !== undefined) throw new UsageError(openFiles.refusal);
   const { temporalUi = false } = options;
   const context = await openContext({
     postgres: works,
@@ -52,6 +55,7 @@ export async function start(
   const begin = async () => {
     for (const line of stack.standIns) log.info(line);
     for (const { saw, todo } of context.insecure) log.warn({ todo }, saw);
+    if (parts.includes('receiver') && openFiles.warning !== undefined) log.warn(openFiles.warning);
     const at = await placeOfReceiver(context);
     const secrets = parts.includes('receiver') ? configuredSecrets(context, at) : undefined;
     const port = await monitor?.serve();
@@ -70,7 +74,11 @@ export async function start(
       );
     }
     if (secrets !== undefined) {
-      running.push(await receive(context, at, await secrets(), arrival, monitor, () => worker?.startHere));
+      const { connectionsMax } = openFiles;
+      const startHere = () => worker?.startHere;
+      running.push(
+        await receive(context, { at, connectionsMax }, await secrets(), arrival, monitor, startHere),
+      );
     }
     if (parts.includes('console')) await openConsole(context, running);
     if (sandbox !== undefined && options.live !== undefined) {
@@ -207,7 +215,7 @@ function configuredSecrets(context: Context, { host, port }: Place): () => Promi
 
 async function receive(
   context: Context,
-  at: Place,
+  { at, connectionsMax }: { at: Place; connectionsMax: number },
   secrets: Secrets,
   arrival: TemporalArrival,
   monitor: Monitor | undefined,
@@ -217,7 +225,16 @@ async function receive(
   const { temporal } = stack;
   const settings = { ...context.settings, receiver: at };
   const observer = monitor?.receiver;
-  const receiver = await startReceiver({ settings, secrets, temporal, arrival, startHere, observer, log });
+  const receiver = await startReceiver({
+    settings,
+    secrets,
+    temporal,
+    arrival,
+    startHere,
+    connectionsMax,
+    observer,
+    log,
+  });
   log.info(`receiver: POST ${receiver.url}`);
   return receiver;
 }

@@ -1,6 +1,6 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { type DecodedEvent, decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts';
-import { isObject, jsonText } from '../../contract/exact-json.ts';
+import { isObject, jsonText, withoutByteOrderMark } from '../../contract/exact-json.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { jsonStopsAt } from '../../contract/json-members.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
@@ -135,7 +135,10 @@ function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
 
 /** Reads a delivery for the journal. Unreadable ones are dead from the start, with their bytes. */
 function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): JournalEntry {
-  const text = delivery.body ?? Buffer.from(delivery.bodyBase64 ?? '', 'base64').toString('utf8');
+  // The signature covers the mark, too, so the receiver left it there.
+  const text = withoutByteOrderMark(
+    delivery.body ?? Buffer.from(delivery.bodyBase64 ?? '', 'base64').toString('utf8'),
+  );
   const common = { id: delivery.id, receivedAt: delivery.receivedAt, payload: text, body: null };
   const sound = { ...common, error: null, errorCode: null };
   let payload: unknown;

@@ -354,6 +354,11 @@ describe('the endpoint file', () => {
     expect(endpoints).toEqual({ ...defaultEndpoints, ...file });
   });
 
+  test('may begin with a byte order mark', async () => {
+    const { endpoints } = readSettings(await env('\ufeff{"document":null}')).service;
+    expect(endpoints).toEqual({ ...defaultEndpoints, document: null });
+  });
+
   test('may have no entries', async () => {
     expect(readSettings(await env('{}')).service.endpoints).toEqual(defaultEndpoints);
   });

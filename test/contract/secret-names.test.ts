@@ -49,6 +49,9 @@ describe('a name', () => {
         'backup_codes',
       ],
       ['pin', 'PIN', 'accountPin', 'otp', 'OTP', 'totp', 'sessionCookie', 'Set-Cookie'],
+      ['authorization', 'Authorization', 'Proxy-Authorization', 'authorization_header', 'auth', 'basicAuth'],
+      ['bearer', 'bearerAuth', 'BEARER', 'jwt', 'session', 'sessionId', 'SESSION_ID', 'login-session'],
+      ['userSessionId', 'JSESSIONID', 'PHPSESSID'],
     ].flat(),
   )('%s is a secret', (name) => {
     expect(isSecretName(name)).toBe(true);
@@ -72,15 +75,7 @@ describe('a name', () => {
         'secretVersion',
         'passwordRequired',
       ],
-      [
-        'secretary',
-        'secretariatName',
-        'keyAccountManager',
-        'accountNumber',
-        'authorizationStatus',
-        'authorization',
-        'key',
-      ],
+      ['secretary', 'secretariatName', 'keyAccountManager', 'accountNumber', 'authorizationStatus', 'key'],
       [
         'username',
         'login',
@@ -92,6 +87,8 @@ describe('a name', () => {
         'code',
         'rateCode',
       ],
+      ['authorizationDate', 'customerAuthorization', 'letter_of_authorization', 'authorized', 'author'],
+      ['costBearer', 'bearerName', 'chargingSession', 'chargingSessionId', 'sessions', 'sessionEnergy'],
       ['public_key_figures', 'compassPoint', 'bypass', 'protectedChanges', 'answer', 'link', 'id', ''],
     ].flat(),
   )('%s is none', (name) => {
@@ -106,6 +103,11 @@ describe('a name', () => {
       'Count',
       'pin',
       'OTP',
+      'auth',
+      'header',
+      'session',
+      'id',
+      'jwt',
       'security',
       'Answer',
       'pass',

@@ -23,6 +23,8 @@ describe('a JSON text', () => {
     ['{"password":"x","password":null,"password":"y"}', '{"password":null}'],
     ['{"note":"a\\u0000b","token":"x"}', '{"note":"a\\u0000b"}'],
     ['{"__proto__":{"token":"x"}}', '{"__proto__":{}}'],
+    ['{"session"\t\t\t\t\t\t\t\t\t\t:"x","Authorization":"Bearer y","bearer":"z"}', '{}'],
+    ['\ufeff{"password":"x","a":1}', '\ufeff{"a":1}'],
   ])('%s becomes %s', (text, kept) => {
     expect(withoutSecrets(text)).toBe(kept);
   });
@@ -32,6 +34,7 @@ describe('a JSON text', () => {
     '{"passwordUpdatedAt":"2026-01-01T00:00:00.123456","credentialsStatus":"INVALID","tokenCount":3}',
     '{"status":"MFA_TOKEN_EXPIRED","note":"the password: hunter2","protectedChanges":["password","token"]}',
     '{ "usage" : 12345678901234567890.0100 , "e":1E+5,\n"secretary":"Ann"}',
+    '{"authorization":null,"type":"authorization","of":"session","authorizationStatus":"SIGNED"}',
     '"token"',
     ' ["password","x"] ',
   ])('%s stays as it is', (text) => {

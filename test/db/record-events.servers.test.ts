@@ -46,6 +46,21 @@ describe('recordEvents', () => {
     expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'pending' });
   });
 
+  test.each(['body', 'bodyBase64'] as const)(
+    'an event whose %s begins with a byte order mark is applied',
+    async (member) => {
+      const id = randomUUID();
+      const { body: text = '', ...event } = delivery(
+        documentEvent('created', id, '2026-01-02T03:04:05.678901'),
+      );
+      const marked = `\ufeff${text}`;
+      const body = member === 'body' ? marked : Buffer.from(marked).toString('base64');
+      expect(await recordEvents(warehouse.db, [{ ...event, [member]: body }])).toMatchObject({ dead: 0 });
+      expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'pending', bytes_only: false });
+      expect(await rows(sql`select from utility.documents where id = ${id}`)).toHaveLength(1);
+    },
+  );
+
   test('a second delivery changes nothing, within a group or across groups', async () => {
     const event = delivery(connectionEvent('created', randomUUID(), '2026-01-02T00:00:00.000001', 'PENDING'));
     expect(await recordEvents(warehouse.db, [event, event])).toMatchObject({ fresh: 1 });

@@ -38,7 +38,10 @@ fault(
       rig.harm();
       temporal.fill();
       await until('events are given back', async () => (await answered('503')) > 0, { timeoutMs: 120_000 });
+      const ready = async () => (await fetch(`http://127.0.0.1:${rig.env.RECEIVER_PORT}/readyz`)).status;
+      await until('the receiver is not ready', async () => (await ready()) === 503);
       temporal.free();
+      await until('the receiver is ready again', async () => (await ready()) === 200, { timeoutMs: 60_000 });
       const { perSecond } = await load.end(20);
       const figures = await verdict(rig);
       return { injected: '', perSecond, figures };

@@ -182,6 +182,14 @@ export function plantedDeliveries(
     },
     {
       outcome: 'taken',
+      body: `\ufeff${connection({
+        Authorization: `Bearer ${plant('event with a byte order mark')}`,
+        bearer: plant('bearer of an event'),
+        session: { id: plant('session of an event') },
+      })}`,
+    },
+    {
+      outcome: 'taken',
       body: event({
         eventType: 'document.updated.v2',
         id: documentId,

@@ -1,16 +1,13 @@
-/**
- * A process of strangers with many connections of 1 MiB each, each reopened when it ends. Started by
- * flood.ts.
- */
+/** A process of strangers with many connections, each reopened when it ends. Started by flood.ts. */
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { limits } from '../../contract/limits.ts';
 
 /**
- * `unsigned`: headers without a signature. `forged`: well-formed ones. `complete`: forged, and the body to
- * its end.
+ * `unsigned`: 1 MiB without a signature. `forged`: with well-formed headers, and it stops two bytes short.
+ * `complete`: the same to its end. `chunks`: 4,000 chunks of one byte, in turn at each path.
  */
-export type FloodKind = 'unsigned' | 'forged' | 'complete';
+export type FloodKind = 'unsigned' | 'forged' | 'complete' | 'chunks';
 
 export interface FloodFigures {
   /** Number of connections opened so far. */
@@ -25,13 +22,33 @@ const unfinished = body.subarray(0, -2);
 const answers: Record<string, number> = {};
 let opened = 0;
 
+const chunks = Buffer.from(`${'1\r\nx\r\n'.repeat(4_000)}0\r\n\r\n`);
+const bodies: Readonly<Record<FloodKind, Buffer>> = {
+  unsigned: unfinished,
+  forged: unfinished,
+  complete: body,
+  chunks,
+};
+
 function head(): string {
   const forged =
     `webhook-id: msg_${randomBytes(12).toString('hex')}\r\n` +
     `webhook-timestamp: ${Math.floor(Date.now() / 1_000)}\r\n` +
     `webhook-signature: v1,${randomBytes(32).toString('base64')}\r\n`;
   const length = `content-length: ${body.length}\r\n`;
-  return `POST /webhooks HTTP/1.1\r\nhost: a\r\n${kind === 'unsigned' ? '' : forged}${length}\r\n`;
+  const doors: Readonly<Record<FloodKind, readonly [target: string, headers: string][]>> = {
+    unsigned: [['POST /webhooks', length]],
+    forged: [['POST /webhooks', forged + length]],
+    complete: [['POST /webhooks', forged + length]],
+    chunks: [
+      ['POST /webhooks', forged],
+      ['POST /webhooks', ''],
+      ['POST /x', ''],
+      ['GET /healthz', ''],
+    ].map(([target, headers]) => [target as string, `${headers}transfer-encoding: chunked\r\n`]),
+  };
+  const [target, headers] = doors[kind][opened % doors[kind].length] as [string, string];
+  return `${target} HTTP/1.1\r\nhost: a\r\n${headers}\r\n`;
 }
 
 function open(): void {
@@ -39,7 +56,7 @@ function open(): void {
   const socket = connect({ port: Number(port), host: '127.0.0.1' });
   socket.once('connect', () => {
     socket.write(head());
-    socket.write(kind === 'complete' ? body : unfinished);
+    socket.write(bodies[kind]);
   });
   socket.on('data', (answer) => {
     const status = answer.toString('latin1', 9, 12);

@@ -54,8 +54,9 @@ async function deliver(bytes: number): Promise<RawAnswer> {
 test.each<[string, FloodKind, string]>([
   ['unsigned', 'unsigned', '401'],
   ['forged, and stop two bytes short', 'forged', '503'],
+  ['in 4,000 chunks of a byte, at each path', 'chunks', '411'],
 ])(
-  '60: every signed delivery is taken beside 120 reopened connections of 1 MiB that are %s',
+  '60: every signed delivery is taken beside 120 reopened connections whose bodies are %s',
   async (_what, kind, answer) => {
     const flood = startFlood(port, 120, kind);
     onTestFinished(() => flood.end());

@@ -9,7 +9,7 @@ export interface Flood {
   end(): Promise<void>;
 }
 
-/** Opens connections to a receiver that send 1 MiB each, and reopens each when it ends. */
+/** Opens connections to a receiver that send what `kind` says, and reopens each when it ends. */
 export function startFlood(port: number, connections: number, kind: FloodKind): Flood {
   const script = resolve(import.meta.dirname, 'flood-process.ts');
   const child = fork(script, [String(port), String(connections), kind], { execArgv: [] });

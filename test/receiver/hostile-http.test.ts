@@ -121,7 +121,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
       const open = await new Promise<number>((resolve) => {
         receiver.server.getConnections((_error, count) => resolve(count));
       });
-      expect(open).toBeLessThanOrEqual(httpLimits.connectionsBeforeIdleClose + atOnce);
+      expect(open).toBeLessThanOrEqual(httpLimits.connectionsMax / 4 + atOnce);
       if (idle.length % 500 === 0) expect((await deliver({ id: `msg_${idle.length}` })).status).toBe(204);
       await clock.advance(httpLimits.idleCloseIntervalMs);
     }
@@ -129,15 +129,26 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
   });
 
   test('43: silent sockets are closed in time', async () => {
-    const { port, deliver } = await listening({ limits: { ...quick, connectionsMax: 10 } });
+    const { port, deliver } = await listening({ limits: { ...quick, connectionsMax: 20 } });
     const silent = await Promise.all(Array.from({ length: 10 }, () => RawConnection.open(port)));
     await Promise.all(silent.map(({ closed }) => closed));
     expect((await deliver()).status).toBe(204);
   });
 
   test('43: busy sockets beyond the bound make room, the oldest first, for deliveries and for each other', async () => {
-    const limits = { connectionsMax: 60, connectionsBeforeStrangersEnd: 40 };
+    const connectionsMax = 56;
+    const strangersMax = (connectionsMax * 3) / 4;
+    const limits = { connectionsMax, idleCloseIntervalMs: 3_600_000 };
     const { port, deliver, receiver } = await listening({ limits });
+    // Idle sockets were closed a moment ago, and are not closed again in this test.
+    const idle: RawConnection[] = [];
+    for (let n = 0; n <= connectionsMax / 4; n += 1) {
+      const connection = await RawConnection.open(port);
+      connection.write(requestBytes({ method: 'GET' }));
+      expect((await connection.answer()).status).toBe(405);
+      idle.push(connection);
+    }
+    await idle[0]?.closed;
     const genuine = await RawConnection.open(port);
     genuine.write(requestBytes({ headers: signedHeaders({ id: 'msg_known' }), body: golden.body }));
     expect((await genuine.answer()).status).toBe(204);
@@ -149,7 +160,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
       strangers.push(stranger);
       if (n % 20 === 0) expect((await deliver({ id: `msg_${n}` })).status).toBe(204);
     }
-    expect(receiver.counters.busy).toBeGreaterThanOrEqual(200 - limits.connectionsBeforeStrangersEnd);
+    expect(receiver.counters.busy).toBeGreaterThanOrEqual(200 - strangersMax);
     expect(await strangers[0]?.answer()).toMatchObject({ status: 503, headers: { connection: 'close' } });
     const stay = strangers.map(({ socket }) => !socket.destroyed);
     expect(stay.slice(0, 100).some(Boolean)).toBe(false);
@@ -157,11 +168,39 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     const open = await new Promise<number>((resolve) => {
       receiver.server.getConnections((_error, count) => resolve(count));
     });
-    expect(open).toBeLessThanOrEqual(limits.connectionsBeforeStrangersEnd);
+    expect(open).toBeLessThanOrEqual(strangersMax);
     // A socket that brought a delivery stays, though it is the oldest of all.
     genuine.write(requestBytes({ headers: signedHeaders({ id: 'msg_again' }), body: golden.body }));
     expect((await genuine.answer()).status).toBe(204);
     for (const connection of [genuine, ...strangers]) connection.end();
+  });
+
+  test('43: up to the bound sockets whose deliveries wait leave room for more; past it new ones are counted and logged', async () => {
+    const limits = { connectionsMax: 8, idleCloseIntervalMs: 3_600_000 };
+    const held = Promise.withResolvers<void>();
+    const { port, commit, receiver, log } = await listening({ limits, start: () => held.promise });
+    const waiting: RawConnection[] = [];
+    while (waiting.length < limits.connectionsMax) {
+      const connection = await RawConnection.open(port);
+      const headers = signedHeaders({ id: `msg_${waiting.length}` });
+      connection.write(requestBytes({ headers, body: golden.body }));
+      waiting.push(connection);
+      await expect.poll(() => commit.waiting.events).toBe(waiting.length);
+    }
+    expect(receiver.dropped()).toBe(0);
+    const tooMany = await RawConnection.open(port);
+    await tooMany.closed;
+    expect(receiver.dropped()).toBe(1);
+    expect(log.lines).toMatchObject([
+      {
+        level: 'warn',
+        fields: { connectionsMax: 8, soFar: 1 },
+        message: 'too many connections: new ones are closed',
+      },
+    ]);
+    held.resolve();
+    for (const connection of waiting) expect((await connection.answer()).status).toBe(204);
+    for (const connection of waiting) connection.end();
   });
 
   // A gibibyte: 1 MB when compressed once, 2 kB when twice.
@@ -200,7 +239,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
       const connection = await RawConnection.open(port);
       connection.write(`GET ${target} HTTP/1.1\r\nHost:\r\n${header}\r\n\r\n`.repeat(1_500));
       await connection.closed;
-      expect(made).toBe(httpLimits.unansweredPerSocketMax + 1);
+      expect(made).toBe(httpLimits.unansweredPerSocketMax);
       expect(receiver.counters.busy).toBe(1);
     },
   );
@@ -247,7 +286,6 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
       'a folded header',
       `${begun}${signed}X-Folded: a\r\n b: c\r\n${length}\r\n${golden.body}`.replace(' b', '\tb'),
     ],
-    ['a chunk size that is no number', `${begun}${signed}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
     ['no Host', `POST /webhooks HTTP/1.1\r\n${signed}${length}\r\n${golden.body}`],
     ['two Host', `${begun}Host: b\r\n${signed}${length}\r\n${golden.body}`],
     ['the same Host twice', `${begun}HOST: a\r\n${signed}${length}\r\n${golden.body}`],

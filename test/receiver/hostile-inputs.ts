@@ -39,7 +39,7 @@ export const hostileInputs: Readonly<Record<number, readonly [input: string, ans
   37: ['signatures wrong in the first byte or the last', '401, in constant time'],
   38: ['an empty body, signed', 'taken, dead with a reason'],
   39: ['a body at the limit, past it, and lengths that lie', 'taken, 413, 400'],
-  40: ['an endless body', '413, and the socket ends'],
+  40: ['an endless body that nobody reads', 'the answer before the body, and the socket ends'],
   41: ['headers that trickle in', 'the socket ends in time'],
   42: [
     'a body that trickles in or stops',
@@ -64,7 +64,7 @@ export const hostileInputs: Readonly<Record<number, readonly [input: string, ans
   56: ['an unknown type, more fields, a missing one, signed', 'taken; ignored, kept, dead'],
   57: ['events of 350 kB, many at once', 'taken, in groups within the bound'],
   58: ['Temporal away, slow or exhausted; the queue full', '503 with Retry-After, then taken once'],
-  59: ['a body in a million chunks of a byte', '400 after 4,096 of them'],
+  59: ['a body in thousands of chunks of a byte, at any path', '411 at the headers; no chunk is parsed'],
   60: [
     'floods of 1 MiB bodies: unsigned; forged and never finished',
     '401 before the body; 503 for the oldest; every signed delivery is taken, large ones maybe later',

@@ -224,7 +224,7 @@ describe('ping', () => {
 
 describe('the API key', () => {
   const echo: [string, Reply][] = [
-    ['an error body', { status: 500, json: { received: { authorization: apiKey } } }],
+    ['an error body', { status: 500, json: { received: { from: apiKey } } }],
     ['a refusal', { status: 401, body: `key ${apiKey} is unknown` }],
     ['a refusal in lower case', { status: 403, body: `key ${apiKey.toUpperCase()} is unknown` }],
   ];

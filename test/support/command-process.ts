@@ -10,6 +10,8 @@ const checkout = resolve(import.meta.dirname, '../..');
 export interface ProcessOptions extends CommandOptions {
   /** The checkout whose code runs; this one when absent. */
   readonly checkout?: string;
+  /** How many files and sockets it may have open. */
+  readonly openFilesMax?: number;
   /** The program, as a path in the checkout; `cli/main.ts` when absent. */
   readonly program?: string;
 }
@@ -47,7 +49,10 @@ export const withoutThreads = {
 export function startCommand(args: readonly string[], options: ProcessOptions = {}): RunningCommand {
   const { PATH = '', HOME = '' } = process.env;
   const code = options.checkout ?? checkout;
-  const child = spawn(process.execPath, [resolve(code, options.program ?? 'cli/main.ts'), ...args], {
+  const line = [process.execPath, resolve(code, options.program ?? 'cli/main.ts'), ...args];
+  const limited = ['/bin/sh', '-c', 'ulimit -n "$0" && exec "$@"', String(options.openFilesMax)];
+  const [program, ...given] = options.openFilesMax === undefined ? line : [...limited, ...line];
+  const child = spawn(program as string, given, {
     cwd: options.cwd ?? code,
     // The program's code is kept compiled too; this covers its first two files, which run before it enables
     // that.

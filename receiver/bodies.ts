@@ -1,0 +1,49 @@
+import type { IncomingMessage } from 'node:http';
+import type { HttpLimits } from '../contract/http-limits.ts';
+import { createBodyBudget, type Incoming } from './body-budget.ts';
+import type { Clock } from './clock.ts';
+
+/** Ends the reading of a body whose memory others need. */
+class Crowded extends Error {
+  readonly code = 'CROWDED';
+}
+
+/**
+ * Bounds the bodies that are being read together; Fastify reads them, and bounds each. Anyone may open sockets
+ * and send slowly, and must not take all memory that way. Small bodies, as most deliveries are, have a budget
+ * of their own, which no large one can use up.
+ * @returns a function that watches the body of a request, which is about to be read. If the body has to make
+ * room, its request emits an error with the code CROWDED.
+ */
+export function boundBodies(limits: HttpLimits, clock: Clock): (request: IncomingMessage) => void {
+  const { bodyBytesMax, smallBodyBytesMax, pieceBytes } = limits;
+  const pace = { bytesPerSecond: limits.bodiesBytesPerSecond, bytesAtOnce: limits.bodiesBytesAtOnce };
+  const small = createBodyBudget({ bytesMax: limits.smallBodiesBytesMax, ...pace }, clock);
+  const large = createBodyBudget({ bytesMax: limits.largeBodiesBytesMax, ...pace }, clock);
+  return (request) => {
+    const declared = Number(request.headers['content-length'] ?? 0);
+    // Fastify answers it 413, and reads nothing.
+    if (declared > bodyBytesMax) return;
+    const budget = declared <= smallBodyBytesMax ? small : large;
+    let bytes = 0;
+    const leave = () => {
+      request.off('data', onData).off('close', leave);
+      budget.release(body);
+    };
+    const body: Incoming = {
+      pause: () => request.pause(),
+      resume: () => request.resume(),
+      crowdOut: () => {
+        leave();
+        request.emit('error', new Crowded());
+      },
+    };
+    const onData = (piece: Buffer) => {
+      bytes += piece.length;
+      // A complete body needs no room any more: most deliveries come in one piece and never wait.
+      if (bytes < declared) budget.take(body, piece.length + pieceBytes);
+      else leave();
+    };
+    request.on('data', onData).on('close', leave);
+  };
+}

@@ -1,0 +1,29 @@
+import { startPolicy } from '../contract/retry-policy.ts';
+import type { Start } from './start-group.ts';
+
+/**
+ * Watches whether Temporal takes events: while its disk is full it answers every question, and no start
+ * succeeds.
+ * @param now milliseconds of a clock that only grows
+ */
+export function watchStarts(start: Start, now: () => number): { readonly start: Start; fail(): boolean } {
+  let failedInARow = 0;
+  let failedAt = Number.NEGATIVE_INFINITY;
+  return {
+    start: async (request) => {
+      try {
+        await start(request);
+        failedInARow = 0;
+      } catch (error) {
+        failedInARow += 1;
+        failedAt = now();
+        throw error;
+      }
+    },
+    /**
+     * Whether the last starts failed. Only for a while: a load balancer that sends nothing to a receiver that is
+     * not ready would otherwise never see the start that succeeds. After that time the next failure counts.
+     */
+    fail: () => failedInARow >= startPolicy.failedInARow && now() - failedAt < startPolicy.failForMs,
+  };
+}

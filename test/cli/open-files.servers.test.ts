@@ -1,0 +1,61 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { type RawAnswer, RawConnection, requestBytes } from '../receiver/raw-http.ts';
+import { golden, signedHeaders } from '../receiver/signing.ts';
+import { runProcess, startCommand } from '../support/command-process.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { createNamespace } from '../support/namespace.ts';
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let env: Record<string, string>;
+beforeAll(async () => {
+  const namespace = await createNamespace();
+  folder = await temporaryFolder();
+  env = {
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    TEMPORAL_NAMESPACE: namespace,
+    METERSYNC_DIR: folder.path,
+    WEBHOOK_SECRETS: golden.secret,
+    RECEIVER_PORT: '0',
+    METRICS_PORT: '0',
+  };
+});
+afterAll(() => folder.remove());
+
+test.each(['receiver', 'worker', 'start'])(
+  '%s with too few open files says so and ends with status 2, and starts nothing',
+  async (command) => {
+    const { status, stdout, stderr } = await runProcess([command], { env, openFilesMax: 48 });
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(
+      /^metersync: This process may open 48 files and sockets, and needs at least 256\./,
+    );
+  },
+);
+
+async function deliver(port: number): Promise<RawAnswer> {
+  const body = '{"eventType":"of nobody"}';
+  const id = `msg_${randomBytes(8).toString('hex')}`;
+  const timestamp = String(Math.floor(Date.now() / 1_000));
+  const connection = await RawConnection.open(port);
+  connection.write(requestBytes({ headers: signedHeaders({ id, timestamp, body }), body }));
+  try {
+    return await connection.answer();
+  } finally {
+    connection.end();
+  }
+}
+
+test('43: with few open files a receiver warns, and takes deliveries beside more idle sockets than those', async () => {
+  const receiver = startCommand(['receiver'], { env, openFilesMax: 512 });
+  onTestFinished(() => void receiver.end('SIGKILL'));
+  const port = Number(/:(\d+)\/webhooks/.exec(await receiver.printed(/receiver: POST/))?.[1]);
+  expect(receiver.stdout()).toContain('takes 256 connections at once instead of 8192');
+  const idle: RawConnection[] = [];
+  for (let round = 0; round < 20; round += 1) {
+    const opened = Array.from({ length: 50 }, () => RawConnection.open(port));
+    expect((await deliver(port)).status).toBe(204);
+    idle.push(...(await Promise.all(opened)));
+  }
+  for (const connection of idle) connection.end();
+});
