@@ -101,8 +101,9 @@ const listsLiveUsage = sql`(
                   and ${usage.deletedAt} is null
               ) = (
                 select array_agg(distinct id collate "C" order by id collate "C")
-                from jsonb_array_elements(metersync.elements(${row.raw} -> 'usageData')) as listed,
-                  metersync.canonical_id(listed ->> 'id') as id
+                from jsonb_array_elements(metersync.elements(${row.raw} -> 'usageData')) as listed
+                  cross join lateral (select metersync.uuid_of(listed ->> 'id')::text as id) ids
+                where id is not null
               )`;
 
 const isApplied = sql`${note.state} = 'applied' and ${row.deletedReason} = ${note.reason}`;

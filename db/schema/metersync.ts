@@ -387,6 +387,7 @@ export const runs = metersync.table(
     rowsUnchanged: bigint('rows_unchanged', { mode: 'number' }).notNull().default(0),
     rowsTombstoned: bigint('rows_tombstoned', { mode: 'number' }).notNull().default(0),
     rowsRejected: bigint('rows_rejected', { mode: 'number' }).notNull().default(0),
+    valuesUnreadable: bigint('values_unreadable', { mode: 'number' }).notNull().default(0),
     rowsMissed: bigint('rows_missed', { mode: 'number' }).notNull().default(0),
     drift: integer('drift').notNull().default(0),
     requests: integer('requests').notNull().default(0),

@@ -496,8 +496,8 @@ test('the difference of readings and bills is that of the view of both', async (
 test('amounts too long to multiply are issues, stay in their records, and make no view fail', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
-  const digits = '9'.repeat(131_071);
-  const places = `0.${'1'.repeat(16_000)}`;
+  const digits = '9'.repeat(999);
+  const places = `0.${'1'.repeat(900)}`;
   const ids = await company.bill([
     billOf(meter, 0, { usage: digits, units: 'MWh' }, { cost: digits }),
     billOf(meter, 1, { usage: places, units: 'MWh' }, { cost: '5.00' }),
@@ -520,7 +520,7 @@ test('amounts too long to multiply are issues, stay in their records, and make n
   expect(usage.map((row) => row.usage)).toEqual([null, null, null, '7']);
   const kept = await warehouse.db.execute<{ digits: number }>(sql`
     select max(length(raw ->> 'usage')) as digits from utility.usage_data where company_id = ${company.id}::uuid`);
-  expect(kept.rows[0]?.digits).toBe(131_072);
+  expect(kept.rows[0]?.digits).toBe(1_000);
 
   await check(company);
   const unusable = (await issues(company)).filter((one) => one.check_name.startsWith('unusable'));
