@@ -82,11 +82,10 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
   const firsts = [...begins.keys()];
   const own = columns.map(({ column }) => column);
   const copied = [table.id, ...own, ...firsts, ...(table.digest ? [table.digest] : []), table.raw];
-  const isOwnValue = ({ column, isOwner }: RecordColumn): boolean =>
-    !isOwner && !instead.has(column);
-  const unreadable = unreadableOf(resource, columns, (one) =>
-    isOwnValue(one) ? sql`${sql.identifier(one.column.name)}` : undefined,
-  );
+  const unreadable = unreadableOf(resource, columns, ({ column, isOwner }) => ({
+    held: sql`${sql.identifier(column.name)}`,
+    isShared: isOwner === true || instead.has(column),
+  }));
   const newest = table.updated
     ? sql`${sql.identifier(table.updated.name)} desc nulls last,`
     : sql``;
