@@ -19,6 +19,7 @@ export const checkNames = [
   'unknown_unit',
   'unknown_commodity',
   'unusable_amount',
+  'unreadable_value',
   'unknown_status',
   'unhealthy_connection',
   'interval_coverage',

@@ -15,7 +15,7 @@ const clock =
   /^([T ](([01]\d|2[0-3]):[0-5]\d(:([0-5]\d(\.\d+)?|60(\.0+)?))?|24:00(:00(\.0+)?)?)(Z|[-+](0\d|1[0-5])(:?[0-5]\d)?)?)?$/;
 const unixSeconds = /^\d{9,11}$/;
 
-/** Whether a text is ISO 8601 with a date that exists, of the years 1 to 9999, and perhaps a time. */
+/** Whether a text is ISO 8601 with a date that exists, of the years 1 to 9999, with or without a time. */
 export function isDateText(text: string): boolean {
   const [, year, month, date] = (day.exec(text) ?? []).map(Number);
   if (year === undefined || month === undefined || date === undefined || year === 0) return false;

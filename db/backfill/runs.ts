@@ -26,6 +26,8 @@ export interface RunCounts {
   readonly unchanged: number;
   readonly tombstoned: number;
   readonly rejected: number;
+  /** Values of the records read that no column holds. */
+  readonly unreadable?: number;
   /** Rows changed or gone without the event that should report it. */
   readonly missed?: number;
   /** Pages that moved during the read, over all passes. */
@@ -222,6 +224,7 @@ export async function finishRun(
     rowsUnchanged: counts.unchanged,
     rowsTombstoned: counts.tombstoned,
     rowsRejected: counts.rejected,
+    valuesUnreadable: counts.unreadable ?? 0,
     rowsMissed: counts.missed ?? 0,
     drift: counts.drift ?? 0,
     requests: counts.requests ?? counts.pages,

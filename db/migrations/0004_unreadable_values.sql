@@ -188,6 +188,10 @@ comment on column metersync.runs.values_unreadable is
   'Values of the records read that no column holds: see unreadable in the tables of utility.';
 
 --> statement-breakpoint
+comment on column ops.data_issues.entity_type is
+  'document, usage, meter, connection, company or site.';
+
+--> statement-breakpoint
 -- Usage that was refused with its document: the next read of the document stores what it lists.
 delete from metersync.rejected_records
 where resource = 'usageData'

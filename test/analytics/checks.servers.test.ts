@@ -287,6 +287,46 @@ test('a record that lacks half of its fields is checked for the rest', async () 
   expect(found).toEqual(['bad_dates', 'bad_dates', 'unknown_unit']);
 });
 
+test('a value that no column holds is named with its record and text, until it is corrected', async () => {
+  const company = await companyWith();
+  const ids = Array.from({ length: 6 }, () => randomUUID());
+  const [site = '', connection = '', meter = '', document = '', usage = ''] = ids;
+  const read = { companyId: company.id };
+  const later = { ...read, readAt: '2100-01-01T00:00:00Z' };
+  const companies = [{ id: company.id, name: 'x'.repeat(600), sites: [{ id: site }, { id: 'nowhere' }] }];
+  const of = { updated: '2026-02-01T00:00:00', created: '2026-02-30T01:02:03' };
+  await writeRecords(warehouse, 'companies', companies, later);
+  await writeRecords(warehouse, 'sites', companies, later);
+  await writeRecords(warehouse, 'connections', [{ id: connection, ...of }], read);
+  await writeRecords(warehouse, 'meters', [{ id: meter, site: 'main street' }], read);
+  await writeRecords(warehouse, 'documents', [{ id: document, ...of }], read);
+  await writeRecords(warehouse, 'usageData', [{ id: usage, usage: 'N/A', startDate: '' }], read);
+  await check(company);
+  const unreadable = (await issues(company)).filter((one) => one.check_name === 'unreadable_value');
+  expect(
+    unreadable.map((one) => [one.entity_type, one.entity_id, one.subject, one.evidence.text]).sort(),
+  ).toEqual(
+    [
+      ['company', company.id, 'name', 'x'.repeat(200)],
+      ['company', company.id, 'sites', 'nowhere'],
+      ['connection', connection, 'created', of.created],
+      ['document', document, 'created', of.created],
+      ['meter', meter, 'site', 'main street'],
+      ['usage', usage, 'usage', 'N/A'],
+    ].sort(),
+  );
+  const { rows } = await warehouse.db.execute(sql`
+    select sentence from ops.open_issues where company_id = ${company.id}::uuid
+      and check_name = 'unreadable_value' and bill_id = ${document}::uuid`);
+  expect(rows).toEqual([{ sentence: `The created of the document cannot be read: "${of.created}".` }]);
+  await writeRecords(warehouse, 'usageData', [{ id: usage, usage: '7' }], later);
+  await check(company);
+  const corrected = (await issues(company)).filter(
+    (one) => one.check_name === 'unreadable_value' && !one.open,
+  );
+  expect(corrected).toMatchObject([{ entity_id: usage }]);
+});
+
 test('an undocumented commodity is named', async () => {
   const company = new BilledCompany(warehouse);
   const ids = [meterId(), meterId()];

@@ -330,6 +330,18 @@ describe('an audit', () => {
     expect(report.differences).toBe(2);
   });
 
+  test('says how many values could not be read, and finds no difference in their records', async () => {
+    const { company, documents, usage } = ids;
+    const held = everything();
+    held[`/usage/company/${company}`] = [
+      { id: usage, document: { id: documents[0] }, usage: 'N/A', startDate: '2026-02-30', endDate: '' },
+    ];
+    await store(held);
+    const { differences, resources } = await auditOf(held);
+    expect(differences).toBe(0);
+    expect(resources.usageData).toMatchObject({ compared: 1, missing: 0, different: 0, unreadable: 2 });
+  });
+
   test('compares sites though Postgres cannot hold the id of one', async () => {
     const { company, site } = ids;
     const held = everything();
