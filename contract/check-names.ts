@@ -26,6 +26,7 @@ export const checkNames = [
   'clock_change',
   'interval_bill_mismatch',
   'unusable_reading',
+  'unreadable_reading',
   'unknown_quality',
 ] as const;
 export type CheckName = (typeof checkNames)[number];

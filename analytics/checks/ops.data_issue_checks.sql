@@ -230,6 +230,15 @@ from (
       'leave them out.'
     ),
     (
+      'unreadable_reading',
+      'intervals',
+      'meter',
+      'error',
+      'Readings with a value that no column holds, as usage of N/A: the column is NULL.',
+      '{readings} readings have a value that cannot be read, the first of {since}: its {field} is '
+      '{said}.'
+    ),
+    (
       'unknown_quality',
       'intervals',
       'meter',

@@ -5,12 +5,11 @@ import { arrayLiteral, columnNames, setToExcluded, unnested } from '../arrays.ts
 import { warehouseNow } from '../catch-up/due.ts';
 import type { Executor } from '../connect.ts';
 import { clearingQuarantine, tombstonedBy } from '../deletes/absent.ts';
-import { unreadableIn } from '../read/unreadable-values.ts';
 import type { Step } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';
 import { pages, runs } from '../schema/metersync.ts';
 import { missedBy } from './missed.ts';
-import { isRun, type RunCounts, type RunKey } from './runs.ts';
+import { isRun, type RunCounts, type RunKey, unreadableOfPart } from './runs.ts';
 
 /** What a page of a listing contained. */
 export interface ManifestPage {
@@ -106,15 +105,6 @@ export async function readManifest(
   return { pages: read.map(({ readAt, ...page }) => page), beganAt: read[0]?.readAt ?? null };
 }
 
-/** The records of companies contain their sites. */
-const unreadableOfListing = ({
-  resource,
-  companyId,
-}: { resource: ListedResource } & RunKey): SQL =>
-  resource === 'companies'
-    ? sql`${unreadableIn('companies', null)} + ${unreadableIn('sites', null)}`
-    : unreadableIn(resource, companyId);
-
 /** How a listing of a run ended. */
 export interface ListingEnd {
   readonly state: RunState;
@@ -167,7 +157,7 @@ export async function finishListing(
       rows_changed = ${changed},
       rows_unchanged = ${unchanged},
       rows_rejected = ${rejected},
-      values_unreadable = ${unreadableOfListing(key)},
+      values_unreadable = ${unreadableOfPart(key) ?? 0},
       rows_tombstoned = (${tombstonedBy(key.runId, key)}),
       rows_missed = (${mayHaveMissed ? missedBy(key.runId, key, graceSeconds) : sql`0`}),
       drift = (select count(*) from judged where moved),

@@ -3,11 +3,13 @@ import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { array, columnNames } from '../arrays.ts';
 import type { Database, Executor, Transaction, Warehouse } from '../connect.ts';
 import { row } from '../deletes/tombstone.ts';
+import { isRefusal } from '../failures.ts';
 import {
   type IntervalColumns,
   plainReadings,
   readingsAt,
-  wrongReadings,
+  readReadings,
+  unreadableValues,
 } from '../records/interval-text.ts';
 import { keyAsText } from '../records/intervals.ts';
 import { readingOf, refusedId } from '../records/rejected-records.ts';
@@ -34,6 +36,8 @@ export interface KeysCompared {
 
 export interface ReadingsCompared extends KeysCompared {
   readonly differences: readonly Difference[];
+  /** Values of the service's readings that could not be read. */
+  readonly unreadable: number;
 }
 
 export const noKeys: KeysCompared = {
@@ -61,22 +65,40 @@ export async function compareIntervals(
   columns: IntervalColumns,
   since: string | null = null,
 ): Promise<ReadingsCompared> {
-  const wrong = wrongReadings(columns, plainReadings(columns, warehouse.zoneIsUtc));
+  try {
+    return await compareRead(warehouse, meterId, columns, since, false);
+  } catch (error) {
+    // A plain time that does not exist.
+    if (!isRefusal(error)) throw error;
+    return await compareRead(warehouse, meterId, columns, since, true);
+  }
+}
+
+async function compareRead(
+  warehouse: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
+  meterId: string,
+  given: IntervalColumns,
+  since: string | null,
+  strictly: boolean,
+): Promise<ReadingsCompared> {
+  const { columns, wrong, right } = readReadings(given, warehouse.zoneIsUtc, strictly);
   const refused = (place: number): ReadingsCompared => ({
     ...noKeys,
     keys: 1,
+    unreadable: 0,
     differences: [
       { id: refusedId(readingOf(meterId, columns.startAt[place] ?? '')), state: 'missing' },
     ],
   });
-  const compared = await splitOnRefusal<number, ReadingsCompared>(
-    [...columns.startAt.keys()].filter((place) => !wrong.has(place)),
-    (places) => compareReadings(warehouse, meterId, readingsAt(columns, places), since),
-    refused,
-  );
+  const compare = (places: readonly number[]): Promise<ReadingsCompared> =>
+    compareReadings(warehouse, meterId, readingsAt(columns, places), since);
+  const compared = strictly
+    ? await splitOnRefusal(right, compare, refused)
+    : [await compare(right)];
   const parts = [...compared, ...[...wrong.keys()].map(refused)];
   const differences = parts.flatMap((part) => part.differences);
-  return { ...parts.reduce(joinKeys, noKeys), differences };
+  const unreadable = parts.reduce((sum, part) => sum + part.unreadable, 0);
+  return { ...parts.reduce(joinKeys, noKeys), differences, unreadable };
 }
 
 /** Times that `metersync.read_time` casts unchanged: it cuts off digits below microseconds. */
@@ -202,6 +224,7 @@ async function compareReadings(
   const counted = result.rows.find((row) => row.id === null);
   return {
     differences,
+    unreadable: unreadableValues(columns),
     keys: counted?.keys ?? 0,
     from: counted?.from ?? noKeys.from,
     to: counted?.to ?? noKeys.to,

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
 import { type RecordResource, recordResources, resources } from '../resources.ts';
+import { dataIssues } from '../schema/ops.ts';
 import type { Most } from './counted.ts';
 
 /** Values of live records that no column holds, of a company or of all (null), as a number. */
@@ -26,9 +27,21 @@ export const unreadableIn = (
       )`;
 };
 
-/** Counts the values of live records that no column holds, in at most so many of each resource. */
+/** Readings with such values, as the checks of the data found them: their table has no index for it. */
+const unreadableReadings = sql`(
+        select coalesce(sum((${dataIssues.evidence} ->> 'readings')::bigint), 0)
+        from ${dataIssues}
+        where ${dataIssues.checkName} = 'unreadable_reading'
+          and ${dataIssues.closedAt} is null
+      )`;
+
+/**
+ * Counts the values of live records that no column holds, in at most so many of each resource, and
+ * the readings with such values.
+ */
 export async function countUnreadable(db: Executor, most: Most): Promise<number> {
-  const counts = recordResources.map((resource) => unreadableIn(resource, null, most));
+  const ofRecords = recordResources.map((resource) => unreadableIn(resource, null, most));
+  const counts = [...ofRecords, unreadableReadings];
   const { rows } = await db.execute<{ values: number }>(
     sql`select (${sql.join(counts, sql` + `)})::int as values`,
   );

@@ -5,7 +5,7 @@ import { PgDialect } from 'drizzle-orm/pg-core';
 import { from as copyFrom } from 'pg-copy-streams';
 import { array, columnNames } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
-import { hasNoPartition, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
+import { hasNoPartition, isRefusal, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
 import { intervals } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 import {
@@ -14,7 +14,8 @@ import {
   type PlainReadings,
   plainReadings,
   readingsAt,
-  wrongReadings,
+  readReadings,
+  unreadableValues,
 } from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
 import { type RejectedRecord, readingOf, rejectRecords } from './rejected-records.ts';
@@ -34,7 +35,8 @@ export interface WriteIntervals {
 /**
  * Writes readings of one meter. Readings of an empty span are copied in with COPY. Others are
  * compared with existing rows, and only new and changed ones are written: at the same `updated` the
- * read that began later wins, and over one from the future. A reading that Postgres refuses goes to
+ * read that began later wins, and over one from the future. A value that cannot be read is NULL, and
+ * `unreadable` has its text. A reading without a usable start or length goes to
  * `metersync.rejected_records`.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
@@ -46,33 +48,42 @@ export async function writeIntervals(
   how: WriteIntervals = {},
 ): Promise<PageWritten> {
   if (columns.startAt.length === 0) return nothingWritten;
-  const { db, zoneIsUtc } = warehouse;
-  const places = [...columns.startAt.keys()];
-  const plain = plainReadings(columns, zoneIsUtc);
-  const wrong = wrongReadings(columns, plain);
-  const writePart = async (part: readonly number[]): Promise<PageWritten> => {
-    if (part.length === places.length)
-      return await writeTogether(warehouse, meterId, readAt, columns, plain, how);
-    const some = readingsAt(columns, part);
-    return await writeTogether(
-      warehouse,
-      meterId,
-      readAt,
-      some,
-      plainReadings(some, zoneIsUtc),
-      how,
-    );
-  };
   try {
-    const rejected = await rejectReadings(db, meterId, columns, wrong);
-    const right = places.filter((place) => !wrong.has(place));
-    const parts = await splitOnRefusal(right, writePart, (place, error) =>
-      rejectReadings(db, meterId, columns, new Map([[place, sqlMessage(error)]])),
+    return await writeRead(warehouse, meterId, readAt, columns, how, false).catch(
+      (error: unknown) => {
+        // A plain time that does not exist.
+        if (!isRefusal(error)) throw error;
+        return writeRead(warehouse, meterId, readAt, columns, how, true);
+      },
     );
-    return parts.reduce(sum, rejected);
   } catch (error) {
     throw warehouseFailure(error);
   }
+}
+
+/** Writes what can be read. Judged strictly, readings that Postgres refuses all the same are kept apart. */
+async function writeRead(
+  warehouse: Warehouse,
+  meterId: string,
+  readAt: string,
+  given: IntervalColumns,
+  how: WriteIntervals,
+  strictly: boolean,
+): Promise<PageWritten> {
+  const { db, zoneIsUtc } = warehouse;
+  const { columns, plain, wrong, right } = readReadings(given, zoneIsUtc, strictly);
+  const writePart = async (part: readonly number[]): Promise<PageWritten> => {
+    const all = part.length === given.startAt.length;
+    const some = all ? columns : readingsAt(columns, part);
+    const somePlain = all ? plain : plainReadings(some, zoneIsUtc);
+    return await writeTogether(warehouse, meterId, readAt, some, somePlain, how);
+  };
+  const written = strictly
+    ? await splitOnRefusal(right, writePart, (place, error) =>
+        rejectReadings(db, meterId, given, new Map([[place, sqlMessage(error)]])),
+      )
+    : [await writePart(right)];
+  return written.reduce(sum, await rejectReadings(db, meterId, given, wrong));
 }
 
 async function writeTogether(
@@ -88,10 +99,13 @@ async function writeTogether(
   if (count === 0) return nothingWritten;
   try {
     const copied =
-      plain?.distinct && (await copyIfFresh(warehouse, meterId, readAt, columns, plain));
+      plain?.distinct &&
+      columns.unreadable === undefined &&
+      (await copyIfFresh(warehouse, meterId, readAt, columns, plain));
     if (copied) return { inserted: count, changed: 0, rejected: 0 };
     const merged = await mergeIntervals(warehouse, meterId, readAt, columns, plain, how);
-    return { ...merged, rejected: 0 };
+    const unreadable = unreadableValues(columns);
+    return { ...merged, rejected: 0, ...(unreadable > 0 ? { unreadable } : {}) };
   } catch (error) {
     if (!hasNoPartition(error) || lookedAgain) throw error;
     // Someone dropped the partition of a month noted as existing.
@@ -110,7 +124,7 @@ async function rejectReadings(
   if (wrong.size === 0) return nothingWritten;
   const rejected = [...wrong].map(([place, error]): RejectedRecord => {
     const reading = Object.fromEntries(
-      Object.entries(columns).map(([name, values]) => [name, values[place]]),
+      Object.entries(columns).map(([name, values]) => [name, values?.[place]]),
     );
     const id = readingOf(meterId, columns.startAt[place] ?? '');
     return { resource: 'intervals', companyId: null, id, error, text: JSON.stringify(reading) };
@@ -130,6 +144,7 @@ const columnsOfReading = [
   intervals.updated,
   intervals.syncedAt,
 ];
+const mergedColumns = [...columnsOfReading, intervals.unreadable];
 const key = sql.raw('start_at, granularity_seconds, usage_units');
 
 /** The key of a reading in a table as text: after its meter, the id of the reading in an audit. */
@@ -179,7 +194,7 @@ async function copyIfFresh(
 /** Readings whose times Postgres has to parse, and of which two may share a key. */
 export function anyReadings(columns: IntervalColumns): SQL {
   return sql`
-      select distinct on (${key}) ${key}, usage, quality, updated
+      select distinct on (${key}) ${key}, usage, quality, updated, unreadable::jsonb
       from unnest(
           ${array(columns.startAt, 'text')},
           ${array(columns.endAt, 'text')},
@@ -187,8 +202,10 @@ export function anyReadings(columns: IntervalColumns): SQL {
           ${array(columns.usage, 'numeric')},
           ${array(columns.usageUnits, 'text')},
           ${array(columns.quality, 'text')},
-          ${array(columns.updated, 'text')}
-        ) with ordinality as t (starts, ends, granularity, usage, units, quality, changed, place)
+          ${array(columns.updated, 'text')},
+          ${array(columns.unreadable ?? [], 'text')}
+        ) with ordinality
+          as t (starts, ends, granularity, usage, units, quality, changed, unreadable, place)
         cross join lateral (
           select
             metersync.read_time(starts) as start_at,
@@ -212,15 +229,17 @@ function distinctReadings(columns: IntervalColumns, seconds: readonly number[]):
         coalesce(usage_units, '') as usage_units,
         usage,
         quality,
-        updated
+        updated,
+        unreadable::jsonb
       from unnest(
         ${array(columns.startAt, 'timestamptz')},
         ${array(seconds, 'int')},
         ${array(columns.usageUnits, 'text')},
         ${array(columns.usage, 'numeric')},
         ${array(columns.quality, 'text')},
-        ${array(columns.updated, 'timestamptz')}
-      ) as t (${key}, usage, quality, updated)`;
+        ${array(columns.updated, 'timestamptz')},
+        ${array(columns.unreadable ?? [], 'text')}
+      ) as t (${key}, usage, quality, updated, unreadable)`;
 }
 
 /** Returns the first and the last start of readings, as Postgres parses them. */
@@ -237,7 +256,8 @@ async function spanOf(
 
 /** Whether two readings of one key differ. */
 const differ = (one: string, other: string): SQL => {
-  const of = (reading: string) => `(${reading}.usage, ${reading}.quality, ${reading}.updated)`;
+  const of = (reading: string) =>
+    `(${reading}.usage, ${reading}.quality, ${reading}.updated, ${reading}.unreadable)`;
   return sql.raw(`${of(one)} is distinct from ${of(other)}`);
 };
 
@@ -258,13 +278,20 @@ async function mergeIntervals(
   const result = await warehouse.db.execute<{ inserted: number; changed: number }>(sql`
     with incoming as materialized (${incoming}
     ), held as materialized (
-      select ${key}, usage, quality, updated, synced_at
+      select ${key}, usage, quality, updated, unreadable, synced_at
       from ${intervals}
       where meter_id = ${meterId}
         and start_at between ${from}::timestamptz and ${to}::timestamptz
     ), written as (
-      insert into ${intervals} as t (${columnNames(columnsOfReading)})
-      select ${meterId}, ${key}, i.usage, i.quality, i.updated, ${readAt}::timestamptz
+      insert into ${intervals} as t (${columnNames(mergedColumns)})
+      select
+        ${meterId},
+        ${key},
+        i.usage,
+        i.quality,
+        i.updated,
+        ${readAt}::timestamptz,
+        i.unreadable
       from incoming i
         left join held h using (${key})
       where h.synced_at is null
@@ -274,7 +301,8 @@ async function mergeIntervals(
         usage = excluded.usage,
         quality = excluded.quality,
         updated = excluded.updated,
-        synced_at = excluded.synced_at
+        synced_at = excluded.synced_at,
+        unreadable = excluded.unreadable
       where (
           excluded.updated > t.updated
           or (excluded.updated = t.updated or excluded.updated is null or t.updated is null)
@@ -286,7 +314,7 @@ async function mergeIntervals(
           ${differ('t', 'excluded')}
           or (${confirms} and excluded.updated is null)
         )
-      returning ${key}, usage, quality, updated
+      returning ${key}, usage, quality, updated, unreadable
     )
     select
       count(*) filter (where h.synced_at is null)::int as inserted,

@@ -3,7 +3,7 @@ import type { Executor, Warehouse } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { intervals } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
-import { type IntervalColumns, plainReadings, readingsAt, wrongReadings } from './interval-text.ts';
+import { type IntervalColumns, readingsAt, readReadings } from './interval-text.ts';
 import { anyReadings, keyAsText } from './intervals.ts';
 
 /** Readings of a meter in the warehouse that start in a span. */
@@ -65,13 +65,13 @@ export interface Overlap extends Record<string, unknown> {
 export async function overlaps(
   { db, zoneIsUtc }: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
   meterId: string,
-  columns: IntervalColumns,
+  given: IntervalColumns,
   range: { readonly start?: string | undefined; readonly end?: string | undefined },
   longest: number,
 ): Promise<Overlap[]> {
-  const wrong = wrongReadings(columns, plainReadings(columns, zoneIsUtc));
+  const { columns, right } = readReadings(given, zoneIsUtc, true);
   const found = await splitOnRefusal<number, Overlap[]>(
-    [...columns.startAt.keys()].filter((place) => !wrong.has(place)),
+    right,
     async (places) => {
       const result = await db.execute<Overlap>(sql`
         with listed as materialized (${anyReadings(readingsAt(columns, places))}

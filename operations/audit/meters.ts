@@ -102,7 +102,7 @@ export class MeterAudit {
       this.#answers = true;
       addTo(found, 'intervals', strays, strays.length);
       const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
-      addTo(found, 'intervals', compared.differences, compared.keys);
+      addTo(found, 'intervals', compared.differences, compared.keys, compared.unreadable);
       keys = joinKeys(keys, compared);
       missing += compared.differences.filter((difference) => difference.state === 'missing').length;
       if (this.#repairer !== null && compared.differences.length > 0) {

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkNames } from '../../contract/check-names.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
 import { countIssues, listDataIssues } from '../../db/read/issues.ts';
+import { countUnreadable } from '../../db/read/unreadable-values.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
 import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { writeRecords } from '../support/pages.ts';
@@ -591,6 +593,33 @@ test('readings without an amount are an issue', async () => {
         '1 reading without an amount, or of more digits than views compute with: they leave them out.',
     },
   ]);
+});
+
+test('readings with a value that no column holds are an issue, with the text of the first', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  const day = (at: number) => `2026-01-0${at}T00:00:00Z`;
+  const columns = {
+    startAt: [1, 2, 3].map(day),
+    endAt: [2, 3, 4].map(day),
+    granularitySeconds: [null, null, null],
+    usage: ['1', 'N/A', '1,5'],
+    usageUnits: ['kWh', 'kWh', 'kWh'],
+    quality: [null, null, null],
+    updated: [null, null, null],
+  };
+  await writeIntervals(warehouse, meter, '2026-02-01', columns);
+  await check(company);
+  const { rows } = await warehouse.db.execute(sql`
+    select check_name, sentence from ops.open_issues
+    where company_id = ${company.id}::uuid and check_name like 'un%able_reading'`);
+  expect(rows).toEqual([
+    {
+      check_name: 'unreadable_reading',
+      sentence: '2 readings have a value that cannot be read, the first of 2026-01-02: its usage is "N/A".',
+    },
+  ]);
+  expect(await countUnreadable(warehouse.db, null)).toBeGreaterThanOrEqual(2);
 });
 
 test('each listed check has found something here', async () => {

@@ -315,16 +315,19 @@ describe('an audit', () => {
       ...(held[`/document/company/${company}`] ?? []),
       `{"id":"${bad}","note":"a\\u0000b"}`,
     ];
-    held[`/interval/meter/${meter}`] = [...(held[`/interval/meter/${meter}`] ?? []), reading(5, 'no number')];
+    held[`/interval/meter/${meter}`] = [
+      ...(held[`/interval/meter/${meter}`] ?? []),
+      { ...reading(5, '1'), start: '2026-05-32T05:00:00' },
+    ];
     await store(held);
     const report = await auditOf(held);
     expect(report.examples).toMatchObject([
       { resource: 'documents', id: bad, state: 'missing', refused: expect.stringContaining('\\u0000') },
       {
         resource: 'intervals',
-        id: expect.stringContaining(`${meter}@2026-05-01T05:00:00`),
+        id: `${meter}@2026-05-32T05:00:00`,
         state: 'missing',
-        refused: expect.stringContaining('no number'),
+        refused: 'Cannot read "2026-05-32T05:00:00" as a time.',
       },
     ]);
     expect(report.differences).toBe(2);
@@ -410,7 +413,7 @@ describe('an audit', () => {
       examples: [
         { id: `${meter}@2026-05-01T04:00:00`, refused: 'the reading names another meter, another' },
         { id: `${meter}@2026-05-01T05:00:00`, refused: 'the reading holds a lone surrogate' },
-        { id: `${meter}@2026-05-01T06:00:00`, refused: 'the reading ends where it begins, or before' },
+        { id: `${meter}@2026-05-01T06:00:00`, refused: 'The reading ends where it begins, or before.' },
       ],
     };
     expect(await auditOf(held, defaultEndpoints, sides)).toMatchObject(missing);
@@ -469,7 +472,12 @@ describe('an audit', () => {
       { ...reading(6, '6'), start: '2026-04-31' },
     ];
     held[`/interval/meter/${meter}`] = [reading(1, '1e200000'), ...odd, reading(3, '3')];
-    expect((await auditOf(held)).resources.intervals).toMatchObject({ compared: 5, missing: 4, extra: 1 });
+    expect((await auditOf(held)).resources.intervals).toMatchObject({
+      compared: 5,
+      missing: 3,
+      unreadable: 3,
+      extra: 1,
+    });
   });
 
   test('calls a listing suspect that contradicts itself or has no end, and no row of it extra', async () => {
