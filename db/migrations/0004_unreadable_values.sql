@@ -171,17 +171,32 @@ create index "usage_data_unreadable" on "utility"."usage_data" using btree("comp
 where unreadable is not null;
 
 --> statement-breakpoint
-do $$
-declare
-  resource text;
-begin
-  foreach resource in array '{companies,connections,documents,intervals,meters,sites,usage_data}'::text[]
-  loop
-    execute format('comment on column utility.%I.unreadable is %L', resource,
-      'Fields that could not be read, each with its text, at most 200 characters; NULL for none.');
-  end loop;
-end
-$$;
+comment on column utility.companies.unreadable is
+  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+
+--> statement-breakpoint
+comment on column utility.connections.unreadable is
+  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+
+--> statement-breakpoint
+comment on column utility.documents.unreadable is
+  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+
+--> statement-breakpoint
+comment on column utility.intervals.unreadable is
+  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+
+--> statement-breakpoint
+comment on column utility.meters.unreadable is
+  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+
+--> statement-breakpoint
+comment on column utility.sites.unreadable is
+  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+
+--> statement-breakpoint
+comment on column utility.usage_data.unreadable is
+  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
 
 --> statement-breakpoint
 comment on column metersync.runs.values_unreadable is
