@@ -19,12 +19,14 @@ export const checkNames = [
   'unknown_unit',
   'unknown_commodity',
   'unusable_amount',
+  'unreadable_value',
   'unknown_status',
   'unhealthy_connection',
   'interval_coverage',
   'clock_change',
   'interval_bill_mismatch',
   'unusable_reading',
+  'unreadable_reading',
   'unknown_quality',
 ] as const;
 export type CheckName = (typeof checkNames)[number];

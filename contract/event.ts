@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isObject } from './exact-json.ts';
 import { Failure } from './failures.ts';
 import { canonicalId, canonicalUuid } from './ids.ts';
+import { isDateText, isTimeText } from './value-texts.ts';
 
 /** Event types of the service (seed 6.2). */
 export const eventTypes = [
@@ -44,12 +45,10 @@ const uuid = z
   .refine((id) => canonicalUuid(id) !== undefined, 'a UUID')
   .transform(canonicalId);
 const company = z.union([z.object({ id: uuid }), uuid.transform((id) => ({ id }))]);
-/** ISO 8601 with a date at least. Postgres checks whether the date exists. */
-const time = z.string().regex(/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}|$)/, 'an ISO 8601 time');
-const bound = z.union([
-  z.string().regex(/^(\d{4}-\d{2}-\d{2}|\d{9,11}$)/, 'an ISO 8601 time or Unix seconds'),
-  z.int(),
-]);
+/** Without a time, nothing says how an event compares with its record's state. */
+const time = z.string().refine(isDateText, 'an ISO 8601 time');
+const boundText = z.string().refine(isTimeText, 'an ISO 8601 time or Unix seconds');
+const bound = z.union([boundText, z.int().transform(String).pipe(boundText)]);
 
 const record = z.object({ id: uuid, company, updated: time });
 const intervals = z.object({

@@ -104,7 +104,7 @@ export const failureTypes = {
   WAREHOUSE_VALUE_REFUSED: {
     action: 'dead',
     means:
-      'Postgres cannot hold a value: NUL, lone surrogate, numeric overflow, impossible date, broken constraint.',
+      'Postgres cannot hold the JSON: NUL, lone surrogate, a number beyond numeric, nesting too deep; or an id is unusable.',
     operator: 'Look at the event or record and its error; its bytes are kept.',
   },
   UNEXPECTED_ERROR: {

@@ -13,11 +13,22 @@ export type RecordResource = Exclude<AuditResource, 'intervals'>;
  */
 export type ListedResource = Exclude<RecordResource, 'sites'>;
 
+/** A field of a record `r` that may hold text which is not a value of the expected type. */
+export interface TypedField {
+  readonly field: string;
+  /** What the record says: NULL or blank for no value. */
+  readonly said: SQL;
+  /** What that is read as: NULL if it cannot be read. The functions of migration 0004 decide. */
+  readonly value: SQL;
+}
+
 /** A column with a value from a record. */
 export interface RecordColumn {
   readonly column: PgColumn;
   /** Its value, from a record `r` that the company `owner` lists. */
   readonly of: SQL;
+  /** The field that it is read from; absent if every text is a value. */
+  readonly from?: TypedField;
   /**
    * Whether a record without it keeps the existing value, which only events or other records may
    * have.
@@ -36,6 +47,8 @@ export interface Resource {
   readonly eventKind: Exclude<EventKind, 'ignored' | 'interval'> | null;
   readonly table: RecordTable;
   readonly columns: readonly RecordColumn[];
+  /** Further typed fields: of columns that Postgres generates, and ids of parts with own tables. */
+  readonly parts: readonly TypedField[];
   /** Columns that decide between two events with one `updated`, most important first. */
   readonly ties: readonly PgColumn[];
   /** The column that holds a record's id in views of its parts. */
@@ -55,36 +68,80 @@ type RecordTable = PgTable & {
   readonly syncedAt: PgColumn;
   readonly deletedAt: PgColumn;
   readonly deletedReason: PgColumn;
+  /** The text of each field that could not be read; NULL for none. */
+  readonly unreadable: PgColumn;
   /** The digest of the record, in tables with many records: see records/unchanged.ts. */
   readonly digest?: PgColumn;
 };
 
 const text = (field: string): SQL => sql.raw(`r ->> '${field}'`);
-const time = (field: string): SQL => sql.raw(`metersync.read_time(r ->> '${field}')`);
-const day = (field: string): SQL => sql.raw(`(r ->> '${field}')::date`);
+const idIn = (path: string): SQL => sql.raw(`metersync.id_of(r ${path})`);
 const owner = sql.raw('owner');
 
-/** The company that a record, or the document in a usage record, names; null if it is no UUID. */
-export const companyNamed = (record: SQL): SQL => sql`metersync.uuid_of(coalesce(
+/** Longest text of an indexed column, in characters: Postgres refuses entries of 2,704 bytes. */
+export const indexedMax = 500;
+
+/** A text for an indexed column: NULL if it is too long. */
+export const indexable = (said: SQL): SQL =>
+  sql`case when length(${said}) <= ${sql.raw(String(indexedMax))} then ${said} end`;
+
+type Parsed = Pick<RecordColumn, 'of' | 'from'>;
+
+const typed = (field: string, said: SQL, value: SQL): Parsed & { readonly from: TypedField } => ({
+  of: value,
+  from: { field, said, value },
+});
+const time = (field: string) => typed(field, text(field), sql`metersync.read_time(${text(field)})`);
+const day = (field: string) => typed(field, text(field), sql`metersync.read_date(${text(field)})`);
+const indexed = (field: string) => typed(field, text(field), indexable(text(field)));
+const uuid = (field: string, said: SQL) => typed(field, said, sql`metersync.uuid_of(${said})`);
+const boolean = (field: string) =>
+  typed(field, text(field), sql`metersync.boolean_of(${text(field)})`);
+
+/** The first id among the parts of a record that is no UUID: those parts have no rows. */
+const partIds = (field: string, id: SQL): TypedField => ({
+  field,
+  said: sql`(
+          select id
+          from jsonb_array_elements(metersync.elements(r -> ${sql.raw(`'${field}'`)})) part
+            cross join lateral (select ${id} as id) ids
+          where metersync.uuid_of(id) is null
+            and id <> ''
+          limit 1
+        )`,
+  value: sql`null::uuid`,
+});
+
+/** The company that a record, or the document in a usage record, names. */
+const companySaid = (record: SQL): SQL => sql`coalesce(
         metersync.id_of(${record} -> 'company'),
         metersync.id_of(${record} #> '{document,company}')
-      ))`;
-const companyOrOwner = sql`coalesce(${companyNamed(sql`r`)}, owner)`;
-/** The company that a record names, else its owner; another kind of name has the record refused. */
-const company = sql.raw(`coalesce(metersync.id_of(r -> 'company')::uuid, owner)`);
+      )`;
+/** The same; null if it is no UUID. */
+export const companyNamed = (record: SQL): SQL => sql`metersync.uuid_of(${companySaid(record)})`;
+/** The owner of a record: the company that it names, else the one that lists it. */
+const company = (column: PgColumn): RecordColumn => ({
+  column,
+  of: sql`coalesce(${companyNamed(sql`r`)}, owner)`,
+  from: { field: 'company', said: companySaid(sql`r`), value: companyNamed(sql`r`) },
+  isOwner: true,
+});
 
-/** The document that a usage row names. */
-export const documentNamed = sql.raw(
-  `coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId')::uuid`,
+const documentOfUsage = uuid(
+  'document',
+  sql`coalesce(${idIn("-> 'document'")}, ${text('documentId')})`,
 );
+/** The document that a usage row names; null if it is no UUID. */
+export const documentNamed = documentOfUsage.of;
 
 /**
  * The site of a document, else that of its first usage row, if records name one (service-facts 2).
  */
-const siteOfDocument = sql.raw(`coalesce(
-          metersync.id_of(r -> 'site'),
-          metersync.id_of(r #> '{usageData,0,site}')
-        )::uuid`);
+const siteOfDocument = uuid(
+  'site',
+  sql`coalesce(${idIn("-> 'site'")}, ${idIn("#> '{usageData,0,site}'")})`,
+);
+const meterOfUsage = sql`coalesce(${idIn("-> 'meter'")}, ${text('meterId')})`;
 
 export const resources: Readonly<Record<RecordResource, Resource>> = {
   companies: {
@@ -92,10 +149,11 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     eventKind: null,
     table: companies,
     columns: [
-      { column: companies.externalId, of: text('externalId') },
+      { column: companies.externalId, ...indexed('externalId') },
       { column: companies.publicId, of: text('publicId'), kept: true },
-      { column: companies.name, of: text('name') },
+      { column: companies.name, ...indexed('name') },
     ],
+    parts: [partIds('sites', sql`coalesce(part ->> 'id', part::text)`)],
     ties: [],
     key: 'company_id',
   },
@@ -107,6 +165,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
       { column: sites.companyId, of: owner, isOwner: true },
       { column: sites.name, of: text('name') },
     ],
+    parts: [],
     ties: [],
     key: 'site_id',
   },
@@ -115,18 +174,19 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     eventKind: 'connection',
     table: connections,
     columns: [
-      { column: connections.companyId, of: company, isOwner: true },
+      company(connections.companyId),
       { column: connections.externalId, of: text('externalId') },
       {
         column: connections.datasource,
         of: sql.raw(`coalesce(r #>> '{datasource,name}', r ->> 'datasource')`),
       },
-      { column: connections.status, of: text('status') },
+      { column: connections.status, ...indexed('status') },
       { column: connections.url, of: text('url') },
-      { column: connections.created, of: time('created') },
-      { column: connections.updated, of: time('updated') },
-      { column: connections.rawUpdated, of: time('updated'), ofRecords: true },
+      { column: connections.created, ...time('created') },
+      { column: connections.updated, ...time('updated') },
+      { column: connections.rawUpdated, of: time('updated').of, ofRecords: true },
     ],
+    parts: [partIds('sitesRelations', sql`metersync.id_of(part -> 'site')`)],
     ties: [connections.status, connections.url, connections.externalId, connections.datasource],
     key: 'connection_id',
   },
@@ -135,14 +195,15 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     eventKind: null,
     table: meters,
     columns: [
-      { column: meters.companyId, of: companyOrOwner, isOwner: true },
+      company(meters.companyId),
       {
         column: meters.siteId,
-        of: sql.raw(`coalesce(metersync.id_of(r -> 'site'), r ->> 'siteId')::uuid`),
+        ...uuid('site', sql`coalesce(${idIn("-> 'site'")}, ${text('siteId')})`),
       },
-      { column: meters.accountId, of: sql.raw(`metersync.id_of(r -> 'account')`) },
+      { column: meters.accountId, of: idIn("-> 'account'") },
       { column: meters.datasourceType, of: text('datasourceType') },
     ],
+    parts: [],
     ties: [],
     key: 'meter_id',
   },
@@ -151,15 +212,19 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     eventKind: 'document',
     table: documents,
     columns: [
-      { column: documents.companyId, of: company, isOwner: true },
+      company(documents.companyId),
       {
         column: documents.siteId,
-        of: siteOfDocument,
+        ...siteOfDocument,
         kept: true,
       },
-      { column: documents.created, of: time('created') },
-      { column: documents.updated, of: time('updated') },
-      { column: documents.rawUpdated, of: time('updated'), ofRecords: true },
+      { column: documents.created, ...time('created') },
+      { column: documents.updated, ...time('updated') },
+      { column: documents.rawUpdated, of: time('updated').of, ofRecords: true },
+    ],
+    parts: [
+      uuid('revisedDocumentId', text('revisedDocumentId')).from,
+      partIds('usageData', sql`part ->> 'id'`),
     ],
     ties: [documents.siteId],
     key: 'document_id',
@@ -169,24 +234,31 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     eventKind: null,
     table: usageData,
     columns: [
-      { column: usageData.companyId, of: companyOrOwner, isOwner: true },
+      company(usageData.companyId),
       {
         column: usageData.documentId,
-        of: documentNamed,
+        ...documentOfUsage,
         kept: true,
       },
       {
         column: usageData.meterId,
-        of: sql.raw(
-          `metersync.canonical_id(coalesce(metersync.id_of(r -> 'meter'), r ->> 'meterId'))`,
-        ),
+        ...typed('meter', meterOfUsage, sql`metersync.canonical_id(${indexable(meterOfUsage)})`),
       },
-      { column: usageData.startDate, of: day('startDate') },
-      { column: usageData.endDate, of: day('endDate') },
-      { column: usageData.usage, of: sql.raw(`(r ->> 'usage')::numeric`) },
+      { column: usageData.startDate, ...day('startDate') },
+      { column: usageData.endDate, ...day('endDate') },
+      {
+        column: usageData.usage,
+        ...typed('usage', text('usage'), sql.raw(`metersync.read_number(r -> 'usage')`)),
+      },
       { column: usageData.usageUnits, of: text('usageUnits') },
-      { column: usageData.created, of: time('created') },
-      { column: usageData.updated, of: time('updated') },
+      { column: usageData.created, ...time('created') },
+      { column: usageData.updated, ...time('updated') },
+    ],
+    parts: [
+      boolean('isEstimated').from,
+      boolean('exclusion').from,
+      typed('billedDemand', text('billedDemand'), sql`metersync.number_of(${text('billedDemand')})`)
+        .from,
     ],
     ties: [],
     key: 'usage_data_id',

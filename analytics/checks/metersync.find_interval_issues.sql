@@ -162,7 +162,12 @@ as $$
             i.quality,
             count(*) as readings,
             min(i.start_at) as since,
-            count(*) filter (where metersync.amount(i.usage) is null) as unusable
+            count(*) filter (
+              where metersync.amount(i.usage) is null
+                and (i.unreadable -> 'usage') is null
+            ) as unusable,
+            count(i.unreadable) as unreadable,
+            min(i.start_at) filter (where i.unreadable is not null) as first_unreadable
           from utility.intervals i
           where i.meter_id = m.id
           group by i.quality
@@ -189,6 +194,41 @@ as $$
       from qualities
       group by id
       having sum(unusable) > 0
+    ),
+    unread as (
+      select
+        id,
+        sum(unreadable) as readings,
+        min(first_unreadable) as since
+      from qualities
+      group by id
+      having sum(unreadable) > 0
+    ),
+    unreadable_reading as (
+      select
+        'unreadable_reading',
+        u.id,
+        '',
+        jsonb_build_object(
+          'readings', u.readings,
+          'since', u.since,
+          'field', first.field,
+          'text', first.text,
+          'said', '"' || first.text || '"'
+        )
+      from unread u
+        cross join lateral (
+          select
+            f.field,
+            f.text
+          from utility.intervals i
+            cross join lateral jsonb_each_text(i.unreadable) as f(field, text)
+          where i.meter_id = u.id
+            and i.start_at = u.since
+            and i.unreadable is not null
+          order by f.field, f.text
+          limit 1
+        ) first
     )
   select * from interval_coverage
   union all
@@ -199,6 +239,8 @@ as $$
   select * from unknown_quality
   union all
   select * from unusable_reading
+  union all
+  select * from unreadable_reading
 $$;
 
 comment on function metersync.find_interval_issues is

@@ -168,6 +168,15 @@ from (
       'The bill''s {field} has more digits than views compute with: they leave it out.'
     ),
     (
+      'unreadable_value',
+      'bills',
+      'record',
+      'error',
+      'A value of a record that no column holds, as an amount of N/A or a date that does not exist: '
+      'the column is NULL, raw has the record.',
+      'The {field} of the {entity_type} cannot be read: {said}.'
+    ),
+    (
       'unknown_status',
       'connections',
       'connection',
@@ -221,6 +230,15 @@ from (
       'leave them out.'
     ),
     (
+      'unreadable_reading',
+      'intervals',
+      'meter',
+      'error',
+      'Readings with a value that no column holds, as usage of N/A: the column is NULL.',
+      '{readings} readings have a value that cannot be read, the first of {since}: its {field} is '
+      '{said}.'
+    ),
+    (
       'unknown_quality',
       'intervals',
       'meter',
@@ -234,7 +252,8 @@ comment on view ops.data_issue_checks is 'The checks of the data.';
 comment on column ops.data_issue_checks.check_name is 'Check name.';
 comment on column ops.data_issue_checks.run_with is
   'bills, connections: after each run; intervals: after each backfill.';
-comment on column ops.data_issue_checks.entity_type is 'document, usage, meter or connection.';
+comment on column ops.data_issue_checks.entity_type is
+  'document, usage, meter or connection; record: one of these, a company or a site.';
 comment on column ops.data_issue_checks.severity is
   'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.data_issue_checks.what is 'What it finds.';

@@ -84,6 +84,9 @@ begin
       select * from metersync.find_bill_issues(company, today)
       where 'bills' = any (kinds)
       union all
+      select * from metersync.find_unreadable_values(company)
+      where 'bills' = any (kinds)
+      union all
       select * from metersync.find_connection_issues(company, today)
       where 'connections' = any (kinds)
       union all
@@ -92,7 +95,8 @@ begin
     ), found as materialized (
       select distinct on (e.check_name, e.entity_id, e.subject)
         e.*,
-        c.entity_type,
+        -- A check of any record says which kind it found.
+        coalesce(e.evidence ->> 'entity_type', c.entity_type) as entity_type,
         c.severity
       from evidence e
         join checks c on c.check_name = e.check_name

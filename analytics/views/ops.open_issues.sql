@@ -6,7 +6,8 @@ with
     select
       *,
       case
-        when entity_type in ('document', 'usage', 'connection') then metersync.uuid_of(entity_id)
+        when entity_type in ('document', 'usage', 'connection', 'site')
+          then metersync.uuid_of(entity_id)
       end as record_id
     from ops.data_issues
     where closed_at is null
@@ -16,7 +17,10 @@ with
       i.*,
       m.meter_id,
       m.identifier,
-      coalesce(m.site_id, b.site_id) as site_id,
+      case i.entity_type
+        when 'site' then i.record_id
+        else coalesce(m.site_id, b.site_id)
+      end as site_id,
       coalesce(b.account_number, a.account_number) as account,
       coalesce(b.provider, k.provider) as provider,
       b.bill_id,

@@ -23,7 +23,8 @@ select
     select
     from metersync.run_companies chosen
     where chosen.run_id = runs.run_id
-  ) as of_all
+  ) as of_all,
+  values_unreadable
 from metersync.runs;
 
 comment on view ops.runs is 'One row for each run, and one for each company and resource in it.';

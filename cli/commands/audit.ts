@@ -163,6 +163,11 @@ export function describeAudit(report: AuditReport, only?: readonly AuditResource
   const lines = table(['audit', 'compared', 'missing', 'extra', 'different', 'suspect'], rows);
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
+  const unreadable = compared.reduce((sum, [, r]) => sum + r.unreadable, 0);
+  if (unreadable > 0)
+    lines.push(
+      `${counted(unreadable, 'value')} of the service could not be read: no difference, as raw has them (metersync checks list --check unreadable_value)`,
+    );
   lines.push(`${counted(report.differences, 'difference')} in ${counted(report.compared, 'record')}`);
   if (report.sample !== undefined) lines.push(describeSample(report.sample));
   return lines;

@@ -104,6 +104,10 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
     describeRuns('backfills', now.backfills),
     describeRuns('reconciles', now.reconciles),
   ];
+  if (now.unreadableValues > 0)
+    lines.push(
+      `values that could not be read: ${inWords(now.unreadableValues)}; their columns are empty (metersync checks list --check unreadable_value)`,
+    );
   lines.push(...describeIssues(now.issues), ...now.blockedViews.map(describeBlocked));
   lines.push(...now.parked.flatMap(describeParked));
   if (now.events.missing > 0)

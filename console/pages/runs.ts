@@ -79,13 +79,15 @@ const took = ({ startedAt, finishedAt }: ListedRun, now: number): string => {
   return formatSeconds(Math.max(0, (end - Date.parse(rfc3339(startedAt))) / 1000));
 };
 
-function changes({ inserted, changed, tombstoned, rejected, unchanged }: ListedRun): string {
+function changes(run: ListedRun): string {
+  const { inserted, changed, tombstoned, rejected, unreadable, unchanged } = run;
   const said = [
     ...(inserted > 0 ? [`${count(inserted)} new`] : []),
     ...(changed > 0 ? [`${count(changed)} changed`] : []),
     ...(tombstoned > 0 ? [`${count(tombstoned)} tombstoned`] : []),
     ...(rejected > 0 ? [`${count(rejected)} refused`] : []),
     ...(unchanged > 0 ? [`${count(unchanged)} as before`] : []),
+    ...(unreadable > 0 ? [`${counted(unreadable, 'value')} unreadable`] : []),
   ];
   return said.length === 0 ? 'none' : said.join(', ');
 }

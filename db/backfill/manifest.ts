@@ -9,7 +9,7 @@ import type { Step } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';
 import { pages, runs } from '../schema/metersync.ts';
 import { missedBy } from './missed.ts';
-import { isRun, type RunCounts, type RunKey } from './runs.ts';
+import { isRun, type RunCounts, type RunKey, unreadableOfPart } from './runs.ts';
 
 /** What a page of a listing contained. */
 export interface ManifestPage {
@@ -157,6 +157,7 @@ export async function finishListing(
       rows_changed = ${changed},
       rows_unchanged = ${unchanged},
       rows_rejected = ${rejected},
+      values_unreadable = ${unreadableOfPart(key) ?? 0},
       rows_tombstoned = (${tombstonedBy(key.runId, key)}),
       rows_missed = (${mayHaveMissed ? missedBy(key.runId, key, graceSeconds) : sql`0`}),
       drift = (select count(*) from judged where moved),

@@ -131,6 +131,7 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
         coalesce(sum(rows_unchanged), 0) as unchanged,
         coalesce(sum(rows_tombstoned), 0) as tombstoned,
         coalesce(sum(rows_rejected), 0) as rejected,
+        coalesce(sum(values_unreadable), 0) as unreadable,
         coalesce(sum(rows_missed), 0) as missed,
         coalesce(sum(drift), 0) as drift,
         coalesce(sum(requests), 0) as requests,
@@ -153,6 +154,7 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
       rows_unchanged = summary.unchanged,
       rows_tombstoned = summary.tombstoned,
       rows_rejected = summary.rejected,
+      values_unreadable = summary.unreadable,
       rows_missed = summary.missed,
       drift = summary.drift,
       requests = summary.requests

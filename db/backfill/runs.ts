@@ -6,6 +6,8 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { array, columnNames, setToExcluded } from '../arrays.ts';
 import { livesCompany } from '../catch-up/parking.ts';
 import type { Executor } from '../connect.ts';
+import { unreadableIn } from '../read/unreadable-values.ts';
+import { recordResources } from '../resources.ts';
 import { runs } from '../schema/metersync.ts';
 
 /** A run (company and resource null), or one company's or one resource's part of it. */
@@ -26,6 +28,8 @@ export interface RunCounts {
   readonly unchanged: number;
   readonly tombstoned: number;
   readonly rejected: number;
+  /** Values of the records read that no column holds. */
+  readonly unreadable?: number | undefined;
   /** Rows changed or gone without the event that should report it. */
   readonly missed?: number;
   /** Pages that moved during the read, over all passes. */
@@ -222,6 +226,7 @@ export async function finishRun(
     rowsUnchanged: counts.unchanged,
     rowsTombstoned: counts.tombstoned,
     rowsRejected: counts.rejected,
+    valuesUnreadable: unreadableOfPart(key) ?? counts.unreadable ?? 0,
     rowsMissed: counts.missed ?? 0,
     drift: counts.drift ?? 0,
     requests: counts.requests ?? counts.pages,
@@ -231,6 +236,17 @@ export async function finishRun(
     .update(runs)
     .set({ state, finishedAt: clock, totalSaid, distinctIds, ...failure(error), ...counted })
     .where(isRun(key));
+}
+
+/**
+ * Values of the records of a part that no column holds, as its end finds them; undefined for a part
+ * of none. The records of companies contain their sites.
+ */
+export function unreadableOfPart({ resource, companyId }: RunKey): SQL<number> | undefined {
+  if (resource === 'companies')
+    return sql`${unreadableIn('companies', null)} + ${unreadableIn('sites', null)}`;
+  const ofRecords = recordResources.find((name) => name === resource);
+  return ofRecords && sql`${unreadableIn(ofRecords, companyId)}`;
 }
 
 /** The error columns of a run or a part: message and code. */

@@ -39,6 +39,7 @@ const removed = columnNames([
   removedReadings.quality,
   removedReadings.updated,
   removedReadings.syncedAt,
+  removedReadings.unreadable,
 ]);
 
 /**

@@ -3,7 +3,7 @@ import type { Executor } from '../connect.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';
-import { resources } from '../resources.ts';
+import { indexable, resources } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import { connectionStatusChanges, connections } from '../schema/utility.ts';
 import { eventItems, writeEvents } from './items.ts';
@@ -21,11 +21,11 @@ export async function applyConnections(
     select distinct on (connection_id, at, status)
       record_id::uuid as connection_id,
       r #>> '{old,status}' as old_status,
-      r ->> 'status' as status,
+      ${indexable(sql`r ->> 'status'`)} as status,
       occurred_at as at,
       event_id
     from item
-    where r ->> 'status' is not null
+    where ${indexable(sql`r ->> 'status'`)} is not null
       and (type = 'connection.created.v2' or r #>> '{old,status}' is not null)
     order by connection_id, at, status, event_id
     on conflict (connection_id, at, status) do update set

@@ -25,10 +25,10 @@ export async function applyDocumentSites(tx: Executor, eventIds: readonly string
       select distinct on (record_id)
         record_id::uuid as id,
         occurred_at,
-        metersync.id_of(r -> 'site')::uuid as site_id
+        metersync.uuid_of(metersync.id_of(r -> 'site')) as site_id
       from item
       where deleted_at is null
-        and metersync.id_of(r -> 'site') is not null
+        and metersync.uuid_of(metersync.id_of(r -> 'site')) is not null
       order by record_id, occurred_at desc, site_id desc
     )
     update ${documents} d set site_id = named.site_id
@@ -36,7 +36,9 @@ export async function applyDocumentSites(tx: Executor, eventIds: readonly string
     where d.id = named.id
       and d.raw_updated = named.occurred_at
       and d.updated = d.raw_updated
-      and metersync.id_of(d.raw -> 'site') is null
-      and metersync.id_of(d.raw #> '{usageData,0,site}') is null
+      and metersync.uuid_of(coalesce(
+        metersync.id_of(d.raw -> 'site'),
+        metersync.id_of(d.raw #> '{usageData,0,site}')
+      )) is null
       and d.site_id is distinct from named.site_id`);
 }

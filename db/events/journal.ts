@@ -128,7 +128,7 @@ export async function insertJournal(
         ${boundOf('start')},
         ${boundOf('end')},
         case
-          when kind = 'interval' and r ->> 'intervalCount' ~ '^\\d{1,18}$'
+          when kind = 'interval' and r ->> 'intervalCount' ~ '^[0-9]{1,18}$'
           then (r ->> 'intervalCount')::bigint
         end,
         received_at,

@@ -52,7 +52,8 @@ create table metersync.removed_readings (
   usage numeric,
   quality text,
   updated timestamp(6) with time zone,
-  synced_at timestamp(6) with time zone not null
+  synced_at timestamp(6) with time zone not null,
+  unreadable jsonb
 );
 
 --> statement-breakpoint
@@ -73,3 +74,4 @@ comment on column metersync.removed_readings.quality is 'As in utility.intervals
 comment on column metersync.removed_readings.updated is
   'When the service last changed it, where it says.';
 comment on column metersync.removed_readings.synced_at is 'When the read began that brought it.';
+comment on column metersync.removed_readings.unreadable is 'As in utility.intervals.';

@@ -3,6 +3,7 @@ import type { PgColumn } from 'drizzle-orm/pg-core';
 import { array } from '../arrays.ts';
 import type { Executor, Warehouse } from '../connect.ts';
 import { row } from '../deletes/tombstone.ts';
+import { isRefusal } from '../failures.ts';
 import { readingKey } from '../records/interval-key.ts';
 import { anyReadings, distinctReadings } from '../records/interval-rows.ts';
 import {
@@ -10,7 +11,8 @@ import {
   type PlainReadings,
   plainReadings,
   readingsAt,
-  wrongReadings,
+  readReadings,
+  unreadableValues,
 } from '../records/interval-text.ts';
 import { type ListedRange, unequalReadings } from '../records/listed-readings.ts';
 import { readingOf, refusedId } from '../records/rejected-records.ts';
@@ -35,6 +37,8 @@ export interface ReadingsCompared extends KeysCompared {
   readonly equal: boolean;
   /** Those that Postgres cannot hold. */
   readonly refused: readonly Difference[];
+  /** Values that could not be read. */
+  readonly unreadable: number;
 }
 
 export const noKeys: KeysCompared = {
@@ -58,24 +62,39 @@ export const joinKeys = (a: KeysCompared, b: KeysCompared): KeysCompared => ({
 export async function compareIntervals(
   warehouse: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
   meterId: string,
-  columns: IntervalColumns,
+  given: IntervalColumns,
   since: string | null = null,
 ): Promise<ReadingsCompared> {
-  const wrong = wrongReadings(columns, plainReadings(columns, warehouse.zoneIsUtc));
+  return await compareRead(warehouse, meterId, given, since, false).catch((error: unknown) => {
+    // A plain time that does not exist.
+    if (!isRefusal(error)) throw error;
+    return compareRead(warehouse, meterId, given, since, true);
+  });
+}
+
+async function compareRead(
+  warehouse: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
+  meterId: string,
+  given: IntervalColumns,
+  since: string | null,
+  strictly: boolean,
+): Promise<ReadingsCompared> {
+  const { columns, wrong, right } = readReadings(given, warehouse.zoneIsUtc, strictly);
   const refused = (place: number): ReadingsCompared => {
-    const id = refusedId(readingOf(meterId, columns.startAt[place] ?? ''));
-    return { ...noKeys, equal: true, refused: [{ id, state: 'missing' }] };
+    const id = refusedId(readingOf(meterId, given.startAt[place] ?? ''));
+    return { ...noKeys, equal: true, refused: [{ id, state: 'missing' }], unreadable: 0 };
   };
-  const compared = await splitOnRefusal<number, ReadingsCompared>(
-    [...columns.startAt.keys()].filter((place) => !wrong.has(place)),
-    (places) => compareReadings(warehouse, meterId, readingsAt(columns, places), since),
-    refused,
-  );
+  const compare = (places: readonly number[]): Promise<ReadingsCompared> =>
+    compareReadings(warehouse, meterId, readingsAt(columns, places), since);
+  const compared = strictly
+    ? await splitOnRefusal<number, ReadingsCompared>(right, compare, refused)
+    : [await compare(right)];
   const parts = [...compared, ...[...wrong.keys()].map(refused)];
   return {
     ...parts.reduce(joinKeys, noKeys),
     equal: parts.every(({ equal }) => equal),
     refused: parts.flatMap((part) => part.refused),
+    unreadable: parts.reduce((all, part) => all + part.unreadable, 0),
   };
 }
 
@@ -125,6 +144,7 @@ async function compareReadings(
   return {
     equal: row?.equal ?? true,
     refused: [],
+    unreadable: unreadableValues(columns),
     keys: row?.keys ?? 0,
     from: row?.from ?? noKeys.from,
     to: row?.to ?? noKeys.to,

@@ -10,6 +10,7 @@ import { itemTexts, pageOfTexts } from '../records/item-texts.ts';
 import { alsoListing, ownerOf } from '../records/owner.ts';
 import { items, type RecordPage } from '../records/page.ts';
 import { refusedAs } from '../records/rejected-records.ts';
+import { unreadableOf } from '../records/unreadable.ts';
 import { idOfRecord } from '../records/upsert.ts';
 import {
   idOf,
@@ -27,7 +28,7 @@ import { splitOnRefusal } from '../split-on-refusal.ts';
  * A record that the warehouse lacks, has in excess, or holds with other values than the service.
  */
 export interface Difference {
-  /** That of its refusal for a record without one: see `refusedAs`; for a site, its company. */
+  /** That of its refusal for a record without one, or of its company's for a site: see `refusedAs`. */
   readonly id: string;
   readonly state: 'missing' | 'extra' | 'different';
   /** Differing fields of a record on both sides: JSON as text, null where a side has none. */
@@ -68,6 +69,10 @@ const listedSites = sql`case
       else ${heldSites}
     end`;
 
+/** The fields of a record `r` that no column could be filled from. */
+const unreadable = (resource: RecordResource): SQL =>
+  unreadableOf(resources[resource], resources[resource].columns);
+
 /** The value of each column in the record and in the row. Events also write some columns. */
 function columnsOf(resource: RecordResource): { name: string; reported: SQL; held: SQL }[] {
   const columns = resources[resource].columns.map(({ column, of, kept, isOwner }) => {
@@ -79,8 +84,20 @@ function columnsOf(resource: RecordResource): { name: string; reported: SQL; hel
       held,
     };
   });
+  columns.push({
+    name: 'unreadable',
+    reported: sql`read.unreadable`,
+    held: sql`${row}.unreadable`,
+  });
   if (resource !== 'connections') return columns;
   return [...columns, { name: 'sites', reported: listedSites, held: heldSites }];
+}
+
+/** A page of the service's records, compared with the warehouse. */
+export interface PageCompared {
+  readonly differences: readonly Difference[];
+  /** Values of its records that no column can hold. */
+  readonly unreadable: number;
 }
 
 /**
@@ -93,7 +110,7 @@ export async function comparePage(
   page: RecordPage,
   ids: readonly (string | null)[],
   since: string | null = null,
-): Promise<Difference[]> {
+): Promise<PageCompared> {
   try {
     return await compareRecords(db, resource, page, since);
   } catch (error) {
@@ -104,9 +121,15 @@ export async function comparePage(
         const texts = records.map(({ text }) => text);
         return compareRecords(db, resource, pageOfTexts(page, texts), since);
       },
-      (record): Difference[] => [{ id: refusedAs(record), state: 'missing' }],
+      (record): PageCompared => ({
+        differences: [{ id: refusedAs(record), state: 'missing' }],
+        unreadable: 0,
+      }),
     );
-    return parts.flat();
+    return {
+      differences: parts.flatMap(({ differences }) => differences),
+      unreadable: parts.reduce((sum, part) => sum + part.unreadable, 0),
+    };
   }
 }
 
@@ -115,7 +138,7 @@ async function compareRecords(
   resource: RecordResource,
   page: RecordPage,
   since: string | null,
-): Promise<Difference[]> {
+): Promise<PageCompared> {
   const records =
     resource === 'sites'
       ? { steps: sql`${items(page)}, ${sitesOfCompanies}`, from: sql`site` }
@@ -125,13 +148,19 @@ async function compareRecords(
   const differing = columns.map(
     ({ reported, held }) => sql`or ${held} is distinct from ${reported}`,
   );
+  const differs = sql`${row.raw} is distinct from r
+        ${sql.join(differing, sql.raw('\n        '))}`;
   const result = await db.execute<Compared>(sql`
     with ${records.steps}
     select
       r ->> 'id' as id,
       place::int,
-      owner,
       ${isMissing} as missing,
+      (
+        select count(*)::int
+        from jsonb_object_keys(read.unreadable)
+      ) as unreadable,
+      ${isMissing} or ${differs} as differs,
       (
         select coalesce(
           jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b)),
@@ -149,29 +178,31 @@ async function compareRecords(
         where id = ${idOfRecord(resources[resource])}
         offset 0
       ) ${row} on true
+      cross join lateral (select ${unreadable(resource)} as unreadable offset 0) read
     where (
         ${isMissing}
-        or ${row.raw} is distinct from r
-        ${sql.join(differing, sql.raw('\n        '))}
+        or ${differs}
+        or read.unreadable is not null
       )
       and ${saysSince(resource, since)}`);
-  const withoutId = ({ place, owner }: Compared): string => {
-    if (resource === 'sites' && owner !== null) return owner;
-    return refusedAs({ id: null, text: itemTexts(page)[place - 1] ?? '' });
-  };
-  return result.rows.map((record) => {
-    const { missing, fields } = record;
+  const withoutId = ({ place }: Compared): string =>
+    refusedAs({ id: null, text: itemTexts(page)[place - 1] ?? '' });
+  const differences = result.rows.flatMap((record): Difference[] => {
+    const { missing, differs, fields } = record;
+    if (!differs) return [];
     const id = record.id ?? withoutId(record);
-    return missing ? { id, state: 'missing' } : { id, state: 'different', fields };
+    return [missing ? { id, state: 'missing' } : { id, state: 'different', fields }];
   });
+  return { differences, unreadable: result.rows.reduce((sum, row) => sum + row.unreadable, 0) };
 }
 
 interface Compared extends Record<string, unknown> {
   readonly id: string | null;
   /** The place of the record in its page, of a site that of its company; from 1. */
   readonly place: number;
-  readonly owner: string | null;
   readonly missing: boolean;
+  readonly differs: boolean;
+  readonly unreadable: number;
   readonly fields: readonly DifferentField[];
 }
 

@@ -16,6 +16,8 @@ export interface ListedRun {
   readonly unchanged: number;
   readonly tombstoned: number;
   readonly rejected: number;
+  /** Values that no column holds. */
+  readonly unreadable: number;
   /** Changes that no event had reported. */
   readonly missed: number;
   /** By how much listings moved while they were read. */
@@ -43,6 +45,7 @@ const columns = {
   unchanged: runs.rowsUnchanged,
   tombstoned: runs.rowsTombstoned,
   rejected: runs.rowsRejected,
+  unreadable: runs.valuesUnreadable,
   missed: runs.rowsMissed,
   drift: runs.drift,
   requests: runs.requests,

@@ -33,6 +33,7 @@ import { readNarrowViews } from './narrow-views.ts';
 import { readParked } from './parked.ts';
 import { readShortfall } from './shortfall.ts';
 import { readSilence } from './silence.ts';
+import { countUnreadable } from './unreadable-values.ts';
 import { readWaiting, type WaitingEvents } from './waiting.ts';
 
 /** Runs of a kind; `error` is why the last one is not complete, or what it left out. */
@@ -62,6 +63,8 @@ export interface WarehouseStatus {
    */
   readonly intervalShortfall: { readonly events: number; readonly readings: number };
   readonly rejectedRecords: number;
+  /** Values of live records that no column holds. */
+  readonly unreadableValues: number;
   /** Quarantined rows that wait for `metersync deletes`. */
   readonly quarantinedDeletes: number;
   /** Typed views that cannot hold all values, because something was built on them. */
@@ -99,6 +102,7 @@ export async function readStatus(
     parked: statusOfParked(await readParked(db, null)),
     intervalShortfall: await readShortfall(db, null),
     rejectedRecords: aside.rejected,
+    unreadableValues: await countUnreadable(db, null),
     quarantinedDeletes: aside.quarantined,
     blockedViews: await readNarrowViews(db),
     issues: await countIssues(db),
@@ -125,6 +129,7 @@ export async function readStatusAbout(
       parked: statusOfParked(health.parked),
       intervalShortfall: health.intervalShortfall,
       rejectedRecords: health.rejectedRecords,
+      unreadableValues: await countUnreadable(tx, mostCounted),
       quarantinedDeletes: health.undecidedDeletes,
       blockedViews: await readNarrowViews(tx),
       issues: issuesOf(health),

@@ -33,6 +33,7 @@ export const sitesOfCompanies = sql`site as (
     from item
       cross join lateral jsonb_array_elements(metersync.elements(item.r -> 'sites')) as s (r)
     where item.r ->> 'id' is not null
+      and metersync.uuid_of(s.r ->> 'id') is not null
   )`;
 
 const hasRow = (company: SQL): SQL => sql`exists (

@@ -11,12 +11,12 @@ export const listsSites = (record: SQL): SQL =>
 export const relatedSites = sql`relation as (
       select distinct on (connection_id, site_id)
         connection_id,
-        metersync.id_of(x -> 'site')::uuid as site_id,
+        metersync.uuid_of(metersync.id_of(x -> 'site')) as site_id,
         metersync.text_array(x -> 'accountIds') as account_ids,
         metersync.text_array(x -> 'datasourceTypes') as datasource_types
       from listing
         cross join lateral jsonb_array_elements(relations) x
-      where metersync.id_of(x -> 'site') is not null
+      where metersync.uuid_of(metersync.id_of(x -> 'site')) is not null
       order by connection_id, site_id, account_ids, datasource_types
     )`;
 

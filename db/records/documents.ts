@@ -1,11 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { type RowOf, unnested } from '../arrays.ts';
-import type { Executor, Transaction } from '../connect.ts';
-import { isRefusal, sqlMessage } from '../failures.ts';
+import type { Executor } from '../connect.ts';
 import { resources } from '../resources.ts';
 import type { settlements } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import { splitOnRefusal } from '../split-on-refusal.ts';
 import { refreshRequeued, requeueMissing } from './missing.ts';
 import { movingUsage } from './owner.ts';
 import {
@@ -16,9 +14,8 @@ import {
   type UpsertPage,
   type WrittenRow,
 } from './page.ts';
-import { rejectRecord, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
-import { replacingUsage, usageIsNotRead } from './usage-data.ts';
+import { replacingUsage } from './usage-data.ts';
 
 /** A written document, and the usage that its record lists now and listed before. */
 interface Written extends WrittenRow, Revived {
@@ -57,8 +54,9 @@ export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
       earlier.raw is not null as read,
       earlier.deleted_at::text as tombstoned,
       (
-        select array_agg(metersync.canonical_id(row ->> 'id'))
+        select array_agg(distinct metersync.uuid_of(row ->> 'id')::text)
         from jsonb_array_elements(metersync.elements(earlier.raw -> 'usageData')) row
+        where metersync.uuid_of(row ->> 'id') is not null
       ) as before,
       case
         when ${ofNew ? sql`true` : sql`earlier.raw is not null`} and ${hasUsage(sql`incoming.raw`)}
@@ -76,8 +74,7 @@ export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
   const changed = rows.filter(({ inserted }) => !inserted);
   await reviveUsage(tx, changed);
   const listing = usage === 'none' ? [] : rows.filter(listsUsage);
-  if (listing.length > 0) await follow(tx, page, changed, listing);
-  else if (changed.length > 0) await followTogether(tx, page, changed, []);
+  if (listing.length + changed.length > 0) await follow(tx, page, changed, listing);
   return countRows(rows);
 };
 
@@ -114,62 +111,23 @@ export async function reviveUsage(tx: Executor, documents: readonly Revived[]): 
     ))`);
 }
 
-/** Whether a record lists its usage, each row with an id. */
+/** Whether a record lists its usage, each row with an id. Rows whose id is no UUID are left out. */
 const hasUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData') = 'array'
           and not ${record} @? '$.usageData[*]
             ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
-
-/**
- * Does what follows from written documents. If Postgres refuses a row of usage, only its document's
- * usage is not written.
- */
-async function follow(
-  tx: Transaction,
-  page: RecordPage,
-  changed: readonly Written[],
-  listing: readonly WithUsage[],
-): Promise<void> {
-  const { readAt } = page;
-  try {
-    await tx.transaction((inner) => followTogether(inner, page, changed, listing));
-    return;
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
-  }
-  await followTogether(tx, page, changed, []);
-  await splitOnRefusal(
-    listing,
-    (part) =>
-      tx.transaction((inner) => {
-        const elsewhere = listing.filter((document) => !part.includes(document));
-        return followTogether(inner, page, [], part, elsewhere);
-      }),
-    async ({ id, listed }, error) => {
-      await usageIsNotRead(tx, id, readAt);
-      await rejectRecord(tx, {
-        resource: 'usageData',
-        companyId: page.companyId,
-        id: usageOfDocument(id),
-        text: listed,
-        error: sqlMessage(error),
-      });
-    },
-  );
-}
 
 /**
  * In one statement, whose snapshot begins after the documents' locks: the usage that records list
  * replaces theirs, other usage of changed documents moves to their owners, and those wait again
  * whose missing events they answer.
  */
-async function followTogether(
+async function follow(
   tx: Executor,
   page: RecordPage,
   changed: readonly Written[],
   listing: readonly WithUsage[],
-  elsewhere: readonly WithUsage[] = [],
 ): Promise<void> {
-  const usage = listing.length === 0 ? undefined : replacingUsage(listing, page, elsewhere);
+  const usage = listing.length === 0 ? undefined : replacingUsage(listing, page);
   if (changed.length === 0) {
     if (usage !== undefined) await countWritten(tx, usage.steps);
     return;

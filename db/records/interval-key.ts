@@ -24,9 +24,12 @@ export const columnsOfReading = [
   intervals.quality,
   intervals.updated,
   intervals.syncedAt,
+  intervals.unreadable,
 ];
-/** The same without the ordinal, which is 0 by default. */
-export const columnsCopied = columnsOfReading.filter((column) => column !== intervals.ordinal);
+/** Those of plain readings of which no two share a time: the others have their defaults. */
+export const columnsCopied = columnsOfReading.filter(
+  (column) => column !== intervals.ordinal && column !== intervals.unreadable,
+);
 
 /** What several readings may share, and the key, which tells them apart. */
 export const timeKey = sql.raw('start_at, granularity_seconds, usage_units');
@@ -68,7 +71,7 @@ const endOfRange = ({ end }: ReadRange): SQL =>
  */
 export const ordinalOf = (id: SQL): SQL => sql`(row_number() over (
         partition by ${timeKey}
-        order by usage, quality, updated, ${id}
+        order by usage, quality, updated, unreadable, ${id}
       ) - 1)::smallint as ordinal`;
 
 /** Formats a time of Postgres as texts of `Span` have it. */
@@ -77,6 +80,7 @@ export const canonical = (time: SQL): SQL =>
 
 /** Whether two readings of one key differ. */
 export const differ = (one: string, other: string): SQL => {
-  const of = (reading: string) => `(${reading}.usage, ${reading}.quality, ${reading}.updated)`;
+  const of = (reading: string) =>
+    `(${reading}.usage, ${reading}.quality, ${reading}.updated, ${reading}.unreadable)`;
   return sql.raw(`${of(one)} is distinct from ${of(other)}`);
 };

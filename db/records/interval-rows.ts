@@ -26,6 +26,7 @@ export function parsedReadings(columns: IntervalColumns): SQL {
           usage,
           quality,
           metersync.read_time(changed) as updated,
+          unreadable::jsonb as unreadable,
           id
         from unnest(
             ${array(columns.startAt, 'text')},
@@ -35,8 +36,9 @@ export function parsedReadings(columns: IntervalColumns): SQL {
             ${array(columns.usageUnits, 'text')},
             ${array(columns.quality, 'text')},
             ${array(columns.updated, 'text')},
+            ${array(columns.unreadable ?? [], 'text')},
             ${array(columns.id, 'text')}
-          ) as t (starts, ends, granularity, usage, units, quality, changed, id)
+          ) as t (starts, ends, granularity, usage, units, quality, changed, unreadable, id)
           cross join lateral (select metersync.read_time(starts) as start_at) times`;
 }
 
@@ -50,13 +52,15 @@ export function distinctReadings(columns: IntervalColumns, seconds: readonly num
         0::smallint as ordinal,
         usage,
         quality,
-        updated
+        updated,
+        unreadable::jsonb
       from unnest(
         ${array(columns.startAt, 'timestamptz')},
         ${array(seconds, 'int')},
         ${array(columns.usageUnits, 'text')},
         ${array(columns.usage, 'numeric')},
         ${array(columns.quality, 'text')},
-        ${array(columns.updated, 'timestamptz')}
-      ) as t (${timeKey}, usage, quality, updated)`;
+        ${array(columns.updated, 'timestamptz')},
+        ${array(columns.unreadable ?? [], 'text')}
+      ) as t (${timeKey}, usage, quality, updated, unreadable)`;
 }

@@ -1,3 +1,5 @@
+import { isNumberText, isTimeText } from '../../contract/value-texts.ts';
+
 /**
  * Interval readings as columns of the service's own text: one element per reading, all columns of
  * one length.
@@ -14,6 +16,8 @@ export interface IntervalColumns {
   readonly updated: readonly (string | null)[];
   /** The ids of the records, which tell readings of one time apart; no column keeps them. */
   readonly id: readonly (string | null)[];
+  /** The fields that could not be read with their texts, as JSON; absent if all could. */
+  readonly unreadable?: readonly (string | null)[] | undefined;
 }
 
 /** The readings at the given places. */
@@ -37,6 +41,7 @@ function ofEach(
     quality: pick(columns.quality),
     updated: pick(columns.updated),
     id: pick(columns.id),
+    unreadable: columns.unreadable && pick(columns.unreadable),
   };
 }
 
@@ -91,28 +96,92 @@ export function plainReadings(
   return { seconds, from, to, distinct };
 }
 
-/** Each digit matches in one way only: else a long text that is no number would backtrack. */
-const amount = /^\s*[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?\s*$/i;
+/** Readings to write or compare: values that could not be read are null, wrong readings are not among them. */
+export interface ReadReadings {
+  readonly columns: IntervalColumns;
+  readonly plain: PlainReadings | undefined;
+  /** Readings without a time or a length, which no row can hold: the reason of each by its place. */
+  readonly wrong: ReadonlyMap<number, string>;
+  /** The places of the others. */
+  readonly right: readonly number[];
+}
 
 /**
- * Finds readings that Postgres would refuse one by one, as all readings of a meter may be wrong.
- * Returns the error of each by its place.
+ * Finds what of readings cannot be read: of all, as all readings of a meter may be wrong. Times that
+ * look plain are not judged unless `strictly`, as nearly all exist.
  */
-export function wrongReadings(
-  { startAt, endAt, granularitySeconds, usage }: IntervalColumns,
-  plain: PlainReadings | undefined,
-): Map<number, string> {
+export function readReadings(
+  given: IntervalColumns,
+  zoneIsUtc: boolean,
+  strictly = false,
+): ReadReadings {
+  const supposed = plainReadings(given, zoneIsUtc);
+  const columns = readableColumns(given);
   const wrong = new Map<number, string>();
+  const { startAt, endAt, granularitySeconds } = columns;
   for (const [at, start] of startAt.entries()) {
-    const granularity = granularitySeconds[at] ?? null;
-    const used = usage[at] ?? null;
-    if (granularity === null && (endAt[at] === start || (plain?.seconds[at] ?? 1) <= 0))
-      wrong.set(at, 'the reading ends where it begins, or before');
-    else if (used !== null && !amount.test(used))
-      wrong.set(at, `the usage is no amount: ${JSON.stringify(used)}`);
+    const needed = (granularitySeconds[at] ?? null) === null ? [start, endAt[at] ?? ''] : [start];
+    const bad =
+      strictly || supposed === undefined ? needed.find((time) => !isTimeText(time)) : undefined;
+    if (bad !== undefined) wrong.set(at, `Cannot read ${JSON.stringify(bad)} as a time.`);
+    else if (needed.length > 1 && (endAt[at] === start || (supposed?.seconds[at] ?? 1) <= 0))
+      wrong.set(at, 'The reading ends where it begins, or before.');
   }
-  return wrong;
+  const right = [...startAt.keys()].filter((at) => !wrong.has(at));
+  return {
+    columns,
+    plain: columns === given ? supposed : plainReadings(columns, zoneIsUtc),
+    wrong,
+    right,
+  };
 }
+
+/** Longest text of a value that is kept, in characters. */
+const keptMax = 200;
+
+/** Replaces what cannot be read by null; returns the same columns if all can. */
+function readableColumns(columns: IntervalColumns): IntervalColumns {
+  const isTime = rememberingTime();
+  const isOdd = (at: number): boolean => {
+    const [usage, updated] = [columns.usage[at] ?? null, columns.updated[at] ?? null];
+    return (usage !== null && !isNumberText(usage)) || (updated !== null && !isTime(updated));
+  };
+  const odd = [...columns.startAt.keys()].filter(isOdd);
+  if (odd.length === 0) return columns;
+  const usage = [...columns.usage];
+  const updated = [...columns.updated];
+  const unreadable: (string | null)[] = columns.startAt.map(() => null);
+  for (const at of odd) {
+    const texts: Record<string, string> = {};
+    const take = (field: string, text: string): null => {
+      // A blank text is no value.
+      if (text.trim() !== '') texts[field] = text.slice(0, keptMax).toWellFormed();
+      return null;
+    };
+    const [amount, change] = [usage[at] ?? null, updated[at] ?? null];
+    if (amount !== null && !isNumberText(amount)) usage[at] = take('usage', amount);
+    if (change !== null && !isTimeText(change)) updated[at] = take('updated', change);
+    if (Object.keys(texts).length > 0) unreadable[at] = JSON.stringify(texts);
+  }
+  return { ...columns, usage, updated, unreadable };
+}
+
+/** Judges a text once for as many readings in a row as have it: most change with their neighbours. */
+function rememberingTime(): (text: string) => boolean {
+  let last = '';
+  let isTime = false;
+  return (text) => {
+    if (text !== last) [last, isTime] = [text, isTimeText(text)];
+    return isTime;
+  };
+}
+
+/** Counts values that could not be read. */
+export const unreadableValues = ({ unreadable }: IntervalColumns): number =>
+  (unreadable ?? []).reduce(
+    (sum, texts) => sum + (texts === null ? 0 : Object.keys(JSON.parse(texts)).length),
+    0,
+  );
 
 const plainTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z?$/;
 /** A longer time may have digits below microseconds, which a cast rounds. */

@@ -5,7 +5,7 @@ import { PgDialect } from 'drizzle-orm/pg-core';
 import { from as copyFrom } from 'pg-copy-streams';
 import { array, columnNames } from '../arrays.ts';
 import type { Executor, Warehouse } from '../connect.ts';
-import { hasNoPartition, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
+import { hasNoPartition, isRefusal, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
 import { intervals } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 import {
@@ -26,7 +26,8 @@ import {
   type PlainReadings,
   plainReadings,
   readingsAt,
-  wrongReadings,
+  readReadings,
+  unreadableValues,
 } from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
 import { rejectReadings } from './rejected-readings.ts';
@@ -61,8 +62,9 @@ export interface ReadingsWritten extends PageWritten {
 /**
  * Writes readings of one meter. Readings of an empty span are copied in with COPY. Others are
  * compared with existing rows, and only new and changed ones are written: at the same `updated` the
- * read that began later wins, and over one from the future. A reading that Postgres refuses goes to
- * `metersync.rejected_records`. Nothing is removed here: see `replaceReadings`.
+ * read that began later wins, and over one from the future. A value that cannot be read is NULL, and
+ * `unreadable` has its text. A reading without a usable start or length goes to
+ * `metersync.rejected_records`. Nothing is removed here: see `removeAbsentReadings`.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeIntervals(
@@ -72,16 +74,36 @@ export async function writeIntervals(
   columns: IntervalColumns,
   how: WriteIntervals = {},
 ): Promise<ReadingsWritten> {
+  if (columns.startAt.length === 0) return { ...nothingWritten, span: how.after, inDoubt: false };
+  try {
+    return await writeRead(warehouse, meterId, readAt, columns, how, false).catch(
+      (error: unknown) => {
+        // A plain time that does not exist.
+        if (!isRefusal(error)) throw error;
+        return writeRead(warehouse, meterId, readAt, columns, how, true);
+      },
+    );
+  } catch (error) {
+    throw warehouseFailure(error);
+  }
+}
+
+/** Writes what can be read. Judged strictly, readings that Postgres refuses all the same are kept apart. */
+async function writeRead(
+  warehouse: Warehouse,
+  meterId: string,
+  readAt: string,
+  given: IntervalColumns,
+  how: WriteIntervals,
+  strictly: boolean,
+): Promise<ReadingsWritten> {
+  const { db, zoneIsUtc } = warehouse;
+  const { columns, plain, wrong, right } = readReadings(given, zoneIsUtc, strictly);
   let span = how.after;
   let inDoubt = false;
-  if (columns.startAt.length === 0) return { ...nothingWritten, span, inDoubt };
-  const { db, zoneIsUtc } = warehouse;
-  const places = [...columns.startAt.keys()];
-  const plain = plainReadings(columns, zoneIsUtc);
-  const wrong = wrongReadings(columns, plain);
   const writePart = async (part: readonly number[]): Promise<PageWritten> => {
     if (part.length === 0) return nothingWritten;
-    const all = part.length === places.length;
+    const all = part.length === given.startAt.length;
     const some = all ? columns : readingsAt(columns, part);
     const ofPart = all ? plain : plainReadings(some, zoneIsUtc);
     const own = ofPart === undefined ? await spanOf(db, some) : spanOfPlain(ofPart);
@@ -92,16 +114,13 @@ export async function writeIntervals(
     span = joined(own, span);
     return written;
   };
-  try {
-    const rejected = await rejectReadings(db, meterId, columns, wrong);
-    const right = places.filter((place) => !wrong.has(place));
-    const parts = await splitOnRefusal(right, writePart, (place, error) =>
-      rejectReadings(db, meterId, columns, new Map([[place, sqlMessage(error)]])),
-    );
-    return { ...parts.reduce(sum, rejected), span, inDoubt };
-  } catch (error) {
-    throw warehouseFailure(error);
-  }
+  const written = strictly
+    ? await splitOnRefusal(right, writePart, (place, error) =>
+        rejectReadings(db, meterId, given, new Map([[place, sqlMessage(error)]])),
+      )
+    : [await writePart(right)];
+  const rejected = await rejectReadings(db, meterId, given, wrong);
+  return { ...written.reduce(sum, rejected), span, inDoubt };
 }
 
 /** The starts from which readings are compared: their own span, and the gap to the earlier ones. */
@@ -139,10 +158,14 @@ interface Put {
 type Merged = PageWritten & { readonly doubtful: boolean };
 
 async function writeTogether(warehouse: Warehouse, put: Put, lookedAgain = false): Promise<Merged> {
+  const { columns, plain } = put;
   try {
-    if (put.plain?.distinct && (await copyIfFresh(warehouse, put, put.plain)))
-      return { ...nothingWritten, inserted: put.columns.startAt.length, doubtful: false };
-    return { ...nothingWritten, ...(await mergeIntervals(warehouse, put)) };
+    const isPlain = plain?.distinct === true && columns.unreadable === undefined;
+    if (isPlain && (await copyIfFresh(warehouse, put, plain)))
+      return { ...nothingWritten, inserted: columns.startAt.length, doubtful: false };
+    const unreadable = unreadableValues(columns);
+    const counts = unreadable > 0 ? { ...nothingWritten, unreadable } : nothingWritten;
+    return { ...counts, ...(await mergeIntervals(warehouse, put)) };
   } catch (error) {
     if (!hasNoPartition(error) || lookedAgain) throw error;
     // Someone dropped the partition of a month noted as existing.
@@ -223,12 +246,19 @@ async function mergeIntervals(
   }>(sql`
     with incoming as materialized (${incoming}
     ), held as materialized (
-      select ${readingKey}, usage, quality, updated, synced_at
+      select ${readingKey}, usage, quality, updated, unreadable, synced_at
       from ${intervals}
       where ${inRegion(meterId, region)}
     ), written as (
       insert into ${intervals} as t (${columnNames(columnsOfReading)})
-      select ${meterId}, ${readingKey}, i.usage, i.quality, i.updated, ${readAt}::timestamptz
+      select
+        ${meterId},
+        ${readingKey},
+        i.usage,
+        i.quality,
+        i.updated,
+        ${readAt}::timestamptz,
+        i.unreadable
       from incoming i
         left join held h using (${readingKey})
       where h.synced_at is null
@@ -238,7 +268,8 @@ async function mergeIntervals(
         usage = excluded.usage,
         quality = excluded.quality,
         updated = excluded.updated,
-        synced_at = excluded.synced_at
+        synced_at = excluded.synced_at,
+        unreadable = excluded.unreadable
       where (
           excluded.updated > t.updated
           or (excluded.updated = t.updated or excluded.updated is null or t.updated is null)
@@ -250,7 +281,7 @@ async function mergeIntervals(
           ${differ('t', 'excluded')}
           or (${confirms} and excluded.updated is null)
         )
-      returning ${readingKey}, usage, quality, updated
+      returning ${readingKey}, usage, quality, updated, unreadable
     ), compared as (
       select
         i.start_at is null as is_unlisted,

@@ -18,7 +18,7 @@ import {
   timeKey,
 } from './interval-key.ts';
 import { parsedReadings } from './interval-rows.ts';
-import { type IntervalColumns, plainReadings, readingsAt, wrongReadings } from './interval-text.ts';
+import { type IntervalColumns, readingsAt, readReadings } from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
 import { rejectReadings } from './rejected-readings.ts';
 
@@ -39,6 +39,7 @@ export async function makeListedReadings(tx: Executor): Promise<void> {
       usage numeric,
       quality text,
       updated timestamptz,
+      unreadable jsonb,
       id text
     ) on commit drop`);
 }
@@ -48,11 +49,12 @@ export async function addListedReadings(
   tx: Transaction,
   { zoneIsUtc }: Pick<Warehouse, 'zoneIsUtc'>,
   { meterId, pass }: { meterId: string; pass: number },
-  columns: IntervalColumns,
+  given: IntervalColumns,
 ): Promise<number> {
-  const wrong = wrongReadings(columns, plainReadings(columns, zoneIsUtc));
+  const { columns, wrong, right } = readReadings(given, zoneIsUtc, true);
+  const refused = new Map(wrong);
   await splitOnRefusal<number, unknown>(
-    [...columns.startAt.keys()].filter((place) => !wrong.has(place)),
+    right,
     (places) =>
       tx.transaction((inner) =>
         inner.execute(sql`
@@ -62,11 +64,11 @@ export async function addListedReadings(
           ) parsed`),
       ),
     (place, error) => {
-      wrong.set(place, sqlMessage(error));
+      refused.set(place, sqlMessage(error));
     },
   );
-  await rejectReadings(tx, meterId, columns, wrong);
-  return wrong.size;
+  await rejectReadings(tx, meterId, given, refused);
+  return refused.size;
 }
 
 /** Forgets the passes before the given one. */
@@ -86,7 +88,7 @@ export async function showsTwice(tx: Executor, pass: number): Promise<boolean> {
 /** Whether a later pass showed every reading that an earlier one showed. */
 export async function showsAllOf(tx: Executor, later: number, earlier: number): Promise<boolean> {
   const shown = (pass: number): SQL => sql`
-        select ${timeKey}, usage, quality, updated, id
+        select ${timeKey}, usage, quality, updated, unreadable, id
         from ${listedReadings}
         where pass = ${pass}`;
   const { rows } = await tx.execute<{ all: boolean }>(sql`
@@ -103,6 +105,7 @@ export const readingsOfPass = (pass: number): SQL => sql`
         usage,
         quality,
         updated,
+        unreadable,
         ${ordinalOf(sql`id`)}
       from ${listedReadings}
       where pass = ${pass}`;
@@ -127,13 +130,20 @@ export async function writeListed(
   const { rows } = await tx.execute<WrittenRows & Record<string, unknown>>(sql`
     with listed as materialized (${readingsOfPass(pass)}
     ), held as materialized (
-      select ${readingKey}, usage, quality, updated
+      select ${readingKey}, usage, quality, updated, unreadable
       from ${intervals}
       where meter_id = ${meterId}
         and start_at between (select min(start_at) from listed) and (select max(start_at) from listed)
     ), written as (
       insert into ${intervals} as t (${columnNames(columnsOfReading)})
-      select ${meterId}, ${readingKey}, l.usage, l.quality, l.updated, ${readAt}::timestamptz
+      select
+        ${meterId},
+        ${readingKey},
+        l.usage,
+        l.quality,
+        l.updated,
+        ${readAt}::timestamptz,
+        l.unreadable
       from listed l
         left join held h using (${readingKey})
       where h.start_at is null
@@ -142,7 +152,8 @@ export async function writeListed(
         usage = excluded.usage,
         quality = excluded.quality,
         updated = excluded.updated,
-        synced_at = excluded.synced_at
+        synced_at = excluded.synced_at,
+        unreadable = excluded.unreadable
       where t.synced_at <= excluded.synced_at
         and ${differ('t', 'excluded')}
       returning ${readingKey}

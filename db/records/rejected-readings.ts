@@ -13,7 +13,7 @@ export async function rejectReadings(
   if (wrong.size === 0) return nothingWritten;
   const rejected = [...wrong].map(([place, error]): RejectedRecord => {
     const reading = Object.fromEntries(
-      Object.entries(columns).map(([name, values]) => [name, values[place]]),
+      Object.entries(columns).map(([name, values]) => [name, values?.[place]]),
     );
     const id = readingOf(meterId, columns.startAt[place] ?? '');
     return { resource: 'intervals', companyId: null, id, error, text: JSON.stringify(reading) };

@@ -81,9 +81,6 @@ export function forgettingRejected({ resource, ids, readAt }: Mended): SQL {
       and ${rejectedRecords.rejectedAt} < ${readAt}::timestamptz`;
 }
 
-/** The id under which a document's own usage is refused. */
-export const usageOfDocument = (documentId: string): string => `of document ${documentId}`;
-
 /** The id of a refused reading: its meter and start, as readings have no usable id. */
 export const readingOf = (meterId: string, start: string): string => `${meterId}@${start}`;
 

@@ -14,7 +14,7 @@ import type { RecordPage } from './page.ts';
  * The version of resources.ts that wrote a row. Increase it when a record decodes to other values,
  * so that every record is written again.
  */
-const decoding = 2;
+const decoding = 3;
 
 /** Whether the rows of a resource keep a digest of their record, as those of large tables do. */
 export const keepsDigests = (resource: RecordResource): boolean =>

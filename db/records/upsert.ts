@@ -5,6 +5,7 @@ import { isStale } from '../catch-up/stale.ts';
 import { isListedByCompany, type RecordColumn, type Resource } from '../resources.ts';
 import { ownerOfSite, saysOwner } from './owner.ts';
 import type { RecordPage } from './page.ts';
+import { unreadableOf } from './unreadable.ts';
 
 /** A column of the existing row, and of the row that would replace it. */
 const held = (column: PgColumn): SQL => sql`held.${sql.identifier(column.name)}`;
@@ -81,6 +82,10 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
   const firsts = [...begins.keys()];
   const own = columns.map(({ column }) => column);
   const copied = [table.id, ...own, ...firsts, ...(table.digest ? [table.digest] : []), table.raw];
+  const unreadable = unreadableOf(resource, columns, ({ column, isOwner }) => ({
+    held: sql`${sql.identifier(column.name)}`,
+    isShared: isOwner === true || instead.has(column),
+  }));
   const newest = table.updated
     ? sql`${sql.identifier(table.updated.name)} desc nulls last,`
     : sql``;
@@ -90,6 +95,7 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
     table.apiVersion,
     table.syncedAt,
     ...(table.digest ? [table.digest] : []),
+    table.unreadable,
   ];
   return sql`${items}, incoming as (
     select distinct on (id)
@@ -100,9 +106,15 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
     from ${from}
     order by id, ${first} place desc
   ), written as (
-    insert into ${table} as held (${columnNames([...copied, table.apiVersion, table.syncedAt])})
-    select ${columnNames(copied)}, ${page.apiVersion}, ${page.readAt}::timestamptz
+    insert into ${table} as held
+      (${columnNames([...copied, table.apiVersion, table.syncedAt, table.unreadable])})
+    select
+      ${columnNames(copied)},
+      ${page.apiVersion},
+      ${page.readAt}::timestamptz,
+      ${unreadable}
     from incoming
+      cross join lateral (select raw as r) record
     order by id
     on conflict (id) do update set
       ${lines([
@@ -183,7 +195,7 @@ function yields({ name, table }: Resource): SQL {
  */
 function differs(resource: Resource, { columnsAlone = false }: RecordsRead): SQL {
   const { table, columns } = resource;
-  const beside = columnsAlone ? [] : [table.raw, table.apiVersion];
+  const beside = [table.unreadable, ...(columnsAlone ? [] : [table.raw, table.apiVersion])];
   const before = [...columns.map(({ column }) => held(column)), ...beside.map(held)];
   const after = [...columns.map(nextOf(resource)), ...beside.map(excluded)];
   const respelled = table.digest
@@ -219,7 +231,13 @@ export function upsertEvents(resource: Resource, events: SQL): SQL {
   if (updated === undefined || rawUpdated === undefined)
     throw new Error(`events name only records with updated`);
   const ofEvents = columns.filter(({ ofRecords }) => !ofRecords);
-  const all = [id, ...ofEvents.map(({ column }) => column), deletedAt, deletedReason];
+  const all = [
+    id,
+    ...ofEvents.map(({ column }) => column),
+    deletedAt,
+    deletedReason,
+    table.unreadable,
+  ];
   const decided = ties.map((column) => sql`${sql.identifier(column.name)} desc nulls last`);
   const ends = sql`${excluded(deletedAt)} is not null or ${excluded(updated)} > ${held(updated)}`;
   const ending = (column: PgColumn): SQL =>
@@ -230,7 +248,8 @@ export function upsertEvents(resource: Resource, events: SQL): SQL {
       record_id::uuid as id,
       ${lines(ofEvents.map(({ column, of }) => named(of, column)))},
       deleted_at,
-      case when deleted_at is not null then 'event' end as deleted_reason
+      case when deleted_at is not null then 'event' end as deleted_reason,
+      ${unreadableOf({ parts: [] }, ofEvents)} as unreadable
     from item
     order by id, ${sql.identifier(updated.name)} desc, deleted_at, ${sql.join(decided, sql`, `)}
   )
@@ -239,7 +258,11 @@ export function upsertEvents(resource: Resource, events: SQL): SQL {
   from incoming
   order by id
   on conflict (id) do update set
-    ${lines([...ofEvents.map((one) => setting(one.column, next(one))), ...ended])}
+    ${lines([
+      ...ofEvents.map((one) => setting(one.column, next(one))),
+      ...ended,
+      setting(table.unreadable, excluded(table.unreadable)),
+    ])}
   where ${held(updated)} is null
     or ${excluded(updated)} > ${held(updated)}
     or ${excluded(updated)} = ${held(updated)}

@@ -1,12 +1,10 @@
-import { and, eq, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { array, printedUuids } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { companyNamed, documentNamed, resources } from '../resources.ts';
-import { rejectedRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { countWritten, items, type RecordPage, type Step, type UpsertPage } from './page.ts';
-import { forgettingRejected, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
 
 /**
@@ -95,7 +93,7 @@ export interface ListedUsage {
   readonly inserted: boolean;
   /** Ids of the usage rows that its record listed before. */
   readonly before: readonly string[] | null;
-  /** Usage rows, each with an id, as a JSON array. */
+  /** Usage rows as a JSON array. */
   readonly listed: string;
 }
 
@@ -103,13 +101,12 @@ export interface ListedUsage {
  * Steps that replace the usage of documents by the rows of their own records, which this
  * transaction just wrote: a record that lists usage lists all of it. Rows with equal columns stay:
  * the usage endpoint's record has more fields, and a document's must not replace it at every
- * backfill. Rows that documents `elsewhere` list are left for those. `touched` is a query for the
- * ids of rows that the steps write: a statement must not write a row twice.
+ * backfill. `touched` is a query for the ids of rows that the steps write: a statement must not
+ * write a row twice.
  */
 export function replacingUsage(
   listing: readonly ListedUsage[],
   page: RecordPage,
-  elsewhere: readonly ListedUsage[],
 ): { readonly steps: Step; readonly touched: SQL } {
   const rows = upsertRows(fromRecords(listing, page), page, true);
   const existing = listing.filter(({ inserted }) => !inserted);
@@ -122,8 +119,7 @@ export function replacingUsage(
           select metersync.canonical_id(r ->> 'id')
           from reported
           where document_id = any(array(select id from accepted))
-        ) || ${array(printedUuids(elsewhere.flatMap(idsListed)), 'text')}`,
-    refused: existing.map(({ id }) => id),
+        )`,
     readAt: page.readAt,
     also: sql`company_id = (
           select d.company_id
@@ -138,9 +134,6 @@ export function replacingUsage(
     touched: sql`select id from written union all select id from retired`,
   };
 }
-
-const idsListed = ({ listed }: ListedUsage): string[] =>
-  (JSON.parse(listed) as { readonly id: string }[]).map(({ id }) => id);
 
 const idsOf = (documents: readonly ListedUsage[]): SQL =>
   array(
@@ -172,27 +165,16 @@ function fromRecords(documents: readonly ListedUsage[], { companyId }: RecordPag
         jsonb_array_elements(${lists}::jsonb)
       ) as listed (document_id, is_new, rows)
       cross join lateral jsonb_array_elements(listed.rows) with ordinality as row (r, place)
-    ${areNew ? sql`` : sql`where is_new or document_id = any(array(select id from accepted))`}
+    where metersync.uuid_of(row.r ->> 'id') is not null
+      ${areNew ? sql`` : sql`and (is_new or document_id = any(array(select id from accepted)))`}
   )`;
-}
-
-/** Notes that the usage of a document that was just written is in no row. */
-export async function usageIsNotRead(
-  tx: Executor,
-  documentId: string,
-  readAt: string,
-): Promise<void> {
-  await tx
-    .update(documents)
-    .set({ usageReadAt: null })
-    .where(and(eq(documents.id, documentId), eq(documents.usageReadAt, readAt)));
 }
 
 /**
  * A query for documents that existed before and whose records' usage is accepted. A record may list
  * other rows than the usage endpoint does (service-facts 2 has versions that differ so). It is
  * accepted if the rows it listed before are those of the warehouse, also those that were tombstoned
- * with it, or were refused.
+ * with it; or if the warehouse never had any.
  */
 const acceptedUsage = (existing: readonly ListedUsage[]): SQL => {
   const asked = existing.map(({ id, before }) => ({ id, before }));
@@ -211,10 +193,9 @@ const acceptedUsage = (existing: readonly ListedUsage[]): SQL => {
         select array_agg(distinct id collate "C" order by id collate "C")
         from unnest(asked.before) id
       )
-      or exists (
-        select from ${rejectedRecords} r
-        where r.resource = 'usageData'
-          and r.record_id = ${usageOfDocument('')} || asked.id::text
+      or not exists (
+        select from ${usageData} u
+        where u.document_id = asked.id
         offset 0
       )`;
 };
@@ -244,7 +225,6 @@ export async function retireUsage(
   const retired = retiringUsage({
     documents: array([...documentIds].sort(), 'uuid'),
     seen: array(printedUuids(seenIds), 'text'),
-    refused: documentIds,
     readAt,
   });
   const { rows } = await tx.execute<{ retired: number }>(sql`
@@ -258,8 +238,6 @@ export async function retireUsage(
 interface Retiring {
   readonly documents: SQL;
   readonly seen: SQL;
-  /** Documents whose refused usage is forgotten. */
-  readonly refused: readonly string[];
   readonly readAt: string;
   /** Further columns to set, and a further condition on the rows. */
   readonly also?: SQL;
@@ -267,8 +245,7 @@ interface Retiring {
 }
 
 /** The same as steps of a statement: `retired (id)`. */
-function retiringUsage({ documents: of, seen, refused, readAt, also, unless }: Retiring): Step {
-  const mended = { resource: 'usageData', ids: refused.map(usageOfDocument), readAt };
+function retiringUsage({ documents: of, seen, readAt, also, unless }: Retiring): Step {
   // Deleted as of that read: a row that a later read lists lives, whenever this one is written.
   return sql`covered as (
       update ${documents} set usage_read_at = ${readAt}::timestamptz
@@ -286,6 +263,5 @@ function retiringUsage({ documents: of, seen, refused, readAt, also, unless }: R
         and not (id::text = any(${seen}))
         ${unless ?? sql``}
       returning id
-    ), forgotten as (${forgettingRejected(mended)}
     )`;
 }

@@ -15,6 +15,8 @@ export interface PageWritten extends WrittenRows {
   readonly rejected: number;
   /** Records that came in an older state than their rows have; absent if there are none. */
   readonly older?: number | undefined;
+  /** Values of readings that could not be read; absent if there are none. */
+  readonly unreadable?: number | undefined;
 }
 
 /** A page that was written, and the warehouse's clock meanwhile, if a statement said it. */
@@ -146,8 +148,11 @@ export function sum(a: PageWritten, b: PageWritten): PageWritten {
     inserted: a.inserted + b.inserted,
     changed: a.changed + b.changed,
     rejected: a.rejected + b.rejected,
-    ...ifAny((a.older ?? 0) + (b.older ?? 0)),
+    ...ifAny((a.older ?? 0) + (b.older ?? 0), (a.unreadable ?? 0) + (b.unreadable ?? 0)),
   };
 }
 
-const ifAny = (older: number): Pick<PageWritten, 'older'> => (older > 0 ? { older } : {});
+const ifAny = (older: number, unreadable = 0): Pick<PageWritten, 'older' | 'unreadable'> => ({
+  ...(older > 0 ? { older } : {}),
+  ...(unreadable > 0 ? { unreadable } : {}),
+});

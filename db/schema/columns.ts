@@ -20,3 +20,6 @@ export const synced = () => ({
   deletedAt: time('deleted_at'),
   deletedReason: text('deleted_reason', { enum: deletedReasons }),
 });
+
+/** The fields of a record that no column could be filled from, each with its text; NULL for none. */
+export const unreadable = () => jsonb('unreadable');

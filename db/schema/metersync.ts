@@ -388,6 +388,7 @@ export const runs = metersync.table(
     rowsUnchanged: bigint('rows_unchanged', { mode: 'number' }).notNull().default(0),
     rowsTombstoned: bigint('rows_tombstoned', { mode: 'number' }).notNull().default(0),
     rowsRejected: bigint('rows_rejected', { mode: 'number' }).notNull().default(0),
+    valuesUnreadable: bigint('values_unreadable', { mode: 'number' }).notNull().default(0),
     rowsMissed: bigint('rows_missed', { mode: 'number' }).notNull().default(0),
     drift: integer('drift').notNull().default(0),
     requests: integer('requests').notNull().default(0),
@@ -516,6 +517,7 @@ export const removedReadings = metersync.table(
     quality: text('quality'),
     updated: time('updated'),
     syncedAt: time('synced_at').notNull(),
+    unreadable: jsonb('unreadable'),
   },
   (t) => [index('removed_readings_run').on(t.runId)],
 );

@@ -12,7 +12,7 @@ import {
   text,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { bytea, synced, time } from './columns.ts';
+import { bytea, synced, time, unreadable } from './columns.ts';
 
 /**
  * The current state of each resource, one table each, as the service sent it. The migrations have
@@ -33,6 +33,9 @@ const state = () => ({
   endedBy: text('ended_by'),
 });
 
+/** Rows with a field that could not be read are few, if any. */
+const hasUnreadable = sql`unreadable is not null`;
+
 /** Columns that both tables of a resource have. */
 const companyColumns = () => ({
   externalId: text('external_id'),
@@ -43,8 +46,9 @@ const companyColumns = () => ({
 
 export const companies = utility.table(
   'companies',
-  { id: uuid('id').primaryKey(), ...companyColumns() },
+  { id: uuid('id').primaryKey(), ...companyColumns(), unreadable: unreadable() },
   (t) => [
+    index('companies_unreadable').on(t.id).where(hasUnreadable),
     index('companies_external').on(t.externalId),
     index('companies_name').on(sql`coalesce(name, '')`, t.id),
   ],
@@ -64,8 +68,11 @@ const siteColumns = () => ({
 
 export const sites = utility.table(
   'sites',
-  { id: uuid('id').primaryKey(), ...siteColumns() },
-  (t) => [index('sites_company').on(t.companyId)],
+  { id: uuid('id').primaryKey(), ...siteColumns(), unreadable: unreadable() },
+  (t) => [
+    index('sites_company').on(t.companyId),
+    index('sites_unreadable').on(t.companyId).where(hasUnreadable),
+  ],
 );
 
 export const earlierSites = history.table(
@@ -88,8 +95,14 @@ const connectionColumns = () => ({
 
 export const connections = utility.table(
   'connections',
-  { id: uuid('id').primaryKey(), ...connectionColumns(), digest: bytea('digest') },
+  {
+    id: uuid('id').primaryKey(),
+    ...connectionColumns(),
+    digest: bytea('digest'),
+    unreadable: unreadable(),
+  },
   (t) => [
+    index('connections_unreadable').on(t.companyId).where(hasUnreadable),
     index('connections_company').on(t.companyId),
     // Not of live ones only: without statistics, the planner reads all of such an index where a
     // statement asks for live connections of a company.
@@ -142,8 +155,14 @@ const documentColumns = () => ({
 
 export const documents = utility.table(
   'documents',
-  { id: uuid('id').primaryKey(), ...documentColumns(), digest: bytea('digest') },
+  {
+    id: uuid('id').primaryKey(),
+    ...documentColumns(),
+    digest: bytea('digest'),
+    unreadable: unreadable(),
+  },
   (t) => [
+    index('documents_unreadable').on(t.companyId).where(hasUnreadable),
     index('documents_company').on(t.companyId),
     index('documents_revised').on(t.companyId).where(sql`revised_document_id is not null`),
     check('documents_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
@@ -191,8 +210,14 @@ const usageDataColumns = () => ({
 
 export const usageData = utility.table(
   'usage_data',
-  { id: uuid('id').primaryKey(), ...usageDataColumns(), digest: bytea('digest') },
+  {
+    id: uuid('id').primaryKey(),
+    ...usageDataColumns(),
+    digest: bytea('digest'),
+    unreadable: unreadable(),
+  },
   (t) => [
+    index('usage_data_unreadable').on(t.companyId).where(hasUnreadable),
     index('usage_data_company').on(t.companyId, t.meterId),
     index('usage_data_document').on(t.documentId),
     index('usage_data_meter').on(t.meterId),
@@ -216,8 +241,16 @@ const meterColumns = () => ({
 
 export const meters = utility.table(
   'meters',
-  { id: text('id').primaryKey(), ...meterColumns(), digest: bytea('digest') },
-  (t) => [index('meters_company').on(t.companyId)],
+  {
+    id: text('id').primaryKey(),
+    ...meterColumns(),
+    digest: bytea('digest'),
+    unreadable: unreadable(),
+  },
+  (t) => [
+    index('meters_company').on(t.companyId),
+    index('meters_unreadable').on(t.companyId).where(hasUnreadable),
+  ],
 );
 
 export const earlierMeters = history.table(
@@ -242,6 +275,7 @@ export const intervals = utility.table(
     quality: text('quality'),
     updated: time('updated'),
     syncedAt: time('synced_at').notNull(),
+    unreadable: unreadable(),
   },
   (t) => [
     primaryKey({

@@ -318,8 +318,9 @@ class Auditor {
   ): Promise<void> {
     const { readAt } = page;
     const record = { body: page.body, itemsKey: page.itemsKey, companyId, apiVersion: '', readAt };
-    const differences = await comparePage(this.#warehouse.db, resource, record, page.ids, this.#since);
-    addTo(found, resource, differences, ids.length);
+    const compared = await comparePage(this.#warehouse.db, resource, record, page.ids, this.#since);
+    const { differences, unreadable } = compared;
+    addTo(found, resource, differences, ids.length, unreadable);
     if (this.#repairer === null || differences.length === 0) return;
     const different = differences.map(({ id }) => id);
     await forgetVersions(this.#warehouse.db, resource, different, readAt);

@@ -84,7 +84,8 @@ export class MeterAudit {
     for await (const { columns, strays } of walk) {
       addTo(found, 'intervals', strays, strays.length);
       const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
-      addTo(found, 'intervals', compared.refused, compared.keys + compared.refused.length);
+      const all = compared.keys + compared.refused.length;
+      addTo(found, 'intervals', compared.refused, all, compared.unreadable);
       keys = joinKeys(keys, compared);
       equal &&= compared.equal;
     }

@@ -10,6 +10,8 @@ export interface ResourceAudit {
   different: number;
   /** Listings that contradict themselves, so that nothing shows what the service has. */
   suspect: number;
+  /** Values of the service's records that no column can hold: no difference, as `raw` has them. */
+  unreadable: number;
 }
 
 /** A difference, or a listing of a company or meter that contradicts itself. */
@@ -40,7 +42,7 @@ export interface AuditReport {
 const examplesMax = 50;
 
 export function emptyReport(): AuditReport {
-  const none = () => ({ compared: 0, missing: 0, extra: 0, different: 0, suspect: 0 });
+  const none = () => ({ compared: 0, missing: 0, extra: 0, different: 0, suspect: 0, unreadable: 0 });
   const resources = Object.fromEntries(auditResources.map((name) => [name, none()]));
   return { compared: 0, differences: 0, resources: resources as AuditReport['resources'], examples: [] };
 }
@@ -51,8 +53,10 @@ export function addTo(
   resource: AuditResource,
   differences: readonly Found[],
   compared: number,
+  unreadable = 0,
 ): void {
   const counts = report.resources[resource];
+  counts.unreadable += unreadable;
   counts.compared += compared;
   report.compared += compared;
   report.differences += differences.length;
@@ -71,6 +75,7 @@ export function addReport(report: AuditReport, part: AuditReport): void {
     counts.extra += more.extra;
     counts.different += more.different;
     counts.suspect += more.suspect;
+    counts.unreadable += more.unreadable;
   }
   report.compared += part.compared;
   report.differences += part.differences;

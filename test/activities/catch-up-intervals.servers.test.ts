@@ -120,7 +120,6 @@ test('readings that Postgres refuses are kept apart with their source text, unti
   const wrong: Readonly<Record<string, object>> = {
     'a NUL': { quality: 'a\u0000b' },
     'a lone surrogate': { quality: '\ud800' },
-    'a number beyond numeric': { usage: '1e200000' },
     'no such day': { start: '2026-04-31T01:00:00' },
     'a meter whose name holds a NUL': { meterId: 'c\u0000d' },
   };
@@ -144,11 +143,11 @@ test('readings that Postgres refuses are kept apart with their source text, unti
   const kept = await db.execute<{ record: string }>(
     sql`select record from metersync.rejected_records where resource = 'intervals' order by record_id`,
   );
-  expect(kept.rows).toHaveLength(5);
-  for (const text of ['a\\u0000b', '\\ud800', '1e200000', '2026-04-31', 'c\\u0000d'])
+  expect(kept.rows).toHaveLength(4);
+  for (const text of ['a\\u0000b', '\\ud800', '2026-04-31', 'c\\u0000d'])
     expect(kept.rows.filter(({ record }) => record.includes(text))).toHaveLength(1);
   const readings = await db.execute(sql`select start_at from utility.intervals`);
-  expect(readings.rows).toHaveLength(5);
+  expect(readings.rows).toHaveLength(4);
   listed = Object.values(wrong).flatMap((_, at) => [reading(2 * at), reading(2 * at + 1)]);
   await announce(under, [['2026-04-30T00:00:00', day(2)]]);
   await catchUp(under);

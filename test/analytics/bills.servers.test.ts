@@ -488,8 +488,7 @@ describe('usage', () => {
 
   test.each([
     ['300000-01-01', '300000-01-31'],
-    ['2026-01-01', '5874897-12-31'],
-    ['4714-11-24 BC', '2026-01-31'],
+    ['4714-11-24 BC', '5874897-12-31'],
   ])('from %s to %s, impossible years, has no dates, and the other months are listed', async (start, end) => {
     const company = await newCompany();
     const of = (dates: { start: string; end: string }) => ({ ...dates, meterId: 'm', usage: '31' });

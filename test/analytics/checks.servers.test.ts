@@ -4,6 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkNames } from '../../contract/check-names.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
 import { countIssues, listDataIssues } from '../../db/read/issues.ts';
+import { countUnreadable } from '../../db/read/unreadable-values.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
 import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { writeRecords } from '../support/pages.ts';
@@ -287,6 +289,46 @@ test('a record that lacks half of its fields is checked for the rest', async () 
   expect(found).toEqual(['bad_dates', 'bad_dates', 'unknown_unit']);
 });
 
+test('a value that no column holds is named with its record and text, until it is corrected', async () => {
+  const company = await companyWith();
+  const ids = Array.from({ length: 6 }, () => randomUUID());
+  const [site = '', connection = '', meter = '', document = '', usage = ''] = ids;
+  const read = { companyId: company.id };
+  const later = { ...read, readAt: '2100-01-01T00:00:00Z' };
+  const companies = [{ id: company.id, name: 'x'.repeat(600), sites: [{ id: site }, { id: 'nowhere' }] }];
+  const of = { updated: '2026-02-01T00:00:00', created: '2026-02-30T01:02:03' };
+  await writeRecords(warehouse, 'companies', companies, later);
+  await writeRecords(warehouse, 'sites', companies, later);
+  await writeRecords(warehouse, 'connections', [{ id: connection, ...of }], read);
+  await writeRecords(warehouse, 'meters', [{ id: meter, site: 'main street' }], read);
+  await writeRecords(warehouse, 'documents', [{ id: document, ...of }], read);
+  await writeRecords(warehouse, 'usageData', [{ id: usage, usage: 'N/A', startDate: '' }], read);
+  await check(company);
+  const unreadable = (await issues(company)).filter((one) => one.check_name === 'unreadable_value');
+  expect(
+    unreadable.map((one) => [one.entity_type, one.entity_id, one.subject, one.evidence.text]).sort(),
+  ).toEqual(
+    [
+      ['company', company.id, 'name', 'x'.repeat(200)],
+      ['company', company.id, 'sites', 'nowhere'],
+      ['connection', connection, 'created', of.created],
+      ['document', document, 'created', of.created],
+      ['meter', meter, 'site', 'main street'],
+      ['usage', usage, 'usage', 'N/A'],
+    ].sort(),
+  );
+  const { rows } = await warehouse.db.execute(sql`
+    select sentence from ops.open_issues where company_id = ${company.id}::uuid
+      and check_name = 'unreadable_value' and bill_id = ${document}::uuid`);
+  expect(rows).toEqual([{ sentence: `The created of the document cannot be read: "${of.created}".` }]);
+  await writeRecords(warehouse, 'usageData', [{ id: usage, usage: '7' }], later);
+  await check(company);
+  const corrected = (await issues(company)).filter(
+    (one) => one.check_name === 'unreadable_value' && !one.open,
+  );
+  expect(corrected).toMatchObject([{ entity_id: usage }]);
+});
+
 test('an undocumented commodity is named', async () => {
   const company = new BilledCompany(warehouse);
   const ids = [meterId(), meterId()];
@@ -496,8 +538,8 @@ test('the difference of readings and bills is that of the view of both', async (
 test('amounts too long to multiply are issues, stay in their records, and make no view fail', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
-  const digits = '9'.repeat(131_071);
-  const places = `0.${'1'.repeat(16_000)}`;
+  const digits = '9'.repeat(999);
+  const places = `0.${'1'.repeat(900)}`;
   const ids = await company.bill([
     billOf(meter, 0, { usage: digits, units: 'MWh' }, { cost: digits }),
     billOf(meter, 1, { usage: places, units: 'MWh' }, { cost: '5.00' }),
@@ -520,7 +562,7 @@ test('amounts too long to multiply are issues, stay in their records, and make n
   expect(usage.map((row) => row.usage)).toEqual([null, null, null, '7']);
   const kept = await warehouse.db.execute<{ digits: number }>(sql`
     select max(length(raw ->> 'usage')) as digits from utility.usage_data where company_id = ${company.id}::uuid`);
-  expect(kept.rows[0]?.digits).toBe(131_072);
+  expect(kept.rows[0]?.digits).toBe(1_000);
 
   await check(company);
   const unusable = (await issues(company)).filter((one) => one.check_name.startsWith('unusable'));
@@ -551,6 +593,34 @@ test('readings without an amount are an issue', async () => {
         '1 reading without an amount, or of more digits than views compute with: they leave them out.',
     },
   ]);
+});
+
+test('readings with a value that no column holds are an issue, with the text of the first', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  const day = (at: number) => `2026-01-0${at}T00:00:00Z`;
+  const columns = {
+    startAt: [1, 2, 3].map(day),
+    endAt: [2, 3, 4].map(day),
+    granularitySeconds: [null, null, null],
+    usage: ['1', 'N/A', '1,5'],
+    usageUnits: ['kWh', 'kWh', 'kWh'],
+    quality: [null, null, null],
+    updated: [null, null, null],
+    id: [null, null, null],
+  };
+  await writeIntervals(warehouse, meter, '2026-02-01', columns);
+  await check(company);
+  const { rows } = await warehouse.db.execute(sql`
+    select check_name, sentence from ops.open_issues
+    where company_id = ${company.id}::uuid and check_name like 'un%able_reading'`);
+  expect(rows).toEqual([
+    {
+      check_name: 'unreadable_reading',
+      sentence: '2 readings have a value that cannot be read, the first of 2026-01-02: its usage is "N/A".',
+    },
+  ]);
+  expect(await countUnreadable(warehouse.db, null)).toBeGreaterThanOrEqual(2);
 });
 
 test('each listed check has found something here', async () => {

@@ -67,7 +67,14 @@ const count = async (table: string) =>
   Number((await rows(sql`select count(*) as n from ${sql.raw(table)}`))[0]?.n);
 
 const anyNumber = expect.any(Number);
-const nothingCompared = { compared: anyNumber, missing: 0, extra: 0, different: 0, suspect: 0 };
+const nothingCompared = {
+  compared: anyNumber,
+  missing: 0,
+  extra: 0,
+  different: 0,
+  suspect: 0,
+  unreadable: 0,
+};
 
 describe('before anything runs', () => {
   test('a warehouse without tables says what to do', async () => {
@@ -132,6 +139,7 @@ describe('before anything runs', () => {
         waiting: [],
         parked: [],
         rejectedRecords: 0,
+        unreadableValues: 0,
         quarantinedDeletes: 0,
         intervalShortfall: { events: 0, readings: 0 },
         blockedViews: [],

@@ -154,34 +154,15 @@ describe("the usage of a document's record is accepted only under conditions", (
     expect(await usageListedByRecords(warehouse.db, [id])).toBeUndefined();
   });
 
-  test("a refused usage row affects only its document's usage, not the document nor others", async () => {
-    const [ids, rows] = [
-      [randomUUID(), randomUUID()],
-      [row('1'), row('2')],
-    ] as const;
-    const day = '2026-13-45';
-    const refused = bill(ids[0], older, [{ ...rows[0], startDate: day }]);
-    const page = [refused, bill(ids[1], older, [rows[1]])];
-    expect(await writeRecords(warehouse, 'documents', page, await now(), 'all')).toMatchObject({
-      inserted: 2,
-    });
-    expect([await live(ids[0]), (await live(ids[1])).length]).toEqual([[], 1]);
-    const rejected = await warehouse.db.execute<{ record: string }>(
-      sql`select record from metersync.rejected_records where record_id like ${`%${ids[0]}`}`,
-    );
-    expect(rejected.rows).toEqual([{ record: expect.stringContaining(day) }]);
-    await writeRecords(warehouse, 'documents', [bill(ids[0], newer, [rows[0]])], await now());
-    expect(await live(ids[0])).toHaveLength(1);
-    const left = await warehouse.db.execute(
-      sql`select from metersync.rejected_records where record_id like ${`%${ids[0]}`}`,
-    );
-    expect(left.rowCount).toBe(0);
+  test('also if the warehouse never had any of its usage, as that of records once refused', async () => {
+    const [id, rows] = [randomUUID(), [row('1'), row('2')]];
+    await writeRecords(warehouse, 'documents', [bill(id, older, rows)], await now());
+    expect(await live(id)).toHaveLength(0);
+    await writeRecords(warehouse, 'documents', [bill(id, newer, rows)], await now());
+    expect(await live(id)).toHaveLength(2);
   });
 
-  test.each([
-    ['alone', []],
-    ['in a page with refused usage', [{ ...row('9'), startDate: '2026-13-45' }]],
-  ])('with a new owner, %s: rows that stay, go and change their bill', async (_, refused) => {
+  test('with a new owner: rows that stay, go and change their bill', async () => {
     const [kept, gone, taken] = [row('1'), row('2'), row('3')];
     const [from, to, other] = [randomUUID(), randomUUID(), randomUUID()];
     const show = async (...bills: object[]) =>
@@ -190,7 +171,6 @@ describe("the usage of a document's record is accepted only under conditions", (
     await show(
       { ...bill(from, newer, [kept]), company: other },
       bill(to, older, [row('4', newer, taken.id)]),
-      ...(refused.length === 0 ? [] : [bill(randomUUID(), older, refused)]),
     );
     const shown = await Promise.all([kept, gone, taken].map(({ id }) => rowOf(warehouse, 'usageData', id)));
     expect(shown).toMatchObject([

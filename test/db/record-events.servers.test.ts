@@ -149,10 +149,6 @@ describe('recordEvents', () => {
       })),
       connectionNoDate: delivery(connectionEvent('created', randomUUID(), '2026-02-30T00:00:00', 'PENDING')),
       intervalNoDate: delivery(intervalsEvent('m-1', '2026-02-30', '2026-03-01', 1)),
-      badSite: delivery({
-        ...documentEvent('created', randomUUID(), '2026-01-01T00:00:00'),
-        site: { id: 'x' },
-      }),
     };
     const all = [...good, unknown, shapeless, ...Object.values(bad)];
     const recorded = await recordEvents(warehouse.db, all);

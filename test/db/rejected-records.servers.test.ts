@@ -1,8 +1,8 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import { type Listing, type Read, rowOf, writeRecords } from '../support/pages.ts';
+import { type Read, rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -24,15 +24,7 @@ const refused: readonly [name: string, resource: 'documents' | 'usageData', fiel
   [
     ['a NUL', 'documents', '"note":"a\\u0000b"', /unsupported Unicode|\\u0000/],
     ['a lone surrogate', 'documents', '"note":"\\ud800"', /surrogate|Unicode/],
-    ['a day that does not exist', 'documents', '"created":"2026-02-30T00:00:00"', /out of range/],
-    ['a time in words', 'documents', '"created":"infinity"', /not a time/],
-    ['a company that is no id', 'documents', '"company":"acme"', /uuid/],
-    ['an amount beyond numeric', 'usageData', '"usage":"1e200000"', /overflow/],
-    ['an amount in words', 'usageData', '"usage":"about nine"', /numeric/],
-    ['an amount that is no number', 'usageData', '"usage":"NaN"', /usage_is_finite/],
-    ['an amount without end', 'usageData', '"usage":"-Infinity"', /usage_is_finite/],
     ['a number beyond numeric in raw', 'usageData', '"multiplier":1e200000', /overflow/],
-    ['a date that does not exist', 'usageData', '"startDate":"2026-13-01"', /out of range/],
   ];
 
 describe('a record that Postgres refuses', () => {
@@ -72,15 +64,9 @@ describe('a record that Postgres refuses', () => {
     expect(await rejected('documents', 'not a uuid')).toMatchObject({ record: '{"id":"not a uuid"}' });
   });
 
-  test.each([
-    ['has no id', {}],
-    ['Postgres refuses', { id: randomUUID(), externalId: randomBytes(10_000).toString('hex') }],
-  ])('brings no sites if it is a company that %s: no run would tombstone them', async (_, company) => {
+  test('brings no sites if it is a company without an id: no run would tombstone them', async () => {
     const [stray, site] = [randomUUID(), randomUUID()];
-    const page = [
-      { ...company, sites: [{ id: stray }] },
-      { id: randomUUID(), sites: [{ id: site }] },
-    ];
+    const page = [{ sites: [{ id: stray }] }, { id: randomUUID(), sites: [{ id: site }] }];
     expect(await writeRecords(warehouse, 'companies', page)).toMatchObject({ inserted: 1, rejected: 1 });
     await writeRecords(warehouse, 'sites', page);
     expect(await rowOf(warehouse, 'sites', stray)).toBeUndefined();
@@ -94,22 +80,16 @@ describe('a record that Postgres refuses', () => {
   });
 });
 
-/** Values that Postgres cannot hold in any field; a date that does not exist only fails in a column. */
+/** Values that Postgres cannot hold in any field. */
 const unholdable = {
   'a NUL': '"note":"a\\u0000b"',
   'a lone surrogate': '"note":"\\ud800"',
   'a number beyond numeric': '"factor":1e200000',
 } as const;
-const noSuchDay: Readonly<Partial<Record<Listing, string>>> = {
-  connections: '"created":"2026-02-30T00:00:00"',
-  documents: '"updated":"2026-02-30T00:00:00"',
-  usageData: '"startDate":"2026-02-30"',
-};
 
 describe.each(['companies', 'sites', 'connections', 'documents', 'usageData', 'meters'] as const)(
   '%s',
   (listing) => {
-    const kinds = { ...unholdable, ...(noSuchDay[listing] ? { 'no such day': noSuchDay[listing] } : {}) };
     const record = (id: string, fields: string) =>
       listing === 'sites' ? `{"id":"${id}","sites":[{"id":"${id}",${fields}}]}` : `{"id":"${id}",${fields}}`;
     const good = () => record(randomUUID(), '"name":"in order"');
@@ -121,7 +101,7 @@ describe.each(['companies', 'sites', 'connections', 'documents', 'usageData', 'm
     };
 
     test('a refused record is kept until a later read succeeds', async () => {
-      const bad = Object.entries(kinds).map(([kind, fields]) => ({ id: randomUUID(), kind, fields }));
+      const bad = Object.entries(unholdable).map(([kind, fields]) => ({ id: randomUUID(), kind, fields }));
       const page = bad.flatMap(({ id, fields }) => [good(), record(id, fields)]);
       const [before, readAt] = [await warehouseNow(warehouse.db), await warehouseNow(warehouse.db)];
       expect(await write(page, { companyId, readAt })).toMatchObject({

@@ -86,7 +86,7 @@ describe('a replay', () => {
     const before = await journal(event);
     expect(await replay(event)).toMatchObject({ dead: 1 });
     expect(await journal(event)).toEqual(before);
-    expect(before).toMatchObject({ outcome: 'dead', error_code: 'WAREHOUSE_VALUE_REFUSED' });
+    expect(before).toMatchObject({ outcome: 'dead', error_code: 'EVENT_UNREADABLE' });
     const [kept] = await rows(
       sql`select convert_from(body, 'UTF8') as text from metersync.events where id = ${event.id}`,
     );
@@ -200,7 +200,7 @@ test('a walk over kept events passes each once, though each replay moves what it
   expect((await walk({})).sort()).toEqual(idsOf(updates, ranges, dead, ignored));
   await settleAs(db, 'missing', sql`id = any(${array(idsOf(updates), 'text')})`);
   expect((await walk({ outcome: 'missing' })).sort()).toEqual(idsOf(updates));
-  expect((await walk({ code: 'WAREHOUSE_VALUE_REFUSED' })).sort()).toEqual(idsOf(dead));
+  expect((await walk({ code: 'EVENT_UNREADABLE' })).sort()).toEqual(idsOf(dead));
 });
 
 test('a missing event is tried again when it is delivered again', async () => {

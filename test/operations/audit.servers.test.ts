@@ -109,6 +109,7 @@ async function falsifyColumns(): Promise<string[]> {
     text: (column) => `${column} || '!'`,
     numeric: (column) => `${column} + 1`,
     date: (column) => `${column} + 1`,
+    jsonb: () => `'{"name":"falsified"}'`,
     'timestamp with time zone': (column) => `${column} + interval '1 microsecond'`,
   };
   for (const { table, column, type } of rows) {
@@ -210,8 +211,8 @@ describe('an audit', () => {
     const report = await auditOf(otherwise());
     const { documents: bills, intervals } = report.resources;
     expect([bills, intervals]).toEqual([
-      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0 },
-      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0 },
+      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0, unreadable: 0 },
+      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0, unreadable: 0 },
     ]);
     expect(report.differences).toBe(6);
     expect(report.examples.filter(({ resource }) => resource === 'documents')).toEqual(
@@ -314,19 +315,34 @@ describe('an audit', () => {
       ...(held[`/document/company/${company}`] ?? []),
       `{"id":"${bad}","note":"a\\u0000b"}`,
     ];
-    held[`/interval/meter/${meter}`] = [...(held[`/interval/meter/${meter}`] ?? []), reading(5, 'no number')];
+    held[`/interval/meter/${meter}`] = [
+      ...(held[`/interval/meter/${meter}`] ?? []),
+      { ...reading(5, '1'), start: '2026-05-32T05:00:00' },
+    ];
     await store(held);
     const report = await auditOf(held);
     expect(report.examples).toMatchObject([
       { resource: 'documents', id: bad, state: 'missing', refused: expect.stringContaining('\\u0000') },
       {
         resource: 'intervals',
-        id: expect.stringContaining(`${meter}@2026-05-01T05:00:00`),
+        id: `${meter}@2026-05-32T05:00:00`,
         state: 'missing',
-        refused: expect.stringContaining('no number'),
+        refused: 'Cannot read "2026-05-32T05:00:00" as a time.',
       },
     ]);
     expect(report.differences).toBe(2);
+  });
+
+  test('says how many values could not be read, and finds no difference in their records', async () => {
+    const { company, documents, usage } = ids;
+    const held = everything();
+    held[`/usage/company/${company}`] = [
+      { id: usage, document: { id: documents[0] }, usage: 'N/A', startDate: '2026-02-30', endDate: '' },
+    ];
+    await store(held);
+    const { differences, resources } = await auditOf(held);
+    expect(differences).toBe(0);
+    expect(resources.usageData).toMatchObject({ compared: 1, missing: 0, different: 0, unreadable: 2 });
   });
 
   test('compares sites though Postgres cannot hold the id of one', async () => {
@@ -338,25 +354,24 @@ describe('an audit', () => {
     expect([differences, examples]).toMatchObject([1, [{ id: company, state: 'missing' }]]);
   });
 
-  test('names records without an id as their refusals do, a site by its company, and says why', async () => {
+  test('names records without an id as their refusals do, and says why', async () => {
     const { company, site } = ids;
     const held = everything();
     held['/company'] = [{ id: company, name: 'Acme', sites: [{ id: site }, { name: 'no id' }] }];
     held[`/document/company/${company}`] = ['{"note":"no id"}', '17'];
     held[`/usage/company/${company}`] = [];
     await repairOf(held);
-    const { differences, examples } = await auditOf(held);
-    expect(differences).toBe(5);
+    const { differences, examples, resources } = await auditOf(held);
+    expect(differences).toBe(3);
+    expect(resources.companies).toMatchObject({ different: 0, unreadable: 1 });
+    expect(resources.sites).toMatchObject({ missing: 0 });
     const { rows } = await warehouse.db.execute<{ record: string; record_id: string }>(
       sql`select record, record_id from metersync.rejected_records`,
     );
     const refused = new Map(rows.map(({ record, record_id }) => [record, record_id]));
     expect(examples).toEqual(
       expect.arrayContaining([
-        // Its company is refused with all sites.
-        expect.objectContaining({ resource: 'sites', id: site, state: 'missing' }),
         ...[
-          { resource: 'sites', id: company },
           { resource: 'documents', id: refused.get('{"note":"no id"}') },
           { resource: 'documents', id: refused.get('17') },
         ].map((one) =>
@@ -398,7 +413,7 @@ describe('an audit', () => {
       examples: [
         { id: `${meter}@2026-05-01T04:00:00`, refused: 'the reading names another meter, another' },
         { id: `${meter}@2026-05-01T05:00:00`, refused: 'the reading holds a lone surrogate' },
-        { id: `${meter}@2026-05-01T06:00:00`, refused: 'the reading ends where it begins, or before' },
+        { id: `${meter}@2026-05-01T06:00:00`, refused: 'The reading ends where it begins, or before.' },
       ],
     };
     expect(await auditOf(held, defaultEndpoints, sides)).toMatchObject(missing);
@@ -457,7 +472,12 @@ describe('an audit', () => {
       { ...reading(6, '6'), start: '2026-04-31' },
     ];
     held[`/interval/meter/${meter}`] = [reading(1, '1e200000'), ...odd, reading(3, '3')];
-    expect((await auditOf(held)).resources.intervals).toMatchObject({ compared: 5, missing: 4, extra: 2 });
+    expect((await auditOf(held)).resources.intervals).toMatchObject({
+      compared: 5,
+      missing: 3,
+      unreadable: 3,
+      extra: 1,
+    });
   });
 
   test('calls a listing suspect that contradicts itself or has no end, and no row of it extra', async () => {
@@ -727,6 +747,7 @@ describe('an audit', () => {
       extra: 1,
       different: 0,
       suspect: 0,
+      unreadable: 0,
     });
   });
 });

@@ -73,10 +73,13 @@ export const runs: readonly Work[] = [
       } as const;
       await finishListing(db, part, end);
       await finishListing(db, part, { ...end, mayHaveMissed: false });
-      for (const resource of ['connections', 'meters'] as const)
+      for (const resource of ['connections', 'meters', 'usageData'] as const) {
         await finishListing(db, { ...part, resource }, end);
+        await finishListing(db, { ...part, resource }, { ...end, mayHaveMissed: false });
+      }
       await finishListing(db, { ...part, companyId: null, resource: 'companies' }, end);
-      await finishRun(db, part, 'complete', { counts });
+      for (const resource of ['documents', 'usageData', 'intervals'])
+        await finishRun(db, { ...part, resource }, 'complete', { counts });
       await finishRun(db, { ...part, companyId: null, resource: 'companies' }, 'complete');
       await finishRun(db, { runId, companyId: null, resource: null }, 'complete');
       await isReadElsewhere(db, { runId, companyId });

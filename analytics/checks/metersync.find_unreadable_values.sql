@@ -1,0 +1,86 @@
+-- Values of a company's records that no column holds, each with its record, field and text.
+-- At most a thousand: where a service writes all values of a field in another way, more issues would
+-- say no more. metersync status counts all.
+create or replace function metersync.find_unreadable_values(company uuid)
+returns table (check_name text, entity_id text, subject text, evidence jsonb)
+language sql stable rows 20
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+  with
+    records as (
+      select
+        'company' as entity_type,
+        id::text as id,
+        unreadable
+      from utility.companies
+      where id = company
+        and deleted_at is null
+        and unreadable is not null
+      union all
+      select
+        'site',
+        id::text,
+        unreadable
+      from utility.sites
+      where company_id = company
+        and deleted_at is null
+        and unreadable is not null
+      union all
+      select
+        'connection',
+        id::text,
+        unreadable
+      from utility.connections
+      where company_id = company
+        and deleted_at is null
+        and unreadable is not null
+      union all
+      select
+        'meter',
+        id,
+        unreadable
+      from utility.meters
+      where company_id = company
+        and deleted_at is null
+        and unreadable is not null
+      union all
+      select
+        'document',
+        id::text,
+        unreadable
+      from utility.documents
+      where company_id = company
+        and deleted_at is null
+        and unreadable is not null
+      union all
+      select
+        'usage',
+        id::text,
+        unreadable
+      from utility.usage_data
+      where company_id = company
+        and deleted_at is null
+        and unreadable is not null
+    )
+  select
+    'unreadable_value',
+    r.id,
+    f.field,
+    jsonb_build_object(
+      'entity_type', r.entity_type,
+      'field', f.field,
+      'text', f.text,
+      'said', '"' || f.text || '"'
+    )
+  from records r
+    cross join lateral jsonb_each_text(r.unreadable) as f(field, text)
+  order by r.entity_type, r.id, f.field
+  limit 1000
+$$;
+
+comment on function metersync.find_unreadable_values is
+  'Evidence in a company''s records for the check unreadable_value.';

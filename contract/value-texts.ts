@@ -1,0 +1,28 @@
+/**
+ * What the texts of records are read as: the grammar of `metersync.read_number`, `read_time` and
+ * `read_date` (migration 0004), for what is judged before Postgres sees it. A test holds both to the same answers.
+ */
+
+/** Each digit matches in one way only: else a long text that is no number would backtrack. */
+const number = /^[ \t\n\v\f\r]*[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d{1,4})?[ \t\n\v\f\r]*$/i;
+const numberMax = 1_000;
+
+/** Whether a text is a number, as an amount is written. */
+export const isNumberText = (text: string): boolean => text.length <= numberMax && number.test(text);
+
+const day = /^(\d{4})-(\d\d)-(\d\d)/;
+const clock =
+  /^([T ](([01]\d|2[0-3]):[0-5]\d(:([0-5]\d(\.\d+)?|60(\.0+)?))?|24:00(:00(\.0+)?)?)(Z|[-+](0\d|1[0-5])(:?[0-5]\d)?)?)?$/;
+const unixSeconds = /^\d{9,11}$/;
+
+/** Whether a text is ISO 8601 with a date that exists, of the years 1 to 9999, with or without a time. */
+export function isDateText(text: string): boolean {
+  const [, year, month, date] = (day.exec(text) ?? []).map(Number);
+  if (year === undefined || month === undefined || date === undefined || year === 0) return false;
+  const leap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  const days = [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0;
+  return date >= 1 && date <= days && clock.test(text.slice(10));
+}
+
+/** Whether a text is a time: such a date, or Unix seconds. */
+export const isTimeText = (text: string): boolean => unixSeconds.test(text) || isDateText(text);

@@ -1,0 +1,49 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { Executor } from '../connect.ts';
+import { type RecordResource, recordResources, resources } from '../resources.ts';
+import { dataIssues } from '../schema/ops.ts';
+import type { Most } from './counted.ts';
+
+/** Values of live records that no column holds, of a company or of all (null), as a number. */
+export const unreadableIn = (
+  resource: RecordResource,
+  companyId: string | null,
+  most: Most = null,
+): SQL => {
+  const { table } = resources[resource];
+  const owner = resource === 'companies' ? table.id : table.companyId;
+  const ofCompany = companyId === null ? sql`` : sql`and ${owner} = ${companyId}::uuid`;
+  return sql`(
+        select count(*)
+        from (
+            select ${table.unreadable} as values
+            from ${table}
+            where ${table.unreadable} is not null
+              and ${table.deletedAt} is null
+              ${ofCompany}
+            limit ${most}
+          ) records
+          cross join lateral jsonb_object_keys(records.values)
+      )`;
+};
+
+/** Readings with such values, as the checks of the data found them: their table has no index for it. */
+const unreadableReadings = sql`(
+        select coalesce(sum((${dataIssues.evidence} ->> 'readings')::bigint), 0)
+        from ${dataIssues}
+        where ${dataIssues.checkName} = 'unreadable_reading'
+          and ${dataIssues.closedAt} is null
+      )`;
+
+/**
+ * Counts the values of live records that no column holds, in at most so many of each resource, and
+ * the readings with such values.
+ */
+export async function countUnreadable(db: Executor, most: Most): Promise<number> {
+  const ofRecords = recordResources.map((resource) => unreadableIn(resource, null, most));
+  const counts = [...ofRecords, unreadableReadings];
+  const { rows } = await db.execute<{ values: number }>(
+    sql`select (${sql.join(counts, sql` + `)})::int as values`,
+  );
+  return rows[0]?.values ?? 0;
+}

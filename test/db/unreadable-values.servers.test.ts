@@ -1,0 +1,220 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { comparePage } from '../../db/read/compare-records.ts';
+import { recordResources, resources } from '../../db/resources.ts';
+import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { type Listing, pageOfRecords, rowOf, writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const updated = '2026-05-01T00:00:00.000001';
+const companyId = randomUUID();
+
+/** Writes one record that is `fields` besides its id, as its listing has it. */
+async function write(listing: Listing, id: string, fields: string) {
+  const own = `{"id":"${id}"${fields === '' ? '' : `,${fields}`}}`;
+  const page = [listing === 'sites' ? `{"id":"${companyId}","sites":[${own}]}` : own];
+  if (listing === 'sites') await writeRecords(warehouse, 'companies', [{ id: companyId }]);
+  return { page, own, written: await writeRecords(warehouse, listing, page, { companyId }) };
+}
+
+async function compare(listing: Listing, page: readonly string[], id: string) {
+  return await comparePage(warehouse.db, listing, pageOfRecords(page, { companyId }), [id]);
+}
+
+/** A field as the service sends it, its column, what that holds, and the text that is kept; null without an issue. */
+const usageValues: readonly [json: string, column: unknown, kept: string | null][] = [
+  ['"1,234.56"', null, '1,234.56'],
+  ['""', null, null],
+  ['"  "', null, null],
+  ['null', null, null],
+  ['"N/A"', null, 'N/A'],
+  ['true', null, 'true'],
+  ['{"value": "5"}', null, '{"value": "5"}'],
+  ['["5"]', null, '["5"]'],
+  ['"١٢"', null, '١٢'],
+  ['"NaN"', null, 'NaN'],
+  ['"-Infinity"', null, '-Infinity'],
+  ['"0x10"', null, '0x10'],
+  ['"1_000"', null, '1_000'],
+  ['"1e200000"', null, '1e200000'],
+  [`"${'9'.repeat(1_001)}"`, null, '9'.repeat(200)],
+  ['" 12 "', '12', null],
+  ['"-0"', '0', null],
+  ['"+1.50"', '1.50', null],
+  ['1.10', '1.10', null],
+  [`${'9'.repeat(2_000)}.5`, `${'9'.repeat(2_000)}.5`, null],
+];
+const dateValues: readonly [json: string, column: unknown, kept: string | null][] = [
+  ['""', null, null],
+  ['"2026-02-30"', null, '2026-02-30'],
+  ['"03/01/2026"', null, '03/01/2026'],
+  ['"0000-00-00"', null, '0000-00-00'],
+  ['"infinity"', null, 'infinity'],
+  ['"today"', null, 'today'],
+  ['"4714-11-24 BC"', null, '4714-11-24 BC'],
+  ['"2026-07-31T23:30:00-05:00"', '2026-07-31', null],
+  ['20260301', null, '20260301'],
+  ['"2024-02-29"', '2024-02-29', null],
+];
+
+describe('usage', () => {
+  test.each([
+    ...usageValues.map((value) => ['usage', 'usage', ...value] as const),
+    ...dateValues.map((value) => ['startDate', 'start_date', ...value] as const),
+    ...dateValues.map((value) => ['endDate', 'end_date', ...value] as const),
+  ])('%s: keeps a record with %s %s', async (field, name, json, column, kept) => {
+    const id = randomUUID();
+    const { page, own, written } = await write('usageData', id, `"updated":"${updated}","${field}":${json}`);
+    expect(written).toEqual({ inserted: 1, changed: 0, rejected: 0 });
+    const [row] = await rows(sql`
+      select ${sql.identifier(name)}::text as value, raw = ${own}::jsonb as whole, unreadable
+      from utility.usage_data where id = ${id}::uuid`);
+    expect(row).toEqual({ value: column, whole: true, unreadable: kept === null ? null : { [field]: kept } });
+    expect(await compare('usageData', page, id)).toEqual({
+      differences: [],
+      unreadable: kept === null ? 0 : 1,
+    });
+  });
+});
+
+/** Values that are of no type but text, and some that are not even text. */
+const odd = [
+  '"2026-02-30T00:00:00"',
+  '"infinity"',
+  '"acme"',
+  '"N/A"',
+  '""',
+  'true',
+  '7',
+  '1e300',
+  '{}',
+  '{"id":"acme"}',
+  '{"id":null}',
+  '{"id":{"id":1}}',
+  '[]',
+  '[[]]',
+  '["x"]',
+  '[{"id":"acme"}]',
+  '[{"id":7,"site":"acme"}]',
+  JSON.stringify(randomBytes(10_000).toString('hex')),
+  JSON.stringify({ id: randomBytes(10_000).toString('hex') }),
+];
+
+describe.each(recordResources)('%s', (resource) => {
+  const { columns, parts } = resources[resource];
+  const fields = [
+    ...new Set([
+      ...columns.flatMap(({ from, column }) => from?.field ?? camelCase(column.name)),
+      ...parts.map(({ field }) => field),
+      'netMeteringType',
+    ]),
+  ];
+  test.each(fields)('%s: no value of it costs the record', async (field) => {
+    for (const json of odd) {
+      const id = randomUUID();
+      const { page, own, written } = await write(resource, id, `"${field}":${json}`);
+      expect([json, written.rejected]).toEqual([json, 0]);
+      const [row] = await rows(sql`
+        select raw = ${own}::jsonb as whole, unreadable from ${resources[resource].table} where id::text = ${id}`);
+      expect([json, row?.whole]).toEqual([json, true]);
+      const { differences, unreadable } = await compare(resource, page, id);
+      expect([json, differences]).toEqual([json, []]);
+      expect(Object.keys(row?.unreadable ?? {})).toHaveLength(unreadable);
+    }
+  });
+});
+
+describe('a corrected value', () => {
+  test('fills the column; what could not be read is no longer noted', async () => {
+    const id = randomUUID();
+    await write('usageData', id, '"usage":"N/A"');
+    expect(await rowOf(warehouse, 'usageData', id)).toMatchObject({ unreadable: { usage: 'N/A' } });
+    await write('usageData', id, '"usage":"5"');
+    expect(await rowOf(warehouse, 'usageData', id)).toMatchObject({ usage: '5', unreadable: null });
+  });
+});
+
+describe('parts with tables of their own', () => {
+  test('a site whose id is unusable costs neither its company nor its neighbours', async () => {
+    const [company, site] = [randomUUID(), randomUUID()];
+    const page = [{ id: company, sites: [{ id: 'nowhere' }, { id: site, name: 'Here' }, 'none', null] }];
+    await writeRecords(warehouse, 'companies', page);
+    expect(await writeRecords(warehouse, 'sites', page)).toMatchObject({ inserted: 1, rejected: 0 });
+    expect(await rowOf(warehouse, 'companies', company)).toMatchObject({ unreadable: { sites: 'nowhere' } });
+    expect(await rowOf(warehouse, 'sites', site)).toMatchObject({ name: 'Here', unreadable: null });
+  });
+
+  test('a connection serves the sites whose ids are usable', async () => {
+    const [id, site] = [randomUUID(), randomUUID()];
+    const relations = JSON.stringify([{ site: { id: 'nowhere' } }, { site: { id: site } }]);
+    const { written } = await write('connections', id, `"sitesRelations":${relations}`);
+    expect(written).toMatchObject({ inserted: 1, rejected: 0 });
+    expect(
+      await rows(sql`select site_id from utility.connection_sites where connection_id = ${id}::uuid`),
+    ).toEqual([{ site_id: site }]);
+    expect(await rowOf(warehouse, 'connections', id)).toMatchObject({
+      unreadable: { sitesRelations: 'nowhere' },
+    });
+  });
+
+  test.each(['all', 'alone'] as const)(
+    'usage that a document lists is written whatever it holds, usage of documents: %s',
+    async (usage) => {
+      const [id, good, odd] = [randomUUID(), randomUUID(), randomUUID()];
+      const usageData = [
+        { id: good, usage: '1' },
+        { id: odd, usage: 'N/A', startDate: '2026-02-30' },
+        { id: 'nowhere', usage: '3' },
+      ];
+      await writeRecords(warehouse, 'documents', [{ id, updated, usageData }], { companyId }, usage);
+      expect(
+        await rows(sql`select id, usage, unreadable from utility.usage_data
+          where document_id = ${id}::uuid order by usage`),
+      ).toEqual([
+        { id: good, usage: '1', unreadable: null },
+        { id: odd, usage: null, unreadable: { usage: 'N/A', startDate: '2026-02-30' } },
+      ]);
+      expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ unreadable: { usageData: 'nowhere' } });
+    },
+  );
+});
+
+describe('an event', () => {
+  test.each([
+    [
+      'connection',
+      'connections',
+      (id: string) => connectionEvent('updated', id, updated, 'CONNECTED'),
+      { created: 'soon', status: 'x'.repeat(600), url: { a: 1 } },
+    ],
+    [
+      'document',
+      'documents',
+      (id: string) => documentEvent('updated', id, updated),
+      { created: '2026-02-30T00:00:00', site: { id: 'nowhere' } },
+    ],
+  ] as const)('of a %s fills the columns that it can', async (_, listing, eventOf, odd) => {
+    const id = randomUUID();
+    const recorded = await recordEvents(warehouse.db, [delivery({ ...eventOf(id), ...odd })]);
+    expect(recorded).toMatchObject({ fresh: 1, dead: 0 });
+    const row = await rowOf(warehouse, listing, id);
+    expect(row).toMatchObject({ created: null, updated: expect.anything() });
+    expect(row?.unreadable).toMatchObject({ created: odd.created });
+    expect(Object.keys(row?.unreadable ?? {})).toHaveLength(2);
+    await write(listing, id, `"updated":"${updated}","created":"2026-01-01T00:00:00"`);
+    expect(await rowOf(warehouse, listing, id)).toMatchObject({ unreadable: null });
+  });
+});
+
+const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
+
+const camelCase = (name: string): string =>
+  name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
