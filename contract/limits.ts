@@ -31,7 +31,7 @@ export const limits = {
   answerWithinMs: 8_000,
   /** One attempt to start a workflow. */
   startDeadlineMs: 5_000,
-  /** Requests to the service in flight: its documentation asks customers not to exceed this. */
+  /** Requests of one process to the service in flight. The service asks customers not to exceed this in all. */
   requestsAtOnce: 10,
   /** Bytes of one answer: a page of 100 bills with their usage and line items is about a megabyte. */
   answerBytesMax: 64 * 1024 * 1024,

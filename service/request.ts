@@ -34,11 +34,9 @@ export function createRequests(
   const { maxConcurrency = limits.requestsAtOnce, budget = requestPolicy } = options;
   const throttle = createThrottle({
     concurrency: maxConcurrency,
-    perSecond: options.maxPerSecond,
     clock,
     random,
     log,
-    shared: options.sharedLimit,
   });
   const retry = createRetry({ throttle, clock, random, budget });
 

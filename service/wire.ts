@@ -8,7 +8,6 @@ import { throughProxy } from './proxy.ts';
 import type { OnRequest } from './request-result.ts';
 import type { RetryBudget } from './retry.ts';
 import type { Wire } from './send.ts';
-import type { SharedLimit } from './throttle.ts';
 
 export interface ServiceClientOptions {
   /** Versioned base address, for example ending in /v2.2 (seed 9). */
@@ -17,10 +16,6 @@ export interface ServiceClientOptions {
   readonly endpoints: EndpointCatalogue;
   /** Requests in flight at once. */
   readonly maxConcurrency?: number;
-  /** Requests a second; unbounded when absent. */
-  readonly maxPerSecond?: number | undefined;
-  /** One limit for the clients of several processes; without it this client's limit is its own. */
-  readonly sharedLimit?: SharedLimit | undefined;
   /** Of one attempt, from connecting to the last byte. */
   readonly timeoutMs?: number;
   /** Of one answer, decompressed. */
