@@ -27,7 +27,7 @@ export interface Requests {
 /** Makes requests over a wire: throttled, retried and reported, with failures of the catalogue. */
 export function createRequests(
   wire: Wire,
-  quote: (text: string) => string,
+  quote: (answer: Answer) => string,
   options: ServiceClientOptions,
 ): Requests {
   const { clock, random, log, onRequest } = options;
@@ -62,9 +62,7 @@ export function createRequests(
   function requireSuccess(answer: Answer): void {
     const code = failureOfStatus(answer.status);
     if (code === null) return;
-    // A success is never quoted, not even 204, 206 and the like, which do not answer a read.
-    const body = answer.status < 300 ? `${answer.text.length} characters` : quote(answer.text);
-    throw new Failure(code, `answered ${answer.status} with ${body}`, {
+    throw new Failure(code, `answered ${answer.status} with ${quote(answer)}`, {
       status: answer.status,
       ...asked(retryAfterMs({ ...answer, now: clock.now() })),
     });
