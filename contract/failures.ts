@@ -30,7 +30,7 @@ export const failureTypes = {
   },
   SERVICE_ANSWER_UNREADABLE: {
     action: 'retry',
-    means: 'The answer was not the JSON that the endpoint catalogue expects, or was cut short.',
+    means: 'The answer was not the JSON that the endpoint catalogue expects, was cut short or too large.',
     operator: 'If it lasts, compare its answer with the entry in SERVICE_ENDPOINTS.',
   },
   SERVICE_KEY_REFUSED: {

@@ -22,6 +22,8 @@ export const requestPolicy = {
   timeoutMs: 30 * seconds,
   /** Within that, of a proxy that opens a tunnel. */
   tunnelMs: 10 * seconds,
+  /** How long an answer may wait for memory that others hold: their records are written within seconds. */
+  memoryWaitMaxMs: 60 * seconds,
   attemptsMax: 4,
   /** How long the waits of one request may add up. */
   waitMaxMs: 60 * seconds,

@@ -17,6 +17,11 @@ export interface Get<T> {
   readonly signal: AbortSignal | undefined;
   /** Reads a 200; an error that it throws fails the attempt. */
   readonly read: (answer: Answer) => T;
+  /**
+   * Gets the function that gives back the memory of the answer. Without it that is given back as soon as the
+   * answer was read.
+   */
+  readonly hold?: ((release: () => void) => void) | undefined;
 }
 
 export interface Requests {
@@ -40,22 +45,29 @@ export function createRequests(
   });
   const retry = createRetry({ throttle, clock, random, budget });
 
-  async function attempt<T>({ name, path, signal, read }: Get<T>): Promise<T> {
+  async function attempt<T>({ name, path, signal, read, hold }: Get<T>): Promise<T> {
     const startedAt = clock.now();
     let bytes = 0;
     const report = (result: RequestResult): void =>
       onRequest?.({ endpoint: name, result, ms: clock.now() - startedAt, bytes });
+    let release: (() => void) | undefined;
     try {
       const answer = await send(wire, { path }, signal);
-      bytes = answer.bytes;
+      ({ bytes, release } = answer);
       requireSuccess(answer);
       const value = read(answer);
       report('ok');
+      if (hold !== undefined) {
+        hold(release);
+        release = undefined;
+      }
       return value;
     } catch (error) {
       const failure = named(error, path + wire.words);
       report(resultOfError(failure));
       throw failure;
+    } finally {
+      release?.();
     }
   }
 

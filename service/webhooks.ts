@@ -53,6 +53,7 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
     try {
       // The portal's address is a secret, but the caller asked for it.
       const answer = await send(wire, { path, method, json, verbatim: method === 'POST' }, undefined);
+      answer.release();
       const { status, text } = answer;
       const code = status === 201 ? null : failureOfStatus(status);
       if (code === null) return answer;

@@ -1,8 +1,9 @@
 import { type Dispatcher, Pool } from 'undici';
 import type { EndpointCatalogue } from '../contract/endpoints.ts';
-import { limits } from '../contract/limits.ts';
+import { answerMemory, limits } from '../contract/limits.ts';
 import type { Log } from '../contract/log.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
+import { type AnswerMemory, createAnswerMemory } from './answer-memory.ts';
 import type { Clock } from './clock.ts';
 import { throughProxy } from './proxy.ts';
 import type { OnRequest } from './request-result.ts';
@@ -20,6 +21,8 @@ export interface ServiceClientOptions {
   readonly timeoutMs?: number;
   /** Of one answer, decompressed. */
   readonly maxBodyBytes?: number;
+  /** The memory of all answers; by default one for this client. */
+  readonly memory?: AnswerMemory;
   readonly budget?: RetryBudget;
   readonly clock: Clock;
   /** Returns a number from 0 to below 1, for jitter. */
@@ -46,6 +49,7 @@ type WireOptions = Pick<
   | 'dispatcher'
   | 'timeoutMs'
   | 'maxBodyBytes'
+  | 'memory'
 >;
 
 /**
@@ -70,6 +74,7 @@ export function openWire(options: WireOptions): Wire {
     },
     timeoutMs: options.timeoutMs ?? requestPolicy.timeoutMs,
     maxBodyBytes: options.maxBodyBytes ?? limits.answerBytesMax,
+    memory: options.memory ?? createAnswerMemory(answerMemory),
     clock,
   };
 }

@@ -85,7 +85,7 @@ describe('an answer', () => {
     ['in an encoding that was not asked for', packed(brotliCompressSync(body), 'br'), 'encoding is br'],
     ['that is not the gzip it says', packed(Buffer.from(body), 'gzip'), 'incorrect header check'],
     ['whose gzip is cut short', packed(gzipSync(body).subarray(0, 30), 'gzip'), 'unexpected end of file'],
-    ['that unpacks without end', packed(gzipSync(long), 'gzip'), 'larger than 50000 bytes'],
+    ['that unpacks without end', packed(gzipSync(long), 'gzip'), 'longer than 50000 bytes'],
     ['that is too long', { body: long }, 'longer than 50000 bytes'],
     ['that is not UTF-8', { body: Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d]) }, 'not UTF-8'],
     [
