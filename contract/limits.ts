@@ -47,7 +47,7 @@ export const limits = {
 
 /**
  * Memory of answers, in the units of `AnswerMemory`: eight bytes at most. All answers take less than 400 MB of
- * the gigabyte that a worker has; without answers it takes some 250 MB.
+ * the gigabyte that a worker has; without answers its peak was 320 to 440 MB.
  */
 export const answerMemory = { total: 48 * 1024 * 1024, answerMax: limits.answerBytesMax } as const;
 

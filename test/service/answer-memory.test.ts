@@ -62,15 +62,20 @@ test('lets the oldest answer grow to its bound while all others wait', async () 
   const { signal } = new AbortController();
   const memory = createAnswerMemory({ total, answerMax });
   const answers = Array.from({ length: 10 }, () => memory.begin(signal).part);
-  const [oldest, ...others] = answers;
-  const waits = others.map((part) => part.take(text(6 * start), signal));
-  expect(waits.filter((wait) => wait === undefined)).toHaveLength(1);
-  expect(oldest?.take(text(answerMax - start), signal)).toBeUndefined();
-  // It is given back as the records are written, and the next one is the oldest.
+  const [oldest, next, ...others] = answers;
+  expect(next?.take(text(11 * start), signal)).toBeUndefined();
+  const waits = others.map((part) => part.take(text(11 * start), signal));
+  expect(waits).not.toContain(undefined);
+  expect(oldest?.take(text(17 * start), signal)).toBeUndefined();
+  expect(oldest?.take(text(start), signal)).toBeUndefined();
+  // While the records of the first are written the next one is the oldest.
+  const grown = next?.take(text(start), signal);
+  expect(grown).toBeInstanceOf(Promise);
   oldest?.complete();
+  await grown;
   oldest?.release();
-  others[0]?.release();
-  await waits[1];
+  next?.release();
+  await waits[0];
   expect(memory.used).toBeLessThanOrEqual(total);
 });
 
