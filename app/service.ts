@@ -2,7 +2,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createServiceClient, type ServiceClient } from '../service/client.ts';
 import type { Clock } from '../service/clock.ts';
-import type { SharedLimit } from '../service/throttle.ts';
 import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
 import type { ServiceClientOptions } from '../service/wire.ts';
 import { proxyFor } from './proxies.ts';
@@ -31,7 +30,6 @@ export function openService(
   url: string,
   apiKey: string,
   log: Logger,
-  sharedLimit?: SharedLimit,
   more: Pick<ServiceClientOptions, 'budget' | 'timeoutMs' | 'onRequest'> = {},
 ): ServiceAccess {
   const client = createServiceClient({
@@ -40,8 +38,6 @@ export function openService(
     proxy: proxyFor(url, proxies),
     endpoints: settings.endpoints,
     maxConcurrency: settings.maxConcurrency,
-    maxPerSecond: settings.maxPerSecond,
-    sharedLimit,
     ...more,
     clock: serviceClock,
     random: Math.random,

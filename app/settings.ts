@@ -9,6 +9,7 @@ import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
 import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
 import { misspelt } from './misspelt.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
+import { removedSettings } from './removed-settings.ts';
 import { readSecretFiles, secretVariables, setTwice } from './secret-files.ts';
 
 /** Everything that metersync reads from its environment, decoded once. */
@@ -20,7 +21,6 @@ export interface Settings {
     readonly companies: readonly string[];
     readonly timeZone: string;
     readonly maxConcurrency: number;
-    readonly maxPerSecond: number | undefined;
     readonly endpoints: EndpointCatalogue;
   };
   /** A run tombstones no more absent records of a listing than the smaller of both. */
@@ -188,7 +188,6 @@ const environment = z.object({
   SERVICE_COMPANIES: list.pipe(z.array(uuid)),
   SERVICE_TIME_ZONE: timeZone,
   SERVICE_MAX_CONCURRENCY: integer(1, 100, 10),
-  SERVICE_MAX_PER_SECOND: wholeNumber(1, 10_000).optional(),
   SERVICE_ENDPOINTS: z.string().optional(),
   DELETES_CAP_ROWS: integer(0, 1_000_000, 50),
   DELETES_CAP_PERCENT: integer(0, 100, 5),
@@ -291,7 +290,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     const lower = given[name.toLowerCase()];
     if (lower !== undefined) given[name] = lower;
   }
-  const doubts = [...idle, ...misspelt(given, names)];
+  const doubts = [...idle, ...removedSettings(given), ...misspelt(given, names)];
   const decoded = environment.safeParse(given);
   const problems = [
     ...ofFiles,
@@ -326,7 +325,6 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       companies: e.SERVICE_COMPANIES,
       timeZone: e.SERVICE_TIME_ZONE,
       maxConcurrency: e.SERVICE_MAX_CONCURRENCY,
-      maxPerSecond: e.SERVICE_MAX_PER_SECOND,
       endpoints,
     },
     deletesCap: { rows: e.DELETES_CAP_ROWS, percent: e.DELETES_CAP_PERCENT },

@@ -18,7 +18,6 @@ import type { Running } from './running.ts';
 import { ensureSchedules } from './schedules.ts';
 import { openService } from './service.ts';
 import { activitySettings, type Settings } from './settings.ts';
-import { joinLimit } from './shared-limit.ts';
 import { connectClient, ensureOwnSchedules, howEndedOn, startOf, wakeOf } from './temporal.ts';
 import { connectNative } from './temporal-native.ts';
 import type { TemporalPlace } from './temporal-place.ts';
@@ -100,12 +99,7 @@ export async function startWorker(
   ]);
   const pools = openPools(settings, databaseUrl, log);
   const { db } = pools.warehouse;
-  const limit = await joinLimit({
-    warehouse: openWarehouse(settings, databaseUrl, log, 1),
-    limit: settings.service.maxConcurrency,
-    log,
-  });
-  const access = openService(settings, service.url, service.apiKey, log, limit, {
+  const access = openService(settings, service.url, service.apiKey, log, {
     ...(observer === undefined ? {} : { onRequest: observer.onRequest }),
   });
   const views = keepViews({ db, log });
@@ -175,7 +169,6 @@ export async function startWorker(
         native.connection.close(),
         close(),
         access.client.close(),
-        limit.leave(),
         ...Object.values(pools).map((pool) => pool.close()),
       ]);
     },

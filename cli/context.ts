@@ -3,7 +3,6 @@ import { join, resolve } from 'node:path';
 import { createLog, type Logger } from '../app/log.ts';
 import type { ServiceAccess } from '../app/service.ts';
 import { readSettings, type Settings } from '../app/settings.ts';
-import type { WarehouseLimit } from '../app/shared-limit.ts';
 import { openStack, type Stack } from '../app/stack.ts';
 import { type Insecure, requireSafeTransport } from '../app/transport.ts';
 import { say } from './print.ts';
@@ -22,8 +21,8 @@ export interface Context {
   readonly sandbox: SandboxProcess | undefined;
   /** Connections that are not safe. */
   readonly insecure: readonly Insecure[];
-  /** Opens a client of the service, which shares `limit` with others if given. */
-  access(limit?: WarehouseLimit): Promise<ServiceAccess>;
+  /** Opens a client of the service. */
+  access(): Promise<ServiceAccess>;
   stop(): Promise<void>;
 }
 
@@ -114,10 +113,10 @@ export async function openContext(need: Need): Promise<Context> {
       service,
       sandbox,
       insecure,
-      access: async (limit) => {
+      access: async () => {
         // Loaded on demand: most commands only read the warehouse.
         const { openService } = await import('../app/service.ts');
-        return openService(settings, service.url, service.apiKey, log, limit);
+        return openService(settings, service.url, service.apiKey, log);
       },
       stop: async () => {
         await sandbox?.stop();

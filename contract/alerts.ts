@@ -555,7 +555,7 @@ export const alertTypes = {
     promql: `${share('metersync_service_requests_total', 'result=~"busy|error|unreachable|unreadable"', 15)} > 0.2`,
     forMinutes: 15,
     causes: [
-      '`result="busy"`: 429; lower `SERVICE_MAX_CONCURRENCY` or set `SERVICE_MAX_PER_SECOND`.',
+      '`result="busy"`: 429; lower `SERVICE_MAX_CONCURRENCY`.',
       '`error`, `unreachable`: the service or the network to it.',
       '`unreadable`: an answer is not what the catalogue says.',
     ],

@@ -21,7 +21,7 @@ export const failureTypes = {
   SERVICE_BUSY: {
     action: 'retry',
     means: 'The service answered 429: too many requests.',
-    operator: 'If it lasts, lower SERVICE_MAX_CONCURRENCY or set SERVICE_MAX_PER_SECOND: all workers wait.',
+    operator: 'If it lasts, lower SERVICE_MAX_CONCURRENCY: each worker waits and slows down by itself.',
   },
   SERVICE_ERROR: {
     action: 'retry',
@@ -30,7 +30,7 @@ export const failureTypes = {
   },
   SERVICE_ANSWER_UNREADABLE: {
     action: 'retry',
-    means: 'The answer was not the JSON that the endpoint catalogue expects, or was cut short.',
+    means: 'The answer was not the JSON that the endpoint catalogue expects, was cut short or too large.',
     operator: 'If it lasts, compare its answer with the entry in SERVICE_ENDPOINTS.',
   },
   SERVICE_KEY_REFUSED: {

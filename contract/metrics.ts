@@ -139,8 +139,8 @@ export const metricTypes = {
   metersync_service_concurrency: {
     of: 'worker',
     type: 'gauge',
-    help: 'Requests that may be in flight: by its share of the limit, and now.',
-    labels: { bound: 'share or now' },
+    help: 'Requests that may be in flight now: fewer than SERVICE_MAX_CONCURRENCY after the service asked to slow down.',
+    labels: {},
   },
   metersync_service_gate_closed_seconds_total: {
     of: 'worker',

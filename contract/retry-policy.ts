@@ -22,6 +22,8 @@ export const requestPolicy = {
   timeoutMs: 30 * seconds,
   /** Within that, of a proxy that opens a tunnel. */
   tunnelMs: 10 * seconds,
+  /** How long an answer may wait for memory that others hold: their records are written within seconds. */
+  memoryWaitMaxMs: 60 * seconds,
   attemptsMax: 4,
   /** How long the waits of one request may add up. */
   waitMaxMs: 60 * seconds,
@@ -222,10 +224,6 @@ export const serverWaits = {
   temporalLookMs: 5 * seconds,
   /** How long Temporal may refuse at a start: the server and its namespace need some seconds. */
   temporalRefusedForMs: 10 * seconds,
-  /** How often a worker checks whether another one joined, left or was asked to slow down. */
-  limitLookEveryMs: 1 * seconds,
-  /** Giving back a worker's share of the limit when it stops. */
-  limitLeaveMs: 2 * seconds,
   /** When a worker stops: time that running activities have to finish, and time until they are ended. */
   workerStop: { shutdownGraceTime: 5 * seconds, shutdownForceTime: 8 * seconds },
   /** How long counts of fields wait in memory: they are lost when the process is killed. */

@@ -1,6 +1,6 @@
 /**
  * What the texts of records are read as: the grammar of `metersync.read_number`, `read_time` and
- * `read_date` (migration 0004), for what is judged before Postgres sees it. A test holds both to the same answers.
+ * `read_date` (migration 0007), for what is judged before Postgres sees it. A test holds both to the same answers.
  */
 
 /** Each digit matches in one way only: else a long text that is no number would backtrack. */

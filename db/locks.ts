@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
 import { migrations } from './migrations-table.ts';
-import { alerts, catchUps, companyMonths, serviceWorkers, typedViews } from './schema/metersync.ts';
+import { alerts, catchUps, companyMonths, typedViews } from './schema/metersync.ts';
 
 /**
  * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock; a
@@ -16,8 +16,6 @@ const tables = {
   companyMonths: sql`${companyMonths}`,
   /** Migrations. */
   migrations,
-  /** Claiming a part of the limit of requests. */
-  serviceWorkers: sql`${serviceWorkers}`,
   /** Making typed views. */
   typedViews: sql`${typedViews}`,
 } as const;

@@ -18,7 +18,7 @@ export interface TypedField {
   readonly field: string;
   /** What the record says: NULL or blank for no value. */
   readonly said: SQL;
-  /** What that is read as: NULL if it cannot be read. The functions of migration 0004 decide. */
+  /** What that is read as: NULL if it cannot be read. The functions of migration 0007 decide. */
   readonly value: SQL;
 }
 

@@ -22,6 +22,11 @@ interface Request {
 }
 
 export interface PageRequest extends Request {
+  /**
+   * Gets the function that gives back the page's memory, to be called when its records were written. Without
+   * it the page counts as small.
+   */
+  readonly hold?: ((release: () => void) => void) | undefined;
   /** Filters of the catalogue to apply. */
   readonly filters?: readonly ListingFilter[] | undefined;
   /**
@@ -92,11 +97,11 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
 
   return {
     has: (name, filter) => endpoints[name] !== null && (filter === undefined || filter in endpoints[name]),
-    async page({ endpoint: name, params, filters, page, lane, signal }) {
+    async page({ endpoint: name, params, filters, page, lane, signal, hold }) {
       const endpoint = catalogued(name);
       const path = requestPath({ endpoint, params, filters, page });
       const read = (answer: Answer): Page => readPage(answer, endpoint, page);
-      return await requests.get({ name, path, lane, signal, read });
+      return await requests.get({ name, path, lane, signal, read, hold });
     },
     async record({ endpoint: name, params, lane, signal }) {
       const path = requestPath({ endpoint: catalogued(name), params });

@@ -17,6 +17,11 @@ export interface Get<T> {
   readonly signal: AbortSignal | undefined;
   /** Reads a 200; an error that it throws fails the attempt. */
   readonly read: (answer: Answer) => T;
+  /**
+   * Gets the function that gives back the memory of the answer. Without it that is given back as soon as the
+   * answer was read.
+   */
+  readonly hold?: ((release: () => void) => void) | undefined;
 }
 
 export interface Requests {
@@ -27,46 +32,49 @@ export interface Requests {
 /** Makes requests over a wire: throttled, retried and reported, with failures of the catalogue. */
 export function createRequests(
   wire: Wire,
-  quote: (text: string) => string,
+  quote: (answer: Answer) => string,
   options: ServiceClientOptions,
 ): Requests {
   const { clock, random, log, onRequest } = options;
   const { maxConcurrency = limits.requestsAtOnce, budget = requestPolicy } = options;
   const throttle = createThrottle({
     concurrency: maxConcurrency,
-    perSecond: options.maxPerSecond,
     clock,
     random,
     log,
-    shared: options.sharedLimit,
   });
   const retry = createRetry({ throttle, clock, random, budget });
 
-  async function attempt<T>({ name, path, signal, read }: Get<T>): Promise<T> {
+  async function attempt<T>({ name, path, signal, read, hold }: Get<T>): Promise<T> {
     const startedAt = clock.now();
     let bytes = 0;
     const report = (result: RequestResult): void =>
       onRequest?.({ endpoint: name, result, ms: clock.now() - startedAt, bytes });
+    let release: (() => void) | undefined;
     try {
       const answer = await send(wire, { path }, signal);
-      bytes = answer.bytes;
+      ({ bytes, release } = answer);
       requireSuccess(answer);
       const value = read(answer);
       report('ok');
+      if (hold !== undefined) {
+        hold(release);
+        release = undefined;
+      }
       return value;
     } catch (error) {
       const failure = named(error, path + wire.words);
       report(resultOfError(failure));
       throw failure;
+    } finally {
+      release?.();
     }
   }
 
   function requireSuccess(answer: Answer): void {
     const code = failureOfStatus(answer.status);
     if (code === null) return;
-    // A success is never quoted, not even 204, 206 and the like, which do not answer a read.
-    const body = answer.status < 300 ? `${answer.text.length} characters` : quote(answer.text);
-    throw new Failure(code, `answered ${answer.status} with ${body}`, {
+    throw new Failure(code, `answered ${answer.status} with ${quote(answer)}`, {
       status: answer.status,
       ...asked(retryAfterMs({ ...answer, now: clock.now() })),
     });

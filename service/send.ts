@@ -1,14 +1,14 @@
 import { isUtf8 } from 'node:buffer';
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
+import { pipeline, type Readable } from 'node:stream';
+import { createGunzip, type Gunzip } from 'node:zlib';
 import { withoutByteOrderMark } from '../contract/exact-json.ts';
 import { Failure } from '../contract/failures.ts';
+import { requestPolicy } from '../contract/retry-policy.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
+import type { AnswerMemory, AnswerPart } from './answer-memory.ts';
 import type { Clock } from './clock.ts';
 import type { ProxyWay } from './proxy.ts';
 import { nameOf } from './unreadable.ts';
-
-const unzip = promisify(gunzip);
 
 /** Bytes kept of an answer that is not a success: it is only quoted. */
 const refusalBytesMax = 64 * 1024;
@@ -20,6 +20,8 @@ export interface Wire extends ProxyWay {
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly maxBodyBytes: number;
+  /** The memory that all answers share. */
+  readonly memory: AnswerMemory;
   readonly clock: Clock;
 }
 
@@ -43,6 +45,8 @@ export interface Answer {
   readonly text: string;
   /** Bytes of the body on the wire. */
   readonly bytes: number;
+  /** Gives back the memory of the answer: its records were written, or are not wanted. */
+  readonly release: () => void;
 }
 
 /**
@@ -52,34 +56,79 @@ const inTime = 'answered';
 
 /**
  * Sends one request and reads the complete answer, of any status, without following redirects. The deadline
- * covers everything: connecting, the wait for the first byte, and a body that trickles.
+ * covers everything: connecting, the wait for the first byte, and a body that trickles. It stands still while
+ * the answer waits for memory, which is not the service's doing and has a bound of its own.
  * @throws Failure SERVICE_UNREACHABLE at the deadline; SERVICE_ANSWER_UNREADABLE for a body that is too long,
- *   not UTF-8, or in an encoding that was not requested; the signal's reason as soon as it aborts; otherwise
- *   the errors of undici, zlib and the network
+ *   not UTF-8, or in an encoding that was not requested, or for which there was no memory in time; the signal's
+ *   reason as soon as it aborts; otherwise the errors of undici, zlib and the network
  */
 export async function send(wire: Wire, ask: Ask, signal: AbortSignal | undefined): Promise<Answer> {
   signal?.throwIfAborted();
   const stop = new AbortController();
-  const timer = new AbortController();
   const abort = (): void => stop.abort(signal?.reason);
   signal?.addEventListener('abort', abort, { once: true });
-  const late = (): Failure =>
-    new Failure('SERVICE_UNREACHABLE', `no complete answer within ${wire.timeoutMs} ms`);
-  wire.clock.sleep(wire.timeoutMs, timer.signal).then(
-    () => stop.abort(late()),
-    () => undefined,
-  );
+  const deadline = startDeadline(wire, (late) => stop.abort(late));
+  const { part, begun } = wire.memory.begin(stop.signal);
   try {
-    return await exchange(wire, ask, stop.signal);
+    await deadline.duringWait(begun);
+    const take = async (piece: Buffer): Promise<void> => {
+      await deadline.duringWait(part.take(piece, stop.signal));
+    };
+    return await exchange(wire, ask, { part, take }, stop.signal);
+  } catch (error) {
+    part.release();
+    throw error;
   } finally {
-    timer.abort(inTime);
+    deadline.end();
     signal?.removeEventListener('abort', abort);
   }
+}
+
+/** Starts the deadline of an answer, and calls `onLate` with the failure when it, or a wait, takes too long. */
+function startDeadline({ clock, timeoutMs }: Wire, onLate: (late: Failure) => void) {
+  let timer = new AbortController();
+  const start = (ms: number, late: () => Failure): void => {
+    timer = new AbortController();
+    clock.sleep(ms, timer.signal).then(
+      () => onLate(late()),
+      () => undefined,
+    );
+  };
+  const end = (): void => timer.abort(inTime);
+  let leftMs = timeoutMs;
+  let since = clock.now();
+  const run = (): void => {
+    since = clock.now();
+    start(leftMs, () => new Failure('SERVICE_UNREACHABLE', `no complete answer within ${timeoutMs} ms`));
+  };
+  run();
+  return {
+    end,
+    /** Awaits a wait for memory, if there is one. */
+    async duringWait(wait: Promise<void> | undefined): Promise<void> {
+      if (wait === undefined) return;
+      end();
+      leftMs = Math.max(leftMs - (clock.now() - since), 0);
+      const waitMs = requestPolicy.memoryWaitMaxMs;
+      const words = `other answers held the memory of all answers for ${waitMs} ms`;
+      start(waitMs, () => new Failure('SERVICE_ANSWER_UNREADABLE', words));
+      await wait;
+      end();
+      run();
+    },
+  };
+}
+
+/** The part of an answer that is being read, and how it takes more memory. */
+interface Reading {
+  readonly part: AnswerPart;
+  readonly take: (piece: Buffer) => Promise<void>;
 }
 
 async function exchange(
   wire: Wire,
   { path, method = 'GET', json, verbatim = false }: Ask,
+  reading: Reading,
   signal: AbortSignal,
 ): Promise<Answer> {
   const { statusCode, headers, body } = await wire.dispatcher.request({
@@ -95,46 +144,68 @@ async function exchange(
   });
   const success = statusCode === 200 || statusCode === 201;
   // The status identifies a refusal, even if its body is cut or cannot be decoded.
-  const unread = (error: unknown): Buffer => {
+  const unread = (error: unknown): Body => {
     if (success || signal.aborted) throw error;
-    return Buffer.alloc(0);
+    return { text: '', bytes: 0 };
   };
-  const bytes = await collect(body, success ? wire.maxBodyBytes : refusalBytesMax, success).catch(unread);
+  const bytesMax = success ? wire.maxBodyBytes : refusalBytesMax;
   const encoding = first(headers['content-encoding']);
-  const decoded = await decode(bytes, encoding, wire.maxBodyBytes).catch(unread);
-  if (success && !isUtf8(decoded)) throw new Failure('SERVICE_ANSWER_UNREADABLE', 'the answer is not UTF-8');
-  const text = withoutByteOrderMark(decoded.toString('utf8'));
+  const { text, bytes } = await readBody(body, encoding, { bytesMax, success, take: reading.take }).catch(
+    unread,
+  );
+  reading.part.complete();
   return {
     status: statusCode,
     retryAfter: first(headers['retry-after']),
     date: first(headers.date),
     contentType: first(headers['content-type']),
     text: verbatim ? text : withoutSecrets(text),
-    bytes: bytes.length,
+    bytes,
+    release: reading.part.release,
   };
 }
 
-/** Collects a body; `complete` refuses one longer than `bytesMax`, otherwise its start is enough. */
-async function collect(body: AsyncIterable<Buffer>, bytesMax: number, complete: boolean): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length <= bytesMax) continue;
-    if (complete) throw tooLong(bytesMax);
-    break;
-  }
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
+interface Body {
+  readonly text: string;
+  /** Bytes on the wire. */
+  readonly bytes: number;
 }
 
-async function decode(bytes: Buffer, encoding: string | undefined, bytesMax: number): Promise<Buffer> {
-  const name = encoding?.trim().toLowerCase() ?? 'identity';
-  if (name === 'identity' || name === '' || bytes.length === 0) return bytes;
-  if (name !== 'gzip' && name !== 'x-gzip') {
-    throw new Failure('SERVICE_ANSWER_UNREADABLE', `the answer's encoding is ${nameOf(name)}`);
+/** Reads a body as text. A success is read completely; of a refusal the first `bytesMax` are enough. */
+async function readBody(
+  body: Readable,
+  encoding: string | undefined,
+  options: { readonly bytesMax: number; readonly success: boolean; readonly take: Reading['take'] },
+): Promise<Body> {
+  const { bytesMax, success, take } = options;
+  const pieces: Buffer[] = [];
+  let length = 0;
+  const unpacked = unpack(body, encoding);
+  for await (const piece of unpacked) {
+    length += piece.length;
+    if (success && length > bytesMax) throw tooLong(bytesMax);
+    await take(piece);
+    pieces.push(piece);
+    if (length > bytesMax) break;
   }
-  return await unzip(bytes, { maxOutputLength: bytesMax });
+  const [only] = pieces;
+  const whole = pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces, length);
+  if (success && !isUtf8(whole)) throw new Failure('SERVICE_ANSWER_UNREADABLE', 'the answer is not UTF-8');
+  const bytes = 'bytesWritten' in unpacked ? unpacked.bytesWritten : length;
+  return { text: withoutByteOrderMark(whole.toString('utf8')), bytes };
+}
+
+/** Bytes that are unpacked at once: fewer would cost a round through the thread pool each. */
+const unpackedPieceBytes = 64 * 1024;
+
+function unpack(body: Readable, encoding: string | undefined): Readable | Gunzip {
+  const name = encoding?.trim().toLowerCase() ?? 'identity';
+  if (name === 'identity' || name === '') return body;
+  if (name === 'gzip' || name === 'x-gzip')
+    // The iteration gets the errors of both.
+    return pipeline(body, createGunzip({ chunkSize: unpackedPieceBytes }), () => undefined);
+  body.on('error', () => undefined).destroy();
+  throw new Failure('SERVICE_ANSWER_UNREADABLE', `the answer's encoding is ${nameOf(name)}`);
 }
 
 function tooLong(bytesMax: number): Failure {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { EndpointName, ListingFilter } from '../contract/endpoints.ts';
 import { jsonText } from '../contract/exact-json.ts';
 import { batches } from '../contract/limits.ts';
@@ -40,9 +41,14 @@ export interface WalkReport {
   readonly manifest: readonly PageManifest[];
 }
 
-/** Yields pages in order, once; `report` describes the walk so far. */
+/**
+ * Yields pages in order, once; `report` describes the walk so far. A page's memory is given back when the next
+ * one is asked for, or the walk ends.
+ */
 export interface Walk extends AsyncIterable<Page> {
   report(): WalkReport;
+  /** Keeps the memory of the page that was yielded last; returns the function that gives it back. */
+  keep(): () => void;
 }
 
 /**
@@ -58,14 +64,31 @@ export function walkPages(options: WalkOptions): Walk {
   let ended: WalkEnd | null = null;
   let pages = 0;
   let rows = 0;
+  let release = (): void => undefined;
+  const keep = (): (() => void) => {
+    const kept = release;
+    release = () => undefined;
+    return kept;
+  };
+  const hold = (given: () => void): void => {
+    release = given;
+  };
 
   async function* read(): AsyncGenerator<Page, void, undefined> {
-    let before: Page | undefined;
+    try {
+      yield* readPages();
+    } finally {
+      release();
+    }
+  }
+
+  async function* readPages(): AsyncGenerator<Page, void, undefined> {
+    let before: PageBefore | undefined;
     let pagesMax = Number.POSITIVE_INFINITY;
     let circling: ((page: Page) => boolean) | undefined;
     for (let asked = from; ; asked++) {
-      const page = await client.page({ endpoint, params, filters, page: asked, lane, signal });
-      const wrong = before === undefined ? undefined : samePage(before, page) ? 'repeated' : undefined;
+      const page = await client.page({ endpoint, params, filters, page: asked, lane, signal, hold });
+      const wrong = before === undefined ? undefined : isSame(before, page) ? 'repeated' : undefined;
       const end = page.currentPage === asked ? wrong : 'shrunk';
       if (end !== undefined && before !== undefined && !before.endSaid) {
         // The listing ended with the page before, which could not say so.
@@ -88,11 +111,12 @@ export function walkPages(options: WalkOptions): Walk {
       }
       pages += 1;
       rows += page.count;
-      before = page;
+      before = { ids: page.ids, endSaid: page.endSaid, digest: digestOf(page) };
       // Set before the page is yielded: the caller may leave the loop at any page.
       if (!page.hasNext) ended = 'last';
       else if (pages >= pagesMax) ended = 'bound';
       yield page;
+      keep()();
       if (ended !== null) return;
     }
   }
@@ -100,6 +124,7 @@ export function walkPages(options: WalkOptions): Walk {
   const iterator = read();
   return {
     [Symbol.asyncIterator]: () => iterator,
+    keep,
     report: () => ({ ended, shrunk: ended === 'shrunk', pages, rows, manifest: [...manifest] }),
   };
 }
@@ -132,10 +157,20 @@ function goesInCircles(): (page: Page) => boolean {
   };
 }
 
-const itemsText = ({ items, body }: Page): string => jsonText(items) ?? body;
+/** What the next page is compared with; the page itself would stay in memory for it. */
+interface PageBefore extends Pick<Page, 'ids' | 'endSaid'> {
+  /** Of the records, if not all of them have ids. */
+  readonly digest: string | undefined;
+}
 
-function samePage(before: Page, page: Page): boolean {
-  if (before.count !== page.count) return false;
-  if (before.ids.some((id) => id === null)) return itemsText(before) === itemsText(page);
+function digestOf({ ids, items, body }: Page): string | undefined {
+  if (!ids.includes(null)) return undefined;
+  return createHash('sha256')
+    .update(jsonText(items) ?? body)
+    .digest('base64');
+}
+
+function isSame(before: PageBefore, page: Page): boolean {
+  if (before.ids.length !== page.ids.length || before.digest !== digestOf(page)) return false;
   return before.ids.every((id, position) => id === page.ids[position]);
 }

@@ -53,11 +53,12 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
     try {
       // The portal's address is a secret, but the caller asked for it.
       const answer = await send(wire, { path, method, json, verbatim: method === 'POST' }, undefined);
+      answer.release();
       const { status, text } = answer;
       const code = status === 201 ? null : failureOfStatus(status);
       if (code === null) return answer;
-      const body = status < 300 ? `${text.length} characters` : quote(withoutSecrets(text));
-      throw new Failure(code, `answered ${status}: ${body}`, { status });
+      const said = quote({ status, text: withoutSecrets(text) });
+      throw new Failure(code, `answered ${status} with ${said}`, { status });
     } catch (error) {
       const code = error instanceof Failure ? error.code : failureOfError(error);
       if (code === undefined) throw error;

@@ -1,14 +1,14 @@
 import { type Dispatcher, Pool } from 'undici';
 import type { EndpointCatalogue } from '../contract/endpoints.ts';
-import { limits } from '../contract/limits.ts';
+import { answerMemory, limits } from '../contract/limits.ts';
 import type { Log } from '../contract/log.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
+import { type AnswerMemory, createAnswerMemory } from './answer-memory.ts';
 import type { Clock } from './clock.ts';
 import { throughProxy } from './proxy.ts';
 import type { OnRequest } from './request-result.ts';
 import type { RetryBudget } from './retry.ts';
 import type { Wire } from './send.ts';
-import type { SharedLimit } from './throttle.ts';
 
 export interface ServiceClientOptions {
   /** Versioned base address, for example ending in /v2.2 (seed 9). */
@@ -17,14 +17,12 @@ export interface ServiceClientOptions {
   readonly endpoints: EndpointCatalogue;
   /** Requests in flight at once. */
   readonly maxConcurrency?: number;
-  /** Requests a second; unbounded when absent. */
-  readonly maxPerSecond?: number | undefined;
-  /** One limit for the clients of several processes; without it this client's limit is its own. */
-  readonly sharedLimit?: SharedLimit | undefined;
   /** Of one attempt, from connecting to the last byte. */
   readonly timeoutMs?: number;
   /** Of one answer, decompressed. */
   readonly maxBodyBytes?: number;
+  /** The memory of all answers; by default one for this client. */
+  readonly memory?: AnswerMemory;
   readonly budget?: RetryBudget;
   readonly clock: Clock;
   /** Returns a number from 0 to below 1, for jitter. */
@@ -51,6 +49,7 @@ type WireOptions = Pick<
   | 'dispatcher'
   | 'timeoutMs'
   | 'maxBodyBytes'
+  | 'memory'
 >;
 
 /**
@@ -75,6 +74,7 @@ export function openWire(options: WireOptions): Wire {
     },
     timeoutMs: options.timeoutMs ?? requestPolicy.timeoutMs,
     maxBodyBytes: options.maxBodyBytes ?? limits.answerBytesMax,
+    memory: options.memory ?? createAnswerMemory(answerMemory),
     clock,
   };
 }

@@ -390,7 +390,7 @@ export const dashboards = {
         means: 'A share of time in which it had asked all to wait, and requests that may be in flight.',
         queries: [
           { promql: rate(of('metersync_service_gate_closed_seconds_total')), legend: 'asked to wait' },
-          { promql: sum('metersync_service_concurrency', 'bound'), legend: 'concurrency: {{bound}}' },
+          { promql: sum('metersync_service_concurrency'), legend: 'concurrency' },
         ],
       },
       {

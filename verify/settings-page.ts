@@ -29,10 +29,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   SERVICE_MAX_CONCURRENCY: {
     default: '10',
-    means: 'Requests to the service at once, of all workers on the warehouse.',
-  },
-  SERVICE_MAX_PER_SECOND: {
-    means: 'The same a second.',
+    means: 'Maximum number of requests in flight to the service from one worker, or from one command.',
   },
   SERVICE_ENDPOINTS: {
     means: 'JSON file that overrides entries of the endpoint catalogue, below.',

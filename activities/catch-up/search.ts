@@ -71,7 +71,22 @@ async function readPage(deps: ActivityDependencies, search: ListingSearch, asked
   const signal = Context.current().cancellationSignal;
   const readAt = await warehouseNow(deps.warehouse.db);
   const params = { companyId };
-  const page = await deps.service.page({ endpoint: listing, params, page: asked, lane: 'live', signal });
-  await write(deps, { listing, companyId, readAt, page, usage: 'all', confirms: true });
-  return page;
+  let release: (() => void) | undefined;
+  const hold = (given: () => void): void => {
+    release = given;
+  };
+  try {
+    const page = await deps.service.page({
+      endpoint: listing,
+      params,
+      page: asked,
+      lane: 'live',
+      signal,
+      hold,
+    });
+    await write(deps, { listing, companyId, readAt, page, usage: 'all', confirms: true });
+    return page;
+  } finally {
+    release?.();
+  }
 }

@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
+import { limits } from '../../contract/limits.ts';
 import { liveUsage, warehouseNow } from '../../db/catch-up/due.ts';
 import { moveToCompany } from '../../db/catch-up/settle.ts';
 import type { WaitingReason } from '../../db/catch-up/stale.ts';
@@ -197,14 +198,26 @@ async function usagePass(
   const endpoint = 'documentUsage';
   const walk = walkPages({ client: deps.service, endpoint, params: { id }, lane: 'live', signal });
   const pages: Page[] = [];
+  let characters = 0;
   try {
-    for await (const page of walk) pages.push(page);
+    for await (const page of walk) {
+      characters += page.body.length;
+      if (characters > limits.answerBytesMax) throw tooMuchUsage(id);
+      pages.push(page);
+    }
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== 'SERVICE_NOT_FOUND') throw error;
     if (pages.length === 0) return undefined;
   }
   return { pages, manifest: walk.report().manifest };
 }
+
+/** All usage of a document is written together, so it may be as long as one answer. */
+const tooMuchUsage = (id: string): Failure =>
+  new Failure(
+    'SERVICE_ANSWER_UNREADABLE',
+    `the usage of document ${id} is longer than ${limits.answerBytesMax} characters`,
+  );
 
 /** Found records by id, and the time before the first request. */
 interface Found {

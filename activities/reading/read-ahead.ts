@@ -1,5 +1,6 @@
 import { batches } from '../../contract/limits.ts';
 import type { Page } from '../../service/page.ts';
+import type { Walk } from '../../service/walk.ts';
 
 /** A page, the number that was requested, and the warehouse's clock before the request. */
 export interface PageRead {
@@ -11,14 +12,25 @@ export interface PageRead {
 /**
  * Yields pages in order, all that are ready at once, and reads on meanwhile. `clock` returns an earlier time
  * of the warehouse's clock: it is read as each request begins, so `readAt` is never too new. Pages are
- * yielded before the failure of the next. `stop` aborts the request in flight when the consumer stops.
+ * yielded before the failure of the next. `stop` aborts the request in flight when the consumer stops. `keep`
+ * is that of the walk: the memory of pages is given back when the consumer is done with them.
  */
 export async function* readAhead(
   source: AsyncIterable<Page>,
-  { from, clock, stop }: { readonly from: number; readonly clock: () => string; readonly stop: () => void },
+  {
+    from,
+    clock,
+    stop,
+    keep,
+  }: {
+    readonly from: number;
+    readonly clock: () => string;
+    readonly stop: () => void;
+    readonly keep: Walk['keep'];
+  },
 ): AsyncGenerator<PageRead[], void, undefined> {
   const iterator = source[Symbol.asyncIterator]();
-  const ready: PageRead[] = [];
+  const ready: (PageRead & { readonly release: () => void })[] = [];
   let characters = 0;
   let over = false;
   let failure: { readonly error: unknown } | undefined;
@@ -31,7 +43,7 @@ export async function* readAhead(
         const readAt = clock();
         const { done, value: page } = await iterator.next();
         if (done === true) break;
-        ready.push({ page, asked, readAt });
+        ready.push({ page, asked, readAt, release: keep() });
         characters += page.body.length;
         arrived.resolve();
         while (!over && (ready.length >= batches.pagesAhead || characters >= batches.charactersAhead))
@@ -55,7 +67,11 @@ export async function* readAhead(
       characters = 0;
       taken.resolve();
       taken = Promise.withResolvers();
-      yield pages;
+      try {
+        yield pages;
+      } finally {
+        for (const { release } of pages) release();
+      }
     }
     if (failure !== undefined) throw failure.error;
   } finally {
@@ -63,5 +79,6 @@ export async function* readAhead(
     taken.resolve();
     stop();
     await reading;
+    for (const { release } of ready) release();
   }
 }

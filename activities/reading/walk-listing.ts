@@ -54,7 +54,7 @@ export async function walkListing(
   let clock = beganAt;
   let written = nothingWritten;
   const ids: string[] = [];
-  const ahead = { from, clock: () => clock, stop: () => stopped.abort() };
+  const ahead = { from, clock: () => clock, stop: () => stopped.abort(), keep: pages.keep };
   for await (const read of readAhead(pages, ahead)) {
     signal.throwIfAborted();
     for (const { page } of read) walk.onRead?.(page);

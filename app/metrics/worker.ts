@@ -74,13 +74,7 @@ export function observeWorker(metrics: Metrics, onBegun: (parts: WorkerParts) =>
       onBegun(parts);
       const { warehouses, service, liveness } = parts;
       metrics.read('metersync_warehouse_pool_connections', () => connections(warehouses));
-      metrics.read('metersync_service_concurrency', () => {
-        const { share, concurrency } = service.pace();
-        return [
-          { value: share, bound: 'share' },
-          { value: concurrency, bound: 'now' },
-        ];
-      });
+      metrics.read('metersync_service_concurrency', () => [{ value: service.pace().concurrency }]);
       metrics.read('metersync_service_gate_closed_seconds_total', () => [
         { value: service.pace().closedMs / 1_000 },
       ]);

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { requireSchema } from '../../app/prepare.ts';
 import type { Settings } from '../../app/settings.ts';
-import { joinLimit } from '../../app/shared-limit.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import type { AuditResource } from '../../contract/endpoints.ts';
 import { timeAgo } from '../../contract/times.ts';
@@ -51,13 +50,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
     await requireSchema(settings, databaseUrl, log);
     const concurrency = Math.min(settings.service.maxConcurrency, listingsAtOnceMax);
     const warehouse = openWarehouse(settings, databaseUrl, log, concurrency);
-    // The audit joins the workers, so that together they keep to the service's limit.
-    const limit = await joinLimit({
-      warehouse: openWarehouse(settings, databaseUrl, log, 1),
-      limit: settings.service.maxConcurrency,
-      log,
-    });
-    const access = await context.access(limit);
+    const access = await context.access();
     try {
       if (options.company !== undefined) {
         const reason = await whyRefused(warehouse.db, access.client, options.company);
@@ -70,7 +63,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
         options,
       );
     } finally {
-      await Promise.allSettled([access.client.close(), limit.leave(), warehouse.close()]);
+      await Promise.allSettled([access.client.close(), warehouse.close()]);
     }
   } finally {
     await context.stop();

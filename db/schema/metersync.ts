@@ -559,24 +559,6 @@ export const intervalFetches = metersync.table('interval_fetches', {
   updatedAt: time('updated_at').notNull().default(now),
 });
 
-/** Workers that share one limit of requests to the service. */
-export const serviceWorkers = metersync.table('service_workers', {
-  workerId: uuid('worker_id').primaryKey(),
-  seenAt: time('seen_at').notNull().default(now),
-  held: integer('held').notNull().default(0),
-});
-
-/** The gate of the service, one row: closed until then. */
-export const serviceGate = metersync.table(
-  'service_gate',
-  {
-    one: boolean('one').primaryKey().default(true),
-    closedUntil: time('closed_until'),
-    updatedAt: time('updated_at').notNull().default(now),
-  },
-  () => [check('service_gate_has_one_row', sql`one`)],
-);
-
 /**
  * Alarms, each from when its condition began: it waits for its minutes, is open, and is closed.
  * `notifiedAt`: when a target last took word of it; `error`: why others have not.

@@ -191,7 +191,6 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
     service.url,
     service.apiKey,
     log,
-    undefined,
     doctorPolicy.requests,
   );
   try {

@@ -115,6 +115,26 @@ const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
 };
 
 describe('catching up on documents', () => {
+  test('a listing of usage of one document that never ends is given up, and other documents are read', async () => {
+    const service = new Service();
+    const [endless, good] = [service.add(1), service.add(1)];
+    let pages = 0;
+    service.lie = ({ path }) => {
+      if (!path.endsWith(`/usage/document/${endless}`)) return undefined;
+      pages += 1;
+      return { json: { usageData: [{ id: randomUUID(), note: 'x'.repeat(4_000_000) }], hasNext: true } };
+    };
+    const under = await caughtUp(service, [endless, good]);
+    const { rows } = await under.warehouse.db.execute(
+      sql`select record_id, outcome, error_code from metersync.events order by outcome`,
+    );
+    expect(rows).toEqual([
+      { record_id: good, outcome: 'applied', error_code: null },
+      { record_id: endless, outcome: 'pending', error_code: 'SERVICE_ANSWER_UNREADABLE' },
+    ]);
+    expect(pages).toBeLessThan(20);
+  });
+
   test('reads few documents one by one and many by their listing, and usage document by document', async () => {
     const [few, many] = [new Service(), new Service()];
     const ofFew = Array.from({ length: 3 }, () => few.add(2));

@@ -32,6 +32,17 @@ function listing(schedule: fc.Scheduler, pages: number, failsAt: number, now: ()
   return { began, pages: read() };
 }
 
+/** Counts the pages whose memory is kept. */
+function holding() {
+  const kept = new Set<object>();
+  const keep = () => {
+    const page = {};
+    kept.add(page);
+    return () => void kept.delete(page);
+  };
+  return { keep, count: () => kept.size };
+}
+
 describe('pages that are read ahead', () => {
   test('come in order, once each, and never count as read after their request began', async () => {
     await fc.assert(
@@ -43,9 +54,10 @@ describe('pages that are read ahead', () => {
         async (schedule, count, failsAt, from) => {
           let time = 1;
           const source = listing(schedule, count, failsAt, () => time);
+          const held = holding();
           const taken: number[] = [];
           const consume = async (): Promise<string> => {
-            const ahead = { from, clock: () => String(time), stop: () => {} };
+            const ahead = { from, clock: () => String(time), stop: () => {}, keep: held.keep };
             try {
               for await (const ready of readAhead(source.pages, ahead)) {
                 expect(ready.length).toBeGreaterThan(0);
@@ -54,6 +66,7 @@ describe('pages that are read ahead', () => {
                   expect(Number(readAt)).toBeLessThanOrEqual(source.began[page.currentPage - 1] as number);
                   taken.push(page.currentPage);
                 }
+                expect(held.count()).toBeGreaterThanOrEqual(ready.length);
                 await schedule.schedule(Promise.resolve(), 'written');
                 // Meanwhile at most the bound was read, and one more is in flight.
                 expect(source.began.length).toBeLessThanOrEqual(taken.length + pagesMax + 1);
@@ -67,6 +80,7 @@ describe('pages that are read ahead', () => {
           const end = await schedule.waitFor(consume());
           const fails = failsAt <= count;
           expect(end).toBe(fails ? 'the service fails' : 'end');
+          expect(held.count()).toBe(0);
           expect(taken).toEqual(Array.from({ length: fails ? failsAt - 1 : count }, (_, at) => at + 1));
         },
       ),
@@ -79,7 +93,8 @@ describe('pages that are read ahead', () => {
       for (read = 1; ; read++) yield pageOf(read, charactersMax / 2 + 1);
     }
     const stopped: string[] = [];
-    const ahead = { from: 1, clock: () => '', stop: () => void stopped.push('stopped') };
+    const held = holding();
+    const ahead = { from: 1, clock: () => '', stop: () => void stopped.push('stopped'), keep: held.keep };
     const pages = readAhead(long(), ahead);
     const { value: first } = await pages.next();
     for (let turn = 0; turn < 50; turn++) await Promise.resolve();
@@ -88,7 +103,9 @@ describe('pages that are read ahead', () => {
     for (let turn = 0; turn < 50; turn++) await Promise.resolve();
     // Two are ready; a third would exceed the bound.
     expect(read).toBe(5);
+    expect(held.count()).toBe(4);
     await pages.return();
+    expect(held.count()).toBe(0);
     expect(stopped).toEqual(['stopped']);
     expect(read).toBe(5);
   });
@@ -96,6 +113,7 @@ describe('pages that are read ahead', () => {
   test('abort the request in flight when the consumer fails, and wait for its end', async () => {
     const stop = new AbortController();
     let ended = false;
+    const held = holding();
     async function* slow(): AsyncGenerator<Page, void, undefined> {
       yield pageOf(1);
       await new Promise((_, reject) =>
@@ -104,10 +122,10 @@ describe('pages that are read ahead', () => {
       ended = true;
     }
     const writing = async () => {
-      const ahead = { from: 1, clock: () => '', stop: () => stop.abort() };
+      const ahead = { from: 1, clock: () => '', stop: () => stop.abort(), keep: held.keep };
       for await (const _ of readAhead(slow(), ahead)) throw new Error('Postgres is away');
     };
     await expect(writing()).rejects.toThrow('Postgres is away');
-    expect([stop.signal.aborted, ended]).toEqual([true, false]);
+    expect([stop.signal.aborted, ended, held.count()]).toEqual([true, false, 0]);
   });
 });

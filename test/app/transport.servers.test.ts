@@ -319,7 +319,7 @@ test('a service with an unknown certificate gets no request and no key', async (
   const port = await listen(server);
   const patience = { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15_000 };
   const url = `https://localhost:${port}/v2.2`;
-  const { client } = openService(readSettings({}), url, 'the-key', log, undefined, patience);
+  const { client } = openService(readSettings({}), url, 'the-key', log, patience);
   onTestFinished(() => client.close());
   await expect(client.ping()).rejects.toThrow(/self-signed|certificate/i);
   expect(requests).toBe(0);

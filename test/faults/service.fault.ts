@@ -14,8 +14,6 @@ import { verdict } from './verdict.ts';
 const once = seeds().slice(0, 1);
 /** SERVICE_MAX_CONCURRENCY in these runs. */
 const atOnce = 6;
-/** SERVICE_MAX_PER_SECOND in these runs. */
-const perSecondMax = 25;
 
 /** Misbehaviours of the API, each for some seconds. */
 const ways = [
@@ -42,7 +40,7 @@ fault(
     let proxy: CuttingProxy | undefined;
     const rig = await startRig({
       size: { companies: 3, documents: 150, intervalDays: 2 },
-      env: { SERVICE_MAX_CONCURRENCY: String(atOnce), SERVICE_MAX_PER_SECOND: String(perSecondMax) },
+      env: { SERVICE_MAX_CONCURRENCY: String(atOnce) },
       between: {
         workerAndService: async (service) => {
           proxy = await startProxy(service);
@@ -67,9 +65,7 @@ fault(
       const figures = await verdict(rig);
       // A broken connection may be seen to end a moment after its successor was opened.
       expect(proxy?.openMax).toBeLessThanOrEqual(2 * atOnce);
-      const { count, seconds } = proxy?.gets ?? { count: 0, seconds: 0 };
-      expect(count).toBeLessThanOrEqual(perSecondMax * (seconds + 1));
-      const requests = `${count} requests in ${Math.round(seconds)} s, ${perSecondMax} a second allowed`;
+      const requests = `${proxy?.gets ?? 0} requests`;
       return { injected: `${ways.length} ways in turn; ${requests}`, perSecond, figures };
     } finally {
       await rig.stop();

@@ -28,7 +28,9 @@ export type Reply =
   /** Never answers. */
   | 'silence'
   /** Sends the head and the start of a body, and nothing more. */
-  | 'trickle';
+  | 'trickle'
+  /** Sends a body for as long as the client reads it. */
+  | 'endless';
 
 export type Script = (asked: Asked) => Reply | Promise<Reply>;
 
@@ -91,6 +93,16 @@ function perform(reply: Reply, response: ServerResponse): void {
   if (reply === 'trickle') {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.write('{"documents": [');
+    return;
+  }
+  if (reply === 'endless') {
+    const piece = Buffer.alloc(64 * 1024, ' ');
+    const send = (): void => {
+      while (!response.destroyed && response.write(piece));
+    };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.on('drain', send);
+    send();
     return;
   }
   if ('cut' in reply) {

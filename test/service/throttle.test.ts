@@ -62,30 +62,6 @@ test('a live request goes before an earlier one of a backfill', async () => {
   expect(server.asked.map(({ query }) => Number(query.get('page')))).toEqual([1, 11, 12, 2, 3, 4]);
 });
 
-describe('requests a second', () => {
-  const half = { closed: () => {}, follow: (client: { share(n: number): void }) => client.share(5) };
-  test.each([
-    ['are never more than the bound', 4, 10, undefined],
-    ['are never more than the part of a share of the limit', 8, 5, half],
-  ])('%s, and spread evenly', async (_, maxPerSecond, atOnce, sharedLimit) => {
-    const clock = new VirtualClock();
-    const { server, client } = await setup(() => good, { clock, maxPerSecond, sharedLimit });
-    const all = Promise.all(pages(1, 9).map((page) => client.page(documents(page))));
-    for (let sent = 1; sent < 9; sent++) {
-      const waiting = Math.min(atOnce, 9 - sent);
-      await until(
-        `${sent} answered, ${waiting} waiting`,
-        () => server.asked.length === sent && clock.sleeping === waiting,
-      );
-      clock.advance(249);
-      expect(clock.sleeping).toBe(waiting);
-      clock.advance(1);
-    }
-    await all;
-    expect(server.asked).toHaveLength(9);
-  });
-});
-
 describe('one 429', () => {
   test('holds back every request for the time of its Retry-After', async () => {
     const clock = new VirtualClock();

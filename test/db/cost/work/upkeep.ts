@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { dropLeftPages, dropOldParts } from '../../../../db/backfill/retention.ts';
 import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
@@ -24,7 +23,6 @@ import { traceRecord } from '../../../../db/read/trace.ts';
 import { recordsWaiting } from '../../../../db/read/waiting.ts';
 import { deliveriesOf, lastDeliveries, listAlerts, readWatch } from '../../../../db/read/watch.ts';
 import { companyChanges } from '../../../../db/schema/metersync.ts';
-import { beat, claim, closeGate, leave } from '../../../../db/service-limit.ts';
 import { deliverNext } from '../../../../db/watch/deliver.ts';
 import { giveUp, noteLook } from '../../../../db/watch/look.ts';
 import { eventOf, idOf, meterOf } from '../rows.ts';
@@ -145,17 +143,6 @@ export const upkeep: readonly Work[] = [
     name: 'pages that runs left are dropped',
     rows: 100,
     run: ({ db }) => dropLeftPages(db, { limit: 100 }),
-  },
-  {
-    name: 'workers share a limit',
-    rows: 5,
-    run: async ({ db }) => {
-      const worker = randomUUID();
-      await beat(db, worker, 5_000);
-      await claim(db, worker, { wanted: 2, limit: 2, inFlight: 0, goneAfterMs: 5_000 });
-      await closeGate(db, 1);
-      await leave(db, worker);
-    },
   },
   {
     name: 'health is read',
