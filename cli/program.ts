@@ -65,7 +65,7 @@ function addRun(program: Command): void {
   );
   addConsole(program);
   add(program, 'migrate', "Bring the warehouse's schema up to date", 'metersync migrate --plan')
-    .option('--plan', 'only show what would run, the locks it takes and what it rewrites')
+    .option('--plan', 'only show the statements of the migrations that would run')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/migrate.ts')).migrateCommand(options));
   addUpgrade(program);
