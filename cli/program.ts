@@ -16,7 +16,6 @@ import {
   addOperations,
   addSchedule,
   addUpgrade,
-  addVersions,
   addViews,
   addWebhooks,
   addWorkers,
@@ -119,7 +118,6 @@ function addLook(program: Command): void {
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
   addOperations(program);
-  addVersions(program);
 }
 
 /** Adds the commands that load data and repair it. */

@@ -243,17 +243,6 @@ describe('while metersync start runs', () => {
     expect(await count('fields.documents')).toBe(20);
   });
 
-  test('versions diff lists differences of another API version, as a table and as JSON', async () => {
-    const { status, stdout, stderr } = await metersync('versions', 'diff', '--from', 'v2', '--to', 'v2.2');
-    expect(status, stderr).toBe(1);
-    expect(stdout).toMatch(/^documents: 20 records in v2 and v2\.2$/m);
-    expect(stdout).toMatch(/ \/accountNumber +│ appears +│/);
-    expect(stdout).toMatch(/^meters: \d+ records in v2 and v2\.2: the same$/m);
-    const { said } = await json('versions', 'diff', '--from', 'v2.1', '--to', 'v2.2', '--records', '5');
-    expect(said).toMatchObject({ from: 'v2.1', to: 'v2.2' });
-    expect((await metersync('versions', 'diff', '--from', 'v2.2', '--to', 'v2.2')).status).toBe(2);
-  });
-
   test('backfill of one company, by external id or by id, reads only that company', async () => {
     const [{ id = '', external_id: externalId = '' } = {}] = await rows(
       sql`select id, external_id from utility.companies order by id limit 1`,
