@@ -7,8 +7,6 @@ import { join } from 'node:path';
 import { alertRules, operatorRules, runbooksPage } from './alerts-pages.ts';
 import { capacityPage } from './capacity-page.ts';
 import { checkNamesFile } from './check-names.ts';
-import { dashboardJson } from './dashboard-pages.ts';
-import { dashboards } from './dashboards.ts';
 import { dictionaryPage } from './dictionary-page.ts';
 import { failuresPage } from './failures-page.ts';
 import { verifyHostileInputs } from './hostile-inputs.ts';
@@ -34,8 +32,6 @@ const pages: Readonly<Record<string, (text: string) => string | Promise<string>>
   'docs/runbooks.md': runbooksPage,
   'deploy/prometheus/rules.yml': alertRules,
   'deploy/kubernetes/overlays/prometheus-operator/rules.yaml': operatorRules,
-  'deploy/grafana/dashboards/overview.json': () => dashboardJson('overview', dashboards.overview),
-  'deploy/grafana/dashboards/inside.json': () => dashboardJson('inside', dashboards.inside),
   'contract/check-names.ts': () => checkNamesFile(project),
   'docs/performance.md': (text) => performancePage(text),
   'docs/guides/capacity.md': (text) => capacityPage(text),
