@@ -5,7 +5,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { alertRules, operatorRules, runbooksPage } from './alerts-pages.ts';
-import { capacityPage } from './capacity-page.ts';
 import { checkNamesFile } from './check-names.ts';
 import { dictionaryPage } from './dictionary-page.ts';
 import { failuresPage } from './failures-page.ts';
@@ -34,7 +33,6 @@ const pages: Readonly<Record<string, (text: string) => string | Promise<string>>
   'deploy/kubernetes/overlays/prometheus-operator/rules.yaml': operatorRules,
   'contract/check-names.ts': () => checkNamesFile(project),
   'docs/performance.md': (text) => performancePage(text),
-  'docs/guides/capacity.md': (text) => capacityPage(text),
 };
 
 function pageCheck(path: string, make: (text: string) => string | Promise<string>, write: boolean): Check {
