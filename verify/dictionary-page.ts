@@ -37,7 +37,7 @@ interface Column {
 /** The schema of metersync alone, whose tables the page leaves to psql. */
 const internal = 'metersync';
 
-/** Schemas whose relations are all alike and have shared columns alone: the page names them. */
+/** Schemas whose relations are all alike: the page names them. */
 const alike = ['fields', 'history'];
 
 /**
@@ -49,7 +49,14 @@ export async function dictionaryPage(db: Database): Promise<string> {
   const relations = await readRelations(db);
   const silent = withoutComment(relations);
   if (silent.length > 0) throw new Error(`without a comment: ${silent.join(', ')}`);
-  const shared = sharedAmong(relations.filter(isDescribed));
+  const columnsOf = (all: readonly Relation[]) => all.flatMap(({ columns }) => columns);
+  const described = columnsOf(
+    relations.filter(({ schema }) => schema !== internal && !alike.includes(schema)),
+  );
+  const more = columnsOf(relations.filter(({ schema }) => alike.includes(schema))).filter(
+    (column) => !described.some(({ name }) => name === column.name),
+  );
+  const shared = sharedAmong([...described, ...more]);
   return [
     generatedFrom('the comments in db/migrations and analytics'),
     '# Data dictionary',
@@ -116,8 +123,7 @@ function withoutComment(relations: readonly Relation[]): string[] {
 }
 
 /** Lines of columns by their names: the line that most relations have, if several have it. */
-function sharedAmong(relations: readonly Relation[]): ReadonlyMap<string, string> {
-  const columns = relations.flatMap((relation) => relation.columns);
+function sharedAmong(columns: readonly Column[]): ReadonlyMap<string, string> {
   return new Map(
     [...Map.groupBy(columns, ({ name }) => name)].flatMap(([name, those]) => {
       const byLine = [...Map.groupBy(those, columnLine)].sort(([, a], [, b]) => b.length - a.length);
@@ -148,8 +154,6 @@ function describeRelation(relation: Relation, shared: ReadonlyMap<string, string
   ];
 }
 
-/** Whether the page describes the columns of a relation. */
-const isDescribed = ({ schema }: Relation): boolean => schema !== internal && !alike.includes(schema);
 const fullName = ({ schema, name }: Relation): string => `${schema}.${name}`;
 const columnLine = ({ name, type, comment }: Column): string =>
   `- \`${name}\`${isPlain(type) ? '' : ` ${type}`}: ${comment}`;

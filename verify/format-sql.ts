@@ -29,8 +29,6 @@ const wrong = globSync('{analytics,docker}/**/*.sql', { cwd: project })
     if (formatted !== text && !check) writeFileSync(path, formatted);
     return formatted !== text;
   });
-for (const file of wrong) console.log(`${check ? 'not formatted' : 'formatted'}: ${file}`);
-if (check && wrong.length > 0) {
-  console.log('npm run format');
-  process.exitCode = 1;
-}
+for (const file of wrong)
+  console.log(check ? `not formatted (npm run format): ${file}` : `formatted: ${file}`);
+if (check && wrong.length > 0) process.exitCode = 1;

@@ -13,8 +13,7 @@ test('each goal has the latest figure, and whether it was missed', () => {
   expect(made).toContain('| `live.rowP50Ms` | < 120 | 119 |');
   expect(made).toContain('Measured on 2 cores, 4 GB of memory: on 2026-01-02 `live`.');
   const [, unknown = ''] = /^Not measured yet: (.*)\.$/m.exec(made) ?? [];
-  const { peers: _, ...others } = goals;
-  expect(unknown.split(', ')).toHaveLength(Object.values(others).flatMap(Object.keys).length - 2);
+  expect(unknown.split(', ')).toHaveLength(Object.values(goals).flatMap(Object.keys).length - 2);
   expect(made).toMatch(/^Before\.\n[\s\S]*\nAfter\.\n$/);
 });
 
@@ -25,12 +24,4 @@ test('a goal that depends on the size is judged only at full size', () => {
   expect(made('full')).toContain(`${row}, missed |`);
   expect(made('whole')).toContain(`${row} |`);
   expect(made('whole')).toContain('on 2026-01-02 `audit` (whole).');
-});
-
-test('figures of the comparison with peers are listed, also those without a goal', () => {
-  const figures = { dltPerSecond: 3_000, appliedTimesStripeSync: 1.9 };
-  const made = performancePage(page, { peers: { ...taken, size: 'full', figures } });
-  expect(made).toContain('| `peers.dltPerSecond` |  | 3,000 |');
-  expect(made).toContain('| `peers.appliedTimesStripeSync` | ≥ 2 | 1.9, missed |');
-  expect(made).toMatch(/^On 2 cores, 4 GB of memory, 2026-01-02, full size, .* with dlt [\d.]+ and /m);
 });
