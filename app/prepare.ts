@@ -25,7 +25,7 @@ export async function migrate(
   }
 }
 
-/** Says what a migration of the warehouse would run; it changes nothing. */
+/** Lists the statements that a migration of the warehouse would run; it changes nothing. */
 export async function planOf(settings: Settings, url: string, log: Logger): Promise<MigrationPlan> {
   const warehouse = openWarehouse(settings, url, log, 1);
   try {

@@ -37,11 +37,6 @@ export function issueId(text: string): number {
   throw new InvalidArgumentError('It must be the number of an issue.');
 }
 
-export function apiVersion(text: string): string {
-  if (/^v\d+(\.\d+)*$/.test(text)) return text;
-  throw new InvalidArgumentError('It must be a version as SERVICE_URL ends with, for example v2.2.');
-}
-
 export function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms !== undefined) return ms;

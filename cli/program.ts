@@ -16,7 +16,6 @@ import {
   addOperations,
   addSchedule,
   addUpgrade,
-  addVersions,
   addViews,
   addWebhooks,
   addWorkers,
@@ -65,7 +64,7 @@ function addRun(program: Command): void {
   );
   addConsole(program);
   add(program, 'migrate', "Bring the warehouse's schema up to date", 'metersync migrate --plan')
-    .option('--plan', 'only show what would run, the locks it takes and what it rewrites')
+    .option('--plan', 'only show the statements of the migrations that would run')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/migrate.ts')).migrateCommand(options));
   addUpgrade(program);
@@ -119,7 +118,6 @@ function addLook(program: Command): void {
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
   addOperations(program);
-  addVersions(program);
 }
 
 /** Adds the commands that load data and repair it. */

@@ -2,7 +2,7 @@ import { Argument, type Command, Option } from 'commander';
 import { failureTypes } from '../contract/failures.ts';
 import { eventOutcomes, operatorRoles, runKinds, severities } from '../contract/names.ts';
 import type { Decision } from '../operations/decide-deletes.ts';
-import { apiVersion, atLeastOne, duration, issueId, percent, timeOrAgo, uuid } from './arguments.ts';
+import { atLeastOne, duration, issueId, percent, timeOrAgo, uuid } from './arguments.ts';
 import type { ScheduleAction } from './commands/schedule.ts';
 import type { WebhooksAction } from './commands/webhooks.ts';
 import { add } from './help.ts';
@@ -302,22 +302,6 @@ export function addWorkers(program: Command): void {
     'End a ramp; without one, give the work to the build that had it before',
     'metersync workers rollback',
   ).action(async () => (await import('./commands/workers.ts')).workersRollback());
-}
-
-export function addVersions(program: Command): void {
-  const versions = program.command('versions').description('Compare versions of the API');
-  add(
-    versions,
-    'diff',
-    'Read the same records in two versions and show what differs: status 1 where anything does',
-    'metersync versions diff --from v2 --to v2.2',
-  )
-    .requiredOption('--from <version>', 'for example v2', apiVersion)
-    .requiredOption('--to <version>', 'for example v2.2', apiVersion)
-    .option('--company <id>', 'records of this company alone; by default of as many as needed', uuid)
-    .option('--records <n>', 'at most this many of each resource, readings of a few meters', atLeastOne, 500)
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/versions.ts')).versionsDiff(options));
 }
 
 export function addViews(program: Command): void {

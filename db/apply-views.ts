@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import type { Executor, Transaction } from './connect.ts';
+import type { Transaction } from './connect.ts';
 import { sqlMessage, sqlState } from './failures.ts';
 import { lock } from './locks.ts';
 import { migrationsSchema } from './migrations-table.ts';
@@ -49,19 +49,6 @@ export async function applyViews(tx: Transaction): Promise<AppliedViews> {
 
 const versionOf = (texts: readonly string[]): string =>
   createHash('sha256').update(texts.join('\0')).digest('hex');
-
-/** Lists the views and functions that `applyViews` would make; none if this version is applied. */
-export async function viewsToApply(db: Executor): Promise<readonly string[]> {
-  const texts = viewTexts();
-  const { rows } = await db.execute<{ there: boolean }>(
-    sql`select to_regclass(${`${migrationsSchema}.views`}) is not null as there`,
-  );
-  if (rows[0]?.there) {
-    const applied = await db.execute<{ version: string }>(sql`select version from ${versions}`);
-    if (applied.rows[0]?.version === versionOf(texts)) return [];
-  }
-  return texts.flatMap(createdBy).map(({ kind, name }) => `${kind} ${name}`);
-}
 
 /**
  * Creates them all, or none if an existing one has other columns: then it returns Postgres's error.

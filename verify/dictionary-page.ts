@@ -37,33 +37,26 @@ interface Column {
 /** The schema of metersync alone, whose tables the page leaves to psql. */
 const internal = 'metersync';
 
-/** Schemas whose relations are all alike and have shared columns alone: the page names them. */
+/** Schemas whose relations are all alike: the page names them. */
 const alike = ['fields', 'history'];
 
-/** A meaning that a column has in as many relations stands in the list of shared columns. */
-const sharedBy = 2;
-
-/** Columns of one name, type and comment, and the relations that have one, in the order of the page. */
-interface Meaning {
-  readonly column: Column;
-  readonly relations: readonly Relation[];
-}
-type Meanings = ReadonlyMap<string, Meaning>;
-
 /**
- * Makes docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. Columns
- * that mean the same in several relations are described in a list of their own. A column whose comment
- * has the words of its name alone stands by name. A second name of a column is left out.
- * Tables of metersync alone are left to psql.
+ * Makes docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. A column that
+ * means the same in several relations is described once. Tables of metersync alone are left to psql.
  * @throws Error that names every schema, table and column without a comment
  */
 export async function dictionaryPage(db: Database): Promise<string> {
   const relations = await readRelations(db);
   const silent = withoutComment(relations);
   if (silent.length > 0) throw new Error(`without a comment: ${silent.join(', ')}`);
-  const meanings = meaningsIn(relations.filter(({ schema }) => schema !== internal));
-  const aliases = aliasesIn(relations);
-  const shared = sharedAmong(meanings);
+  const columnsOf = (all: readonly Relation[]) => all.flatMap(({ columns }) => columns);
+  const described = columnsOf(
+    relations.filter(({ schema }) => schema !== internal && !alike.includes(schema)),
+  );
+  const more = columnsOf(relations.filter(({ schema }) => alike.includes(schema))).filter(
+    (column) => !described.some(({ name }) => name === column.name),
+  );
+  const shared = sharedAmong([...described, ...more]);
   return [
     generatedFrom('the comments in db/migrations and analytics'),
     '# Data dictionary',
@@ -71,11 +64,10 @@ export async function dictionaryPage(db: Database): Promise<string> {
     'Every table, view and column, by the comments that `\\d+ analytics.bills` shows in psql.',
     '[Warehouse](../guides/warehouse.md) and [analytics](../guides/analytics.md) say more.',
     '',
-    '- A column listed by name is described under [shared columns](#shared-columns), or its name says all.',
+    '- A column listed by name is described under [shared columns](#shared-columns).',
     '- The key of a table is `id`, unless it names another.',
     '- Amounts are `numeric`, times `timestamptz`, days `date`. Types of ranges, arrays and JSON are named.',
     '- What is unknown or does not apply is NULL. Ends are not included.',
-    `- Left out, where they say the same: ${[...aliases].map(([alias, name]) => `\`${alias}\` (as \`${name}\`)`).join(', ')}.`,
     '',
     '## How records join',
     '',
@@ -83,11 +75,10 @@ export async function dictionaryPage(db: Database): Promise<string> {
     '',
     '## Shared columns',
     '',
-    ...[...shared].map((key) => columnLine((meanings.get(key) as Meaning).column)).sort(),
+    ...[...shared.values()].sort(),
     ...schemas.flatMap((schema) =>
       describeSchema(
         relations.filter((relation) => relation.schema === schema),
-        meanings,
         shared,
       ),
     ),
@@ -131,122 +122,39 @@ function withoutComment(relations: readonly Relation[]): string[] {
   return [...new Set(silent)];
 }
 
-/** Groups the columns of all relations by what they mean. */
-function meaningsIn(relations: readonly Relation[]): Meanings {
-  const uses = relations.flatMap((relation) => relation.columns.map((column) => ({ relation, column })));
-  const groups = Map.groupBy(uses, ({ column }) => keyOf(column));
+/** Lines of columns by their names: the line that most relations have, if several have it. */
+function sharedAmong(columns: readonly Column[]): ReadonlyMap<string, string> {
   return new Map(
-    [...groups].map(([key, those]) => [
-      key,
-      { column: (those[0] as { column: Column }).column, relations: those.map(({ relation }) => relation) },
-    ]),
+    [...Map.groupBy(columns, ({ name }) => name)].flatMap(([name, those]) => {
+      const byLine = [...Map.groupBy(those, columnLine)].sort(([, a], [, b]) => b.length - a.length);
+      const [line = '', uses = []] = byLine[0] ?? [];
+      return uses.length > 1 ? [[name, line] as const] : [];
+    }),
   );
 }
 
-const keyOf = ({ name, type, comment }: Column): string =>
-  JSON.stringify([name, isPlain(type) ? '' : type, comment]);
-
-/** Returns what a column of each name means in most relations, if several describe it so. */
-function sharedAmong(meanings: Meanings): ReadonlySet<string> {
-  /** Relations that would describe it: not those that refer to another one. */
-  const describing = ({ relations }: Meaning): number => {
-    const whole = (relation: Relation) => containedIn(relation, meanings);
-    const own = relations.filter((relation) => !relations.some((other) => whole(relation) === other));
-    const detailed = own.filter(isDetailed);
-    return (detailed.length === 0 ? own : detailed).length;
-  };
-  const counted = [...meanings]
-    .filter(([, { column }]) => aliasOf(column) === undefined)
-    .map(([key, meaning]) => ({ key, ...meaning, uses: describing(meaning) }));
-  const most = [...Map.groupBy(counted, ({ column }) => column.name).values()]
-    .filter((those) => !those.some((one) => isNameInWords(one.column) && one.relations.some(isDetailed)))
-    .flatMap((those) => those.sort((a, b) => b.uses - a.uses).slice(0, 1));
-  return new Set(most.filter(({ uses }) => uses >= sharedBy).map(({ key }) => key));
-}
-
-function describeSchema(
-  relations: readonly Relation[],
-  meanings: Meanings,
-  shared: ReadonlySet<string>,
-): string[] {
+function describeSchema(relations: readonly Relation[], shared: ReadonlyMap<string, string>): string[] {
   const [{ schema, schema_comment } = { schema: '', schema_comment: null }] = relations;
   const head = ['', `## Schema \`${schema}\``, '', schema_comment ?? ''];
   if (schema === internal) return [...head, '', `\`\\d+ ${schema}.*\` describes its tables and views.`];
   if (alike.includes(schema)) return [...head, '', `${listed(relations.map(fullName))}.`];
-  return [...head, ...relations.flatMap((one) => ['', ...describeRelation(one, meanings, shared)])];
+  return [...head, ...relations.flatMap((relation) => ['', ...describeRelation(relation, shared)])];
 }
 
-function describeRelation(relation: Relation, meanings: Meanings, shared: ReadonlySet<string>): string[] {
+function describeRelation(relation: Relation, shared: ReadonlyMap<string, string>): string[] {
   const { comment, key, columns } = relation;
-  const whole = containedIn(relation, meanings);
-  const where = (column: Column): 'whole' | 'named' | 'here' => {
-    if (whole !== undefined && meanings.get(keyOf(column))?.relations.includes(whole)) return 'whole';
-    return shared.has(keyOf(column)) || isNameInWords(column) ? 'named' : 'here';
-  };
-  const own = columns.filter((column) => aliasOf(column) === undefined);
-  const { here = [], named = [], whole: ofWhole = [] } = Object.groupBy(own, where);
+  const named = columns.filter((column) => shared.get(column.name) === columnLine(column));
   return [
     `### ${fullName(relation)}`,
     '',
     `${comment}${key.length === 0 || key.join() === 'id' ? '' : ` Key: ${listed(key)}.`}`,
     '',
-    ...(whole === undefined ? [] : [everyColumnOf(whole, ofWhole)]),
     ...(named.length === 0 ? [] : [`- ${listed(named.map(({ name }) => name))}`]),
-    ...here.map(columnLine),
+    ...columns.filter((column) => !named.includes(column)).map(columnLine),
   ];
 }
 
-/** Words that add nothing to a name. */
-const fillers = /^(?:a|at|by|for|id|in|is|it|name|of|on|one|record|that|the|their|whether)$/;
-const wordsOf = (text: string): string[] =>
-  text
-    .toLowerCase()
-    .split(/[^a-z0-9]+/)
-    .map((word) => word.replace(/s$/, ''))
-    .filter((word) => word !== '' && !fillers.test(word));
-
-/** Whether a comment says nothing but the words of the name. */
-const isNameInWords = ({ name, comment }: Column): boolean =>
-  wordsOf(comment ?? '').every((word) => wordsOf(name).includes(word));
-
-/** Returns the column that a column has under another name, as its comment says. */
-const aliasOf = ({ comment }: Column): string | undefined => /^The same as (\w+)\.$/.exec(comment ?? '')?.[1];
-
-/** Lists the columns that have another's values, in the order of their names. */
-function aliasesIn(relations: readonly Relation[]): ReadonlyMap<string, string> {
-  const pairs = relations
-    .flatMap(({ columns }) => columns)
-    .flatMap((column) => {
-      const name = aliasOf(column);
-      return name === undefined ? [] : [[column.name, name] as const];
-    });
-  return new Map(pairs.sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-function everyColumnOf(relation: Relation, found: readonly Column[]): string {
-  const names = found.map(({ name }) => name);
-  const own = relation.columns.filter((column) => aliasOf(column) === undefined);
-  const missing = own.map(({ name }) => name).filter((name) => !names.includes(name));
-  return `- every column of ${linkTo(relation)}${missing.length === 0 ? '' : ` but ${listed(missing)}`}`;
-}
-
-/** Finds the largest earlier relation of which a relation has all columns but one at most. */
-function containedIn(relation: Relation, meanings: Meanings): Relation | undefined {
-  const sharers = relation.columns.flatMap((column) => {
-    const { relations = [] } = meanings.get(keyOf(column)) ?? {};
-    return relations.slice(0, relations.indexOf(relation));
-  });
-  const [largest] = [...Map.groupBy(sharers, (sharer) => sharer)]
-    .filter(([{ columns }, those]) => those.length > 4 && columns.length - those.length <= 1)
-    .sort(([, a], [, b]) => b.length - a.length);
-  return largest?.[0];
-}
-
-/** Whether the page describes the columns of a relation. */
-const isDetailed = ({ schema }: Relation): boolean => !alike.includes(schema);
 const fullName = ({ schema, name }: Relation): string => `${schema}.${name}`;
-const linkTo = (relation: Relation): string =>
-  `[${fullName(relation)}](#${fullName(relation).replace('.', '')})`;
 const columnLine = ({ name, type, comment }: Column): string =>
   `- \`${name}\`${isPlain(type) ? '' : ` ${type}`}: ${comment}`;
 

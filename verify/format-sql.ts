@@ -1,35 +1,34 @@
-/**
- * Formats every .sql file; `--check` changes nothing and fails where a file would change. No line of those
- * that may change, unlike migrations, is wider than 100 columns: comments and literals are broken by hand.
- */
+/** Formats .sql files but migrations, whose text is released; `--check` fails where a file would change. */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatSqlFile } from './sql-style.ts';
+import { format } from 'sql-formatter';
 
-const widest = 100;
 const project = join(import.meta.dirname, '..');
-const files = globSync('{analytics,db,docker,sandbox}/**/*.sql', { cwd: project }).sort();
 const check = process.argv.includes('--check');
 
-const wrong = files.filter((file) => {
-  const path = join(project, file);
-  const text = readFileSync(path, 'utf8');
-  const formatted = formatSqlFile(text);
-  if (formatted === text) return false;
-  if (!check) writeFileSync(path, formatted);
-  return true;
-});
-for (const file of wrong) console.log(`${check ? 'not formatted' : 'formatted'}: ${file}`);
-if (check && wrong.length > 0) {
-  console.log('npm run format');
-  process.exitCode = 1;
-}
+/** A literal may go on in the next line; on one line Postgres refuses its parts, so they are joined. */
+const commentOrLiteral = /--.*$|'(?:[^']|'')*'(?:\s*\n\s*'(?:[^']|'')*')*|\$(\w*)\$[\s\S]*?\$\1\$/gm;
+const joined = (sql: string): string =>
+  sql.replace(commentOrLiteral, (token) =>
+    token.startsWith("'") ? token.replace(/(?<!')((?:'')*)'\s*\n\s*'/g, '$1') : token,
+  );
 
-const tooWide = globSync('{analytics,dbt,docker,sandbox}/**/*.sql', { cwd: project })
+const wrong = globSync('{analytics,docker}/**/*.sql', { cwd: project })
   .sort()
-  .flatMap((file) => {
-    const lines = readFileSync(join(project, file), 'utf8').split('\n');
-    return lines.flatMap((line, at) => (line.length > widest ? [`${file}:${at + 1}`] : []));
+  .filter((file) => {
+    const path = join(project, file);
+    const text = readFileSync(path, 'utf8');
+    const formatted = `${format(joined(text), {
+      language: 'postgresql',
+      keywordCase: 'lower',
+      dataTypeCase: 'lower',
+      expressionWidth: 80,
+      linesBetweenQueries: 0,
+      paramTypes: { custom: [{ regex: String.raw`\{\{.*?\}\}\w*` }] },
+    })}\n`;
+    if (formatted !== text && !check) writeFileSync(path, formatted);
+    return formatted !== text;
   });
-for (const place of tooWide) console.log(`wider than ${widest} columns: ${place}`);
-if (tooWide.length > 0) process.exitCode = 1;
+for (const file of wrong)
+  console.log(check ? `not formatted (npm run format): ${file}` : `formatted: ${file}`);
+if (check && wrong.length > 0) process.exitCode = 1;

@@ -1,6 +1,5 @@
 import { describeGoal, goals, isJudged, isReached } from '../bench/goals.ts';
 import { type AllMeasured, type Measured, readMeasured } from '../bench/measured.ts';
-import { versions } from '../bench/peers/install.ts';
 import { describeFigure } from '../bench/report.ts';
 import { markdownTable, replaceGenerated } from './markdown.ts';
 
@@ -14,18 +13,14 @@ export function performancePage(page: string, measured: AllMeasured = readMeasur
     '',
     goalTable(measured),
     '',
-    ...machines(measured).flatMap((line) => [line, '']),
-    '## Beside peers',
-    '',
-    ...peersTable(measured),
+    machines(measured).join('\n\n'),
   ];
   return replaceGenerated(page, parts.join('\n'));
 }
 
-/** Lists the goals but those of peers, which stand beside the peers' figures; then those without a figure. */
+/** Lists the goals with the figures that were measured; then those without a figure. */
 function goalTable(measured: AllMeasured): string {
-  const { peers: _, ...others } = goals;
-  const rows = Object.entries(others).flatMap(([measure, ofMeasure]) =>
+  const rows = Object.entries(goals).flatMap(([measure, ofMeasure]) =>
     Object.entries(ofMeasure).map(([name, goal]) => [
       `\`${measure}.${name}\``,
       describeGoal(goal),
@@ -61,68 +56,3 @@ function machines(measured: AllMeasured): string[] {
 
 const nameWithSize = ([name, { size }]: [string, Measured]): string =>
   `\`${name}\`${size === 'full' ? '' : ` (${size})`}`;
-
-interface Comparison {
-  readonly work: string;
-  readonly ours: string;
-  readonly peer: string;
-  readonly theirs: string;
-  /** Our rate as a multiple of the peer's; absent for other figures. */
-  readonly times?: string;
-}
-
-const dlt = `dlt ${versions.dlt}`;
-const stripeSync = `stripe-sync-engine ${versions.stripeSyncEngine}`;
-
-const comparisons: readonly Comparison[] = [
-  {
-    work: 'first load, documents/s',
-    ours: 'backfillPerSecond',
-    peer: dlt,
-    theirs: 'dltPerSecond',
-    times: 'backfillTimesDlt',
-  },
-  ...([512, 64] as const).map((level) => ({
-    work: `events acknowledged/s, ${level} in flight`,
-    ours: `acknowledged${level}PerSecond`,
-    peer: stripeSync,
-    theirs: `stripeSyncAcknowledged${level}PerSecond`,
-    times: `acknowledged${level}TimesStripeSync`,
-  })),
-  {
-    work: 'events applied to rows/s, 512 in flight',
-    ours: 'appliedPerSecond',
-    peer: stripeSync,
-    theirs: 'stripeSyncAcknowledged512PerSecond',
-    times: 'appliedTimesStripeSync',
-  },
-  ...([512, 64] as const).map((level) => ({
-    work: `p99 of an answer, ${level} in flight, ms`,
-    ours: `acknowledged${level}P99Ms`,
-    peer: stripeSync,
-    theirs: `stripeSyncAcknowledged${level}P99Ms`,
-  })),
-];
-
-function peersTable(measured: AllMeasured): string[] {
-  const { peers } = measured;
-  if (peers === undefined) return ['Not measured yet: `npm run bench -- peers --keep`.'];
-  const figureOf = (name: string | undefined) => {
-    const figure = peers.figures[name ?? ''];
-    return figure === undefined ? '' : describeFigure(figure);
-  };
-  const rows = comparisons.map(({ work, ours, peer, theirs, times }) => {
-    const goal = goals.peers?.[times ?? ''];
-    return [
-      work,
-      figureOf(ours),
-      peer,
-      figureOf(theirs),
-      times === undefined ? '' : judgedFigure(measured, 'peers', times),
-      goal === undefined ? '' : describeGoal(goal),
-    ];
-  });
-  const head = ['Work', 'metersync', 'Peer', 'of the peer', 'Times', 'Goal'];
-  const where = `On ${peers.machine}, ${peers.takenOn}, ${peers.size} size, in turn in one run.`;
-  return [where, '', markdownTable(head, rows)];
-}

@@ -2,11 +2,11 @@ import { migrate, planOf } from '../../app/prepare.ts';
 import { describeBlocked } from '../../app/typed-views.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { counted } from '../../contract/words.ts';
+import type { MigrationPlan } from '../../db/migration-plan.ts';
 import { roles } from '../../db/roles.ts';
 import { recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
-import { describePlan } from '../describe-plan.ts';
 import { print, printJson, say } from '../print.ts';
 
 interface MigrateOptions {
@@ -53,6 +53,23 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
 
 const inWords = (applied: number): string =>
   applied === 0 ? 'The warehouse is up to date.' : `Applied ${counted(applied, 'migration')}.`;
+
+function describePlan({ versions, floorAfter, statements }: MigrationPlan): string[] {
+  const { known, applied } = versions;
+  if (known === applied) return ['The warehouse is up to date.'];
+  return [
+    `${counted(known - applied, 'migration')}, ${counted(statements.length, 'statement')}.`,
+    describeFloor(applied, floorAfter),
+    ...statements.flatMap(({ statement }) => ['', ...statement.split('\n')]),
+  ];
+}
+
+function describeFloor(applied: number, floor: number): string {
+  if (applied === 0) return 'The warehouse is empty.';
+  return floor <= applied
+    ? 'Workers of the version that migrated it last may go on meanwhile and afterwards.'
+    : 'Stop the workers first: code of the version that migrated it last may not write afterwards.';
+}
 
 /** Migrates, and notes it in the log of operations, which the first migration makes. */
 async function noted({ settings, stack, log }: Context): ReturnType<typeof migrate> {

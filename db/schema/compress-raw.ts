@@ -9,17 +9,7 @@ type Method = 'lz4' | 'pglz';
  * columns. lz4 takes a fraction of the time of Postgres's own. Stored values do not change.
  */
 export async function compressRecords(tx: Executor, method: Method = 'lz4'): Promise<string[]> {
-  const changed = await otherCompression(tx, method);
-  for (const relation of changed) await tx.execute(sql.raw(setCompression(relation, method)));
-  return changed.map((relation) => `${relation}.raw`);
-}
-
-export const setCompression = (relation: string, method: Method = 'lz4'): string =>
-  `alter table ${relation} alter column raw set compression ${method}`;
-
-/** Lists tables whose records have another compression, if Postgres was built with this one. */
-export async function otherCompression(db: Executor, method: Method = 'lz4'): Promise<string[]> {
-  const { rows } = await db.execute<{ relation: string }>(sql`
+  const { rows } = await tx.execute<{ relation: string }>(sql`
     select c.oid::regclass::text as relation
     from pg_class c
       join pg_namespace n on n.oid = c.relnamespace
@@ -34,5 +24,7 @@ export async function otherCompression(db: Executor, method: Method = 'lz4'): Pr
         where name = 'default_toast_compression' and ${method} = any(enumvals)
       )
     order by relation`);
-  return rows.map(({ relation }) => relation);
+  for (const { relation } of rows)
+    await tx.execute(sql.raw(`alter table ${relation} alter column raw set compression ${method}`));
+  return rows.map(({ relation }) => `${relation}.raw`);
 }

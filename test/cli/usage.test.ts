@@ -56,7 +56,6 @@ describe('help', () => {
     resume: ['--code <code>', '--json'],
     events: ['list', 'show', 'replay', 'ignore'],
     views: ['refresh'],
-    'versions diff': ['--from <version>', '--to <version>', '--company <id>', '--records <n>', '--json'],
     trace: ['--json', 'document', 'connection', 'meter'],
     webhooks: ['enable', 'disable', 'portal', 'status'],
     'webhooks disable': ['--yes', '--json'],

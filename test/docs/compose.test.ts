@@ -51,22 +51,6 @@ const asksItself = ['CMD', 'node', '/app/dist/cli/main.js', 'healthcheck'];
 describe('docker-compose.yml', () => {
   const ours = services.filter(([, service]) => service.build !== undefined);
 
-  test('has Postgres and Temporal with what makes them ready, the migration, a receiver and a worker', () => {
-    const always = services.filter(([, { profiles }]) => profiles === undefined).map(([name]) => name);
-    expect(always).toEqual([
-      'postgres',
-      'temporal-postgres',
-      'roles',
-      'temporal-schema',
-      'temporal',
-      'temporal-namespace',
-      'migrate',
-      'receiver',
-      'worker',
-    ]);
-    expect(ours.map(([name]) => name)).toEqual(['migrate', 'receiver', 'worker']);
-  });
-
   test('has Prometheus, Alertmanager and Grafana in the profile monitoring alone, of pinned versions', () => {
     const asked = services.filter(([, { profiles = [] }]) => profiles.includes('monitoring'));
     expect(asked.map(([name]) => name)).toEqual(['prometheus', 'alertmanager', 'grafana']);
@@ -141,13 +125,6 @@ describe('docker-compose.yml', () => {
     expect(minorOf(tag)).toEqual(minorOf(serverVersion));
     for (const name of ['temporal-schema', 'temporal-namespace'])
       expect(image(name)).toBe(`temporalio/admin-tools:${tag}`);
-  });
-
-  test('declares volumes for persistent data', () => {
-    const mounted = services
-      .flatMap(([, { volumes = [] }]) => volumes)
-      .filter((volume) => !volume.startsWith('./'));
-    expect(mounted.map((volume) => volume.split(':')[0])).toEqual(Object.keys(compose.volumes));
   });
 });
 

@@ -13,8 +13,7 @@ test('each goal has the latest figure, and whether it was missed', () => {
   expect(made).toContain('| `live.rowP50Ms` | < 120 | 119 |');
   expect(made).toContain('Measured on 2 cores, 4 GB of memory: on 2026-01-02 `live`.');
   const [, unknown = ''] = /^Not measured yet: (.*)\.$/m.exec(made) ?? [];
-  const { peers: _, ...others } = goals;
-  expect(unknown.split(', ')).toHaveLength(Object.values(others).flatMap(Object.keys).length - 2);
+  expect(unknown.split(', ')).toHaveLength(Object.values(goals).flatMap(Object.keys).length - 2);
   expect(made).toMatch(/^Before\.\n[\s\S]*\nAfter\.\n$/);
 });
 
@@ -25,17 +24,4 @@ test('a goal that depends on the size is judged only at full size', () => {
   expect(made('full')).toContain(`${row}, missed |`);
   expect(made('whole')).toContain(`${row} |`);
   expect(made('whole')).toContain('on 2026-01-02 `audit` (whole).');
-});
-
-test('peers are listed with their versions, beside metersync on the same machine', () => {
-  const figures = {
-    backfillPerSecond: 9_000,
-    dltPerSecond: 3_000,
-    backfillTimesDlt: 3,
-    appliedTimesStripeSync: 1.9,
-  };
-  const made = performancePage(page, { peers: { ...taken, size: 'full', figures } });
-  expect(made).toMatch(/\| first load, documents\/s \| 9,000 \| dlt [\d.]+ \| 3,000 \| 3 \| ≥ 3 \|/);
-  expect(made).toContain('| 1.9, missed | ≥ 2 |');
-  expect(made).toContain('On 2 cores, 4 GB of memory, 2026-01-02, full size, in turn in one run.');
 });
