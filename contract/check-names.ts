@@ -25,6 +25,7 @@ export const checkNames = [
   'clock_change',
   'interval_bill_mismatch',
   'unusable_reading',
+  'several_readings',
   'unknown_quality',
 ] as const;
 export type CheckName = (typeof checkNames)[number];
