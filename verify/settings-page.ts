@@ -40,7 +40,8 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   DELETES_CAP_ROWS: {
     default: '50',
-    means: 'Rows of a listing that a run may tombstone; more wait for `metersync deletes`.',
+    means:
+      'Rows of a listing, or readings of a meter, that a run may delete without anybody; more wait for `metersync deletes`.',
   },
   DELETES_CAP_PERCENT: {
     default: '5',

@@ -5,6 +5,7 @@ import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
 import { untouchedSince } from './absent.ts';
 import { approveReadings, reviveReadings } from './absent-readings.ts';
+import { rowsOfNote } from './rows-of-note.ts';
 import { keyOfNoted, note, revive, row, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
@@ -19,20 +20,31 @@ export interface InferredDeletes {
   readonly state: State;
   /** Whether the rows were absent from a listing, or listed as deleted. */
   readonly reason: typeof deletes.$inferSelect.reason;
+  /** How many; of readings each counts. */
   readonly rows: number;
   readonly notedAt: string;
-  /** Some of their ids. */
+  /** Some of their ids; of readings some of the ranges, after the meter. */
   readonly examples: readonly string[];
-  /** What people call each of them; null where it has no name. */
+  /** What people call each of them, or its meter; null where it has no name. */
   readonly names: readonly (string | null)[];
 }
+
+/** What a note is about: the id of a record, or a range of a meter's readings. */
+const idOfNote = sql`case
+        when ${deletes.meterId} is null then ${deletes.recordId}
+        else concat(
+          ${deletes.meterId},
+          to_char(${deletes.startsFrom} at time zone 'UTC', ' YYYY-MM-DD HH24:MI'),
+          to_char(${deletes.startsBefore} at time zone 'UTC', ' "to" YYYY-MM-DD HH24:MI "UTC"')
+        )
+      end`;
 
 /** Reads inferred deletions, the newest first: quarantined ones or all, of all runs or one. */
 export async function readDeletes(
   db: Executor,
   { all, run }: { readonly all: boolean; readonly run?: string },
 ): Promise<InferredDeletes[]> {
-  const { runId, companyId, resource, state, reason, recordId, notedAt } = deletes;
+  const { runId, companyId, resource, state, reason, recordId, notedAt, meterId } = deletes;
   const found = await db
     .select({
       runId,
@@ -40,9 +52,10 @@ export async function readDeletes(
       resource,
       state,
       reason,
-      rows: sql<number>`sum(coalesce(${deletes.readings}, 1))::int`,
+      rows: sql<number>`sum(${rowsOfNote})::int`,
       notedAt: sql<string>`${max(notedAt)}`,
-      examples: sql<string[]>`(array_agg(${recordId} order by ${recordId}))[1:3]`,
+      examples: sql<string[]>`(array_agg(${idOfNote} order by ${recordId}))[1:3]`,
+      meters: sql<(string | null)[]>`(array_agg(${meterId} order by ${recordId}))[1:3]`,
     })
     .from(deletes)
     .where(
@@ -54,17 +67,23 @@ export async function readDeletes(
     .groupBy(runId, companyId, resource, state, reason)
     .orderBy(desc(max(notedAt)), resource, companyId);
   const ofCompany = (id: string) => ({ resource: 'companies', id });
+  const named = found.map(({ resource, examples, meters }) =>
+    examples.map((id, at) => {
+      const meter = meters[at] ?? null;
+      return meter === null ? { resource, id } : { resource: 'meters', id: meter };
+    }),
+  );
   const nameOf = await namesOfRecords(
     db,
-    found.flatMap((of) => [
+    found.flatMap((of, at) => [
       ...(of.companyId === null ? [] : [ofCompany(of.companyId)]),
-      ...of.examples.map((id) => ({ resource: of.resource, id })),
+      ...(named[at] ?? []),
     ]),
   );
-  return found.map((of) => ({
+  return found.map(({ meters: _, ...of }, at) => ({
     ...of,
     company: of.companyId === null ? null : nameOf(ofCompany(of.companyId)),
-    names: of.examples.map((id) => nameOf({ resource: of.resource, id })),
+    names: (named[at] ?? []).map(nameOf),
   }));
 }
 

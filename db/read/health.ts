@@ -3,8 +3,9 @@ import { limits } from '../../contract/limits.ts';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../contract/verdict.ts';
 import type { Database, Executor, Transaction } from '../connect.ts';
+import { rowsOfNote } from '../deletes/rows-of-note.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
-import { countOf, type Most } from './counted.ts';
+import { countOf, cut, type Most } from './counted.ts';
 import { readDelays } from './delays.ts';
 import { countGivenUp } from './given-up.ts';
 import { countIssuesByCheck } from './issues.ts';
@@ -91,11 +92,15 @@ async function countSetAside(
 ): Promise<Pick<WarehouseHealth, 'undecidedDeletes' | 'rejectedRecords'>> {
   const { rows } = await db.execute<{ undecidedDeletes: number; rejectedRecords: number }>(sql`
     select
-      ${countOf(
-        sql`from ${deletes}
-          where ${deletes.state} = 'quarantined'`,
-        most,
-      )} as "undecidedDeletes",
+      (
+        select ${cut(sql`coalesce(sum(rows), 0)`, most)}
+        from (
+          select ${rowsOfNote} as rows
+          from ${deletes}
+          where ${deletes.state} = 'quarantined'
+          limit ${most}
+        ) undecided
+      ) as "undecidedDeletes",
       ${countOf(
         sql`from ${rejectedRecords}
           order by ${rejectedRecords.resource}, ${rejectedRecords.recordId}`,

@@ -11,6 +11,7 @@ import type {
 } from '../../contract/verdict.ts';
 import { array } from '../arrays.ts';
 import type { Database, Executor } from '../connect.ts';
+import { rowsOfNote } from '../deletes/rows-of-note.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
 import {
@@ -60,7 +61,7 @@ export interface WarehouseStatus {
    */
   readonly intervalShortfall: { readonly events: number; readonly readings: number };
   readonly rejectedRecords: number;
-  /** Quarantined rows that wait for `metersync deletes`. */
+  /** Quarantined rows, and readings of ranges, that wait for `metersync deletes`. */
   readonly quarantinedDeletes: number;
   /** Typed views that cannot hold all values, because something was built on them. */
   readonly blockedViews: readonly BlockedView[];
@@ -162,7 +163,7 @@ async function countSetAside(db: Executor): Promise<SetAside> {
         from ${rejectedRecords}
       ) as rejected,
       (
-        select count(*)::int
+        select coalesce(sum(${rowsOfNote}), 0)::int
         from ${deletes}
         where ${deletes.state} = 'quarantined'
       ) as quarantined`);
