@@ -53,9 +53,9 @@ with
             and i.granularity_seconds = h.granularity_seconds
             and i.usage_units = h.usage_units
             and date_trunc('hour', i.start_at at time zone h.time_zone) = h.local_hour
-            -- No zone is a day away from UTC.
-            and i.start_at > (h.local_hour - interval '1 day') at time zone 'UTC'
-            and i.start_at < (h.local_hour + interval '1 day') at time zone 'UTC'
+            -- An hour that clocks pass twice is passed again within two hours.
+            and i.start_at >= h.local_hour at time zone h.time_zone - interval '2 hours'
+            and i.start_at < h.local_hour at time zone h.time_zone + interval '3 hours'
           group by i.start_at
         ) sums
         where h.has_sums

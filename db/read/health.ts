@@ -98,6 +98,7 @@ async function countSetAside(
           select ${rowsOfNote} as rows
           from ${deletes}
           where ${deletes.state} = 'quarantined'
+          order by ${deletes.companyId}, ${deletes.resource}
           limit ${most}
         ) undecided
       ) as "undecidedDeletes",
