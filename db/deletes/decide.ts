@@ -5,8 +5,7 @@ import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
 import { untouchedSince } from './absent.ts';
 import { approveReadings, reviveReadings } from './absent-readings.ts';
-import { rowsOfNote } from './rows-of-note.ts';
-import { keyOfNoted, note, revive, row, tombstone } from './tombstone.ts';
+import { keyOfNoted, note, revive, row, rowsOfNote, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
 
@@ -31,11 +30,11 @@ export interface InferredDeletes {
 
 /** What a note is about: the id of a record, or a range of a meter's readings. */
 const idOfNote = sql`case
-        when ${deletes.meterId} is null then ${deletes.recordId}
+        when ${note.meterId} is null then ${note.recordId}
         else concat(
-          ${deletes.meterId},
-          to_char(${deletes.startsFrom} at time zone 'UTC', ' YYYY-MM-DD HH24:MI'),
-          to_char(${deletes.startsBefore} at time zone 'UTC', ' "to" YYYY-MM-DD HH24:MI "UTC"')
+          ${note.meterId},
+          to_char(${note.startsFrom} at time zone 'UTC', ' YYYY-MM-DD HH24:MI'),
+          to_char(${note.startsBefore} at time zone 'UTC', ' "to" YYYY-MM-DD HH24:MI "UTC"')
         )
       end`;
 
@@ -44,7 +43,7 @@ export async function readDeletes(
   db: Executor,
   { all, run }: { readonly all: boolean; readonly run?: string },
 ): Promise<InferredDeletes[]> {
-  const { runId, companyId, resource, state, reason, recordId, notedAt, meterId } = deletes;
+  const { runId, companyId, resource, state, reason, recordId, notedAt, meterId } = note;
   const found = await db
     .select({
       runId,
@@ -57,7 +56,7 @@ export async function readDeletes(
       examples: sql<string[]>`(array_agg(${idOfNote} order by ${recordId}))[1:3]`,
       meters: sql<(string | null)[]>`(array_agg(${meterId} order by ${recordId}))[1:3]`,
     })
-    .from(deletes)
+    .from(note)
     .where(
       and(
         all ? undefined : sql`${state} = 'quarantined'`,

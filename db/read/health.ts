@@ -3,7 +3,7 @@ import { limits } from '../../contract/limits.ts';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../contract/verdict.ts';
 import type { Database, Executor, Transaction } from '../connect.ts';
-import { rowsOfNote } from '../deletes/rows-of-note.ts';
+import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
 import { countOf, cut, type Most } from './counted.ts';
 import { readDelays } from './delays.ts';
@@ -96,9 +96,9 @@ async function countSetAside(
         select ${cut(sql`coalesce(sum(rows), 0)`, most)}
         from (
           select ${rowsOfNote} as rows
-          from ${deletes}
-          where ${deletes.state} = 'quarantined'
-          order by ${deletes.companyId}, ${deletes.resource}
+          from ${deletes} ${note}
+          where ${note.state} = 'quarantined'
+          order by ${note.companyId}, ${note.resource}
           limit ${most}
         ) undecided
       ) as "undecidedDeletes",

@@ -11,7 +11,7 @@ import type {
 } from '../../contract/verdict.ts';
 import { array } from '../arrays.ts';
 import type { Database, Executor } from '../connect.ts';
-import { rowsOfNote } from '../deletes/rows-of-note.ts';
+import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
 import {
@@ -164,8 +164,8 @@ async function countSetAside(db: Executor): Promise<SetAside> {
       ) as rejected,
       (
         select coalesce(sum(${rowsOfNote}), 0)::int
-        from ${deletes}
-        where ${deletes.state} = 'quarantined'
+        from ${deletes} ${note}
+        where ${note.state} = 'quarantined'
       ) as quarantined`);
   return result.rows[0] ?? { oldest: null, rejected: 0, quarantined: 0 };
 }
