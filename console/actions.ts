@@ -295,7 +295,7 @@ const decisions: Readonly<
 > = {
   approve: {
     title: 'Delete what the run found gone',
-    effect: 'tombstoned here; the service no longer shows them. It can be undone.',
+    effect: 'deleted here; the service no longer shows them. It can be undone.',
     button: 'Delete them',
     danger: true,
   },
@@ -323,7 +323,7 @@ async function askDecision({ deps, query }: Asking, decision: Decision): Promise
   const { title, effect, button, danger } = decisions[decision];
   return {
     title,
-    says: `${counted(rows, 'row')} of run ${run} ${rows === 1 ? 'becomes' : 'become'} ${effect}`,
+    says: `${counted(rows, 'row')} of run ${run} ${rows === 1 ? 'is' : 'are'} ${effect}`,
     button,
     danger,
     act: async () => describeDecided(await decideDeletes(deps.writer, decision, run)),

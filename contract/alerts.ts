@@ -532,7 +532,7 @@ export const alertTypes = {
   },
   Decide: {
     severity: 'ticket',
-    means: 'Deletions, or records that Postgres refuses, wait for somebody.',
+    means: 'Deletions of records or readings, or records that Postgres refuses, wait for somebody.',
     promql: `${each('max', 'metersync_deletes_waiting')} > 0 or ${each('max', 'metersync_rejected_records')} > 0`,
     judge: inWarehouse(({ undecidedDeletes: deletes, rejectedRecords: records }) =>
       raisedIf(deletes > 0 || records > 0, {
@@ -542,7 +542,7 @@ export const alertTypes = {
     ),
     forMinutes: 60,
     causes: [
-      '`metersync deletes list`: rows gone from the service at once, which nothing explains yet.',
+      '`metersync deletes list`: records, and readings as ranges of a meter, gone from the service at once, which nothing explains yet.',
       '`metersync.rejected_records`: what could not be stored, and why.',
     ],
     act: [

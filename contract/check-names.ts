@@ -27,6 +27,7 @@ export const checkNames = [
   'interval_bill_mismatch',
   'unusable_reading',
   'unreadable_reading',
+  'several_readings',
   'unknown_quality',
 ] as const;
 export type CheckName = (typeof checkNames)[number];

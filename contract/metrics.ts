@@ -305,7 +305,7 @@ export const metricTypes = {
   metersync_deletes_waiting: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'Deletions that wait for a decision.',
+    help: 'Records and readings whose deletion waits for a decision.',
     labels: {},
   },
   metersync_rejected_records: {

@@ -33,7 +33,7 @@ export function describeDecided(done: Decided): string {
       done.spared === 0
         ? ''
         : `; ${counted(done.spared, 'row')} seen or reported meanwhile stay: the next run checks them again`;
-    return `${counted(done.tombstoned, 'row')} tombstoned${skipped}.`;
+    return `${counted(done.tombstoned, 'row')} deleted${skipped}.`;
   }
   if ('kept' in done) return `${counted(done.kept, 'row')} kept: later runs ask before they delete them.`;
   return `${counted(done.revived, 'row')} live again: later runs ask before they delete them.`;

@@ -38,11 +38,11 @@ export const settings: Readonly<Record<string, Setting>> = {
   DELETES_CAP_ROWS: {
     default: '50',
     means:
-      'Rows of a listing that a run may tombstone though nothing explains why they are gone; more wait for `metersync deletes`.',
+      'Rows of a listing, or readings of a meter, that a run may delete without anybody though nothing explains why they are gone; more wait for `metersync deletes`.',
   },
   DELETES_CAP_PERCENT: {
     default: '5',
-    means: 'The same as a share of the live rows, at least 3; the smaller of both holds.',
+    means: 'The same as a share of the live rows, at least 3, of readings at least 24; the smaller of both holds.',
   },
   JOURNAL_PAYLOAD_DAYS: {
     default: '90',

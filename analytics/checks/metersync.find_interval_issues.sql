@@ -167,13 +167,15 @@ as $$
                 and (i.unreadable -> 'usage') is null
             ) as unusable,
             count(i.unreadable) as unreadable,
-            min(i.start_at) filter (where i.unreadable is not null) as first_unreadable
+            min(i.start_at) filter (where i.unreadable is not null) as first_unreadable,
+            max(i.ordinal) > 0 as shares_times
           from utility.intervals i
           where i.meter_id = m.id
           group by i.quality
           offset 0
         ) q
       where m.company_id = company
+        and m.deleted_at is null
     ),
     unknown_quality as (
       select
@@ -184,6 +186,48 @@ as $$
       from qualities
       where quality is not null
         and analytics.standard_quality(quality) = 'unknown'
+    ),
+    several_readings as (
+      select
+        'several_readings',
+        m.id,
+        '',
+        jsonb_build_object(
+          'since', t.since,
+          'times', t.times,
+          'amounts', e.amounts,
+          'units', e.usage_units
+        )
+      from (
+        select id
+        from qualities
+        group by id
+        having bool_or(shares_times)
+      ) m
+        cross join lateral (
+          select
+            min(i.start_at) as since,
+            count(distinct (i.start_at, i.granularity_seconds, i.usage_units)) as times
+          from utility.intervals i
+          where i.meter_id = m.id
+            and i.ordinal > 0
+        ) t
+        cross join lateral (
+          select
+            array_to_string(
+              (array_agg(metersync.amount(i.usage) order by i.ordinal desc)) [1:4],
+              ' and ',
+              'none'
+            ) as amounts,
+            i.usage_units
+          from utility.intervals i
+          where i.meter_id = m.id
+            and i.start_at = t.since
+          group by i.granularity_seconds, i.usage_units
+          having max(i.ordinal) > 0
+          order by i.granularity_seconds, i.usage_units
+          limit 1
+        ) e
     ),
     unusable_reading as (
       select
@@ -237,6 +281,8 @@ as $$
   select * from interval_bill_mismatch
   union all
   select * from unknown_quality
+  union all
+  select * from several_readings
   union all
   select * from unusable_reading
   union all

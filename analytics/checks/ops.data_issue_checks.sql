@@ -239,6 +239,16 @@ from (
       '{said}.'
     ),
     (
+      'several_readings',
+      'intervals',
+      'meter',
+      'info',
+      'Several readings of a meter with the same start, length and unit, as those of a meter with '
+      'solar panels have. All are kept, and the views of analytics sum them.',
+      'The meter has several readings of {times} times since {since}, for example {amounts} '
+      '{units|without a unit}. The views of analytics sum them.'
+    ),
+    (
       'unknown_quality',
       'intervals',
       'meter',

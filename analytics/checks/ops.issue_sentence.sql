@@ -43,7 +43,7 @@ begin atomic
   select
     coalesce(
       regexp_replace(
-        regexp_replace(sentence, '\m1 (bill|day|reading|record)s\M', '1 \1', 'g'),
+        regexp_replace(sentence, '\m1 (bill|day|reading|record|time)s\M', '1 \1', 'g'),
         '(for|of) (\d{4}-\d\d-\d\d) to \2',
         '\1 \2',
         'g'

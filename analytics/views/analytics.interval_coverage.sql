@@ -73,12 +73,15 @@ comment on column analytics.interval_coverage.dimension is
   'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.interval_coverage.usage is 'Sum of the readings.';
 comment on column analytics.interval_coverage.standard_usage is 'Usage in standard_units.';
-comment on column analytics.interval_coverage.max_kw is 'Highest mean power of a reading.';
-comment on column analytics.interval_coverage.readings is 'Readings.';
+comment on column analytics.interval_coverage.max_kw is
+  'Highest mean power of a reading; readings with the same start count together.';
+comment on column analytics.interval_coverage.readings is
+  'Readings; those with the same start count once.';
 comment on column analytics.interval_coverage.covered_seconds is
   'Seconds that amounts cover, overlapping ones once.';
 comment on column analytics.interval_coverage.month_seconds is 'Seconds of the month.';
 comment on column analytics.interval_coverage.coverage is 'covered_seconds / month_seconds.';
 comment on column analytics.interval_coverage.days is 'Days with a reading.';
 comment on column analytics.interval_coverage.days_covered is 'Days that readings cover wholly.';
-comment on column analytics.interval_coverage.estimated_readings is 'Estimated readings.';
+comment on column analytics.interval_coverage.estimated_readings is
+  'Estimated readings; those with the same start count once, if any of them is estimated.';

@@ -82,16 +82,20 @@ comment on column analytics.interval_daily.standard_units is
   'Standard unit of the dimension (ops.unit_factors).';
 comment on column analytics.interval_daily.dimension is
   'energy, power, volume, mass, …; unknown without a factor.';
-comment on column analytics.interval_daily.max_kw is 'Highest mean power of a reading.';
+comment on column analytics.interval_daily.max_kw is
+  'Highest mean power of a reading; readings with the same start count together.';
 comment on column analytics.interval_daily.max_kw_at is 'Start of the first reading that has it.';
-comment on column analytics.interval_daily.readings is 'Readings that start on the day.';
+comment on column analytics.interval_daily.readings is
+  'Readings that start on the day; those with the same start count once.';
 comment on column analytics.interval_daily.expected_readings is
   'Readings that fill the day: 92, 96 or 100 of 15 minutes.';
 comment on column analytics.interval_daily.covered_seconds is
   'Seconds that amounts cover, overlapping ones once.';
 comment on column analytics.interval_daily.day_seconds is 'Seconds of the day.';
 comment on column analytics.interval_daily.coverage is 'covered_seconds / day_seconds.';
-comment on column analytics.interval_daily.estimated_readings is 'Estimated readings.';
+comment on column analytics.interval_daily.estimated_readings is
+  'Estimated readings; those with the same start count once, if any of them is estimated.';
 comment on column analytics.interval_daily.doubtful_readings is
-  'Questionable, forecast or of unknown quality.';
+  'Questionable, forecast or of unknown quality; those with the same start count once, if any of '
+  'them is.';
 comment on column analytics.interval_daily.resolutions is 'Lengths of all readings of the day.';

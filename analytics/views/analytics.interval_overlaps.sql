@@ -1,5 +1,6 @@
 -- Readings that begin in time that an earlier one covers, and how far both cover it.
 -- Those that touch one another are one overlap.
+-- Several readings with the same start and length are no overlap: other views sum them.
 create or replace view analytics.interval_overlaps as
 with
   followed_readings as (
@@ -9,6 +10,7 @@ with
       lag(granularity_seconds) over meter as before_seconds
     from analytics.interval_readings
     where usage is not null
+      and ordinal = 0
     window
       meter as (
         partition by company_id, meter_id, usage_units
@@ -58,8 +60,11 @@ with
       max(overlap_end) as overlap_end,
       extract(epoch from max(overlap_end) - min(start_at))::bigint as seconds,
       count(*)::integer as readings,
-      array_agg(distinct granularity_seconds)
-        || array_agg(distinct before_seconds) as granularities,
+      array(
+        select distinct
+          unnest(array_agg(granularity_seconds) || array_agg(before_seconds))
+        order by 1
+      ) as granularities,
       bool_or(granularity_seconds <> before_seconds) as mixes_resolutions,
       time_zone,
       time_zone_source
@@ -69,14 +74,16 @@ with
 select * from final;
 
 comment on view analytics.interval_overlaps is
-  'One row for each span that several readings of a meter and unit cover. interval_daily adds '
-  'those of one length.';
+  'One row for each span that several readings of a meter and unit cover, which differ in start or '
+  'length. interval_daily adds those of one length. Readings with the same start and length, which '
+  'other views sum, are one here.';
 comment on column analytics.interval_overlaps.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_overlaps.overlap_start is 'Start.';
 comment on column analytics.interval_overlaps.overlap_end is 'End, not included.';
 comment on column analytics.interval_overlaps.seconds is 'Seconds.';
 comment on column analytics.interval_overlaps.readings is
   'Readings that begin where another covers.';
-comment on column analytics.interval_overlaps.granularities is 'Lengths of the readings.';
+comment on column analytics.interval_overlaps.granularities is
+  'Lengths of the readings, each once, the shortest first.';
 comment on column analytics.interval_overlaps.mixes_resolutions is
   'Whether it mixes resolutions.';

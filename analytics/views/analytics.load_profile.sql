@@ -1,5 +1,6 @@
 -- Readings are summed by the hour first, as hours are fewer: weekdays are those of hours.
 -- Units are looked up for the sums.
+-- Power is that of all readings with one start together. Only hours with several are read again.
 create or replace view analytics.load_profile as
 with
   hours as (
@@ -17,7 +18,8 @@ with
       sum(usage) as usage,
       count(usage) as with_usage,
       max(usage) as highest,
-      min(usage) as lowest
+      min(usage) as lowest,
+      max(ordinal) > 0 as has_sums
     from analytics.interval_readings
     group by
       company_id,
@@ -29,6 +31,36 @@ with
       time_zone,
       time_zone_source,
       local_hour
+  ),
+  summed_hours as (
+    select
+      h.*,
+      coalesce(s.readings, h.readings) as starts,
+      coalesce(s.with_usage, h.with_usage) as starts_with_usage,
+      coalesce(s.highest, h.highest) as highest_sum,
+      coalesce(s.lowest, h.lowest) as lowest_sum
+    from hours h
+      left join lateral (
+        select
+          count(*) as readings,
+          count(usage) as with_usage,
+          max(usage) as highest,
+          min(usage) as lowest
+        from (
+          select sum(metersync.amount(i.usage)) as usage
+          from utility.intervals i
+          where i.meter_id = h.meter_id
+            and i.granularity_seconds = h.granularity_seconds
+            and i.usage_units = h.usage_units
+            and date_trunc('hour', i.start_at at time zone h.time_zone) = h.local_hour
+            -- An hour that clocks pass twice is passed again within two hours.
+            and i.start_at >= h.local_hour at time zone h.time_zone - interval '2 hours'
+            and i.start_at < h.local_hour at time zone h.time_zone + interval '3 hours'
+          group by i.start_at
+        ) sums
+        where h.has_sums
+        offset 0
+      ) s on h.has_sums
   ),
   hours_of_week as (
     select
@@ -42,12 +74,12 @@ with
       time_zone_source,
       extract(isodow from local_hour)::integer as weekday,
       extract(hour from local_hour)::integer as hour,
-      sum(readings)::integer as readings,
+      sum(starts)::integer as readings,
       sum(usage) as usage,
-      nullif(sum(with_usage), 0) as with_usage,
-      max(highest) as highest,
-      min(lowest) as lowest
-    from hours
+      nullif(sum(starts_with_usage), 0) as with_usage,
+      max(highest_sum) as highest,
+      min(lowest_sum) as lowest
+    from summed_hours
     group by
       company_id,
       site_id,
@@ -115,9 +147,12 @@ comment on view analytics.load_profile is
   'energy, else of power.';
 comment on column analytics.load_profile.weekday is '1 Monday to 7 Sunday.';
 comment on column analytics.load_profile.hour is '0 to 23.';
-comment on column analytics.load_profile.readings is 'Readings.';
+comment on column analytics.load_profile.readings is
+  'Readings; those with the same start count once, with their sum.';
 comment on column analytics.load_profile.average_kw is 'Average kW.';
-comment on column analytics.load_profile.max_kw is 'Highest mean power of a reading.';
-comment on column analytics.load_profile.min_kw is 'Lowest mean power of a reading.';
+comment on column analytics.load_profile.max_kw is
+  'Highest mean power of a reading; readings with the same start count together.';
+comment on column analytics.load_profile.min_kw is
+  'Lowest mean power of a reading; readings with the same start count together.';
 comment on column analytics.load_profile.net_metering_type is
   'Of its newest usage record, else of the meter: IMPORT, EXPORT or GENERATION.';

@@ -28,7 +28,11 @@ ${table(
   [
     { name: 'Resource', of: ({ resource }) => nameInWords(resource) },
     { name: 'State', of: ({ state }) => badge(state === 'quarantined' ? 'uneasy' : 'plain', state) },
-    { name: 'Rows', end: true, of: ({ rows: count }) => counted(count, 'row') },
+    {
+      name: 'Rows',
+      end: true,
+      of: ({ resource, rows: count }) => counted(count, resource === 'intervals' ? 'reading' : 'row'),
+    },
     {
       name: 'Company',
       of: ({ companyId, company }) =>

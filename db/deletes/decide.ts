@@ -5,7 +5,7 @@ import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
 import { approveReadings, reviveReadings } from './absent-readings.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';
-import { keyOfNoted, note, revive, row, tombstone } from './tombstone.ts';
+import { keyOfNoted, note, revive, row, rowsOfNote, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
 
@@ -19,13 +19,24 @@ export interface InferredDeletes {
   readonly state: State;
   /** Whether the rows were absent from a listing, or listed as deleted. */
   readonly reason: typeof deletes.$inferSelect.reason;
+  /** How many; of readings each counts. */
   readonly rows: number;
   readonly notedAt: string;
-  /** Some of their ids. */
+  /** Some of their ids; of readings some of the ranges, after the meter. */
   readonly examples: readonly string[];
-  /** What people call each of them; null where it has no name. */
+  /** What people call each of them, or its meter; null where it has no name. */
   readonly names: readonly (string | null)[];
 }
+
+/** What a note is about: the id of a record, or a range of a meter's readings. */
+const idOfNote = sql`case
+        when ${note.meterId} is null then ${note.recordId}
+        else concat(
+          ${note.meterId},
+          to_char(${note.startsFrom} at time zone 'UTC', ' YYYY-MM-DD HH24:MI'),
+          to_char(${note.startsBefore} at time zone 'UTC', ' "to" YYYY-MM-DD HH24:MI "UTC"')
+        )
+      end`;
 
 /**
  * Reads inferred deletions, the newest first: those that wait for a person or all, of all runs or
@@ -35,7 +46,7 @@ export async function readDeletes(
   db: Executor,
   { all, run }: { readonly all: boolean; readonly run?: string },
 ): Promise<InferredDeletes[]> {
-  const { runId, companyId, resource, state, reason, recordId, notedAt } = note;
+  const { runId, companyId, resource, state, reason, recordId, notedAt, meterId } = note;
   const found = await db
     .select({
       runId,
@@ -43,9 +54,10 @@ export async function readDeletes(
       resource,
       state,
       reason,
-      rows: sql<number>`sum(coalesce(${deletes.readings}, 1))::int`,
+      rows: sql<number>`sum(${rowsOfNote})::int`,
       notedAt: sql<string>`${max(notedAt)}`,
-      examples: sql<string[]>`(array_agg(${recordId} order by ${recordId}))[1:3]`,
+      examples: sql<string[]>`(array_agg(${idOfNote} order by ${recordId}))[1:3]`,
+      meters: sql<(string | null)[]>`(array_agg(${meterId} order by ${recordId}))[1:3]`,
     })
     .from(note)
     .where(
@@ -57,17 +69,23 @@ export async function readDeletes(
     .groupBy(runId, companyId, resource, state, reason)
     .orderBy(desc(max(notedAt)), resource, companyId);
   const ofCompany = (id: string) => ({ resource: 'companies', id });
+  const named = found.map(({ resource, examples, meters }) =>
+    examples.map((id, at) => {
+      const meter = meters[at] ?? null;
+      return meter === null ? { resource, id } : { resource: 'meters', id: meter };
+    }),
+  );
   const nameOf = await namesOfRecords(
     db,
-    found.flatMap((of) => [
+    found.flatMap((of, at) => [
       ...(of.companyId === null ? [] : [ofCompany(of.companyId)]),
-      ...of.examples.map((id) => ({ resource: of.resource, id })),
+      ...(named[at] ?? []),
     ]),
   );
-  return found.map((of) => ({
+  return found.map(({ meters: _, ...of }, at) => ({
     ...of,
     company: of.companyId === null ? null : nameOf(ofCompany(of.companyId)),
-    names: of.examples.map((id) => nameOf({ resource: of.resource, id })),
+    names: (named[at] ?? []).map(nameOf),
   }));
 }
 

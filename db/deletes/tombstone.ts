@@ -12,6 +12,9 @@ export const row = alias(documents, 'row');
 /** What a run noted of a row. */
 export const note = alias(deletes, 'note');
 
+/** How many rows a note is about: one record, or the readings of a range. */
+export const rowsOfNote = sql`coalesce(${note.readings}, 1)`;
+
 /** A row of usage data. */
 export const usage = alias(usageData, 'usage');
 

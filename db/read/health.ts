@@ -4,9 +4,9 @@ import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../contract/verdict.ts';
 import type { Database, Executor, Transaction } from '../connect.ts';
 import { waits } from '../deletes/explained.ts';
-import { note } from '../deletes/tombstone.ts';
+import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
-import { countOf, type Most } from './counted.ts';
+import { countOf, cut, type Most } from './counted.ts';
 import { readDelays } from './delays.ts';
 import { countGivenUp } from './given-up.ts';
 import { countIssuesByCheck } from './issues.ts';
@@ -97,11 +97,16 @@ async function countSetAside(
 ): Promise<Pick<WarehouseHealth, 'undecidedDeletes' | 'rejectedRecords'>> {
   const { rows } = await db.execute<{ undecidedDeletes: number; rejectedRecords: number }>(sql`
     select
-      ${countOf(
-        sql`from ${deletes} ${note}
-          where ${waits}`,
-        most,
-      )} as "undecidedDeletes",
+      (
+        select ${cut(sql`coalesce(sum(rows), 0)`, most)}
+        from (
+          select ${rowsOfNote} as rows
+          from ${deletes} ${note}
+          where ${waits}
+          order by ${note.companyId}, ${note.resource}
+          limit ${most}
+        ) undecided
+      ) as "undecidedDeletes",
       ${countOf(
         sql`from ${rejectedRecords}
           order by ${rejectedRecords.resource}, ${rejectedRecords.recordId}`,

@@ -11,7 +11,7 @@ import type {
 } from '../../contract/verdict.ts';
 import type { Database, Executor } from '../connect.ts';
 import { waits } from '../deletes/explained.ts';
-import { note } from '../deletes/tombstone.ts';
+import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
 import {
@@ -65,7 +65,7 @@ export interface WarehouseStatus {
   readonly rejectedRecords: number;
   /** Values of live records that no column holds. */
   readonly unreadableValues: number;
-  /** Quarantined rows that wait for `metersync deletes`. */
+  /** Quarantined rows, and readings of ranges, that wait for `metersync deletes`. */
   readonly quarantinedDeletes: number;
   /** Typed views that cannot hold all values, because something was built on them. */
   readonly blockedViews: readonly BlockedView[];
@@ -157,7 +157,7 @@ async function countSetAside(db: Executor): Promise<SetAside> {
         from ${rejectedRecords}
       ) as rejected,
       (
-        select count(*)::int
+        select coalesce(sum(${rowsOfNote}), 0)::int
         from ${deletes} ${note}
         where ${waits}
       ) as quarantined`);

@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { unlistedMeters } from '../../db/read/compare-readings.ts';
+import { readHealth } from '../../db/read/health.ts';
+import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { activitiesOn } from '../support/activities.ts';
@@ -46,7 +48,8 @@ async function meterListing(listed: readonly Listed[], perPage = 100) {
   await db.execute(
     sql`insert into utility.companies (id) values (${companyId}::uuid) on conflict do nothing`,
   );
-  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  await db.execute(sql`insert into utility.meters (id, company_id, raw)
+      values ('m-1', ${companyId}::uuid, '{"identifiers": [{"name": "METER", "value": "E-77"}]}')`);
   return {
     ...under,
     db,
@@ -147,9 +150,14 @@ describe('more readings vanish than the cap', () => {
         resource: 'intervals',
         companyId,
         rows: 12,
-        examples: ['m-1 2026-05-01 00:00:00+00 to 2026-05-01 03:00:00+00'],
+        examples: ['m-1 2026-05-01 00:00 to 2026-05-01 03:00 UTC'],
+        names: ['E-77'],
       },
     ]);
+    // Health and status count readings, as the list does.
+    expect(await readHealth(meter.db)).toMatchObject({ undecidedDeletes: 12 });
+    expect(await readHealth(meter.db, { countMax: 5 })).toMatchObject({ undecidedDeletes: 6 });
+    expect(await readStatus(meter.db)).toMatchObject({ quarantinedDeletes: 12 });
     return { ...meter, ...run };
   };
 

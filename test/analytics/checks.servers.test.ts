@@ -623,6 +623,47 @@ test('readings with a value that no column holds are an issue, with the text of 
   expect(await countUnreadable(warehouse.db, null)).toBeGreaterThanOrEqual(2);
 });
 
+test('several readings of one time are an issue that names both, until one of them or the meter goes', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  const pairs = (first: string, last: string) => sql`
+    insert into utility.intervals
+      (meter_id, start_at, granularity_seconds, usage_units, ordinal, usage, quality, synced_at)
+    select ${meter}, at, 900, 'kWh', ordinal, usage, 'ACTUAL', now()
+    from generate_series(${first}::timestamptz, ${last}, '15 minutes') at,
+      (values (0, -0.7), (1, 2.0)) as register (ordinal, usage)`;
+  const found = async () => {
+    await check(company);
+    const { rows } = await warehouse.db.execute<{ sentence: string }>(sql`
+      select severity, meter_id, sentence
+      from ops.open_issues
+      where company_id = ${company.id}::uuid and check_name = 'several_readings'`);
+    return rows;
+  };
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-01-01')`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
+    values (${meter}, '2026-01-05Z', 900, 'kWh', 1, 'ACTUAL', now()),
+      (${meter}, '2026-01-06Z', 3600, 'kWh', 4, 'ACTUAL', now())`);
+  expect(await found()).toEqual([]);
+  await warehouse.db.execute(pairs('2026-01-06Z', '2026-01-06Z'));
+  const sentence =
+    'The meter has several readings of 1 time since 2026-01-06, for example 2.0 and -0.7 kWh. ' +
+    'The views of analytics sum them.';
+  expect(await found()).toEqual([{ severity: 'info', meter_id: meter, sentence }]);
+  await warehouse.db.execute(pairs('2026-01-06 00:15Z', '2026-01-07Z'));
+  expect(await found()).toMatchObject([{ sentence: sentence.replace('1 time', '97 times') }]);
+  const deleted = (at: string | null) =>
+    warehouse.db.execute(sql`update utility.meters set deleted_at = ${at} where id = ${meter}`);
+  await deleted('2026-02-01Z');
+  expect(await found()).toEqual([]);
+  await deleted(null);
+  expect(await found()).toHaveLength(1);
+  await warehouse.db.execute(sql`delete from utility.intervals where meter_id = ${meter} and usage < 0`);
+  await warehouse.db.execute(sql`update utility.intervals set ordinal = 0 where meter_id = ${meter}`);
+  expect(await found()).toEqual([]);
+});
+
 test('each listed check has found something here', async () => {
   const { rows } = await warehouse.db.execute<{ check_name: string }>(sql`
     select check_name from ops.data_issue_checks where check_name not in (select check_name from ops.data_issues)`);

@@ -471,6 +471,55 @@ describe('while metersync start runs', () => {
     );
   });
 
+  test('deletes lists readings that vanished as ranges of their meter, and carries out the decision', async () => {
+    const [meter] = await rows(sql`
+      with forgotten as (
+        select min(id) as id from utility.meters where id in (select meter_id from utility.intervals)
+      ), month as materialized (
+        select metersync.ensure_interval_month('2020-01-01Z')
+      )
+      select id, company_id, raw -> 'identifiers' -> 0 ->> 'value' as name
+      from utility.meters join forgotten using (id), month`);
+    const { id = '', company_id: companyId = '', name } = meter ?? {};
+    await warehouse.db.execute(sql`
+      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+      select ${id}, '2020-01-01Z'::timestamptz + n * interval '1 hour', 3600, 'kWh', 1, now() - interval '1 day'
+      from generate_series(0, 499) n`);
+    const run = await metersync('backfill', '--company', companyId, '--follow');
+    expect(run.status).toBe(1);
+    const [, runId = ''] = /^backfill (\S+): suspect: /m.exec(run.stdout) ?? [];
+    const range = `${id} 2020-01-01 00:00 to 2020-01-21 20:00 UTC`;
+    expect(await json('deletes', 'list')).toMatchObject({
+      said: {
+        deletes: [
+          {
+            runId,
+            companyId,
+            resource: 'intervals',
+            state: 'quarantined',
+            rows: 500,
+            examples: [range],
+            names: [name],
+          },
+        ],
+      },
+    });
+    expect((await metersync('deletes', 'list')).stdout).toContain(`${name} (${range})`);
+    expect((await metersync('status')).stdout).toMatch(/deletes: 500 rows gone from the service at once/);
+    expect(await json('status')).toMatchObject({ said: { quarantinedDeletes: 500 } });
+    const decided = async (decision: string) => (await metersync('deletes', decision, runId)).stdout;
+    expect(await decided('approve')).toBe('500 rows deleted.');
+    expect(await decided('undo')).toBe('500 rows live again: later runs ask before they delete them.');
+    expect((await metersync('backfill', '--company', companyId, '--follow')).status).toBe(1);
+    const [held] = (await json('deletes', 'list')).said.deletes as { runId: string; rows: number }[];
+    expect(held?.rows).toBe(500);
+    expect(await json('deletes', 'approve', held?.runId ?? '')).toEqual({
+      status: 0,
+      said: { tombstoned: 500, spared: 0 },
+    });
+    expect(await json('deletes', 'list')).toMatchObject({ said: { deletes: [] } });
+  });
+
   test('audit --json compares every resource and ends with status 0 when nothing differs', async () => {
     const { status, said } = await json('audit');
     expect({ status, said }).toEqual({

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -349,6 +350,51 @@ describe('an action', () => {
       outcome: 'done',
       detail: expect.stringContaining('60 rows kept'),
     });
+  });
+
+  test('on readings that are held back names their meter and range, and counts readings', async () => {
+    const { ask, post } = await serve();
+    const { db } = warehouse;
+    const runId = randomUUID();
+    const [from, until] = ['2026-05-01T00:00:00Z', '2026-05-01T03:00:00Z'];
+    await db.execute(sql`
+      insert into utility.meters (id, company_id, raw)
+      values ('m-held', ${trouble.companies[0]}, '{"identifiers": [{"name": "METER", "value": "E-77"}]}')`);
+    await db.execute(sql`select metersync.ensure_interval_month(${from}::timestamptz)`);
+    await db.execute(sql`
+      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+      select 'm-held', ${from}::timestamptz + n * interval '15 minutes', 900, 'kWh', 1, now() - interval '1 day'
+      from generate_series(0, 11) n`);
+    await db.execute(sql`
+      insert into metersync.deletes
+        (run_id, company_id, resource, record_id, state, absent_since, meter_id, starts_from, starts_before, readings)
+      values (${runId}, ${trouble.companies[0]}, 'intervals', 'm-held of a day', 'quarantined', now(), 'm-held',
+        ${from}, ${until}, 12)`);
+    const listed = await (await ask('/deletes')).text();
+    expect(listed).toContain('12 readings');
+    expect(listed).toContain('E-77<small class="id">m-held 2026-05-01 00:00 to 2026-05-01 03:00 UTC</small>');
+    const list = await runCommand(['deletes', 'list'], { env });
+    expect(list.stdout).toContain('E-77 (m-held 2026-05-01 00:00 to 2026-05-01 03:00 UTC)');
+    const stored = async () => {
+      const { rows } = await db.execute(sql`select from utility.intervals where meter_id = 'm-held'`);
+      return rows.length;
+    };
+    const decide = async (decision: string) => {
+      const to = `/act/deletes-${decision}?run=${runId}&back=/deletes`;
+      const question = await (await ask(to)).text();
+      const done = await post(to);
+      return [question, await (await ask(done.headers.get('location') ?? '')).text()];
+    };
+    expect(await decide('approve')).toEqual([
+      expect.stringContaining('12 rows of run'),
+      expect.stringContaining('12 rows deleted'),
+    ]);
+    expect(await stored()).toBe(0);
+    expect(await decide('undo')).toEqual([
+      expect.stringContaining('12 rows of run'),
+      expect.stringContaining('12 rows live again'),
+    ]);
+    expect(await stored()).toBe(12);
   });
 
   test('that cannot be done says why on its page, and is noted', async () => {
