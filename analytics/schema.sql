@@ -5,21 +5,11 @@
 -- Analysts may not use schema metersync.
 -- Functions that read history run with its owner's rights.
 create schema if not exists analytics;
-
-comment on schema analytics is
-  'What analysts query: one view a question, over utility, history and ops.';
-
+comment on schema analytics is 'What analysts query: one view a question, over utility, history and ops.';
 create schema if not exists fields;
-
-comment on schema fields is
-  'Each field that the service sends as a column: a view for each resource, for each object and '
-  'for each array of objects in it. metersync makes them; analytics is what to ask first.';
-
+comment on schema fields is 'Each field that the service sends as a column: a view for each resource, for each object and for each array of objects in it. metersync makes them; analytics is what to ask first.';
 -- Returns statements that restore the grants on a view and its columns; none when it is missing.
-create or replace function metersync.grants_on(view text)
-returns setof text
-language sql stable
-as $$
+create or replace function metersync.grants_on (view text) returns setof text language sql stable as $$
   with
     granted as (
       select
@@ -50,12 +40,8 @@ as $$
   from granted g
   where g.grantee <> (select relowner from pg_class where oid = to_regclass(view))
 $$;
-
 -- Comments a view's columns as those of the same name of another relation, unless they have one.
-create or replace function metersync.copy_comments(source regclass, target regclass)
-returns void
-language plpgsql
-as $$
+create or replace function metersync.copy_comments (source regclass, target regclass) returns void language plpgsql as $$
 declare
   silent record;
 begin

@@ -42,7 +42,8 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   DELETES_CAP_PERCENT: {
     default: '5',
-    means: 'The same as a share of the live rows, at least 3, of readings at least 24; the smaller of both holds.',
+    means:
+      'The same as a share of the live rows, at least 3, of readings at least 24; the smaller of both holds.',
   },
   JOURNAL_PAYLOAD_DAYS: {
     default: '90',

@@ -1,7 +1,6 @@
 -- Returns the bills of a company with the sum of their lines and the usage that they list.
 -- Each record is unpacked once.
-create or replace function metersync.bills_to_check(company uuid)
-returns table (
+create or replace function metersync.bills_to_check (company uuid) returns table (
   bill_id uuid,
   account_number text,
   provider text,
@@ -18,15 +17,19 @@ returns table (
   lines numeric,
   usage_rows jsonb,
   unusable text[]
-)
-language sql stable rows 1000
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_memoize = off
-set plan_cache_mode = force_generic_plan
-as $$
+) language sql stable rows 1000
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_hashjoin = off
+set
+  enable_mergejoin = off
+set
+  enable_memoize = off
+set
+  plan_cache_mode = force_generic_plan as $$
   select
     b.bill_id,
     b.account_number,
@@ -65,5 +68,4 @@ as $$
   where b.company_id = company
     and b.is_effective
 $$;
-
 comment on function metersync.bills_to_check is 'The bills of a company, for its checks.';

@@ -1,6 +1,5 @@
 -- Returns those of metersync.unwell_connections of one company, with their meters.
-create or replace function metersync.connections_to_check(company uuid)
-returns table (
+create or replace function metersync.connections_to_check (company uuid) returns table (
   connection_id uuid,
   status text,
   status_class text,
@@ -8,14 +7,17 @@ returns table (
   what_to_do text,
   detail text,
   meters text[]
-)
-language sql stable rows 20
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan
-as $$
+) language sql stable rows 20
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_hashjoin = off
+set
+  enable_mergejoin = off
+set
+  plan_cache_mode = force_generic_plan as $$
   select
     u.connection_id,
     u.status,
@@ -31,6 +33,4 @@ as $$
   from metersync.unwell_connections u
   where u.company_id = company
 $$;
-
-comment on function metersync.connections_to_check is
-  'The connections of a company that collect nothing, for its checks.';
+comment on function metersync.connections_to_check is 'The connections of a company that collect nothing, for its checks.';

@@ -1,6 +1,5 @@
 -- Goes meter by meter, so that each finds its readings by their key.
-create or replace function metersync.days_to_check(company uuid)
-returns table (
+create or replace function metersync.days_to_check (company uuid) returns table (
   meter_id text,
   local_date date,
   usage_units text,
@@ -13,14 +12,17 @@ returns table (
   day_seconds integer,
   time_zone text,
   time_zone_source text
-)
-language sql stable rows 1000
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan
-as $$
+) language sql stable rows 1000
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_hashjoin = off
+set
+  enable_mergejoin = off
+set
+  plan_cache_mode = force_generic_plan as $$
   select d.*
   from (
     select id
@@ -48,6 +50,4 @@ as $$
       offset 0
     ) d
 $$;
-
-comment on function metersync.days_to_check is
-  'The days of a company''s readings, for its checks.';
+comment on function metersync.days_to_check is 'The days of a company''s readings, for its checks.';

@@ -1,13 +1,15 @@
 -- Checks over the bills and the usage of a company: each check is a step.
-create or replace function metersync.find_bill_issues(company uuid, today date)
-returns table (check_name text, entity_id text, subject text, evidence jsonb)
-language sql stable rows 100
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = on
-set enable_mergejoin = on
-set plan_cache_mode = force_generic_plan
-as $$
+create or replace function metersync.find_bill_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_hashjoin = on
+set
+  enable_mergejoin = on
+set
+  plan_cache_mode = force_generic_plan as $$
   with
     usage as materialized (
       select * from metersync.usage_to_check(company)
@@ -575,6 +577,4 @@ as $$
   union all
   select * from unusable_amount
 $$;
-
-comment on function metersync.find_bill_issues is
-  'Evidence in a company''s data for the checks that run with bills.';
+comment on function metersync.find_bill_issues is 'Evidence in a company''s data for the checks that run with bills.';

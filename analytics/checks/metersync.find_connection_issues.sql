@@ -1,13 +1,15 @@
 -- Works out how far bills reach only for connections that a check finds.
-create or replace function metersync.find_connection_issues(company uuid, today date)
-returns table (check_name text, entity_id text, subject text, evidence jsonb)
-language sql stable rows 20
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = on
-set enable_mergejoin = on
-set plan_cache_mode = force_generic_plan
-as $$
+create or replace function metersync.find_connection_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 20
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_hashjoin = on
+set
+  enable_mergejoin = on
+set
+  plan_cache_mode = force_generic_plan as $$
   with
     found as materialized (
       select *
@@ -50,6 +52,4 @@ as $$
   from found f
     left join reaching r on r.connection_id = f.connection_id
 $$;
-
-comment on function metersync.find_connection_issues is
-  'Evidence in a company''s data for the checks that run with connections.';
+comment on function metersync.find_connection_issues is 'Evidence in a company''s data for the checks that run with connections.';

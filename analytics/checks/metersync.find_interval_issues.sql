@@ -1,15 +1,17 @@
 -- Checks over the readings of a company: each check is a step.
 -- Readings and bills are compared as in analytics.bill_interval_comparison.
 -- The days and the usage are those already gathered here.
-create or replace function metersync.find_interval_issues(company uuid, today date)
-returns table (check_name text, entity_id text, subject text, evidence jsonb)
-language sql stable rows 100
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = on
-set enable_mergejoin = on
-set plan_cache_mode = force_generic_plan
-as $$
+create or replace function metersync.find_interval_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_hashjoin = on
+set
+  enable_mergejoin = on
+set
+  plan_cache_mode = force_generic_plan as $$
   with
     days as materialized (
       select
@@ -288,6 +290,4 @@ as $$
   union all
   select * from unreadable_reading
 $$;
-
-comment on function metersync.find_interval_issues is
-  'Evidence in a company''s data for the checks that run with intervals.';
+comment on function metersync.find_interval_issues is 'Evidence in a company''s data for the checks that run with intervals.';

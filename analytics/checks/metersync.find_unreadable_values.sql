@@ -1,15 +1,17 @@
 -- Values of a company's records that no column holds, each with its record, field and text.
 -- At most a thousand: where a service writes all values of a field in another way, more issues would
 -- say no more. metersync status counts all.
-create or replace function metersync.find_unreadable_values(company uuid)
-returns table (check_name text, entity_id text, subject text, evidence jsonb)
-language sql stable rows 20
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan
-as $$
+create or replace function metersync.find_unreadable_values (company uuid) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 20
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_hashjoin = off
+set
+  enable_mergejoin = off
+set
+  plan_cache_mode = force_generic_plan as $$
   with
     records as (
       select
@@ -81,6 +83,4 @@ as $$
   order by r.entity_type, r.id, f.field
   limit 1000
 $$;
-
-comment on function metersync.find_unreadable_values is
-  'Evidence in a company''s records for the check unreadable_value.';
+comment on function metersync.find_unreadable_values is 'Evidence in a company''s records for the check unreadable_value.';

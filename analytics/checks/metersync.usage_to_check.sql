@@ -3,8 +3,7 @@
 -- Each row is looked up by an index, with any statistics of the tables.
 -- They join only tables, each by its key.
 -- Checks join the gathered rows, which are few.
-create or replace function metersync.usage_to_check(company uuid)
-returns table (
+create or replace function metersync.usage_to_check (company uuid) returns table (
   usage_id uuid,
   bill_id uuid,
   meter_id text,
@@ -23,14 +22,17 @@ returns table (
   is_excluded boolean,
   net_metering_type text,
   electricity_type text
-)
-language sql stable rows 1000
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan
-as $$
+) language sql stable rows 1000
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_hashjoin = off
+set
+  enable_mergejoin = off
+set
+  plan_cache_mode = force_generic_plan as $$
   select
     u.usage_id,
     u.bill_id,
@@ -53,5 +55,4 @@ as $$
   from analytics.usage u
   where u.company_id = company
 $$;
-
 comment on function metersync.usage_to_check is 'The usage of a company, for its checks.';

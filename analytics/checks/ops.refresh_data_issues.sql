@@ -10,16 +10,19 @@ create or replace function ops.refresh_data_issues (
   kinds text[] default array['bills', 'connections', 'intervals'],
   today date default current_date,
   checks_off text[] default '{}'
-)
-returns table (opened integer, closed integer, still_open integer)
-language plpgsql
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set max_parallel_workers_per_gather = 0
-set plan_cache_mode = force_generic_plan
-as $$
+) returns table (opened integer, closed integer, still_open integer) language plpgsql
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_hashjoin = off
+set
+  enable_mergejoin = off
+set
+  max_parallel_workers_per_gather = 0
+set
+  plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
   company uuid;
@@ -161,12 +164,6 @@ begin
   return next;
 end
 $$;
-
-comment on function ops.refresh_data_issues is
-  'Checks companies, with the checks of the given kinds: opens an issue for new '
-  'evidence, keeps those whose evidence is still there, closes the others. Checks that are off '
-  'open none, and what is open of them is closed, of all companies. One that comes back is a new '
-  'row.';
-
+comment on function ops.refresh_data_issues is 'Checks companies, with the checks of the given kinds: opens an issue for new evidence, keeps those whose evidence is still there, closes the others. Checks that are off open none, and what is open of them is closed, of all companies. One that comes back is a new row.';
 -- New versions of views and checks may find something else.
 delete from metersync.data_checks;

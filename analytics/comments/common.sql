@@ -51,9 +51,8 @@ begin
   end loop;
 end
 $$;
-
 select
-  metersync.copy_comments(
+  metersync.copy_comments (
     ('analytics.' || months)::regclass,
     ('metersync.' || months || suffix)::regclass
   )
@@ -70,9 +69,5 @@ from
     ]
   ) months,
   unnest(array['', '_now']) suffix;
-
 select
-  metersync.copy_comments(
-    'analytics.connections_needing_attention',
-    'metersync.unwell_connections'
-  );
+  metersync.copy_comments ('analytics.connections_needing_attention', 'metersync.unwell_connections');

@@ -1,24 +1,17 @@
 -- Both run with their owner's rights, as analysts read history through views alone.
-create or replace function analytics.bills_as_of(at timestamptz)
-returns setof analytics.bills
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function analytics.bills_as_of (at timestamptz) returns setof analytics.bills language sql stable security definer
+set
+  search_path = pg_catalog,
+  pg_temp as $$
   {{bills documents="analytics.documents_at(at)" at="at"}}
   where is_effective
 $$;
-
-create or replace function analytics.bills_as_of(at timestamptz, company uuid)
-returns setof analytics.bills
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function analytics.bills_as_of (at timestamptz, company uuid) returns setof analytics.bills language sql stable security definer
+set
+  search_path = pg_catalog,
+  pg_temp as $$
   {{bills documents="(select * from analytics.documents_at(at) where company_id=company)" at="at"}}
   where is_effective
 $$;
-
-comment on function analytics.bills_as_of(timestamptz) is
-  'analytics.bills as the warehouse would have shown it at a time, after every transaction that '
-  'was over by then.';
-comment on function analytics.bills_as_of(timestamptz, uuid) is
-  'The same of one company, without looking at the bills of others.';
+comment on function analytics.bills_as_of (timestamptz) is 'analytics.bills as the warehouse would have shown it at a time, after every transaction that was over by then.';
+comment on function analytics.bills_as_of (timestamptz, uuid) is 'The same of one company, without looking at the bills of others.';

@@ -1,9 +1,8 @@
 -- Reads one document at a time; its present state when the time is NULL.
-create or replace function analytics.document_state(document_id uuid, at timestamptz)
-returns table (revised_document_id uuid, created timestamptz, deleted_at timestamptz)
-language sql stable parallel safe security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function analytics.document_state (document_id uuid, at timestamptz) returns table (revised_document_id uuid, created timestamptz, deleted_at timestamptz) language sql stable parallel safe security definer
+set
+  search_path = pg_catalog,
+  pg_temp as $$
   select
     d.revised_document_id,
     d.created,
@@ -30,6 +29,4 @@ as $$
     and h.valid_from <= at
     and at < h.valid_to
 $$;
-
-comment on function analytics.document_state is
-  'The part of a document at a time that superseded_by reads.';
+comment on function analytics.document_state is 'The part of a document at a time that superseded_by reads.';

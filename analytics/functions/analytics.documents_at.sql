@@ -1,6 +1,5 @@
 -- Returns the documents as the warehouse had them at a time.
-create or replace function analytics.documents_at(at timestamptz)
-returns table (
+create or replace function analytics.documents_at (at timestamptz) returns table (
   id uuid,
   company_id uuid,
   site_id uuid,
@@ -11,9 +10,7 @@ returns table (
   deleted_at timestamptz,
   deleted_reason text,
   revised_document_id uuid
-)
-language sql stable parallel safe
-as $$
+) language sql stable parallel safe as $$
   select
     d.id,
     d.company_id,
@@ -49,5 +46,4 @@ as $$
   where h.valid_from <= at
     and at < h.valid_to
 $$;
-
 comment on function analytics.documents_at is 'Documents as the warehouse had them at a time.';

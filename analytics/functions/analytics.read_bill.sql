@@ -1,6 +1,5 @@
 -- Reads the fields of a document's record; each is NULL where the record has another type.
-create or replace function analytics.read_bill(raw jsonb)
-returns table (
+create or replace function analytics.read_bill (raw jsonb) returns table (
   account_number text,
   provider text,
   invoice_id text,
@@ -27,85 +26,94 @@ returns table (
   job_id text,
   audit_trail_url text,
   usage_rows integer
-)
-language sql stable parallel safe
+) language sql stable parallel safe
 begin atomic
-  select
-    nullif(r.account_number, ''),
-    nullif(r.utility_company, ''),
-    nullif(r.invoice_id, ''),
-    coalesce(
-      metersync.date_of(r.start_date),
-      (
-        select min(metersync.date_of(u ->> 'startDate'))
-        from jsonb_array_elements(metersync.elements(r.usage_data)) u
-      )
-    ),
-    coalesce(
-      metersync.date_of(r.end_date),
-      (
-        select max(metersync.date_of(u ->> 'endDate'))
-        from jsonb_array_elements(metersync.elements(r.usage_data)) u
-      )
-    ),
-    metersync.date_of(r.bill_date),
-    metersync.date_of(r.due_date),
-    nullif(r.charges_units, ''),
-    metersync.number_of(r.total_charges),
-    metersync.number_of(r.current_charges),
-    metersync.number_of(r.credits),
-    metersync.number_of(r.tax_charges),
-    metersync.number_of(r.interest_charges),
-    metersync.number_of(r.previous_close_balance),
-    metersync.number_of(r.after_previous_total_payment),
-    metersync.number_of(r.current_open_balance),
-    nullif(r.source_type, ''),
-    nullif(r.status, ''),
-    metersync.boolean_of(r.is_flagged),
-    nullif(r.flagged_status, ''),
-    metersync.boolean_of(r.is_estimated),
-    nullif(r.notes, ''),
-    nullif(r.file_name, ''),
-    nullif(r.job_id, ''),
-    nullif(r.audit_trail_url, ''),
-    jsonb_array_length(metersync.elements(r.usage_data))
-  from (
-    -- In one piece: else Postgres would decompress the record for each field.
-    select case when jsonb_typeof(raw) = 'object' then raw || '{}' end as record
-    offset 0
-  ) one
-    cross join lateral (
-      -- Each field is read once, not wherever it is used, and only if it is asked for.
+select
+  nullif(r.account_number, ''),
+  nullif(r.utility_company, ''),
+  nullif(r.invoice_id, ''),
+  coalesce(
+    metersync.date_of (r.start_date),
+    (
       select
-        record ->> 'accountNumber' as account_number,
-        record ->> 'utilityCompany' as utility_company,
-        record ->> 'invoiceId' as invoice_id,
-        record ->> 'startDate' as start_date,
-        record ->> 'endDate' as end_date,
-        record ->> 'billDate' as bill_date,
-        record ->> 'dueDate' as due_date,
-        record ->> 'chargesUnits' as charges_units,
-        record ->> 'totalCharges' as total_charges,
-        record ->> 'currentCharges' as current_charges,
-        record ->> 'credits' as credits,
-        record ->> 'taxCharges' as tax_charges,
-        record ->> 'interestCharges' as interest_charges,
-        record ->> 'previousCloseBalance' as previous_close_balance,
-        record ->> 'afterPreviousTotalPayment' as after_previous_total_payment,
-        record ->> 'currentOpenBalance' as current_open_balance,
-        record ->> 'sourceType' as source_type,
-        record ->> 'status' as status,
-        record ->> 'isFlagged' as is_flagged,
-        record ->> 'flaggedStatus' as flagged_status,
-        record ->> 'isEstimated' as is_estimated,
-        record ->> 'notes' as notes,
-        record ->> 'fileName' as file_name,
-        record ->> 'jobId' as job_id,
-        record ->> 'auditTrailUrl' as audit_trail_url,
-        record -> 'usageData' as usage_data
-      offset 0
-    ) r
-  offset 0;
+        min(metersync.date_of (u ->> 'startDate'))
+      from
+        jsonb_array_elements(metersync.elements (r.usage_data)) u
+    )
+  ),
+  coalesce(
+    metersync.date_of (r.end_date),
+    (
+      select
+        max(metersync.date_of (u ->> 'endDate'))
+      from
+        jsonb_array_elements(metersync.elements (r.usage_data)) u
+    )
+  ),
+  metersync.date_of (r.bill_date),
+  metersync.date_of (r.due_date),
+  nullif(r.charges_units, ''),
+  metersync.number_of (r.total_charges),
+  metersync.number_of (r.current_charges),
+  metersync.number_of (r.credits),
+  metersync.number_of (r.tax_charges),
+  metersync.number_of (r.interest_charges),
+  metersync.number_of (r.previous_close_balance),
+  metersync.number_of (r.after_previous_total_payment),
+  metersync.number_of (r.current_open_balance),
+  nullif(r.source_type, ''),
+  nullif(r.status, ''),
+  metersync.boolean_of (r.is_flagged),
+  nullif(r.flagged_status, ''),
+  metersync.boolean_of (r.is_estimated),
+  nullif(r.notes, ''),
+  nullif(r.file_name, ''),
+  nullif(r.job_id, ''),
+  nullif(r.audit_trail_url, ''),
+  jsonb_array_length(metersync.elements (r.usage_data))
+from
+  (
+    -- In one piece: else Postgres would decompress the record for each field.
+    select
+      case
+        when jsonb_typeof(raw) = 'object' then raw || '{}'
+      end as record
+    offset
+      0
+  ) one
+  cross join lateral (
+    -- Each field is read once, not wherever it is used, and only if it is asked for.
+    select
+      record ->> 'accountNumber' as account_number,
+      record ->> 'utilityCompany' as utility_company,
+      record ->> 'invoiceId' as invoice_id,
+      record ->> 'startDate' as start_date,
+      record ->> 'endDate' as end_date,
+      record ->> 'billDate' as bill_date,
+      record ->> 'dueDate' as due_date,
+      record ->> 'chargesUnits' as charges_units,
+      record ->> 'totalCharges' as total_charges,
+      record ->> 'currentCharges' as current_charges,
+      record ->> 'credits' as credits,
+      record ->> 'taxCharges' as tax_charges,
+      record ->> 'interestCharges' as interest_charges,
+      record ->> 'previousCloseBalance' as previous_close_balance,
+      record ->> 'afterPreviousTotalPayment' as after_previous_total_payment,
+      record ->> 'currentOpenBalance' as current_open_balance,
+      record ->> 'sourceType' as source_type,
+      record ->> 'status' as status,
+      record ->> 'isFlagged' as is_flagged,
+      record ->> 'flaggedStatus' as flagged_status,
+      record ->> 'isEstimated' as is_estimated,
+      record ->> 'notes' as notes,
+      record ->> 'fileName' as file_name,
+      record ->> 'jobId' as job_id,
+      record ->> 'auditTrailUrl' as audit_trail_url,
+      record -> 'usageData' as usage_data
+    offset
+      0
+  ) r
+offset
+  0;
 end;
-
 comment on function analytics.read_bill is 'The fields of a document''s record.';

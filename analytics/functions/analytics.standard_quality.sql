@@ -1,8 +1,5 @@
 -- Maps a quality of readings to the standard list (IEEE 2030.5, ESPI).
-create or replace function analytics.standard_quality(quality text)
-returns text
-language sql immutable parallel safe
-as $$
+create or replace function analytics.standard_quality (quality text) returns text language sql immutable parallel safe as $$
   select
     case
       when quality is null then 'unknown'
@@ -28,7 +25,4 @@ as $$
       else 'unknown'
     end
 $$;
-
-comment on function analytics.standard_quality is
-  'A quality in the terms of the standard list: valid, edited, estimated, questionable, derived, '
-  'forecast, unknown.';
+comment on function analytics.standard_quality is 'A quality in the terms of the standard list: valid, edited, estimated, questionable, derived, forecast, unknown.';

@@ -1,8 +1,5 @@
 -- Classifies the status of a connection.
-create or replace function analytics.status_class(status text)
-returns text
-language sql immutable parallel safe
-as $$
+create or replace function analytics.status_class (status text) returns text language sql immutable parallel safe as $$
   select
     case
       when status = 'CONNECTED' then 'healthy'
@@ -20,7 +17,4 @@ as $$
       else 'unknown'
     end
 $$;
-
-comment on function analytics.status_class is
-  'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is '
-  'none of those documented.';
+comment on function analytics.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is none of those documented.';

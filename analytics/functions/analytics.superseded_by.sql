@@ -2,11 +2,10 @@
 -- A deleted document passes the place on to the one that superseded it.
 -- A document that was not read yet holds the place.
 -- In a ring of links the document created last counts.
-create or replace function analytics.superseded_by(document_id uuid, at timestamptz default null)
-returns uuid
-language sql stable parallel safe security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function analytics.superseded_by (document_id uuid, at timestamptz default null) returns uuid language sql stable parallel safe security definer
+set
+  search_path = pg_catalog,
+  pg_temp as $$
   with recursive
     chain(id, next, created, live, path) as (
       select
@@ -50,7 +49,4 @@ as $$
       document_id
     )
 $$;
-
-comment on function analytics.superseded_by is
-  'The live document at the end of the chain of documents that superseded this one; NULL when it '
-  'stands.';
+comment on function analytics.superseded_by is 'The live document at the end of the chain of documents that superseded this one; NULL when it stands.';

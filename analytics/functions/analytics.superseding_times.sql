@@ -1,10 +1,9 @@
 -- Returns when documents changed to which this one leads, by links of now or earlier.
 -- Only such a change decides anew whether this document counts.
-create or replace function analytics.superseding_times(document_id uuid)
-returns table (at timestamptz, ended_by_kind text, ended_by text)
-language sql stable parallel safe rows 4 security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function analytics.superseding_times (document_id uuid) returns table (at timestamptz, ended_by_kind text, ended_by text) language sql stable parallel safe rows 4 security definer
+set
+  search_path = pg_catalog,
+  pg_temp as $$
   with recursive
     reached(id) as (
       select document_id
@@ -53,6 +52,4 @@ as $$
     ended_by
   from final
 $$;
-
-comment on function analytics.superseding_times is
-  'When the documents changed that take, or took, this one''s place.';
+comment on function analytics.superseding_times is 'When the documents changed that take, or took, this one''s place.';

@@ -1,9 +1,6 @@
 -- The service tries again by itself for a week. Without a known beginning a status counts as older,
 -- as in the check unhealthy_connection.
-create or replace function analytics.what_to_do(status text, since timestamptz)
-returns text
-language sql stable parallel safe
-as $$
+create or replace function analytics.what_to_do (status text, since timestamptz) returns text language sql stable parallel safe as $$
   select
     case status
       when 'MFA_TOKEN_EXPIRED' then 'upload the documents, '
@@ -22,16 +19,8 @@ as $$
       end
     end
 $$;
-
-comment on function analytics.what_to_do(text, timestamptz) is
-  'What a person has to do now about a connection that has had a status since a time.';
-
-create or replace function analytics.what_to_do(status text)
-returns text
-language sql stable parallel safe
-as $$
+comment on function analytics.what_to_do (text, timestamptz) is 'What a person has to do now about a connection that has had a status since a time.';
+create or replace function analytics.what_to_do (status text) returns text language sql stable parallel safe as $$
   select analytics.what_to_do(status, now())
 $$;
-
-comment on function analytics.what_to_do(text) is
-  'What a person has to do about a connection whose status begins now.';
+comment on function analytics.what_to_do (text) is 'What a person has to do about a connection whose status begins now.';

@@ -3,10 +3,7 @@
 -- Where clocks fall back into it, "at time zone" gives the second midnight.
 -- Then the time that the clock showed just before is subtracted.
 -- St. John's fell back from 00:01 to 23:01: its day began with the second midnight.
-create or replace function metersync.day_start(day date, zone text)
-returns timestamptz
-language sql stable parallel safe
-as $$
+create or replace function metersync.day_start (day date, zone text) returns timestamptz language sql stable parallel safe as $$
   select
     day::timestamp at time zone zone - greatest(
       interval '0',

@@ -4,11 +4,10 @@
 -- Only roles that may write the table can take it.
 -- Months outside the span share two partitions.
 -- The writer may call the function, which runs as its owner.
-create or replace function metersync.ensure_interval_month(at timestamptz)
-returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function metersync.ensure_interval_month (at timestamptz) returns void language plpgsql security definer
+set
+  search_path = pg_catalog,
+  pg_temp as $$
 declare
   first timestamp := date_trunc('month', at at time zone 'UTC');
   partition text := 'intervals_' || to_char(first, 'YYYY_MM');
@@ -32,5 +31,7 @@ begin
     partition, first at time zone 'UTC', (first + interval '1 month') at time zone 'UTC');
 end
 $$;
-
-revoke execute on function metersync.ensure_interval_month(timestamptz) from public;
+revoke
+execute on function metersync.ensure_interval_month (timestamptz)
+from
+  public;

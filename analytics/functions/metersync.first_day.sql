@@ -3,10 +3,7 @@
 -- A period longer than ten years is not spread: it counts on its last day.
 -- A year of more than four digits, or before the first, is a slip: such dates are NULL.
 -- Dates far beyond them fit no timestamp.
-create or replace function metersync.first_day(start_date date, end_date date)
-returns date
-language sql immutable parallel safe
-as $$
+create or replace function metersync.first_day (start_date date, end_date date) returns date language sql immutable parallel safe as $$
   select
     case
       when least(start_date, end_date) < '0001-01-01'

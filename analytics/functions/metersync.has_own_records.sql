@@ -1,16 +1,20 @@
 -- Whether the months of a company rest on its own records alone: no other company's change concerns
 -- them. A record that is missing may yet come, of another company. Without any meter none will.
-create or replace function metersync.has_own_records(company uuid)
-returns boolean
-language sql stable
-set enable_nestloop = on
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_memoize = off
-set plan_cache_mode = force_generic_plan
-as $$
+create or replace function metersync.has_own_records (company uuid) returns boolean language sql stable
+set
+  enable_nestloop = on
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_hashjoin = off
+set
+  enable_mergejoin = off
+set
+  enable_memoize = off
+set
+  plan_cache_mode = force_generic_plan as $$
   select
     not exists (
       select
@@ -36,6 +40,4 @@ as $$
         and successor.company_id is distinct from company
     )
 $$;
-
-comment on function metersync.has_own_records is
-  'Whether all records that the months of a company rest on are its own.';
+comment on function metersync.has_own_records is 'Whether all records that the months of a company rest on are its own.';

@@ -1,9 +1,6 @@
 -- A typed view is recognised by the end of its comment, which only its owner can write.
 -- That end never changes, as existing views have it.
-create or replace function metersync.is_typed_view(relation oid)
-returns boolean
-language sql stable
-as $$
+create or replace function metersync.is_typed_view (relation oid) returns boolean language sql stable as $$
   select
     c.relkind = 'v'
     and coalesce(

@@ -3,14 +3,15 @@
 -- transaction has not ended yet. The oldest note is served first, young ones wait. Joins are by
 -- hash, as a company may have many months. Where a record begins later than today, they end with
 -- today's month.
-create or replace function metersync.keep_months(companies_max integer, quiet interval)
-returns integer
-language plpgsql
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
-as $$
+create or replace function metersync.keep_months (companies_max integer, quiet interval) returns integer language plpgsql
+set
+  enable_seqscan = off
+set
+  enable_bitmapscan = off
+set
+  enable_nestloop = off
+set
+  enable_mergejoin = off as $$
 declare
   company uuid;
   is_own boolean;
@@ -90,12 +91,9 @@ begin
   return kept;
 end
 $$;
-
-comment on function metersync.keep_months is
-  'Works out the months of companies that changed; returns how many.';
-
+comment on function metersync.keep_months is 'Works out the months of companies that changed; returns how many.';
 -- New versions of views may find something else.
 insert into
-  metersync.company_changes(company_id)
+  metersync.company_changes (company_id)
 values
   (null);

@@ -5,10 +5,7 @@ create or replace function metersync.line_commodity (
   gas_charge_type text,
   is_demand boolean,
   time_of_use text
-)
-returns text
-language sql immutable parallel safe
-as $$
+) returns text language sql immutable parallel safe as $$
   select
     case
       when electricity_charge_type <> '' then 'ELECTRICITY'

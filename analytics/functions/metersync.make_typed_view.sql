@@ -4,11 +4,10 @@
 -- So the writer, who may not make views, calls this, which runs as the owner of all of them.
 -- With `anew` an existing view is dropped first, and its grants are restored.
 -- If other views depend on it, nothing changes, and they are returned.
-create or replace function metersync.make_typed_view(shape jsonb, anew boolean)
-returns text[]
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $make$
+create or replace function metersync.make_typed_view (shape jsonb, anew boolean) returns text[] language plpgsql security definer
+set
+  search_path = pg_catalog,
+  pg_temp as $make$
 declare
   view_name constant text := format('fields.%I', shape ->> 'name');
   about constant text :=
@@ -108,5 +107,7 @@ begin
   return '{}';
 end
 $make$;
-
-revoke execute on function metersync.make_typed_view(jsonb, boolean) from public;
+revoke
+execute on function metersync.make_typed_view (jsonb, boolean)
+from
+  public;

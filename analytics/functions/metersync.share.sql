@@ -2,16 +2,7 @@
 -- They are those after the first `before` of `total`, up to `through`.
 -- Sums of whole days are rounded, not single days, and the last share is the remainder.
 -- So all shares add up to the amount exactly, for any cut of the days.
-create or replace function metersync.share(
-  amount numeric,
-  before integer,
-  through integer,
-  total integer,
-  places integer
-)
-returns numeric
-language sql immutable parallel safe
-as $$
+create or replace function metersync.share (amount numeric, before integer, through integer, total integer, places integer) returns numeric language sql immutable parallel safe as $$
   select
     case
       when through >= total then amount

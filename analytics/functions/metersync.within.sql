@@ -1,8 +1,5 @@
 -- Returns an SQL expression for the value at some steps within a JSON expression.
-create or replace function metersync.within(item text, steps jsonb, as_text boolean)
-returns text
-language sql immutable
-as $$
+create or replace function metersync.within (item text, steps jsonb, as_text boolean) returns text language sql immutable as $$
   select
     case
       when as_text

@@ -16,14 +16,16 @@ with
       d.deleted_at,
       d.deleted_reason,
       s.superseded_by
-    from {{documents}} d
+    from
+      {{documents}} d
       cross join lateral (
         select
           case
             when d.revised_document_id is not null
-              and d.deleted_at is null then analytics.superseded_by(d.id, {{at}})
+            and d.deleted_at is null then analytics.superseded_by (d.id, {{at}})
           end as superseded_by
-        offset 0
+        offset
+          0
       ) s
   ),
   judged as (
@@ -34,7 +36,8 @@ with
         when raw is null then 'not_read'
         when superseded_by is not null then 'superseded'
       end as reason
-    from documents
+    from
+      documents
   ),
   read_bills as (
     select
@@ -44,18 +47,22 @@ with
       coalesce(b.account_number, j.bill_id::text) as account,
       -- The first that it bills: a bill for water is no neighbour of one for electricity.
       (
-        select min(u ->> 'datasourceType')
-        from jsonb_array_elements(metersync.elements(j.raw -> 'usageData')) as u
+        select
+          min(u ->> 'datasourceType')
+        from
+          jsonb_array_elements(metersync.elements (j.raw -> 'usageData')) as u
       ) as commodity,
       p.period_start,
       p.period_end
-    from judged j
-      cross join lateral analytics.read_bill(j.raw) b
+    from
+      judged j
+      cross join lateral analytics.read_bill (j.raw) b
       cross join lateral (
         select
-          metersync.first_day(b.start_date, b.end_date) as period_start,
-          metersync.last_day(b.start_date, b.end_date) as period_end
-        offset 0
+          metersync.first_day (b.start_date, b.end_date) as period_start,
+          metersync.last_day (b.start_date, b.end_date) as period_end
+        offset
+          0
       ) p
   ),
   neighboured as (
@@ -64,12 +71,19 @@ with
       coalesce(
         period_end > period_start
         and period_end = min(period_start) over (
-          partition by company_id, account, commodity, is_effective
-          order by period_start groups between 1 following and 1 following
+          partition by
+            company_id,
+            account,
+            commodity,
+            is_effective
+          order by
+            period_start groups between 1 following
+            and 1 following
         ),
         false
       )::integer as shared_days
-    from read_bills
+    from
+      read_bills
   ),
   final as (
     select
@@ -82,7 +96,7 @@ with
       period_start,
       period_end,
       case
-        when period_start is not null then daterange(period_start, period_end + 1 - shared_days)
+        when period_start is not null then daterange (period_start, period_end + 1 - shared_days)
       end as period,
       period_end + 1 - shared_days - period_start as period_days,
       case
@@ -128,6 +142,10 @@ with
       deleted_at,
       deleted_reason,
       bill_id as document_id {{more}}
-    from neighboured
+    from
+      neighboured
   )
-select * from final
+select
+  *
+from
+  final

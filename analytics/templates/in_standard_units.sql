@@ -6,8 +6,9 @@ select
   coalesce(own.factor, common.factor, 1) as factor,
   coalesce(own.standard_units, common.standard_units, r.usage_units) as standard_units,
   coalesce(own.dimension, common.dimension, 'unknown') as dimension
-from {{rows}} r
+from
+  {{rows}} r
   left join ops.unit_factors own on own.units = r.usage_units
-    and own.datasource_type = r.{{commodity}}
+  and own.datasource_type = r.{{commodity}}
   left join ops.unit_factors common on common.units = r.usage_units
-    and common.datasource_type = ''
+  and common.datasource_type = ''

@@ -10,13 +10,27 @@ select
   sum(usage) as usage,
   sum(generated_usage) as generated_usage,
   coalesce(
-    max(peak_demand) filter (where peak_demand_units = 'kW'),
-    max(peak_demand) filter (where peak_demand_units = 'kVA'),
-    max(peak_demand) filter (where peak_demand_units = 'kVAR'),
+    max(peak_demand) filter (
+      where
+        peak_demand_units = 'kW'
+    ),
+    max(peak_demand) filter (
+      where
+        peak_demand_units = 'kVA'
+    ),
+    max(peak_demand) filter (
+      where
+        peak_demand_units = 'kVAR'
+    ),
     max(peak_demand)
   ) as peak_demand {{more}},
   count(*)::integer as meters,
-  (count(*) filter (where is_complete))::integer as meters_complete,
+  (
+    count(*) filter (
+      where
+        is_complete
+    )
+  )::integer as meters_complete,
   round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage,
   sum(days_overlapped)::integer as days_overlapped,
   sum(estimated_days)::integer as estimated_days,
@@ -25,5 +39,10 @@ select
     when bool_or(peak_demand_units = 'kW') then 'kW'
     else min(peak_demand_units)
   end as peak_demand_units
-from analytics.monthly_usage
-group by {{by}}, datasource_type, month, units
+from
+  analytics.monthly_usage
+group by
+  {{by}},
+  datasource_type,
+  month,
+  units

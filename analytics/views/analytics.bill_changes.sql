@@ -9,8 +9,11 @@ with
       company_id,
       id,
       max(valid_to) as at
-    from history.documents
-    group by company_id, id
+    from
+      history.documents
+    group by
+      company_id,
+      id
   ),
   states as (
     select
@@ -27,8 +30,10 @@ with
       valid_to as ended,
       ended_by_kind,
       ended_by
-    from history.documents
-    where valid_from < valid_to
+    from
+      history.documents
+    where
+      valid_from < valid_to
     union all
     select
       d.id,
@@ -44,10 +49,12 @@ with
       'infinity',
       null,
       null
-    from utility.documents d
+    from
+      utility.documents d
       left join ended on ended.id = d.id
-        and ended.company_id = d.company_id
-    where ended.at is not null
+      and ended.company_id = d.company_id
+    where
+      ended.at is not null
       or d.revised_document_id is not null
   ),
   moments as (
@@ -58,10 +65,11 @@ with
       m.other_by,
       case
         when s.revised_document_id is not null
-          and s.deleted_at is null
-          and s.raw is not null then analytics.superseded_by(s.id, m.at)
+        and s.deleted_at is null
+        and s.raw is not null then analytics.superseded_by (s.id, m.at)
       end as superseded_by
-    from states s
+    from
+      states s
       cross join lateral (
         select
           s.began as at,
@@ -72,9 +80,11 @@ with
           t.at,
           t.ended_by_kind,
           t.ended_by
-        from analytics.superseding_times(s.id) as t
-        -- A document that names no other depends on no other.
-        where s.revised_document_id is not null
+        from
+          analytics.superseding_times (s.id) as t
+          -- A document that names no other depends on no other.
+        where
+          s.revised_document_id is not null
           and s.deleted_at is null
           and s.raw is not null
           and t.at > s.began
@@ -89,12 +99,16 @@ with
         when raw is null then 'not_read'
         when superseded_by is not null then 'superseded'
       end as not_counted
-    from moments
+    from
+      moments
   ),
   neighboured as (
     select
       *,
-      count(raw) over (state rows between unbounded preceding and 1 preceding) = 0 as is_new,
+      count(raw) over (
+        state rows between unbounded preceding
+        and 1 preceding
+      ) = 0 as is_new,
       lag(raw) over state as old_raw,
       lag(deleted_at) over state as old_deleted_at,
       lag(revised_document_id) over state as old_link,
@@ -110,8 +124,16 @@ with
       deleted_at is not distinct from lag(deleted_at) over state
       and api_version is distinct from lag(api_version) over state
       and raw_updated is not distinct from lag(raw_updated) over state as is_read_otherwise
-    from judged
-    window state as (partition by company_id, id order by at)
+    from
+      judged
+    window
+      state as (
+        partition by
+          company_id,
+          id
+        order by
+          at
+      )
   ),
   named as (
     select
@@ -126,10 +148,18 @@ with
       not_counted is null as counts,
       not is_new
       and not_counted_before is null as counted
-    from neighboured
-    where raw is not null
+    from
+      neighboured
+    where
+      raw is not null
       -- A bill that counts neither before nor after is in no sum.
-      and (not_counted is null or (not is_new and not_counted_before is null))
+      and (
+        not_counted is null
+        or (
+          not is_new
+          and not_counted_before is null
+        )
+      )
   ),
   changes as (
     select
@@ -152,25 +182,37 @@ with
         when s.change = 'deleted' then 'deleted: ' || coalesce(s.deleted_reason, 'unknown')
         when s.change = 'superseded' then 'superseded by ' || s.superseded_by::text
         when s.change = 'restored'
-          and s.not_counted_before = 'deleted' then 'deletion undone'
+        and s.not_counted_before = 'deleted' then 'deletion undone'
         when s.change = 'restored'
-          and s.old_link is distinct from s.revised_document_id then 'link changed'
+        and s.old_link is distinct from s.revised_document_id then 'link changed'
         when s.change = 'restored' then 'superseding bill gone'
       end as reason
-    from named s
-      cross join lateral analytics.read_bill(s.old_raw) as o
-      cross join lateral analytics.read_bill(s.raw) as n
+    from
+      named s
+      cross join lateral analytics.read_bill (s.old_raw) as o
+      cross join lateral analytics.read_bill (s.raw) as n
       cross join lateral (
-        select coalesce(array_agg(c.field order by c.seq), '{}') as fields
-        from analytics.bill_differences(s.old_raw, s.old_deleted_at, s.raw, s.deleted_at) as c
-        where not s.is_new
+        select
+          coalesce(
+            array_agg(
+              c.field
+              order by
+                c.seq
+            ),
+            '{}'
+          ) as fields
+        from
+          analytics.bill_differences (s.old_raw, s.old_deleted_at, s.raw, s.deleted_at) as c
+        where
+          not s.is_new
       ) d
       cross join lateral (
         select
           coalesce(o.current_charges, o.total_charges) as cost_before,
           coalesce(n.current_charges, n.total_charges) as cost_after,
           o.currency is not distinct from n.currency as in_one_currency
-        offset 0
+        offset
+          0
       ) c
       -- One row where it counts on one side alone, or in one currency on both; else one a currency.
       cross join lateral (
@@ -178,7 +220,8 @@ with
           n.currency,
           c.cost_before,
           c.cost_after
-        where s.counted
+        where
+          s.counted
           and s.counts
           and c.in_one_currency
         union all
@@ -186,17 +229,26 @@ with
           o.currency,
           c.cost_before,
           0
-        where s.counted
-          and not (s.counts and c.in_one_currency)
+        where
+          s.counted
+          and not (
+            s.counts
+            and c.in_one_currency
+          )
         union all
         select
           n.currency,
           0,
           c.cost_after
-        where s.counts
-          and not (s.counted and c.in_one_currency)
+        where
+          s.counts
+          and not (
+            s.counted
+            and c.in_one_currency
+          )
       ) a
-    where s.is_new
+    where
+      s.is_new
       or s.counts <> s.counted
       or cardinality(d.fields) > 0
   ),
@@ -207,21 +259,27 @@ with
       d.site_id,
       d.raw,
       d.first_synced_at
-    from utility.documents d
+    from
+      utility.documents d
       left join (
         select distinct
           company_id,
           id
-        from history.documents
+        from
+          history.documents
       ) h on h.id = d.id
-        and h.company_id = d.company_id
-    where h.id is null
+      and h.company_id = d.company_id
+    where
+      h.id is null
       and d.revised_document_id is null
       and d.raw is not null
       and d.deleted_at is null
   ),
   final as (
-    select * from changes
+    select
+      *
+    from
+      changes
     union all
     select
       d.id,
@@ -240,31 +298,25 @@ with
       coalesce(n.current_charges, n.total_charges),
       coalesce(n.current_charges, n.total_charges, 0),
       null
-    from always_the_same d
-      cross join lateral analytics.read_bill(d.raw) as n
+    from
+      always_the_same d
+      cross join lateral analytics.read_bill (d.raw) as n
   )
-select * from final;
-
-comment on view analytics.bill_changes is
-  'One row each time that a bill''s part of sums may have changed, one a currency. Rows '
-  'between two times sum to the difference of bills_as_of.';
-comment on column analytics.bill_changes.change is
-  'new, corrected, superseded, deleted, restored, not_read; read_otherwise: in another '
-  'version of the API.';
+select
+  *
+from
+  final;
+comment on view analytics.bill_changes is 'One row each time that a bill''s part of sums may have changed, one a currency. Rows between two times sum to the difference of bills_as_of.';
+comment on column analytics.bill_changes.change is 'new, corrected, superseded, deleted, restored, not_read; read_otherwise: in another version of the API.';
 comment on column analytics.bill_changes.account_number is 'Account number.';
 comment on column analytics.bill_changes.provider is 'Utility that sent the bill.';
 comment on column analytics.bill_changes.invoice_id is 'The utility''s number of the bill.';
 comment on column analytics.bill_changes.changed_at is 'When the warehouse got the change.';
-comment on column analytics.bill_changes.changed_by_kind is
-  'event or run; NULL where neither is known.';
+comment on column analytics.bill_changes.changed_by_kind is 'event or run; NULL where neither is known.';
 comment on column analytics.bill_changes.changed_by is 'Id of the event or run.';
-comment on column analytics.bill_changes.fields is
-  'Fields of the bill that changed; empty where another document did.';
-comment on column analytics.bill_changes.currency is
-  'Currency of the amounts: never add those of several.';
-comment on column analytics.bill_changes.cost_before is
-  'Its part of sums before; NULL without an amount.';
+comment on column analytics.bill_changes.fields is 'Fields of the bill that changed; empty where another document did.';
+comment on column analytics.bill_changes.currency is 'Currency of the amounts: never add those of several.';
+comment on column analytics.bill_changes.cost_before is 'Its part of sums before; NULL without an amount.';
 comment on column analytics.bill_changes.cost_after is 'Its part since.';
 comment on column analytics.bill_changes.cost_change is 'What sums changed by.';
-comment on column analytics.bill_changes.reason is
-  'How it was deleted, superseded or restored; NULL for a correction.';
+comment on column analytics.bill_changes.reason is 'How it was deleted, superseded or restored; NULL for a correction.';

@@ -14,23 +14,37 @@ with
       min(site_id::text)::uuid as site_id,
       min(datasource_type) as datasource_type,
       case
-        when count(known_period) > 0 then daterange(
-          metersync.first_day(min(lower(known_period)), max(upper(known_period)) - 1),
+        when count(known_period) > 0 then daterange (
+          metersync.first_day (min(lower(known_period)), max(upper(known_period)) - 1),
           max(upper(known_period))
         )
       end as period,
-      coalesce(
-        bool_or(greatest(billed_demand, demand_kw, demand_kva, demand_kvar) > 0),
-        false
-      ) as has_demand,
-      max(demand_kw) filter (where demand_kw > 0) as demand_kw,
-      max(demand_kva) filter (where demand_kva > 0) as demand_kva,
-      max(demand_kvar) filter (where demand_kvar > 0) as demand_kvar,
-      sum(abs(standard_usage)) filter (where not metersync.is_power(dimension)) as used,
+      coalesce(bool_or(greatest(billed_demand, demand_kw, demand_kva, demand_kvar) > 0), false) as has_demand,
+      max(demand_kw) filter (
+        where
+          demand_kw > 0
+      ) as demand_kw,
+      max(demand_kva) filter (
+        where
+          demand_kva > 0
+      ) as demand_kva,
+      max(demand_kvar) filter (
+        where
+          demand_kvar > 0
+      ) as demand_kvar,
+      sum(abs(standard_usage)) filter (
+        where
+          not metersync.is_power (dimension)
+      ) as used,
       array_agg(usage_units) as units,
       array_agg(abs(standard_usage)) as amounts,
-      count(*) over (partition by company_id, bill_id) as meters
-    from analytics.usage
+      count(*) over (
+        partition by
+          company_id,
+          bill_id
+      ) as meters
+    from
+      analytics.usage
       cross join lateral (
         -- The start stands for an end that is not known: the bill's days are nearer.
         select
@@ -38,9 +52,13 @@ with
             when date_quality <> 'end_missing' then period
           end as known_period
       ) known
-    where bill_id is not null
+    where
+      bill_id is not null
       and meter_id is not null
-    group by company_id, bill_id, meter_id
+    group by
+      company_id,
+      bill_id,
+      meter_id
   ),
   -- In the first unit that each meter with demand has it in, kW before kVA before kVAR.
   demanding_meters as (
@@ -48,15 +66,28 @@ with
       *,
       case
         when not has_demand then null
-        when bool_and(demand_kw is not null) filter (where has_demand) over bill then demand_kw
-        when bool_and(demand_kva is not null) filter (where has_demand) over bill then demand_kva
+        when bool_and(demand_kw is not null) filter (
+          where
+            has_demand
+        ) over bill then demand_kw
+        when bool_and(demand_kva is not null) filter (
+          where
+            has_demand
+        ) over bill then demand_kva
         when bool_and(demand_kvar is not null) filter (
-          where has_demand
+          where
+            has_demand
         ) over bill then demand_kvar
         else 1
       end as demand
-    from bill_meters
-    window bill as (partition by company_id, bill_id)
+    from
+      bill_meters
+    window
+      bill as (
+        partition by
+          company_id,
+          bill_id
+      )
   ),
   -- A union, not a join: where the planner expects few bills, it works out a join's other side anew
   -- for each.
@@ -71,7 +102,7 @@ with
       coalesce(
         period,
         case
-          when bill_date is not null then daterange(bill_date, bill_date + 1)
+          when bill_date is not null then daterange (bill_date, bill_date + 1)
         end
       ) as period,
       currency,
@@ -82,7 +113,8 @@ with
       null::text[] as units,
       null::numeric[] as amounts,
       null::bigint as meters
-    from analytics.bills
+    from
+      analytics.bills
     union all
     select
       company_id,
@@ -100,7 +132,8 @@ with
       units,
       amounts,
       meters
-    from demanding_meters
+    from
+      demanding_meters
   ),
   joined as (
     select
@@ -120,15 +153,33 @@ with
       units,
       amounts,
       meters,
-      count(*) over (partition by company_id, bill_id) as rows
-    from bills_and_meters
-    window bill as (partition by company_id, bill_id order by is_bill desc)
+      count(*) over (
+        partition by
+          company_id,
+          bill_id
+      ) as rows
+    from
+      bills_and_meters
+    window
+      bill as (
+        partition by
+          company_id,
+          bill_id
+        order by
+          is_bill desc
+      )
   ),
   billed_meters as (
-    select *
-    from joined
-    where has_bill
-      and (not is_bill or rows = 1)
+    select
+      *
+    from
+      joined
+    where
+      has_bill
+      and (
+        not is_bill
+        or rows = 1
+      )
   ),
   line_parts as (
     select
@@ -139,45 +190,57 @@ with
         when l.is_demand then m.demand
         when not l.is_by_use then 1
         when l.datasource_type is null then (
-          select sum(u.amount)
-          from unnest(m.units, m.amounts) as u(units, amount)
-          where u.units is not distinct from l.units
+          select
+            sum(u.amount)
+          from
+            unnest(m.units, m.amounts) as u (units, amount)
+          where
+            u.units is not distinct from l.units
         )
         when l.datasource_type = m.datasource_type then m.used
       end as part
-    from billed_meters m
+    from
+      billed_meters m
       -- Documents are read where a bill has several meters: else there is nothing to divide.
       left join lateral (
         select
           i.seq,
-          metersync.number_of(i.item ->> 'totalCharge') as amount,
+          metersync.number_of (i.item ->> 'totalCharge') as amount,
           f.is_demand,
           i.item ->> 'quantity' is not null as is_by_use,
-          metersync.line_commodity(
+          metersync.line_commodity (
             i.item ->> 'electricityChargeType',
             i.item ->> 'gasChargeType',
             f.is_demand,
             i.item ->> 'electricityTimeOfUse'
           ) as datasource_type,
           i.item ->> 'quantityUnits' as units
-        from utility.documents d
-          cross join jsonb_array_elements(
-            metersync.elements(d.raw -> 'lineItems')
-          ) with ordinality as i(item, seq)
+        from
+          utility.documents d
+          cross join jsonb_array_elements(metersync.elements (d.raw -> 'lineItems')) with ordinality as i (item, seq)
           cross join lateral (
-            select metersync.boolean_of(i.item ->> 'electricityIsDemand') as is_demand
+            select
+              metersync.boolean_of (i.item ->> 'electricityIsDemand') as is_demand
           ) f
-        where d.id = m.bill_id
+        where
+          d.id = m.bill_id
           and m.meters > 1
-          and metersync.is_current_line(i.item ->> 'billingPeriod')
-        offset 0
+          and metersync.is_current_line (i.item ->> 'billingPeriod')
+        offset
+          0
       ) l on true
   ),
   line_shares as (
     select
       *,
-      sum(part) over (partition by company_id, bill_id, seq) as parts
-    from line_parts
+      sum(part) over (
+        partition by
+          company_id,
+          bill_id,
+          seq
+      ) as parts
+    from
+      line_parts
   ),
   charged as (
     select
@@ -196,7 +259,8 @@ with
           else 1.0 / meters
         end
       ) as charged
-    from line_shares
+    from
+      line_shares
     group by
       company_id,
       bill_id,
@@ -211,24 +275,60 @@ with
   placed as (
     select
       *,
-      row_number() over (partition by company_id, bill_id order by meter_id) as place,
-      count(*) over (partition by company_id, bill_id) as places,
-      sum(charged) over (partition by company_id, bill_id order by meter_id) as charged_through,
-      sum(charged) over (partition by company_id, bill_id) as charged_total,
-      bool_and(coalesce(charged >= 0, false)) over (partition by company_id, bill_id)
-      and sum(charged) over (partition by company_id, bill_id) > 0 as is_by_lines
-    from charged
+      row_number() over (
+        partition by
+          company_id,
+          bill_id
+        order by
+          meter_id
+      ) as place,
+      count(*) over (
+        partition by
+          company_id,
+          bill_id
+      ) as places,
+      sum(charged) over (
+        partition by
+          company_id,
+          bill_id
+        order by
+          meter_id
+      ) as charged_through,
+      sum(charged) over (
+        partition by
+          company_id,
+          bill_id
+      ) as charged_total,
+      bool_and(coalesce(charged >= 0, false)) over (
+        partition by
+          company_id,
+          bill_id
+      )
+      and sum(charged) over (
+        partition by
+          company_id,
+          bill_id
+      ) > 0 as is_by_lines
+    from
+      charged
   ),
   weighed as (
     select
       *,
-      case when is_by_lines then charged else 1 end as weight,
+      case
+        when is_by_lines then charged
+        else 1
+      end as weight,
       case
         when is_by_lines then charged_through
         else place
       end as weight_through,
-      case when is_by_lines then charged_total else places end as weight_total
-    from placed
+      case
+        when is_by_lines then charged_total
+        else places
+      end as weight_total
+    from
+      placed
   ),
   final as (
     select
@@ -259,19 +359,18 @@ with
       cost_source,
       datasource_type as commodity,
       bill_id as document_id
-    from weighed
+    from
+      weighed
   )
-select * from final;
-
-comment on view analytics.bill_costs is
-  'One row for each bill and meter on it. Parts add up to the bill exactly.';
+select
+  *
+from
+  final;
+comment on view analytics.bill_costs is 'One row for each bill and meter on it. Parts add up to the bill exactly.';
 comment on column analytics.bill_costs.site_id is 'Site of the meter, else of the document.';
 comment on column analytics.bill_costs.meter_id is 'Meter; NULL for bills without one.';
-comment on column analytics.bill_costs.period is
-  'Days of the meter''s usage on the bill, else of the bill, else its date; half-open.';
+comment on column analytics.bill_costs.period is 'Days of the meter''s usage on the bill, else of the bill, else its date; half-open.';
 comment on column analytics.bill_costs.cost is 'The meter''s part of the bill''s cost.';
-comment on column analytics.bill_costs.allocation_method is
-  'direct: one meter; line_items: lines by use or demand; fees, taxes and demand not in one unit '
-  'equally; equal: lines without usable amounts; none: no meter.';
+comment on column analytics.bill_costs.allocation_method is 'direct: one meter; line_items: lines by use or demand; fees, taxes and demand not in one unit equally; equal: lines without usable amounts; none: no meter.';
 comment on column analytics.bill_costs.bill_cost is 'Cost of the bill.';
 comment on column analytics.bill_costs.cost_source is 'Which charges cost is: see bills.';

@@ -11,11 +11,19 @@ with
       min(usage_id::text)::uuid as usage_id,
       period,
       standard_units as units,
-      sum(standard_usage * metersync.usage_sign(null, usage, is_excluded)) as billed_usage,
+      sum(standard_usage * metersync.usage_sign (null, usage, is_excluded)) as billed_usage,
       bool_or(is_estimated) as is_estimated
-    from analytics.usage
-    where not metersync.is_power(dimension)
-    group by company_id, meter_id, bill_id, coalesce(bill_id, usage_id), period, standard_units
+    from
+      analytics.usage
+    where
+      not metersync.is_power (dimension)
+    group by
+      company_id,
+      meter_id,
+      bill_id,
+      coalesce(bill_id, usage_id),
+      period,
+      standard_units
   ),
   billed_days as (
     select
@@ -25,19 +33,28 @@ with
       d.time_zone,
       d.time_zone_source,
       d.usage_units,
-      min(d.usage_units) over (partition by b.company_id, b.meter_id, b.usage_id) as first_units
-    from billed b
+      min(d.usage_units) over (
+        partition by
+          b.company_id,
+          b.meter_id,
+          b.usage_id
+      ) as first_units
+    from
+      billed b
       join analytics.interval_daily d on d.company_id = b.company_id
-        and d.meter_id = b.meter_id
-        and d.standard_units = b.units
-        and d.local_date >= lower(b.period)
-        and d.local_date < upper(b.period)
+      and d.meter_id = b.meter_id
+      and d.standard_units = b.units
+      and d.local_date >= lower(b.period)
+      and d.local_date < upper(b.period)
   ),
   -- A meter may send one amount in two units: readings of one count.
   days_of_one_unit as (
-    select *
-    from billed_days
-    where usage_units = first_units
+    select
+      *
+    from
+      billed_days
+    where
+      usage_units = first_units
   ),
   compared as (
     select
@@ -54,7 +71,8 @@ with
       sum(covered_seconds) as covered_seconds,
       min(time_zone) as time_zone,
       min(time_zone_source) as time_zone_source
-    from days_of_one_unit
+    from
+      days_of_one_unit
     group by
       company_id,
       meter_id,
@@ -79,35 +97,31 @@ with
       interval_usage,
       round(
         covered_seconds / extract(
-          epoch from metersync.day_start(upper(period), time_zone)
-            - metersync.day_start(lower(period), time_zone)
+          epoch
+          from
+            metersync.day_start (upper(period), time_zone) - metersync.day_start (lower(period), time_zone)
         ),
         4
       ) as interval_coverage,
       interval_usage - billed_usage as difference,
-      round(
-        (interval_usage - billed_usage) / nullif(abs(billed_usage), 0),
-        4
-      ) as relative_difference,
+      round((interval_usage - billed_usage) / nullif(abs(billed_usage), 0), 4) as relative_difference,
       is_estimated,
       time_zone,
       time_zone_source
-    from compared
+    from
+      compared
   )
-select * from final;
-
-comment on view analytics.bill_interval_comparison is
-  'Usage of each bill, meter, period and unit, without demand, beside readings of the same local '
-  'days.';
+select
+  *
+from
+  final;
+comment on view analytics.bill_interval_comparison is 'Usage of each bill, meter, period and unit, without demand, beside readings of the same local days.';
 comment on column analytics.bill_interval_comparison.usage_id is 'One of its usage records.';
 comment on column analytics.bill_interval_comparison.period is 'Days, half-open.';
 comment on column analytics.bill_interval_comparison.units is 'Standard unit of the amounts.';
 comment on column analytics.bill_interval_comparison.billed_usage is 'Billed usage.';
 comment on column analytics.bill_interval_comparison.interval_usage is 'Sum of the readings.';
-comment on column analytics.bill_interval_comparison.interval_coverage is
-  'Part of the period that readings cover.';
-comment on column analytics.bill_interval_comparison.difference is
-  'interval_usage - billed_usage.';
-comment on column analytics.bill_interval_comparison.relative_difference is
-  'difference / billed_usage.';
+comment on column analytics.bill_interval_comparison.interval_coverage is 'Part of the period that readings cover.';
+comment on column analytics.bill_interval_comparison.difference is 'interval_usage - billed_usage.';
+comment on column analytics.bill_interval_comparison.relative_difference is 'difference / billed_usage.';
 comment on column analytics.bill_interval_comparison.is_estimated is 'Is estimated.';

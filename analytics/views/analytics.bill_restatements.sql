@@ -7,8 +7,11 @@ with
       company_id,
       id,
       max(valid_to) as at
-    from history.documents
-    group by company_id, id
+    from
+      history.documents
+    group by
+      company_id,
+      id
   ),
   states as (
     select
@@ -21,7 +24,8 @@ with
       valid_from as began,
       ended_by_kind,
       ended_by
-    from history.documents
+    from
+      history.documents
     union all
     select
       d.id,
@@ -33,9 +37,10 @@ with
       ended.at,
       null,
       null
-    from utility.documents d
+    from
+      utility.documents d
       join ended on ended.id = d.id
-        and ended.company_id = d.company_id
+      and ended.company_id = d.company_id
   ),
   neighboured as (
     select
@@ -50,8 +55,16 @@ with
       lag(deleted_at) over state as old_deleted_at,
       api_version is distinct from lag(api_version) over state
       and raw_updated is not distinct from lag(raw_updated) over state as is_read_otherwise
-    from states
-    window state as (partition by company_id, id order by began)
+    from
+      states
+    window
+      state as (
+        partition by
+          company_id,
+          id
+        order by
+          began
+      )
   ),
   changes as (
     select
@@ -70,14 +83,19 @@ with
       and o.currency is not distinct from n.currency as is_cost,
       d.field = 'usage'
       and ou.usage_units is not distinct from nu.usage_units as is_usage
-    from neighboured s
-      cross join analytics.bill_differences(s.old_raw, s.old_deleted_at, s.raw, s.deleted_at) as d
-      cross join analytics.read_bill(s.old_raw) as o
-      cross join analytics.read_bill(s.raw) as n
-      cross join analytics.read_bill_usage(s.old_raw) as ou
-      cross join analytics.read_bill_usage(s.raw) as nu
-    where s.old_raw is not null
-      and (not s.is_read_otherwise or d.field = 'deleted_at')
+    from
+      neighboured s
+      cross join analytics.bill_differences (s.old_raw, s.old_deleted_at, s.raw, s.deleted_at) as d
+      cross join analytics.read_bill (s.old_raw) as o
+      cross join analytics.read_bill (s.raw) as n
+      cross join analytics.read_bill_usage (s.old_raw) as ou
+      cross join analytics.read_bill_usage (s.raw) as nu
+    where
+      s.old_raw is not null
+      and (
+        not s.is_read_otherwise
+        or d.field = 'deleted_at'
+      )
   ),
   final as (
     select
@@ -97,22 +115,21 @@ with
         when is_usage then coalesce(new_value::numeric, 0) - coalesce(old_value::numeric, 0)
       end as usage_change,
       usage_units
-    from changes
+    from
+      changes
   )
-select * from final;
-
-comment on view analytics.bill_restatements is
-  'One row for each field of a bill that changed after its first read.';
+select
+  *
+from
+  final;
+comment on view analytics.bill_restatements is 'One row for each field of a bill that changed after its first read.';
 comment on column analytics.bill_restatements.changed_at is 'When the warehouse got the change.';
-comment on column analytics.bill_restatements.changed_by_kind is
-  'event or run; NULL where neither is known.';
+comment on column analytics.bill_restatements.changed_by_kind is 'event or run; NULL where neither is known.';
 comment on column analytics.bill_restatements.changed_by is 'Id of the event or run.';
 comment on column analytics.bill_restatements.field is 'Field.';
 comment on column analytics.bill_restatements.old_value is 'Old value.';
 comment on column analytics.bill_restatements.new_value is 'New value.';
-comment on column analytics.bill_restatements.currency is
-  'Currency of the amounts: never add those of several.';
-comment on column analytics.bill_restatements.cost_change is
-  'In the row of cost: its change. For sums see bill_corrections.';
+comment on column analytics.bill_restatements.currency is 'Currency of the amounts: never add those of several.';
+comment on column analytics.bill_restatements.cost_change is 'In the row of cost: its change. For sums see bill_corrections.';
 comment on column analytics.bill_restatements.usage_change is 'In the row of usage: its change.';
 comment on column analytics.bill_restatements.usage_units is 'Unit of usage_change.';

@@ -1,9 +1,10 @@
 create or replace view analytics.bills as
-select *
-from analytics.bills_all
-where is_effective;
-
-comment on view analytics.bills is
-  'One row for each bill that counts: live, read, not superseded.';
-
-select metersync.copy_comments('analytics.bills_all', 'analytics.bills');
+select
+  *
+from
+  analytics.bills_all
+where
+  is_effective;
+comment on view analytics.bills is 'One row for each bill that counts: live, read, not superseded.';
+select
+  metersync.copy_comments ('analytics.bills_all', 'analytics.bills');

@@ -18,42 +18,39 @@ select
   array(
     select distinct
       m.site_id
-    from analytics.connection_meters m
-    where m.company_id = f.company_id
+    from
+      analytics.connection_meters m
+    where
+      m.company_id = f.company_id
       and m.connection_id = f.connection_id
       and m.site_id is not null
   ) as site_ids
-from analytics.freshness f
+from
+  analytics.freshness f
   cross join lateral (
-    select *
-    from metersync.unwell_connections u
-    where u.connection_id = f.connection_id
-    offset 0
+    select
+      *
+    from
+      metersync.unwell_connections u
+    where
+      u.connection_id = f.connection_id
+    offset
+      0
   ) u
   left join utility.companies c on c.id = f.company_id
-where metersync.needs_attention(f.status);
-
-comment on view analytics.connections_needing_attention is
-  'Connections that collect nothing: what is wrong, since when, what to do.';
+where
+  metersync.needs_attention (f.status);
+comment on view analytics.connections_needing_attention is 'Connections that collect nothing: what is wrong, since when, what to do.';
 comment on column analytics.connections_needing_attention.company is 'Name of the company.';
-comment on column analytics.connections_needing_attention.provider is
-  'Utility that sent the bill.';
-comment on column analytics.connections_needing_attention.status is
-  'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
-comment on column analytics.connections_needing_attention.status_class is
-  'healthy, waiting, needs_customer, provider_problem, inactive; unknown where it is not '
-  'documented.';
-comment on column analytics.connections_needing_attention.since is
-  'When the status began, by events or the record.';
+comment on column analytics.connections_needing_attention.provider is 'Utility that sent the bill.';
+comment on column analytics.connections_needing_attention.status is 'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
+comment on column analytics.connections_needing_attention.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown where it is not documented.';
+comment on column analytics.connections_needing_attention.since is 'When the status began, by events or the record.';
 comment on column analytics.connections_needing_attention.what_to_do is 'What to do.';
-comment on column analytics.connections_needing_attention.customer_must_act is
-  'Customer must act.';
+comment on column analytics.connections_needing_attention.customer_must_act is 'Customer must act.';
 comment on column analytics.connections_needing_attention.detail is 'The service''s own words.';
-comment on column analytics.connections_needing_attention.url is
-  'Address of the provider''s portal.';
+comment on column analytics.connections_needing_attention.url is 'Address of the provider''s portal.';
 comment on column analytics.connections_needing_attention.owner is 'Who set it up.';
-comment on column analytics.connections_needing_attention.data_until is
-  'Last day that is billed.';
-comment on column analytics.connections_needing_attention.is_late is
-  'Whether the next bill is overdue; NULL without any bill.';
+comment on column analytics.connections_needing_attention.data_until is 'Last day that is billed.';
+comment on column analytics.connections_needing_attention.is_late is 'Whether the next bill is overdue; NULL without any bill.';
 comment on column analytics.connections_needing_attention.site_ids is 'Its sites.';

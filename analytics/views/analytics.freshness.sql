@@ -8,21 +8,28 @@ with
       c.company_id,
       c.connection_id,
       b.*
-    from analytics.connection_meters c
+    from
+      analytics.connection_meters c
       cross join lateral (
         select
           upper(u.period) - 1 as last_day,
           u.created as collected_at,
           r.synced_at as applied_at,
           nullif(
-            lower(u.period) - lag(lower(u.period)) over (order by lower(u.period)),
+            lower(u.period) - lag(lower(u.period)) over (
+              order by
+                lower(u.period)
+            ),
             0
           ) as days_between
-        from analytics.usage u
+        from
+          analytics.usage u
           join utility.usage_data r on r.id = u.usage_id
-        where u.company_id is not distinct from c.company_id
+        where
+          u.company_id is not distinct from c.company_id
           and u.meter_id = c.meter_id
-        offset 0
+        offset
+          0
       ) b
   ),
   billed as (
@@ -32,9 +39,18 @@ with
       max(last_day) as published_until,
       max(collected_at) as collected_at,
       max(applied_at) as applied_at,
-      round(percentile_cont(0.5) within group (order by days_between)::numeric, 1) as usual_days
-    from connection_bills
-    group by company_id, connection_id
+      round(
+        percentile_cont(0.5) within group (
+          order by
+            days_between
+        )::numeric,
+        1
+      ) as usual_days
+    from
+      connection_bills
+    group by
+      company_id,
+      connection_id
   ),
   connections as (
     select
@@ -42,38 +58,43 @@ with
       k.id as connection_id,
       k.datasource as provider,
       k.status,
-      analytics.status_class(k.status) as status_class,
+      analytics.status_class (k.status) as status_class,
       b.published_until as utility_published_until,
       b.collected_at as service_collected_at,
       greatest(b.applied_at, k.synced_at) as applied_at,
       coalesce(p.events, 0)::integer as pending_events,
       p.oldest as oldest_pending_at,
       b.usual_days as usual_days_between_bills,
-      b.published_until + metersync.days_to_next_bill(b.usual_days) as next_bill_expected_on
-    from utility.connections k
+      b.published_until + metersync.days_to_next_bill (b.usual_days) as next_bill_expected_on
+    from
+      utility.connections k
       left join billed b on b.company_id = k.company_id
-        and b.connection_id = k.id
+      and b.connection_id = k.id
       cross join lateral (
         select
           sum(events) as events,
           min(since) as oldest
-        from metersync.stale_records
-        where queue in ('connection/' || k.company_id, 'document/' || k.company_id)
+        from
+          metersync.stale_records
+        where
+          queue in ('connection/' || k.company_id, 'document/' || k.company_id)
       ) p
-    where k.deleted_at is null
+    where
+      k.deleted_at is null
   ),
   judged as (
     select
       *,
       next_bill_expected_on < current_date as is_late
-    from connections
+    from
+      connections
   ),
   final as (
     select
       *,
       case
         when pending_events > 0
-          and oldest_pending_at < now() - interval '1 hour' then 'metersync'
+        and oldest_pending_at < now() - interval '1 hour' then 'metersync'
         when is_late is not true then null
         when status_class = 'needs_customer' then 'customer'
         when status_class = 'inactive' then 'inactive'
@@ -81,30 +102,23 @@ with
         when status_class = 'waiting' then 'service'
         else 'utility'
       end as cause_of_lateness
-    from judged
+    from
+      judged
   )
-select * from final;
-
-comment on view analytics.freshness is
-  'One row for each connection: how far its bills reach, and who is late.';
+select
+  *
+from
+  final;
+comment on view analytics.freshness is 'One row for each connection: how far its bills reach, and who is late.';
 comment on column analytics.freshness.provider is 'Utility that sent the bill.';
-comment on column analytics.freshness.status is
-  'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
-comment on column analytics.freshness.status_class is
-  'healthy, waiting, needs_customer, provider_problem, inactive; unknown where it is not '
-  'documented.';
+comment on column analytics.freshness.status is 'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
+comment on column analytics.freshness.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown where it is not documented.';
 comment on column analytics.freshness.utility_published_until is 'Last day that is billed.';
-comment on column analytics.freshness.service_collected_at is
-  'When the service made the newest of its records.';
+comment on column analytics.freshness.service_collected_at is 'When the service made the newest of its records.';
 comment on column analytics.freshness.applied_at is 'When the newest read of it began.';
 comment on column analytics.freshness.pending_events is 'Events whose record waits for a read.';
 comment on column analytics.freshness.oldest_pending_at is 'Since when the first of them waits.';
-comment on column analytics.freshness.usual_days_between_bills is
-  'Median days between bills of a meter.';
-comment on column analytics.freshness.next_bill_expected_on is
-  '1.5 times that after the last bill; 47 days after an only bill.';
-comment on column analytics.freshness.is_late is
-  'Whether the next bill is overdue; NULL without any bill.';
-comment on column analytics.freshness.cause_of_lateness is
-  'metersync (events wait for over an hour), customer, provider, service, inactive, else '
-  'utility; NULL when not late.';
+comment on column analytics.freshness.usual_days_between_bills is 'Median days between bills of a meter.';
+comment on column analytics.freshness.next_bill_expected_on is '1.5 times that after the last bill; 47 days after an only bill.';
+comment on column analytics.freshness.is_late is 'Whether the next bill is overdue; NULL without any bill.';
+comment on column analytics.freshness.cause_of_lateness is 'metersync (events wait for over an hour), customer, provider, service, inactive, else utility; NULL when not late.';

@@ -5,22 +5,26 @@ with
     select
       *,
       date_trunc('month', local_date::timestamp)::date as month
-    from analytics.interval_daily
+    from
+      analytics.interval_daily
   ),
   next_months as (
     select
       *,
       (month + interval '1 month')::date as next_month
-    from days
+    from
+      days
   ),
   days_of_months as (
     select
       *,
       extract(
-        epoch from metersync.day_start(next_month, time_zone)
-          - metersync.day_start(month, time_zone)
+        epoch
+        from
+          metersync.day_start (next_month, time_zone) - metersync.day_start (month, time_zone)
       )::bigint as month_seconds
-    from next_months
+    from
+      next_months
   ),
   final as (
     select
@@ -40,13 +44,19 @@ with
       month_seconds,
       round(sum(covered_seconds)::numeric / month_seconds, 4) as coverage,
       count(*)::integer as days,
-      (count(*) filter (where covered_seconds = day_seconds))::integer as days_covered,
+      (
+        count(*) filter (
+          where
+            covered_seconds = day_seconds
+        )
+      )::integer as days_covered,
       sum(estimated_readings)::integer as estimated_readings,
       time_zone,
       time_zone_source,
       datasource_type as commodity,
       usage_units as units
-    from days_of_months
+    from
+      days_of_months
     group by
       company_id,
       site_id,
@@ -60,28 +70,22 @@ with
       time_zone,
       time_zone_source
   )
-select * from final;
-
-comment on view analytics.interval_coverage is
-  'One row for each meter, local month and unit with readings.';
-comment on column analytics.interval_coverage.month is
-  'First day of the month; NULL for what has no dates.';
+select
+  *
+from
+  final;
+comment on view analytics.interval_coverage is 'One row for each meter, local month and unit with readings.';
+comment on column analytics.interval_coverage.month is 'First day of the month; NULL for what has no dates.';
 comment on column analytics.interval_coverage.usage_units is 'Unit, as the service names it.';
-comment on column analytics.interval_coverage.standard_units is
-  'Standard unit of the dimension (ops.unit_factors).';
-comment on column analytics.interval_coverage.dimension is
-  'energy, power, volume, mass, …; unknown without a factor.';
+comment on column analytics.interval_coverage.standard_units is 'Standard unit of the dimension (ops.unit_factors).';
+comment on column analytics.interval_coverage.dimension is 'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.interval_coverage.usage is 'Sum of the readings.';
 comment on column analytics.interval_coverage.standard_usage is 'Usage in standard_units.';
-comment on column analytics.interval_coverage.max_kw is
-  'Highest mean power of a reading; readings with the same start count together.';
-comment on column analytics.interval_coverage.readings is
-  'Readings; those with the same start count once.';
-comment on column analytics.interval_coverage.covered_seconds is
-  'Seconds that amounts cover, overlapping ones once.';
+comment on column analytics.interval_coverage.max_kw is 'Highest mean power of a reading; readings with the same start count together.';
+comment on column analytics.interval_coverage.readings is 'Readings; those with the same start count once.';
+comment on column analytics.interval_coverage.covered_seconds is 'Seconds that amounts cover, overlapping ones once.';
 comment on column analytics.interval_coverage.month_seconds is 'Seconds of the month.';
 comment on column analytics.interval_coverage.coverage is 'covered_seconds / month_seconds.';
 comment on column analytics.interval_coverage.days is 'Days with a reading.';
 comment on column analytics.interval_coverage.days_covered is 'Days that readings cover wholly.';
-comment on column analytics.interval_coverage.estimated_readings is
-  'Estimated readings; those with the same start count once, if any of them is estimated.';
+comment on column analytics.interval_coverage.estimated_readings is 'Estimated readings; those with the same start count once, if any of them is estimated.';

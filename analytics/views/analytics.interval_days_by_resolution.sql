@@ -26,12 +26,19 @@ with
       ordinal,
       coalesce(
         lead(start_at) over (
-          partition by company_id, meter_id, usage_units, granularity_seconds, usage is null
-          order by start_at
+          partition by
+            company_id,
+            meter_id,
+            usage_units,
+            granularity_seconds,
+            usage is null
+          order by
+            start_at
         ),
         'infinity'
       ) as next_start
-    from analytics.interval_readings
+    from
+      analytics.interval_readings
   ),
   -- Where clocks fall back some minutes after midnight, these minutes are of the day before.
   -- Those of St. John's did so at 00:01 until 2011: the day before goes on after them.
@@ -40,10 +47,11 @@ with
       *,
       local_start::date - (
         local_start::time < time '01:00'
-        and start_at < metersync.day_start(local_start::date, time_zone)
+        and start_at < metersync.day_start (local_start::date, time_zone)
       )::integer as local_date,
       ((end_at - interval '1 microsecond') at time zone time_zone)::date as last_date
-    from followed_readings
+    from
+      followed_readings
   ),
   -- How many midnights a reading crosses: only a long or a late one crosses any.
   placed_readings as (
@@ -51,10 +59,11 @@ with
       *,
       case
         when granularity_seconds > 3600
-          or local_start::time >= time '21:00' then last_date - local_date
+        or local_start::time >= time '21:00' then last_date - local_date
         else 0
       end as parts
-    from dated_readings
+    from
+      dated_readings
   ),
   reading_parts as (
     select
@@ -62,10 +71,14 @@ with
       unnest(
         case
           when parts = 0 then array[0]
-          else array(select generate_series(0, parts))
+          else array(
+            select
+              generate_series(0, parts)
+          )
         end
       ) as part
-    from placed_readings
+    from
+      placed_readings
   ),
   -- The day of a part, and the seconds of the reading before it begins and until it ends.
   -- They are worked out once, and for readings that cross midnight alone.
@@ -76,25 +89,41 @@ with
       s.day_end,
       s.before,
       s.through
-    from reading_parts r
+    from
+      reading_parts r
       left join lateral (
         select
           day_start,
           day_end,
-          greatest(0, extract(epoch from day_start - r.start_at))::integer as before,
+          greatest(
+            0,
+            extract(
+              epoch
+              from
+                day_start - r.start_at
+            )
+          )::integer as before,
           least(
             r.granularity_seconds,
-            extract(epoch from day_end - r.start_at)
+            extract(
+              epoch
+              from
+                day_end - r.start_at
+            )
           )::integer as through
-        from (
-          select
-            metersync.day_start(r.local_date + r.part, r.time_zone) as day_start,
-            metersync.day_start(r.local_date + r.part + 1, r.time_zone) as day_end
-        ) day
-        where r.parts > 0
-        offset 0
+        from
+          (
+            select
+              metersync.day_start (r.local_date + r.part, r.time_zone) as day_start,
+              metersync.day_start (r.local_date + r.part + 1, r.time_zone) as day_end
+          ) day
+        where
+          r.parts > 0
+        offset
+          0
       ) s on true
-    where r.parts = 0
+    where
+      r.parts = 0
       or s.day_end > s.day_start
   ),
   -- Seconds covered are NULL where they are all those of the reading.
@@ -116,26 +145,28 @@ with
       part,
       case
         when parts = 0 then usage
-        when through > before
-          then metersync.share(
-            usage,
-            before,
-            through,
-            granularity_seconds,
-            greatest(scale(usage), 6)
-          )
+        when through > before then metersync.share (usage, before, through, granularity_seconds, greatest(scale(usage), 6))
       end as usage_here,
       case
         when usage is null then 0
         when parts = 0
-          and next_start >= end_at then null
-        when parts = 0 then extract(epoch from next_start - start_at)
+        and next_start >= end_at then null
+        when parts = 0 then extract(
+          epoch
+          from
+            next_start - start_at
+        )
         else greatest(
           0,
-          extract(epoch from least(end_at, next_start, day_end) - greatest(start_at, day_start))
+          extract(
+            epoch
+            from
+              least(end_at, next_start, day_end) - greatest(start_at, day_start)
+          )
         )
       end as odd_covered
-    from day_parts
+    from
+      day_parts
   ),
   days as (
     select
@@ -148,23 +179,45 @@ with
       granularity_seconds,
       time_zone,
       time_zone_source,
-      count(*) filter (where part = 0)::integer as readings,
+      count(*) filter (
+        where
+          part = 0
+      )::integer as readings,
       sum(usage_here) as usage,
-      coalesce(sum(granularity_seconds) filter (where odd_covered is null), 0) as whole_seconds,
+      coalesce(
+        sum(granularity_seconds) filter (
+          where
+            odd_covered is null
+        ),
+        0
+      ) as whole_seconds,
       coalesce(sum(odd_covered), 0) as odd_seconds,
       count(*) filter (
-        where part = 0
+        where
+          part = 0
           and standard_quality = 'estimated'
       )::integer as estimated_readings,
       count(*) filter (
-        where part = 0
+        where
+          part = 0
           and standard_quality in ('questionable', 'forecast', 'unknown')
       )::integer as doubtful_readings,
-      max(array[usage, - extract(epoch from start_at)]) filter (
-        where usage is not null
+      max(
+        array[
+          usage,
+          - extract(
+            epoch
+            from
+              start_at
+          )
+        ]
+      ) filter (
+        where
+          usage is not null
       ) as highest,
       max(ordinal) > 0 as has_sums
-    from split_readings
+    from
+      split_readings
     group by
       company_id,
       meter_id,
@@ -194,35 +247,63 @@ with
       coalesce(s.estimated_readings, d.estimated_readings) as estimated_readings,
       coalesce(s.doubtful_readings, d.doubtful_readings) as doubtful_readings,
       coalesce(s.highest, d.highest) as highest
-    from days d
+    from
+      days d
       left join lateral (
         select
-          count(*) filter (where starts_here)::integer as readings,
-          count(*) filter (where starts_here and has_estimated)::integer as estimated_readings,
-          count(*) filter (where starts_here and has_doubtful)::integer as doubtful_readings,
-          max(array[usage, - extract(epoch from start_at)]) filter (
-            where usage is not null
+          count(*) filter (
+            where
+              starts_here
+          )::integer as readings,
+          count(*) filter (
+            where
+              starts_here
+              and has_estimated
+          )::integer as estimated_readings,
+          count(*) filter (
+            where
+              starts_here
+              and has_doubtful
+          )::integer as doubtful_readings,
+          max(
+            array[
+              usage,
+              - extract(
+                epoch
+                from
+                  start_at
+              )
+            ]
+          ) filter (
+            where
+              usage is not null
           ) as highest
-        from (
-          select
-            i.start_at,
-            i.start_at >= day_start as starts_here,
-            sum(metersync.amount(i.usage)) as usage,
-            bool_or(analytics.standard_quality(i.quality) = 'estimated') as has_estimated,
-            bool_or(
-              analytics.standard_quality(i.quality) in ('questionable', 'forecast', 'unknown')
-            ) as has_doubtful
-          from metersync.day_start(d.local_date, d.time_zone) as day_start
-            cross join metersync.day_start(d.local_date + 1, d.time_zone) as day_end
-            join utility.intervals i on i.meter_id = d.meter_id
+        from
+          (
+            select
+              i.start_at,
+              i.start_at >= day_start as starts_here,
+              sum(metersync.amount (i.usage)) as usage,
+              bool_or(analytics.standard_quality (i.quality) = 'estimated') as has_estimated,
+              bool_or(
+                analytics.standard_quality (i.quality) in ('questionable', 'forecast', 'unknown')
+              ) as has_doubtful
+            from
+              metersync.day_start (d.local_date, d.time_zone) as day_start
+              cross join metersync.day_start (d.local_date + 1, d.time_zone) as day_end
+              join utility.intervals i on i.meter_id = d.meter_id
               and i.granularity_seconds = d.granularity_seconds
               and i.usage_units = d.usage_units
               and i.start_at > day_start - d.granularity_seconds * interval '1 second'
               and i.start_at < day_end
-          group by i.start_at, day_start
-        ) starts
-        where d.has_sums
-        offset 0
+            group by
+              i.start_at,
+              day_start
+          ) starts
+        where
+          d.has_sums
+        offset
+          0
       ) s on d.has_sums
   ),
   days_with_unit as ({{in_standard_units rows="summed_days" commodity="datasource_type"}}),
@@ -243,33 +324,25 @@ with
       estimated_readings,
       doubtful_readings,
       case dimension
-        when 'energy'
-          then array[round(highest[1] * factor * 3600 / granularity_seconds, 6), highest[2]]
+        when 'energy' then array[round(highest[1] * factor * 3600 / granularity_seconds, 6), highest[2]]
         when 'power' then array[highest[1] * factor, highest[2]]
       end as highest,
       datasource_type as commodity,
       usage_units as units
-    from days_with_unit
+    from
+      days_with_unit
   )
-select * from final;
-
-comment on view analytics.interval_days_by_resolution is
-  'What interval_daily chooses from: one row for each length of readings. Readings across '
-  'midnight are split by time.';
+select
+  *
+from
+  final;
+comment on view analytics.interval_days_by_resolution is 'What interval_daily chooses from: one row for each length of readings. Readings across midnight are split by time.';
 comment on column analytics.interval_days_by_resolution.local_date is 'Local date.';
-comment on column analytics.interval_days_by_resolution.usage_units is
-  'Unit, as the service names it.';
-comment on column analytics.interval_days_by_resolution.granularity_seconds is
-  'Length in seconds.';
-comment on column analytics.interval_days_by_resolution.readings is
-  'Readings that start on the day; those with the same start count once.';
+comment on column analytics.interval_days_by_resolution.usage_units is 'Unit, as the service names it.';
+comment on column analytics.interval_days_by_resolution.granularity_seconds is 'Length in seconds.';
+comment on column analytics.interval_days_by_resolution.readings is 'Readings that start on the day; those with the same start count once.';
 comment on column analytics.interval_days_by_resolution.usage is 'Sum of what falls on the day.';
-comment on column analytics.interval_days_by_resolution.covered_seconds is
-  'Seconds that amounts cover, overlapping ones once.';
-comment on column analytics.interval_days_by_resolution.estimated_readings is
-  'Estimated readings; those with the same start count once, if any of them is estimated.';
-comment on column analytics.interval_days_by_resolution.doubtful_readings is
-  'Questionable, forecast or of unknown quality; those with the same start count once, if any of '
-  'them is.';
-comment on column analytics.interval_days_by_resolution.highest is
-  'Highest kW, of readings with the same start together; minus its start in seconds since 1970.';
+comment on column analytics.interval_days_by_resolution.covered_seconds is 'Seconds that amounts cover, overlapping ones once.';
+comment on column analytics.interval_days_by_resolution.estimated_readings is 'Estimated readings; those with the same start count once, if any of them is estimated.';
+comment on column analytics.interval_days_by_resolution.doubtful_readings is 'Questionable, forecast or of unknown quality; those with the same start count once, if any of them is.';
+comment on column analytics.interval_days_by_resolution.highest is 'Highest kW, of readings with the same start together; minus its start in seconds since 1970.';

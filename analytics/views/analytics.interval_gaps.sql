@@ -10,18 +10,37 @@ with
       granularity_seconds,
       time_zone,
       time_zone_source,
-      max(end_at) over (meter rows between unbounded preceding and current row) as held_until,
+      max(end_at) over (
+        meter rows between unbounded preceding
+        and current row
+      ) as held_until,
       lead(start_at) over meter as next_start
-    from analytics.interval_readings
-    where usage is not null
-    window meter as (partition by company_id, meter_id, usage_units order by start_at)
+    from
+      analytics.interval_readings
+    where
+      usage is not null
+    window
+      meter as (
+        partition by
+          company_id,
+          meter_id,
+          usage_units
+        order by
+          start_at
+      )
   ),
   gaps as (
     select
       *,
-      extract(epoch from next_start - held_until) as seconds
-    from followed_readings
-    where next_start > held_until
+      extract(
+        epoch
+        from
+          next_start - held_until
+      ) as seconds
+    from
+      followed_readings
+    where
+      next_start > held_until
   ),
   final as (
     select
@@ -37,17 +56,18 @@ with
       held_until at time zone time_zone as local_start,
       time_zone,
       time_zone_source
-    from gaps
+    from
+      gaps
   )
-select * from final;
-
-comment on view analytics.interval_gaps is
-  'One row for each span without an amount between a meter''s first and last of a unit.';
+select
+  *
+from
+  final;
+comment on view analytics.interval_gaps is 'One row for each span without an amount between a meter''s first and last of a unit.';
 comment on column analytics.interval_gaps.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_gaps.gap_start is 'Start.';
 comment on column analytics.interval_gaps.gap_end is 'Where readings go on.';
 comment on column analytics.interval_gaps.seconds is 'Seconds.';
-comment on column analytics.interval_gaps.missing_readings is
-  'Readings of the length before that would fill it.';
+comment on column analytics.interval_gaps.missing_readings is 'Readings of the length before that would fill it.';
 comment on column analytics.interval_gaps.granularity_seconds is 'Length of the reading before.';
 comment on column analytics.interval_gaps.local_start is 'Local start.';

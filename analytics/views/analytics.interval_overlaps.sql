@@ -6,15 +6,25 @@ with
   followed_readings as (
     select
       *,
-      max(end_at) over (meter rows between unbounded preceding and 1 preceding) as held_until,
+      max(end_at) over (
+        meter rows between unbounded preceding
+        and 1 preceding
+      ) as held_until,
       lag(granularity_seconds) over meter as before_seconds
-    from analytics.interval_readings
-    where usage is not null
+    from
+      analytics.interval_readings
+    where
+      usage is not null
       and ordinal = 0
     window
       meter as (
-        partition by company_id, meter_id, usage_units
-        order by start_at, granularity_seconds
+        partition by
+          company_id,
+          meter_id,
+          usage_units
+        order by
+          start_at,
+          granularity_seconds
       )
   ),
   overlapping_readings as (
@@ -29,26 +39,44 @@ with
       least(end_at, held_until) as overlap_end,
       time_zone,
       time_zone_source
-    from followed_readings
-    where start_at < held_until
+    from
+      followed_readings
+    where
+      start_at < held_until
   ),
   chained_readings as (
     select
       *,
       max(overlap_end) over (
-        partition by company_id, meter_id, usage_units
-        order by start_at, granularity_seconds rows between unbounded preceding and 1 preceding
+        partition by
+          company_id,
+          meter_id,
+          usage_units
+        order by
+          start_at,
+          granularity_seconds rows between unbounded preceding
+          and 1 preceding
       ) as ends_before
-    from overlapping_readings
+    from
+      overlapping_readings
   ),
   numbered_overlaps as (
     select
       *,
-      count(*) filter (where start_at > ends_before) over (
-        partition by company_id, meter_id, usage_units
-        order by start_at, granularity_seconds
+      count(*) filter (
+        where
+          start_at > ends_before
+      ) over (
+        partition by
+          company_id,
+          meter_id,
+          usage_units
+        order by
+          start_at,
+          granularity_seconds
       ) as overlap
-    from chained_readings
+    from
+      chained_readings
   ),
   final as (
     select
@@ -58,32 +86,41 @@ with
       usage_units,
       min(start_at) as overlap_start,
       max(overlap_end) as overlap_end,
-      extract(epoch from max(overlap_end) - min(start_at))::bigint as seconds,
+      extract(
+        epoch
+        from
+          max(overlap_end) - min(start_at)
+      )::bigint as seconds,
       count(*)::integer as readings,
       array(
         select distinct
           unnest(array_agg(granularity_seconds) || array_agg(before_seconds))
-        order by 1
+        order by
+          1
       ) as granularities,
       bool_or(granularity_seconds <> before_seconds) as mixes_resolutions,
       time_zone,
       time_zone_source
-    from numbered_overlaps
-    group by company_id, site_id, meter_id, usage_units, time_zone, time_zone_source, overlap
+    from
+      numbered_overlaps
+    group by
+      company_id,
+      site_id,
+      meter_id,
+      usage_units,
+      time_zone,
+      time_zone_source,
+      overlap
   )
-select * from final;
-
-comment on view analytics.interval_overlaps is
-  'One row for each span that several readings of a meter and unit cover, which differ in start or '
-  'length. interval_daily adds those of one length. Readings with the same start and length, which '
-  'other views sum, are one here.';
+select
+  *
+from
+  final;
+comment on view analytics.interval_overlaps is 'One row for each span that several readings of a meter and unit cover, which differ in start or length. interval_daily adds those of one length. Readings with the same start and length, which other views sum, are one here.';
 comment on column analytics.interval_overlaps.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_overlaps.overlap_start is 'Start.';
 comment on column analytics.interval_overlaps.overlap_end is 'End, not included.';
 comment on column analytics.interval_overlaps.seconds is 'Seconds.';
-comment on column analytics.interval_overlaps.readings is
-  'Readings that begin where another covers.';
-comment on column analytics.interval_overlaps.granularities is
-  'Lengths of the readings, each once, the shortest first.';
-comment on column analytics.interval_overlaps.mixes_resolutions is
-  'Whether it mixes resolutions.';
+comment on column analytics.interval_overlaps.readings is 'Readings that begin where another covers.';
+comment on column analytics.interval_overlaps.granularities is 'Lengths of the readings, each once, the shortest first.';
+comment on column analytics.interval_overlaps.mixes_resolutions is 'Whether it mixes resolutions.';

@@ -8,23 +8,20 @@ select
   i.start_at,
   i.start_at + i.granularity_seconds * interval '1 second' as end_at,
   i.granularity_seconds,
-  metersync.amount(i.usage) as usage,
+  metersync.amount (i.usage) as usage,
   i.usage_units,
-  metersync.amount(i.usage) * coalesce(own.factor, common.factor, 1) as standard_usage,
+  metersync.amount (i.usage) * coalesce(own.factor, common.factor, 1) as standard_usage,
   coalesce(own.standard_units, common.standard_units, i.usage_units) as standard_units,
   coalesce(own.dimension, common.dimension, 'unknown') as dimension,
   case coalesce(own.dimension, common.dimension)
     when 'energy' then round(
-      metersync.amount(i.usage)
-        * coalesce(own.factor, common.factor)
-        * 3600
-        / i.granularity_seconds,
+      metersync.amount (i.usage) * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds,
       6
     )
-    when 'power' then metersync.amount(i.usage) * coalesce(own.factor, common.factor)
+    when 'power' then metersync.amount (i.usage) * coalesce(own.factor, common.factor)
   end as kw,
   i.quality,
-  analytics.standard_quality(i.quality) as standard_quality,
+  analytics.standard_quality (i.quality) as standard_quality,
   (i.start_at at time zone coalesce(z.time_zone, 'UTC')) as local_start,
   coalesce(z.time_zone, 'UTC') as time_zone,
   coalesce(z.time_zone_source, 'default') as time_zone_source,
@@ -33,37 +30,29 @@ select
   m.datasource_type as commodity,
   i.usage_units as units,
   i.ordinal
-from utility.intervals i
+from
+  utility.intervals i
   left join utility.meters m on m.id = i.meter_id
   left join analytics.site_time_zones z on z.site_id = m.site_id
   left join ops.unit_factors own on own.units = i.usage_units
-    and own.datasource_type = m.datasource_type
+  and own.datasource_type = m.datasource_type
   left join ops.unit_factors common on common.units = i.usage_units
-    and common.datasource_type = ''
-where m.deleted_at is null;
-
-comment on view analytics.interval_readings is
-  'One row for each reading, but for those of deleted meters. A condition on start_at limits which '
-  'months are read. Several readings may have the same start, length and unit, as those of a meter '
-  'with solar panels do: add their amounts.';
+  and common.datasource_type = ''
+where
+  m.deleted_at is null;
+comment on view analytics.interval_readings is 'One row for each reading, but for those of deleted meters. A condition on start_at limits which months are read. Several readings may have the same start, length and unit, as those of a meter with solar panels do: add their amounts.';
 comment on column analytics.interval_readings.start_at is 'Start.';
 comment on column analytics.interval_readings.end_at is 'End, not included.';
 comment on column analytics.interval_readings.granularity_seconds is 'Length in seconds.';
-comment on column analytics.interval_readings.usage is
-  'Amount in usage_units; NULL above a hundred digits.';
+comment on column analytics.interval_readings.usage is 'Amount in usage_units; NULL above a hundred digits.';
 comment on column analytics.interval_readings.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_readings.standard_usage is 'Usage in standard_units.';
-comment on column analytics.interval_readings.standard_units is
-  'Standard unit of the dimension (ops.unit_factors).';
-comment on column analytics.interval_readings.dimension is
-  'energy, power, volume, mass, …; unknown without a factor.';
-comment on column analytics.interval_readings.kw is
-  'Mean power of this reading, only of energy and power. Add those of readings that share a time.';
+comment on column analytics.interval_readings.standard_units is 'Standard unit of the dimension (ops.unit_factors).';
+comment on column analytics.interval_readings.dimension is 'energy, power, volume, mass, …; unknown without a factor.';
+comment on column analytics.interval_readings.kw is 'Mean power of this reading, only of energy and power. Add those of readings that share a time.';
 comment on column analytics.interval_readings.quality is 'An open list.';
 comment on column analytics.interval_readings.standard_quality is 'Quality in standard terms.';
 comment on column analytics.interval_readings.local_start is 'Local start.';
-comment on column analytics.interval_readings.ordinal is
-  'Distinguishes readings with the same start, length and unit; 0 for the first or only one.';
+comment on column analytics.interval_readings.ordinal is 'Distinguishes readings with the same start, length and unit; 0 for the first or only one.';
 comment on column analytics.interval_readings.synced_at is 'When the read began that brought it.';
-comment on column analytics.interval_readings.updated is
-  'When the service last changed it, where it says.';
+comment on column analytics.interval_readings.updated is 'When the service last changed it, where it says.';

@@ -20,7 +20,8 @@ with
       max(usage) as highest,
       min(usage) as lowest,
       max(ordinal) > 0 as has_sums
-    from analytics.interval_readings
+    from
+      analytics.interval_readings
     group by
       company_id,
       site_id,
@@ -39,27 +40,35 @@ with
       coalesce(s.with_usage, h.with_usage) as starts_with_usage,
       coalesce(s.highest, h.highest) as highest_sum,
       coalesce(s.lowest, h.lowest) as lowest_sum
-    from hours h
+    from
+      hours h
       left join lateral (
         select
           count(*) as readings,
           count(usage) as with_usage,
           max(usage) as highest,
           min(usage) as lowest
-        from (
-          select sum(metersync.amount(i.usage)) as usage
-          from utility.intervals i
-          where i.meter_id = h.meter_id
-            and i.granularity_seconds = h.granularity_seconds
-            and i.usage_units = h.usage_units
-            and date_trunc('hour', i.start_at at time zone h.time_zone) = h.local_hour
-            -- An hour that clocks pass twice is passed again within two hours.
-            and i.start_at >= h.local_hour at time zone h.time_zone - interval '2 hours'
-            and i.start_at < h.local_hour at time zone h.time_zone + interval '3 hours'
-          group by i.start_at
-        ) sums
-        where h.has_sums
-        offset 0
+        from
+          (
+            select
+              sum(metersync.amount (i.usage)) as usage
+            from
+              utility.intervals i
+            where
+              i.meter_id = h.meter_id
+              and i.granularity_seconds = h.granularity_seconds
+              and i.usage_units = h.usage_units
+              and date_trunc('hour', i.start_at at time zone h.time_zone) = h.local_hour
+              -- An hour that clocks pass twice is passed again within two hours.
+              and i.start_at >= h.local_hour at time zone h.time_zone - interval '2 hours'
+              and i.start_at < h.local_hour at time zone h.time_zone + interval '3 hours'
+            group by
+              i.start_at
+          ) sums
+        where
+          h.has_sums
+        offset
+          0
       ) s on h.has_sums
   ),
   hours_of_week as (
@@ -72,14 +81,23 @@ with
       granularity_seconds,
       time_zone,
       time_zone_source,
-      extract(isodow from local_hour)::integer as weekday,
-      extract(hour from local_hour)::integer as hour,
+      extract(
+        isodow
+        from
+          local_hour
+      )::integer as weekday,
+      extract(
+        hour
+        from
+          local_hour
+      )::integer as hour,
       sum(starts)::integer as readings,
       sum(usage) as usage,
       nullif(sum(starts_with_usage), 0) as with_usage,
       max(highest_sum) as highest,
       min(lowest_sum) as lowest
-    from summed_hours
+    from
+      summed_hours
     group by
       company_id,
       site_id,
@@ -103,24 +121,41 @@ with
       end as kw_of_one,
       min(granularity_seconds) over unit as finest,
       sum(readings) over unit as readings_of_unit
-    from hours_with_unit
-    where dimension in ('energy', 'power')
-    window unit as (partition by company_id, meter_id, usage_units)
+    from
+      hours_with_unit
+    where
+      dimension in ('energy', 'power')
+    window
+      unit as (
+        partition by
+          company_id,
+          meter_id,
+          usage_units
+      )
   ),
   -- Of a meter one unit counts: of energy, if any, and the one with most readings.
   hours_with_choice as (
     select
       *,
       first_value(usage_units) over (
-        partition by company_id, meter_id
-        order by dimension, readings_of_unit desc, usage_units
+        partition by
+          company_id,
+          meter_id
+        order by
+          dimension,
+          readings_of_unit desc,
+          usage_units
       ) as one_unit
-    from hours_with_others
+    from
+      hours_with_others
   ),
   chosen_hours as (
-    select *
-    from hours_with_choice
-    where granularity_seconds = finest
+    select
+      *
+    from
+      hours_with_choice
+    where
+      granularity_seconds = finest
       and usage_units = one_unit
   ),
   hours_with_type as ({{with_net_metering rows="chosen_hours"}}),
@@ -138,21 +173,18 @@ with
       time_zone,
       time_zone_source,
       net_metering_type
-    from hours_with_type
+    from
+      hours_with_type
   )
-select * from final;
-
-comment on view analytics.load_profile is
-  'Mean and highest power of each meter by hour and weekday, from its shortest readings of '
-  'energy, else of power.';
+select
+  *
+from
+  final;
+comment on view analytics.load_profile is 'Mean and highest power of each meter by hour and weekday, from its shortest readings of energy, else of power.';
 comment on column analytics.load_profile.weekday is '1 Monday to 7 Sunday.';
 comment on column analytics.load_profile.hour is '0 to 23.';
-comment on column analytics.load_profile.readings is
-  'Readings; those with the same start count once, with their sum.';
+comment on column analytics.load_profile.readings is 'Readings; those with the same start count once, with their sum.';
 comment on column analytics.load_profile.average_kw is 'Average kW.';
-comment on column analytics.load_profile.max_kw is
-  'Highest mean power of a reading; readings with the same start count together.';
-comment on column analytics.load_profile.min_kw is
-  'Lowest mean power of a reading; readings with the same start count together.';
-comment on column analytics.load_profile.net_metering_type is
-  'Of its newest usage record, else of the meter: IMPORT, EXPORT or GENERATION.';
+comment on column analytics.load_profile.max_kw is 'Highest mean power of a reading; readings with the same start count together.';
+comment on column analytics.load_profile.min_kw is 'Lowest mean power of a reading; readings with the same start count together.';
+comment on column analytics.load_profile.net_metering_type is 'Of its newest usage record, else of the meter: IMPORT, EXPORT or GENERATION.';

@@ -1,38 +1,35 @@
 create or replace view analytics.monthly_cost as
-select *
-from (
-  {{months of="monthly_cost" more=", datasource_type as commodity"}}
-  union all
-  select
-    null as company_id,
-    site_id,
-    meter_id,
-    datasource_type,
-    currency,
-    month,
-    cost,
-    days_in_month,
-    days_covered,
-    coverage,
-    days_overlapped,
-    bills,
-    bill_ids,
-    datasource_type as commodity
-  from metersync.monthly_cost_of(null)
-) m;
-
-comment on view analytics.monthly_cost is
-  'Cost of each meter by month and currency, from bills spread evenly over their days. A '
-  'bill''s months sum to it exactly.';
+select
+  *
+from
+  (
+    {{months of="monthly_cost" more=", datasource_type as commodity"}}
+    union all
+    select
+      null as company_id,
+      site_id,
+      meter_id,
+      datasource_type,
+      currency,
+      month,
+      cost,
+      days_in_month,
+      days_covered,
+      coverage,
+      days_overlapped,
+      bills,
+      bill_ids,
+      datasource_type as commodity
+    from
+      metersync.monthly_cost_of (null)
+  ) m;
+comment on view analytics.monthly_cost is 'Cost of each meter by month and currency, from bills spread evenly over their days. A bill''s months sum to it exactly.';
 comment on column analytics.monthly_cost.meter_id is 'Meter; NULL for bills without one.';
 comment on column analytics.monthly_cost.days_in_month is 'Days in month.';
 comment on column analytics.monthly_cost.days_covered is 'Billed days.';
-comment on column analytics.monthly_cost.days_overlapped is
-  'Days that more than one bill is for.';
-comment on column analytics.monthly_cost.bills is
-  'Bills with days in the month, or without dates where month is NULL.';
+comment on column analytics.monthly_cost.days_overlapped is 'Days that more than one bill is for.';
+comment on column analytics.monthly_cost.bills is 'Bills with days in the month, or without dates where month is NULL.';
 comment on column analytics.monthly_cost.bill_ids is 'Their documents.';
-comment on column analytics.monthly_cost.month is
-  'First day of the month; NULL for what has no dates.';
+comment on column analytics.monthly_cost.month is 'First day of the month; NULL for what has no dates.';
 comment on column analytics.monthly_cost.cost is 'Share of the bills'' cost.';
 comment on column analytics.monthly_cost.coverage is 'Billed part of the days of all its meters.';

@@ -10,9 +10,12 @@ with
       u.company_id,
       u.document_id,
       min(m.site_id::text)::uuid as site_id
-    from utility.usage_data u
+    from
+      utility.usage_data u
       join utility.meters m on m.id = u.meter_id
-    group by u.company_id, u.document_id
+    group by
+      u.company_id,
+      u.document_id
   ),
   bills as (
     select
@@ -22,9 +25,10 @@ with
       b.is_effective,
       b.reason,
       b.is_flagged
-    from analytics.bills_all b
+    from
+      analytics.bills_all b
       left join meter_sites s on s.company_id = b.company_id
-        and s.document_id = b.bill_id
+      and s.document_id = b.bill_id
   ),
   billed_months as (
     select
@@ -32,10 +36,18 @@ with
       site_id,
       month,
       count(distinct meter_id) as expected,
-      count(distinct meter_id) filter (where days_covered > 0) as billed
-    from analytics.monthly_usage
-    where month is not null
-    group by company_id, site_id, month
+      count(distinct meter_id) filter (
+        where
+          days_covered > 0
+      ) as billed
+    from
+      analytics.monthly_usage
+    where
+      month is not null
+    group by
+      company_id,
+      site_id,
+      month
   ),
   billed_periods as (
     select
@@ -44,13 +56,18 @@ with
       period,
       nullif(
         lower(period) - lag(lower(period)) over (
-          partition by company_id, meter_id
-          order by lower(period)
+          partition by
+            company_id,
+            meter_id
+          order by
+            lower(period)
         ),
         0
       ) as days_between
-    from analytics.usage
-    where meter_id is not null
+    from
+      analytics.usage
+    where
+      meter_id is not null
       and period is not null
   ),
   last_bills as (
@@ -61,20 +78,25 @@ with
       -- Fewer than three bills have no usual days between them.
       case
         when count(days_between) >= 2 then percentile_disc(0.5) within group (
-          order by days_between
+          order by
+            days_between
         )
       end as usual_days
-    from billed_periods
-    group by company_id, meter_id
+    from
+      billed_periods
+    group by
+      company_id,
+      meter_id
   ),
   connections as (
     select
       company_id,
       status,
       deleted_at::date as deleted_on,
-      metersync.time_of(raw ->> 'statusFirstSeenTime')::date as status_since,
-      metersync.elements(raw -> 'accounts') as accounts
-    from utility.connections
+      metersync.time_of (raw ->> 'statusFirstSeenTime')::date as status_since,
+      metersync.elements (raw -> 'accounts') as accounts
+    from
+      utility.connections
   ),
   collected_meters as (
     select
@@ -84,21 +106,23 @@ with
         when k.deleted_on is not null then k.deleted_on
         when a.account ->> 'trackingStatus' = 'DISABLED' then '-infinity'
         when k.status = 'COMPANY_INACTIVE' then k.status_since
-        else coalesce(metersync.date_of(a.account ->> 'lastServiceDate'), 'infinity')
+        else coalesce(metersync.date_of (a.account ->> 'lastServiceDate'), 'infinity')
       end as ended_on
-    from connections k
-      cross join jsonb_array_elements(k.accounts) as a(account)
-      cross join jsonb_array_elements_text(
-        metersync.elements(a.account -> 'meters')
-      ) as m(meter_id)
+    from
+      connections k
+      cross join jsonb_array_elements(k.accounts) as a (account)
+      cross join jsonb_array_elements_text(metersync.elements (a.account -> 'meters')) as m (meter_id)
   ),
   collections as (
     select
       company_id,
       meter_id,
       coalesce(max(ended_on), '-infinity') as ended_on
-    from collected_meters
-    group by company_id, meter_id
+    from
+      collected_meters
+    group by
+      company_id,
+      meter_id
   ),
   expectations as (
     select
@@ -107,22 +131,24 @@ with
       b.until as billed_until,
       least(
         b.until + 3660,
-        current_date - metersync.days_to_next_bill(b.usual_days),
+        current_date - metersync.days_to_next_bill (b.usual_days),
         m.deleted_at::date,
         c.ended_on
       ) as expected_until
-    from last_bills b
+    from
+      last_bills b
       join utility.meters m on m.id = b.meter_id
-        and metersync.boolean_of(m.raw ->> 'isTracked') is not false
+      and metersync.boolean_of (m.raw ->> 'isTracked') is not false
       left join collections c on c.company_id = b.company_id
-        and c.meter_id = b.meter_id
+      and c.meter_id = b.meter_id
   ),
   silent_months as (
     select
       e.company_id,
       e.site_id,
       first::date as month
-    from expectations e
+    from
+      expectations e
       cross join lateral generate_series(
         date_trunc('month', (e.billed_until - 1)::timestamp) + interval '1 month',
         e.expected_until - 1,
@@ -139,10 +165,14 @@ with
       (reason is not distinct from 'deleted')::integer as deleted,
       (reason is not distinct from 'superseded')::integer as superseded,
       (reason is not distinct from 'not_read')::integer as not_read,
-      (is_effective and coalesce(is_flagged, false))::integer as flagged,
+      (
+        is_effective
+        and coalesce(is_flagged, false)
+      )::integer as flagged,
       null::integer as expected,
       null::integer as billed
-    from bills
+    from
+      bills
     union all
     select
       company_id,
@@ -156,7 +186,8 @@ with
       null,
       expected,
       billed
-    from billed_months
+    from
+      billed_months
     union all
     select
       company_id,
@@ -170,7 +201,8 @@ with
       null,
       1,
       0
-    from silent_months
+    from
+      silent_months
   ),
   final as (
     select
@@ -186,27 +218,26 @@ with
       coalesce(sum(expected), 0)::integer as meters_expected,
       coalesce(sum(billed), 0)::integer as meters_billed,
       round(sum(billed)::numeric / nullif(sum(expected), 0), 4) as availability
-    from counted
-    group by company_id, site_id, month
+    from
+      counted
+    group by
+      company_id,
+      site_id,
+      month
   )
-select * from final;
-
-comment on view analytics.statement_availability is
-  'Bills of each site and month, why some do not count, and meters that should be billed by '
-  'now.';
-comment on column analytics.statement_availability.month is
-  'First day of the month in which the periods end.';
+select
+  *
+from
+  final;
+comment on view analytics.statement_availability is 'Bills of each site and month, why some do not count, and meters that should be billed by now.';
+comment on column analytics.statement_availability.month is 'First day of the month in which the periods end.';
 comment on column analytics.statement_availability.bills is 'Bills.';
 comment on column analytics.statement_availability.included is 'Those that count.';
 comment on column analytics.statement_availability.excluded_deleted is 'Deleted ones.';
 comment on column analytics.statement_availability.excluded_superseded is 'Superseded ones.';
 comment on column analytics.statement_availability.not_read is 'Named by an event, not read yet.';
-comment on column analytics.statement_availability.included_flagged is
-  'Those that count though the service doubts them.';
-comment on column analytics.statement_availability.site_id is
-  'Site that the document names, else of its meters; of several sites one.';
-comment on column analytics.statement_availability.meters_expected is
-  'Meters billed in the month, before and after it, or late by now.';
+comment on column analytics.statement_availability.included_flagged is 'Those that count though the service doubts them.';
+comment on column analytics.statement_availability.site_id is 'Site that the document names, else of its meters; of several sites one.';
+comment on column analytics.statement_availability.meters_expected is 'Meters billed in the month, before and after it, or late by now.';
 comment on column analytics.statement_availability.meters_billed is 'Those with a billed day.';
-comment on column analytics.statement_availability.availability is
-  'meters_billed / meters_expected.';
+comment on column analytics.statement_availability.availability is 'meters_billed / meters_expected.';

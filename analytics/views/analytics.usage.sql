@@ -22,9 +22,12 @@ with
           coalesce(
             nullif(
               (
-                select raw ->> 'accountNumber'
-                from utility.documents
-                where id = u.document_id
+                select
+                  raw ->> 'accountNumber'
+                from
+                  utility.documents
+                where
+                  id = u.document_id
               ),
               ''
             ),
@@ -36,9 +39,9 @@ with
       coalesce(m.datasource_type, u.raw ->> 'datasourceType') as own_commodity,
       u.start_date,
       u.end_date,
-      metersync.first_day(u.start_date, u.end_date) as first_day,
-      metersync.last_day(u.start_date, u.end_date) as last_day,
-      metersync.amount(u.usage) as usage,
+      metersync.first_day (u.start_date, u.end_date) as first_day,
+      metersync.last_day (u.start_date, u.end_date) as last_day,
+      metersync.amount (u.usage) as usage,
       u.usage_units,
       u.is_estimated,
       u.exclusion as is_excluded,
@@ -49,7 +52,8 @@ with
       u.created,
       u.updated,
       u.api_version
-    from utility.usage_data u
+    from
+      utility.usage_data u
       left join lateral (
         select
           created,
@@ -57,27 +61,31 @@ with
           api_version,
           deleted_at,
           revised_document_id
-        from utility.documents
-        where id = u.document_id
-        offset 0
+        from
+          utility.documents
+        where
+          id = u.document_id
+        offset
+          0
       ) d on true
       left join utility.meters m on m.id = u.meter_id
-    where u.deleted_at is null
+    where
+      u.deleted_at is null
       and d.deleted_at is null
       and case
         when d.revised_document_id is null then true
-        else analytics.superseded_by(u.document_id) is null
+        else analytics.superseded_by (u.document_id) is null
       end
   ),
   standardized as ({{in_standard_units rows="records" commodity="own_commodity"}}),
   described as (
     select
       *,
-      metersync.usage_sign(net_metering_type, usage, is_excluded) as sign,
+      metersync.usage_sign (net_metering_type, usage, is_excluded) as sign,
       case
         when start_date is null
-          or end_date is null
-          or first_day is null then 'missing'
+        or end_date is null
+        or first_day is null then 'missing'
         when end_date < start_date then 'inverted'
         when end_date = start_date then 'end_missing'
         when end_date > current_date then 'future'
@@ -87,36 +95,59 @@ with
       -- Bills of older versions have no demand meters.
       case
         when coalesce(bill_api_version, 'v2') not in ('v2', 'v2.1') then (
-          select analytics.read_demand(d.raw, s.usage_id, s.own_commodity = 'ELECTRICITY')
-          from utility.documents d
-          where d.id = s.bill_id
+          select
+            analytics.read_demand (d.raw, s.usage_id, s.own_commodity = 'ELECTRICITY')
+          from
+            utility.documents d
+          where
+            d.id = s.bill_id
             and d.raw -> 'demandMeters' -> 0 is not null
         )
       end as demand
-    from standardized s
+    from
+      standardized s
   ),
   neighboured as (
     select
       *,
       min(first_day) over (
-        partition by company_id, meter_id, unmetered, dimension
-        order by first_day groups between 1 following and 1 following
+        partition by
+          company_id,
+          meter_id,
+          unmetered,
+          dimension
+        order by
+          first_day groups between 1 following
+          and 1 following
       ) as next_start,
       coalesce(
         lead(first_day) over (
-          partition by company_id, meter_id, unmetered, dimension
-          order by first_day groups between 1 following and 1 following
+          partition by
+            company_id,
+            meter_id,
+            unmetered,
+            dimension
+          order by
+            first_day groups between 1 following
+            and 1 following
         ),
         'infinity'
       ) as next_first,
       coalesce(
         max(last_day) over (
-          partition by company_id, meter_id, unmetered, dimension
-          order by first_day rows between unbounded preceding and 1 preceding
+          partition by
+            company_id,
+            meter_id,
+            unmetered,
+            dimension
+          order by
+            first_day rows between unbounded preceding
+            and 1 preceding
         ),
         '-infinity'
       ) as last_before
-    from described
+    from
+      described
   ),
   bounded as (
     select
@@ -129,27 +160,39 @@ with
       case
         when first_day is null then 'no_dates'
         when last_day > first_day
-          and last_day = next_start then 'shared_day_to_next'
+        and last_day = next_start then 'shared_day_to_next'
         when end_date < start_date then 'dates_swapped'
         when first_day = last_day then 'one_day'
         else 'end_inclusive'
       end as boundary_rule,
-      coalesce(next_first <= last_day or last_before >= first_day, true) as may_overlap
-    from neighboured
+      coalesce(
+        next_first <= last_day
+        or last_before >= first_day,
+        true
+      ) as may_overlap
+    from
+      neighboured
   ),
   overlapped as (
     select
       *,
-      range_agg(daterange(first_day, until_day)) filter (
-        where may_overlap
+      range_agg(daterange (first_day, until_day)) filter (
+        where
+          may_overlap
           and first_day is not null
       ) over (
-        partition by company_id, meter_id, unmetered, dimension
+        partition by
+          company_id,
+          meter_id,
+          unmetered,
+          dimension
         order by
           billed_at desc nulls last,
-          bill_key desc groups between unbounded preceding and 1 preceding
+          bill_key desc groups between unbounded preceding
+          and 1 preceding
       ) as newer_days
-    from bounded
+    from
+      bounded
   ),
   final as (
     select
@@ -162,15 +205,15 @@ with
       start_date,
       end_date,
       case
-        when first_day is not null then daterange(first_day, until_day)
+        when first_day is not null then daterange (first_day, until_day)
       end as period,
       until_day - first_day as period_days,
       boundary_rule,
       date_quality,
       case
         when first_day is null then null
-        when newer_days is null then datemultirange(daterange(first_day, until_day))
-        else datemultirange(daterange(first_day, until_day)) - newer_days
+        when newer_days is null then datemultirange (daterange (first_day, until_day))
+        else datemultirange (daterange (first_day, until_day)) - newer_days
       end as counted_days,
       may_overlap,
       next_start,
@@ -186,7 +229,7 @@ with
       is_excluded,
       net_metering_type,
       billed_demand,
-      metersync.boolean_of(raw ->> 'isImplied') as is_implied,
+      metersync.boolean_of (raw ->> 'isImplied') as is_implied,
       raw ->> 'electricityType' as electricity_type,
       raw ->> 'timeOfUse' as time_of_use,
       raw ->> 'tariff' as tariff,
@@ -203,59 +246,46 @@ with
       usage_units as units,
       bill_id as document_id,
       raw ->> 'utilityName' as provider
-    from overlapped
+    from
+      overlapped
   )
-select * from final;
-
-comment on view analytics.usage is
-  'One row for each usage record that counts: it and its bill live, and nothing superseded '
-  'them.';
+select
+  *
+from
+  final;
+comment on view analytics.usage is 'One row for each usage record that counts: it and its bill live, and nothing superseded them.';
 comment on column analytics.usage.usage_id is 'Id of the usage record.';
 comment on column analytics.usage.bill_id is 'Bill: the document.';
 comment on column analytics.usage.site_id is 'Site of the meter, else of the document.';
-comment on column analytics.usage.datasource_type is
-  'Commodity of the meter, else of the record.';
+comment on column analytics.usage.datasource_type is 'Commodity of the meter, else of the record.';
 comment on column analytics.usage.start_date is 'First day, as the service sent it.';
 comment on column analytics.usage.end_date is 'Last day, as the service sent it.';
 comment on column analytics.usage.period is 'Days, half-open.';
 comment on column analytics.usage.period_days is 'Days in period.';
-comment on column analytics.usage.boundary_rule is
-  'As in bills, by the meter''s next record; one_day also for periods above ten years, which '
-  'count on their last day.';
-comment on column analytics.usage.date_quality is
-  'ok, end_missing (start is end), inverted, too_long (over 65 days), future or missing.';
-comment on column analytics.usage.counted_days is
-  'Days of period that no newer bill of the meter is for.';
-comment on column analytics.usage.may_overlap is
-  'Whether another record of the meter touches its days.';
+comment on column analytics.usage.boundary_rule is 'As in bills, by the meter''s next record; one_day also for periods above ten years, which count on their last day.';
+comment on column analytics.usage.date_quality is 'ok, end_missing (start is end), inverted, too_long (over 65 days), future or missing.';
+comment on column analytics.usage.counted_days is 'Days of period that no newer bill of the meter is for.';
+comment on column analytics.usage.may_overlap is 'Whether another record of the meter touches its days.';
 comment on column analytics.usage.next_start is 'Start of the meter''s next record.';
 comment on column analytics.usage.usage is 'Amount in usage_units; NULL above a hundred digits.';
 comment on column analytics.usage.usage_units is 'Unit, as the service names it.';
 comment on column analytics.usage.standard_usage is 'Usage in standard_units.';
-comment on column analytics.usage.standard_units is
-  'Standard unit of the dimension (ops.unit_factors), else usage_units.';
-comment on column analytics.usage.dimension is
-  'energy, power, volume, mass, …; unknown without a factor.';
+comment on column analytics.usage.standard_units is 'Standard unit of the dimension (ops.unit_factors), else usage_units.';
+comment on column analytics.usage.dimension is 'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.usage.factor is 'Standard units in one unit.';
-comment on column analytics.usage.sign is
-  '1; -1 for excluded or exported usage above 0; 0 for generation.';
+comment on column analytics.usage.sign is '1; -1 for excluded or exported usage above 0; 0 for generation.';
 comment on column analytics.usage.signed_usage is 'standard_usage × sign: what sums are made of.';
 comment on column analytics.usage.is_excluded is 'Whether sums subtract it.';
-comment on column analytics.usage.net_metering_type is
-  'IMPORT, EXPORT or GENERATION; NULL without net metering.';
+comment on column analytics.usage.net_metering_type is 'IMPORT, EXPORT or GENERATION; NULL without net metering.';
 comment on column analytics.usage.billed_demand is 'Billed demand.';
 comment on column analytics.usage.is_implied is 'Whether it was derived from another meter.';
-comment on column analytics.usage.electricity_type is
-  'USAGE or DEMAND, where the API distinguishes them.';
+comment on column analytics.usage.electricity_type is 'USAGE or DEMAND, where the API distinguishes them.';
 comment on column analytics.usage.time_of_use is 'PEAK, OFF_PEAK, …';
 comment on column analytics.usage.tariff is 'Tariff.';
 comment on column analytics.usage.supplier is 'Supplier, if not the utility.';
 comment on column analytics.usage.utility is 'Utility that sent the bill.';
 comment on column analytics.usage.provider is 'Utility that sent the bill.';
-comment on column analytics.usage.unmetered_source is
-  'Stands for the meter of a record without one: commodity and account, else bill, else '
-  'record.';
-comment on column analytics.usage.demand_kw is
-  'Highest demand of the bill''s demand meters (v2.2), without contracted capacity.';
+comment on column analytics.usage.unmetered_source is 'Stands for the meter of a record without one: commodity and account, else bill, else record.';
+comment on column analytics.usage.demand_kw is 'Highest demand of the bill''s demand meters (v2.2), without contracted capacity.';
 comment on column analytics.usage.demand_kva is 'Demand in kVA.';
 comment on column analytics.usage.demand_kvar is 'Demand in kVAR.';

@@ -4,21 +4,28 @@ with
   announcements as (
     select
       *,
-      tstzrange(range_start, range_end, '[]') as span
-    from metersync.events
-    where kind = 'interval'
+      tstzrange (range_start, range_end, '[]') as span
+    from
+      metersync.events
+    where
+      kind = 'interval'
       and outcome in ('pending', 'applied')
   ),
   announced_readings as (
     select
       record_id as meter_id,
       range_agg(span) as announced,
-      range_agg(span) filter (where outcome = 'pending') as waiting,
+      range_agg(span) filter (
+        where
+          outcome = 'pending'
+      ) as waiting,
       sum(interval_count)::bigint as readings_reported,
       sum(intervals_found)::bigint as readings_found,
       sum(greatest(interval_count - intervals_found, 0))::bigint as shortfall
-    from announcements
-    group by record_id
+    from
+      announcements
+    group by
+      record_id
   ),
   ledger as (
     select
@@ -28,7 +35,8 @@ with
       coalesce(readings_reported, 0) as readings_reported,
       coalesce(readings_found, 0) as readings_found,
       coalesce(shortfall, 0) as shortfall
-    from announced_readings
+    from
+      announced_readings
       full join metersync.interval_fetches using (meter_id)
   ),
   final as (
@@ -40,21 +48,18 @@ with
       readings_reported,
       readings_found,
       shortfall
-    from ledger
+    from
+      ledger
   )
-select * from final;
-
-comment on view metersync.interval_ledger is
-  'Ranges of readings by meter: announced by events, fetched since, missing.';
+select
+  *
+from
+  final;
+comment on view metersync.interval_ledger is 'Ranges of readings by meter: announced by events, fetched since, missing.';
 comment on column metersync.interval_ledger.meter_id is 'The meter.';
-comment on column metersync.interval_ledger.announced is
-  'All ranges that events announced, merged.';
-comment on column metersync.interval_ledger.fetched is
-  'Ranges that were fetched, less those that were announced again since.';
+comment on column metersync.interval_ledger.announced is 'All ranges that events announced, merged.';
+comment on column metersync.interval_ledger.fetched is 'Ranges that were fetched, less those that were announced again since.';
 comment on column metersync.interval_ledger.missing is 'announced less fetched.';
-comment on column metersync.interval_ledger.readings_reported is
-  'Readings that the events reported; those in several ranges count each time.';
-comment on column metersync.interval_ledger.readings_found is
-  'Readings that the warehouse has in the ranges of the events, counted when each was fetched.';
-comment on column metersync.interval_ledger.shortfall is
-  'Readings that events reported and the service did not show.';
+comment on column metersync.interval_ledger.readings_reported is 'Readings that the events reported; those in several ranges count each time.';
+comment on column metersync.interval_ledger.readings_found is 'Readings that the warehouse has in the ranges of the events, counted when each was fetched.';
+comment on column metersync.interval_ledger.shortfall is 'Readings that events reported and the service did not show.';

@@ -16,11 +16,18 @@ with
       null as currency,
       null::numeric as cost,
       row_number() over (
-        partition by company_id, site_id, datasource_type, month
-        order by units
+        partition by
+          company_id,
+          site_id,
+          datasource_type,
+          month
+        order by
+          units
       ) as place
-    from analytics.monthly_usage_by_site
-    where units is null
+    from
+      analytics.monthly_usage_by_site
+    where
+      units is null
       or units not in ('kW', 'kVA', 'kVAR')
     union all
     select
@@ -35,11 +42,22 @@ with
       currency,
       sum(cost),
       row_number() over (
-        partition by company_id, site_id, datasource_type, month
-        order by currency
+        partition by
+          company_id,
+          site_id,
+          datasource_type,
+          month
+        order by
+          currency
       )
-    from analytics.monthly_cost
-    group by company_id, site_id, datasource_type, month, currency
+    from
+      analytics.monthly_cost
+    group by
+      company_id,
+      site_id,
+      datasource_type,
+      month,
+      currency
   ),
   final as (
     select
@@ -53,10 +71,17 @@ with
       min(currency) as currency,
       min(coverage) as coverage,
       bool_and(is_complete) as is_complete
-    from amounts
-    group by company_id, site_id, commodity, month, place
+    from
+      amounts
+    group by
+      company_id,
+      site_id,
+      commodity,
+      month,
+      place
   )
-select * from final;
-
-comment on view metersync.monthly_by_site_now is
-  'Usage and cost by month of the sites of a company, worked out from its months.';
+select
+  *
+from
+  final;
+comment on view metersync.monthly_by_site_now is 'Usage and cost by month of the sites of a company, worked out from its months.';

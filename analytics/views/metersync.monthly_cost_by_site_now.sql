@@ -7,8 +7,11 @@ select
   sum(cost) as cost,
   count(distinct meter_id)::integer as meters,
   round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage
-from analytics.monthly_cost
-group by company_id, site_id, currency, month;
-
-comment on view metersync.monthly_cost_by_site_now is
-  'The cost by month of the sites of a company, worked out from its months.';
+from
+  analytics.monthly_cost
+group by
+  company_id,
+  site_id,
+  currency,
+  month;
+comment on view metersync.monthly_cost_by_site_now is 'The cost by month of the sites of a company, worked out from its months.';

@@ -6,16 +6,18 @@ with
       c.*,
       m.month,
       m.next_month
-    from analytics.bill_costs c
+    from
+      analytics.bill_costs c
       left join lateral (
         select
           first::date as month,
           (first + interval '1 month')::date as next_month
-        from generate_series(
-          date_trunc('month', lower(c.period)::timestamp),
-          upper(c.period) - 1,
-          interval '1 month'
-        ) as first
+        from
+          generate_series(
+            date_trunc('month', lower(c.period)::timestamp),
+            upper(c.period) - 1,
+            interval '1 month'
+          ) as first
       ) m on true
   ),
   spread as (
@@ -26,7 +28,8 @@ with
       least(next_month, upper(period)) - lower(period) as through,
       upper(period) - lower(period) as total,
       least(next_month, upper(period)) - greatest(month, lower(period)) as days
-    from cost_months
+    from
+      cost_months
   ),
   shares as (
     select
@@ -43,9 +46,10 @@ with
       ((1::bigint << days) - 1) << greatest(0, - before) as days_here,
       case
         when period is null then cost
-        when days > 0 then metersync.share(cost, before, through, total, greatest(scale(cost), 2))
+        when days > 0 then metersync.share (cost, before, through, total, greatest(scale(cost), 2))
       end as share
-    from spread
+    from
+      spread
   ),
   monthly as (
     select
@@ -59,9 +63,21 @@ with
       sum(share) as cost,
       coalesce(sum(days), 0) as days_billed,
       coalesce(bit_count(bit_or(days_here)::bit(64)), 0)::integer as days_covered,
-      array_agg(distinct bill_id) filter (where days > 0 or month is null) as bill_ids
-    from shares
-    group by company_id, meter_id, month, currency, site_id, datasource_type, days_in_month
+      array_agg(distinct bill_id) filter (
+        where
+          days > 0
+          or month is null
+      ) as bill_ids
+    from
+      shares
+    group by
+      company_id,
+      meter_id,
+      month,
+      currency,
+      site_id,
+      datasource_type,
+      days_in_month
   ),
   final as (
     select
@@ -78,8 +94,11 @@ with
       (days_billed - days_covered)::integer as days_overlapped,
       coalesce(cardinality(bill_ids), 0) as bills,
       bill_ids
-    from monthly
+    from
+      monthly
   )
-select * from final;
-
+select
+  *
+from
+  final;
 comment on view metersync.monthly_cost_now is 'Cost by month, worked out from the records.';

@@ -8,32 +8,36 @@ with
       u.*,
       m.month,
       m.next_month
-    from analytics.usage u
+    from
+      analytics.usage u
       left join lateral (
         select
           first::date as month,
           (first + interval '1 month')::date as next_month
-        from generate_series(
-          date_trunc('month', lower(u.period)::timestamp),
-          greatest(
-            upper(u.period) - 1,
-            case
-              when u.next_start - upper(u.period) <= 3660 then least(
-                (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date,
-                current_date
-              )
-            end
-          ),
-          interval '1 month'
-        ) as first
-        offset 0
+        from
+          generate_series(
+            date_trunc('month', lower(u.period)::timestamp),
+            greatest(
+              upper(u.period) - 1,
+              case
+                when u.next_start - upper(u.period) <= 3660 then least(
+                  (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date,
+                  current_date
+                )
+              end
+            ),
+            interval '1 month'
+          ) as first
+        offset
+          0
       ) m on true
   ),
   spread as (
     select
       u.*,
       d.*
-    from usage_months u
+    from
+      usage_months u
       -- Worked out once a row, not wherever it is used.
       cross join lateral (
         select
@@ -41,10 +45,11 @@ with
           month - lower(period) as before,
           least(next_month, upper(period)) - lower(period) as through,
           greatest(0, least(next_month, upper(period)) - greatest(month, lower(period))) as days,
-          daterange(month, next_month) as dates,
+          daterange (month, next_month) as dates,
           greatest(scale(standard_usage), 6) as places,
-          metersync.is_power(dimension) as is_power
-        offset 0
+          metersync.is_power (dimension) as is_power
+        offset
+          0
       ) d
   ),
   shares as (
@@ -65,14 +70,14 @@ with
       is_power,
       case
         when days = 0
-          and month is not null then null
+        and month is not null then null
         when is_power then greatest(standard_usage, billed_demand * factor)
         else billed_demand
       end as billed_demand,
       -- After the rank of its unit: kW before kVA before kVAR, as they are not compared.
       case
         when days = 0
-          and month is not null then null
+        and month is not null then null
         when demand_kw is not null then array[3, demand_kw]
         when demand_kva is not null then array[2, demand_kva]
         when demand_kvar is not null then array[1, demand_kvar]
@@ -80,13 +85,13 @@ with
       case
         when is_power then null
         when month is null then signed_usage
-        when days > 0 then metersync.share(signed_usage, before, through, period_days, places)
+        when days > 0 then metersync.share (signed_usage, before, through, period_days, places)
       end as share,
       case
         when sign <> 0
-          or is_power then null
+        or is_power then null
         when month is null then standard_usage
-        when days > 0 then metersync.share(
+        when days > 0 then metersync.share (
           standard_usage,
           before,
           through,
@@ -95,20 +100,21 @@ with
         )
       end as generated,
       case
-        when may_overlap then datemultirange(period * dates)
+        when may_overlap then datemultirange (period * dates)
       end as days_here,
       case
-        when may_overlap then datemultirange(period * dates) - counted_days
+        when may_overlap then datemultirange (period * dates) - counted_days
       end as overlapped_days,
       case
         when may_overlap
-          and days > 0
-          and not is_power then round(
-            signed_usage * metersync.days_in(counted_days * datemultirange(dates)) / period_days,
-            places
-          )
+        and days > 0
+        and not is_power then round(
+          signed_usage * metersync.days_in (counted_days * datemultirange (dates)) / period_days,
+          places
+        )
       end as counted_share
-    from spread
+    from
+      spread
   ),
   monthly as (
     select
@@ -121,7 +127,10 @@ with
       days_in_month,
       unmetered_source,
       sum(share) as billed_usage,
-      sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
+      sum(share - counted_share) filter (
+        where
+          overlapped_days is not null
+      ) as uncounted_usage,
       min(factor) as factor,
       min(usage_units) as first_units,
       max(usage_units) as last_units,
@@ -130,20 +139,44 @@ with
       max(billed_demand) as billed_demand,
       max(metered_demand) as metered_demand,
       (
-        coalesce(sum(days) filter (where overlapped_days is null), 0) + coalesce(
-          metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)),
+        coalesce(
+          sum(days) filter (
+            where
+              overlapped_days is null
+          ),
+          0
+        ) + coalesce(
+          metersync.days_in (
+            range_agg(days_here) filter (
+              where
+                overlapped_days is not null
+            )
+          ),
           0
         )
       )::integer as days_covered,
       coalesce(
-        metersync.days_in(range_agg(overlapped_days) filter (where overlapped_days is not null)),
+        metersync.days_in (
+          range_agg(overlapped_days) filter (
+            where
+              overlapped_days is not null
+          )
+        ),
         0
       ) as days_overlapped,
       (
-        coalesce(sum(days) filter (where overlapped_days is null and is_estimated), 0) + coalesce(
-          metersync.days_in(
+        coalesce(
+          sum(days) filter (
+            where
+              overlapped_days is null
+              and is_estimated
+          ),
+          0
+        ) + coalesce(
+          metersync.days_in (
             range_agg(days_here - overlapped_days) filter (
-              where overlapped_days is not null
+              where
+                overlapped_days is not null
                 and is_estimated
             )
           ),
@@ -151,10 +184,15 @@ with
         )
       )::integer as estimated_days,
       array_agg(distinct bill_id) filter (
-        where (days > 0 or month is null)
+        where
+          (
+            days > 0
+            or month is null
+          )
           and bill_id is not null
       ) as bill_ids
-    from shares
+    from
+      shares
     group by
       company_id,
       meter_id,
@@ -182,12 +220,14 @@ with
       case
         when first_units = last_units then round(billed_usage / factor, 6)
       end as original_usage,
-      case when first_units = last_units then first_units end as original_units,
+      case
+        when first_units = last_units then first_units
+      end as original_units,
       generated_usage,
       -- A demand with its unit goes before one without.
       case
         when is_power
-          or metered_demand is null then billed_demand
+        or metered_demand is null then billed_demand
         else metered_demand[2]
       end as peak_demand,
       days_in_month,
@@ -204,8 +244,11 @@ with
         else (array['kVAR', 'kVA', 'kW']) [metered_demand[1]::integer]
       end as peak_demand_units,
       unmetered_source
-    from monthly
+    from
+      monthly
   )
-select * from final;
-
+select
+  *
+from
+  final;
 comment on view metersync.monthly_usage_now is 'Usage by month, worked out from the records.';

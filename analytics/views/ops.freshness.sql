@@ -6,62 +6,87 @@ with
       c.id as company_id,
       c.name as company,
       r.*
-    from utility.companies c
+    from
+      utility.companies c
       join lateral (
-        select distinct on (r.resource)
-          r.resource,
+        select distinct
+          on (r.resource) r.resource,
           r.started_at as last_run_at,
           r.kind as last_run_kind,
           r.state as last_run_state,
-          max(r.finished_at) filter (where r.state = 'complete' and r.kind = 'full') over (
-            partition by r.resource
+          max(r.finished_at) filter (
+            where
+              r.state = 'complete'
+              and r.kind = 'full'
+          ) over (
+            partition by
+              r.resource
           ) as last_complete_at
-        from metersync.runs r
-        where r.company_id = c.id
+        from
+          metersync.runs r
+        where
+          r.company_id = c.id
           and r.resource is not null
-        order by r.resource, r.started_at desc
+        order by
+          r.resource,
+          r.started_at desc
       ) r on true
-    where c.deleted_at is null
+    where
+      c.deleted_at is null
   ),
   received as (
     select
       coalesce(j.company_id, m.company_id) as company_id,
       j.kind || 's' as resource,
       max(j.received_at) as last_received_at,
-      max(j.recorded_at) filter (where j.arrived_as = 'applied') as last_applied_at
-    from metersync.journal j
+      max(j.recorded_at) filter (
+        where
+          j.arrived_as = 'applied'
+      ) as last_applied_at
+    from
+      metersync.journal j
       left join utility.meters m on j.kind = 'interval'
-        and m.id = j.record_id
-    where j.kind in ('connection', 'document', 'interval')
-    group by 1, 2
+      and m.id = j.record_id
+    where
+      j.kind in ('connection', 'document', 'interval')
+    group by
+      1,
+      2
   ),
   settled as (
     select
       case s.kind
         when 'interval' then m.company_id
-        else metersync.uuid_of(s.owner)
+        else metersync.uuid_of (s.owner)
       end as company_id,
       s.kind || 's' as resource,
       max(s.settled_at) as last_applied_at
-    from metersync.settlements s
+    from
+      metersync.settlements s
       left join utility.meters m on s.kind = 'interval'
-        and m.id = s.owner
-    where s.outcome in ('applied', 'superseded')
-    group by 1, 2
+      and m.id = s.owner
+    where
+      s.outcome in ('applied', 'superseded')
+    group by
+      1,
+      2
   ),
   waiting as (
     select
       case s.kind
         when 'interval' then m.company_id
-        else metersync.uuid_of(s.owner)
+        else metersync.uuid_of (s.owner)
       end as company_id,
       s.kind || 's' as resource,
       sum(s.events) as pending,
       min(s.since) as oldest
-    from metersync.stale_records s
+    from
+      metersync.stale_records s
       left join utility.meters m on s.kind = 'interval'
-        and m.id = s.owner
-    group by 1, 2
+      and m.id = s.owner
+    group by
+      1,
+      2
   ),
   all_events as (
     select
@@ -71,7 +96,8 @@ with
       last_applied_at,
       null::bigint as pending,
       null::timestamptz as oldest
-    from received
+    from
+      received
     union all
     select
       company_id,
@@ -80,7 +106,8 @@ with
       last_applied_at,
       null,
       null
-    from settled
+    from
+      settled
     union all
     select
       company_id,
@@ -89,7 +116,8 @@ with
       null,
       pending,
       oldest
-    from waiting
+    from
+      waiting
   ),
   events as (
     select
@@ -99,8 +127,11 @@ with
       max(last_applied_at) as last_event_applied_at,
       sum(pending) as pending_events,
       min(oldest) as oldest_pending_at
-    from all_events
-    group by company_id, resource
+    from
+      all_events
+    group by
+      company_id,
+      resource
   ),
   final as (
     select
@@ -117,32 +148,33 @@ with
       e.oldest_pending_at,
       now() - e.oldest_pending_at as behind_by,
       k.made_at as months_kept_at
-    from last_runs r
+    from
+      last_runs r
       left join events e on e.company_id = r.company_id
-        and e.resource = r.resource
+      and e.resource = r.resource
       left join metersync.company_months k on k.company_id = r.company_id
-        and exists (
-          select
-          from metersync.kept_companies c
-          where c.company_id = r.company_id
-        )
+      and exists (
+        select
+        from
+          metersync.kept_companies c
+        where
+          c.company_id = r.company_id
+      )
   )
-select * from final;
-
-comment on view ops.freshness is
-  'One row for each company and resource: the last run, the last event, what waits.';
+select
+  *
+from
+  final;
+comment on view ops.freshness is 'One row for each company and resource: the last run, the last event, what waits.';
 comment on column ops.freshness.company is 'Name of the company.';
-comment on column ops.freshness.resource is
-  'connections, meters, documents, usageData or intervals.';
+comment on column ops.freshness.resource is 'connections, meters, documents, usageData or intervals.';
 comment on column ops.freshness.last_complete_at is 'End of the last complete backfill of it.';
 comment on column ops.freshness.last_run_at is 'Start of the last run.';
 comment on column ops.freshness.last_run_kind is 'full or reconcile.';
-comment on column ops.freshness.last_run_state is
-  'running, complete, partial, suspect or failed.';
+comment on column ops.freshness.last_run_state is 'running, complete, partial, suspect or failed.';
 comment on column ops.freshness.last_event_received_at is 'Last event received at.';
 comment on column ops.freshness.last_event_applied_at is 'Last event applied at.';
 comment on column ops.freshness.pending_events is 'Events whose record waits for a read.';
 comment on column ops.freshness.oldest_pending_at is 'Since when the first of them waits.';
 comment on column ops.freshness.behind_by is 'How long it waits; NULL when nothing does.';
-comment on column ops.freshness.months_kept_at is
-  'When its months were kept; NULL while they are worked out for each question.';
+comment on column ops.freshness.months_kept_at is 'When its months were kept; NULL while they are worked out for each question.';

@@ -6,11 +6,12 @@ with
     select
       *,
       case
-        when entity_type in ('document', 'usage', 'connection', 'site')
-          then metersync.uuid_of(entity_id)
+        when entity_type in ('document', 'usage', 'connection', 'site') then metersync.uuid_of (entity_id)
       end as record_id
-    from ops.data_issues
-    where closed_at is null
+    from
+      ops.data_issues
+    where
+      closed_at is null
   ),
   placed as (
     select
@@ -25,15 +26,19 @@ with
       coalesce(b.provider, k.provider) as provider,
       b.bill_id,
       b.invoice_id
-    from issues i
+    from
+      issues i
       left join lateral (
         select
           u.document_id,
           u.meter_id
-        from utility.usage_data u
-        where i.entity_type = 'usage'
+        from
+          utility.usage_data u
+        where
+          i.entity_type = 'usage'
           and u.id = i.record_id
-        offset 0
+        offset
+          0
       ) u on true
       left join lateral (
         select
@@ -41,12 +46,15 @@ with
           m.site_id,
           m.account_id,
           coalesce(nullif(m.raw -> 'identifiers' -> 0 ->> 'value', ''), m.id) as identifier
-        from utility.meters m
-        where m.id = case i.entity_type
-          when 'meter' then i.entity_id
-          else u.meter_id
-        end
-        offset 0
+        from
+          utility.meters m
+        where
+          m.id = case i.entity_type
+            when 'meter' then i.entity_id
+            else u.meter_id
+          end
+        offset
+          0
       ) m on true
       left join lateral (
         select
@@ -55,30 +63,38 @@ with
           nullif(d.raw ->> 'accountNumber', '') as account_number,
           nullif(d.raw ->> 'utilityCompany', '') as provider,
           nullif(d.raw ->> 'invoiceId', '') as invoice_id
-        from utility.documents d
-        where d.id = case i.entity_type
-          when 'document' then i.record_id
-          else u.document_id
-        end
-        offset 0
+        from
+          utility.documents d
+        where
+          d.id = case i.entity_type
+            when 'document' then i.record_id
+            else u.document_id
+          end
+        offset
+          0
       ) b on true
       left join lateral (
-        select k.datasource as provider
-        from utility.connections k
-        where i.entity_type = 'connection'
+        select
+          k.datasource as provider
+        from
+          utility.connections k
+        where
+          i.entity_type = 'connection'
           and k.id = i.record_id
-        offset 0
+        offset
+          0
       ) k on true
       cross join lateral (
-        select min(nullif(account ->> 'accountNumber', '')) as account_number
-        from utility.connections k
-          cross join jsonb_array_elements(
-            metersync.elements(k.raw -> 'accounts')
-          ) as accounts(account)
-        where b.account_number is null
+        select
+          min(nullif(account ->> 'accountNumber', '')) as account_number
+        from
+          utility.connections k
+          cross join jsonb_array_elements(metersync.elements (k.raw -> 'accounts')) as accounts (account)
+        where
+          b.account_number is null
           and k.company_id = i.company_id
           and k.deleted_at is null
-          and metersync.elements(account -> 'meters') @> to_jsonb(m.meter_id)
+          and metersync.elements (account -> 'meters') @> to_jsonb(m.meter_id)
       ) a
   ),
   final as (
@@ -96,19 +112,21 @@ with
       p.invoice_id,
       p.severity,
       p.check_name,
-      ops.issue_sentence(p.check_name, p.subject, p.evidence) as sentence,
+      ops.issue_sentence (p.check_name, p.subject, p.evidence) as sentence,
       p.opened_at as since,
       p.acknowledged_at,
       p.acknowledged_note
-    from placed p
+    from
+      placed p
       left join utility.companies c on c.id = p.company_id
       left join utility.sites s on s.id = p.site_id
   )
-select * from final;
-
+select
+  *
+from
+  final;
 comment on view ops.open_issues is 'One row for each open issue, with a sentence and names.';
-comment on column ops.open_issues.issue_id is
-  'Id in data_issues, for metersync checks acknowledge.';
+comment on column ops.open_issues.issue_id is 'Id in data_issues, for metersync checks acknowledge.';
 comment on column ops.open_issues.company is 'Name of the company.';
 comment on column ops.open_issues.site_id is 'Site of the meter, else of the document.';
 comment on column ops.open_issues.site is 'Name of the site.';
@@ -117,11 +135,9 @@ comment on column ops.open_issues.meter is 'Its first identifier at the utility,
 comment on column ops.open_issues.account is 'Account number of the bill, else of the meter.';
 comment on column ops.open_issues.provider is 'Utility that sent the bill.';
 comment on column ops.open_issues.invoice_id is 'The utility''s number of the bill.';
-comment on column ops.open_issues.severity is
-  'error: numbers are wrong; warning: look at it; info: good to know.';
+comment on column ops.open_issues.severity is 'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.open_issues.check_name is 'Check, as in data_issue_checks.';
 comment on column ops.open_issues.sentence is 'Sentence.';
 comment on column ops.open_issues.since is 'When it was first found.';
-comment on column ops.open_issues.acknowledged_at is
-  'When somebody acknowledged it: it stays open.';
+comment on column ops.open_issues.acknowledged_at is 'When somebody acknowledged it: it stays open.';
 comment on column ops.open_issues.acknowledged_note is 'Acknowledged note.';

@@ -21,14 +21,16 @@ select
   error,
   not exists (
     select
-    from metersync.run_companies chosen
-    where chosen.run_id = runs.run_id
+    from
+      metersync.run_companies chosen
+    where
+      chosen.run_id = runs.run_id
   ) as of_all,
   values_unreadable
-from metersync.runs;
-
+from
+  metersync.runs;
 comment on view ops.runs is 'One row for each run, and one for each company and resource in it.';
 comment on column ops.runs.took is 'Took.';
 comment on column ops.runs.of_all is 'Whether it read all companies.';
-
-select metersync.copy_comments('metersync.runs', 'ops.runs');
+select
+  metersync.copy_comments ('metersync.runs', 'ops.runs');
