@@ -7,7 +7,7 @@ import { choosePorts, isFree, type Ports } from '../../embedded/ports.ts';
 import { findTemporal } from '../../embedded/start.ts';
 import { temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
 import { runCommand } from '../support/command.ts';
-import { startCommand } from '../support/command-process.ts';
+import { runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { type SandboxSize, startSandbox, type TestSandbox } from '../support/sandbox.ts';
@@ -99,6 +99,8 @@ export interface RigOptions {
     readonly workerAndPostgres?: (database: string) => Promise<string>;
   };
   readonly env?: Readonly<Record<string, string>>;
+  /** The checkout of an older release, whose schema the warehouse begins with, and whose worker starts. */
+  readonly older?: string;
   /** How often the watch looks; each second by default, as the alarms' pace needs it. */
   readonly lookEverySeconds?: number;
 }
@@ -154,7 +156,11 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   await Promise.all([parts.postgres.start(), parts.temporal.start()]);
   await servers.createDatabase?.();
   const run = (args: readonly string[]) => runCommand(args, { env: { ...env, LOG_LEVEL: 'error' } });
-  const migrated = await run(['migrate']);
+  if (options.older !== undefined) launch.worker.checkout = options.older;
+  const migrated =
+    options.older === undefined
+      ? await run(['migrate'])
+      : await runProcess(['migrate'], { env, checkout: options.older });
   if (migrated.status !== 0) throw new Error(`metersync migrate: ${migrated.stderr}`);
   const warehouse = connectWarehouse({
     url: servers.postgres.databaseUrl,

@@ -22,6 +22,7 @@ describe('interval columns', () => {
     expect(read(JSON.stringify(reading))).toEqual({
       startAt: ['2025-03-30T00:00:00.123456'],
       endAt: ['2025-03-30T00:15:00.123456'],
+      id: ['i1'],
       usage: ['1.2300'],
       usageUnits: ['kWh'],
       quality: ['ACTUAL'],
