@@ -22,7 +22,7 @@ ${[...runs].map(
   ([
     id,
     rows,
-  ]) => html`<section><div class="head"><h2><a href="/runs/${id}">Run ${id}</a></h2>${mayAct(asking) && decisions(id, rows)}</div>
+  ]) => html`<section><div class="head"><h2>${titleOf(id, rows)}</h2>${mayAct(asking) && decisions(id, rows)}</div>
 ${table(
   `Deletes of run ${id}`,
   [
@@ -53,6 +53,12 @@ ${table(
 <p class="muted small">Decisions are in the <a href="/log">log</a>.</p>`,
   };
 };
+
+/** Links a run; a catch-up or a repair, which notes deletions as well, has no page. */
+const titleOf = (id: string, rows: readonly InferredDeletes[]): Content =>
+  rows.some(({ isRun }) => isRun)
+    ? html`<a href="/runs/${id}">Run ${id}</a>`
+    : html`Catch-up or repair <small class="id">${id}</small>`;
 
 function decisions(run: string, rows: readonly InferredDeletes[]): Content {
   const to = (action: string) => `/act/deletes-${action}?run=${run}&back=/deletes`;

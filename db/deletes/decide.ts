@@ -2,7 +2,7 @@ import { and, desc, eq, max, type SQL, sql } from 'drizzle-orm';
 import type { Database, Executor } from '../connect.ts';
 import { namesOfRecords } from '../read/names.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
-import { deletes } from '../schema/metersync.ts';
+import { deletes, runs } from '../schema/metersync.ts';
 import { approveReadings, reviveReadings } from './absent-readings.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';
 import { keyOfNoted, note, revive, row, rowsOfNote, tombstone } from './tombstone.ts';
@@ -12,6 +12,8 @@ type State = typeof deletes.$inferSelect.state;
 /** Inferred deletions of one listing in one run, in one state. */
 export interface InferredDeletes {
   readonly runId: string;
+  /** Whether that is a run with a page; a catch-up or a repair notes what it finds under an id of its own. */
+  readonly isRun: boolean;
   readonly companyId: string | null;
   /** The name of the company, if it has one. */
   readonly company: string | null;
@@ -50,6 +52,7 @@ export async function readDeletes(
   const found = await db
     .select({
       runId,
+      isRun: sql<boolean>`exists (select from ${runs} where ${runs.runId} = ${runId} offset 0)`,
       companyId,
       resource,
       state,

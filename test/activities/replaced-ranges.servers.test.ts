@@ -147,6 +147,7 @@ describe('more readings vanish than the cap', () => {
     expect(await readDeletes(meter.db, { all: false })).toMatchObject([
       {
         runId: run.runId,
+        isRun: true,
         resource: 'intervals',
         companyId,
         rows: 12,
@@ -204,6 +205,7 @@ describe('more readings vanish than the cap', () => {
     await meter.sendEvent(minute(120), minute(180));
     expect(await meter.stored()).toHaveLength(12);
     expect(await meter.heldBack()).toEqual([4]);
+    expect(await readDeletes(meter.db, { all: false })).toMatchObject([{ isRun: false }]);
   });
 
   test('readings that come while the removal waits are spared', async () => {
