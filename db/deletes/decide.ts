@@ -52,7 +52,8 @@ export async function readDeletes(
   const found = await db
     .select({
       runId,
-      isRun: sql<boolean>`exists (select from ${runs} where ${runs.runId} = ${runId} offset 0)`,
+      // Written out, as Drizzle leaves out the names of tables here.
+      isRun: sql<boolean>`exists (select from ${runs} r where r.run_id = note.run_id offset 0)`,
       companyId,
       resource,
       state,
