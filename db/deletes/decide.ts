@@ -3,7 +3,7 @@ import type { Database, Executor } from '../connect.ts';
 import { namesOfRecords } from '../read/names.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes, runs } from '../schema/metersync.ts';
-import { approveReadings, reviveReadings } from './absent-readings.ts';
+import { approveReadings, reviveReadings } from './decide-readings.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';
 import { keyOfNoted, note, revive, row, rowsOfNote, tombstone } from './tombstone.ts';
 

@@ -3,13 +3,12 @@ import { pipeline } from 'node:stream/promises';
 import { type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import { from as copyFrom } from 'pg-copy-streams';
-import { array, columnNames } from '../arrays.ts';
+import { columnNames } from '../arrays.ts';
 import type { Executor, Warehouse } from '../connect.ts';
 import { hasNoPartition, isRefusal, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
 import { intervals } from '../schema/utility.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
 import {
-  canonical,
   columnsCopied,
   columnsOfReading,
   differ,
@@ -20,6 +19,7 @@ import {
 } from './interval-key.ts';
 import { ensureMonths } from './interval-months.ts';
 import { anyReadings, distinctReadings } from './interval-rows.ts';
+import { joined, type Region, regionBetween, spanOf, spanOfPlain } from './interval-span.ts';
 import {
   copyText,
   type IntervalColumns,
@@ -123,28 +123,6 @@ async function writeRead(
   return { ...written.reduce(sum, rejected), span, inDoubt };
 }
 
-/** The starts from which readings are compared: their own span, and the gap to the earlier ones. */
-interface Region extends Span {
-  /** A start at the edge of the region that belongs to earlier readings. */
-  readonly edge: string | null;
-  /** Whether the readings lie among the earlier ones. */
-  readonly overlaps: boolean;
-}
-
-function regionBetween(own: Span, after: Span | undefined): Region {
-  if (after === undefined) return { ...own, edge: null, overlaps: false };
-  if (own.first > after.last)
-    return { first: after.last, last: own.last, edge: after.last, overlaps: false };
-  if (own.last < after.first)
-    return { first: own.first, last: after.first, edge: after.first, overlaps: false };
-  return { ...own, edge: null, overlaps: true };
-}
-
-const joined = (own: Span, after: Span | undefined): Span => ({
-  first: after === undefined || own.first < after.first ? own.first : after.first,
-  last: after === undefined || own.last > after.last ? own.last : after.last,
-});
-
 /** The readings of one write, and what it needs to know of them. */
 interface Put {
   readonly meterId: string;
@@ -209,26 +187,6 @@ async function copyIfFresh(
 const inRegion = (meterId: string, { first, last, edge }: Region): SQL => sql`meter_id = ${meterId}
         and start_at between ${first}::timestamptz and ${last}::timestamptz
         and start_at is distinct from ${edge}::timestamptz`;
-
-/** Returns the first and the last start of readings, as Postgres parses them. */
-async function spanOf(db: Executor, columns: IntervalColumns): Promise<Span> {
-  const { rows } = await db.execute<Span & Record<string, unknown>>(sql`
-    select ${canonical(sql`min(at)`)} as first, ${canonical(sql`max(at)`)} as last
-    from unnest(${array(columns.startAt, 'text')}) s
-      cross join lateral (select metersync.read_time(s) as at) times`);
-  return rows[0] as Span;
-}
-
-const spanOfPlain = ({ from, to }: PlainReadings): Span => ({
-  first: canonicalPlain(from),
-  last: canonicalPlain(to),
-});
-
-/** Pads a plain time, which is UTC, to microseconds. */
-const canonicalPlain = (time: string): string => {
-  const [seconds = '', fraction = ''] = time.replace(/Z$/, '').split('.');
-  return `${seconds}.${fraction.padEnd(6, '0')}Z`;
-};
 
 /** Compares readings with existing rows, and writes new and changed ones. */
 async function mergeIntervals(

@@ -6,12 +6,8 @@ import {
   noteFetched,
   settleRanges,
 } from '../../../../db/catch-up/interval-ledger.ts';
-import {
-  approveReadings,
-  forgetHeldBack,
-  removeAbsentReadings,
-  reviveReadings,
-} from '../../../../db/deletes/absent-readings.ts';
+import { forgetHeldBack, removeAbsentReadings } from '../../../../db/deletes/absent-readings.ts';
+import { approveReadings, reviveReadings } from '../../../../db/deletes/decide-readings.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { hasReadingsOutside, writeIntervals } from '../../../../db/records/intervals.ts';
 import {
