@@ -3,11 +3,14 @@ import { z } from 'zod';
 import { type CheckName, checkNames } from '../contract/check-names.ts';
 import { endpointOverrides } from '../contract/endpoint-file.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../contract/endpoints.ts';
+import type { RunKind } from '../contract/names.ts';
 import { type NotifyTarget, parseTarget } from '../contract/notify-target.ts';
 import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
 import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
 import { misspelt } from './misspelt.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
+import { removedSettings } from './removed-settings.ts';
+import { cronHasTo, parseCron, parseDuration, type ScheduleTimes } from './schedule-times.ts';
 import { readSecretFiles, secretVariables, setTwice } from './secret-files.ts';
 
 /** Everything that metersync reads from its environment, decoded once. */
@@ -65,8 +68,8 @@ export interface Settings {
   readonly temporalPlaintext: Plaintext;
   /** The build of the workers, where Temporal is to know their versions. */
   readonly workerVersion: { readonly deploymentName: string; readonly buildId: string } | undefined;
-  /** Whether a worker makes the schedules that are absent. */
-  readonly makeSchedules: boolean;
+  /** When backfills and reconciles start by themselves; undefined for never. */
+  readonly schedules: Readonly<Record<RunKind, ScheduleTimes | undefined>>;
   readonly receiver: { readonly host: string; readonly port: number };
   /** The private port of monitors; `port` 0 turns it off. */
   readonly metrics: { readonly host: string; readonly port: number };
@@ -153,6 +156,8 @@ const timeZone = z
   .default('UTC')
   .refine((zone) => isTimeZone(zone), 'has to be a time zone, for example UTC or Europe/Berlin');
 
+const minute = 60_000;
+
 const codecKeysHaveTo =
   'has to hold id:key pairs separated by commas, each key base64 of 32 bytes, each id once';
 /** Errors never quote the value, which may be a key. */
@@ -236,7 +241,19 @@ const environment = z.object({
     .string()
     .regex(/^[A-Za-z0-9_./-]{1,200}$/, 'has to be letters, digits, -, _, . and /')
     .optional(),
-  MAKE_SCHEDULES: z.enum(['on', 'off'], 'has to be on or off').default('on'),
+  BACKFILL_CRON: z
+    .string()
+    .default('0 3 * * *')
+    .refine((text) => text === 'none' || isTimeZone(parseCron(text)?.timeZone ?? ''), cronHasTo)
+    .transform(parseCron),
+  RECONCILE_EVERY: z
+    .string()
+    .default('1h')
+    .transform((text) => (text === 'none' ? undefined : (parseDuration(text) ?? 0)))
+    .refine(
+      (everyMs) => everyMs === undefined || (everyMs >= minute && everyMs <= 7 * 24 * 60 * minute),
+      'has to be none or a time from 1m to 7d, for example 15m or 6h',
+    ),
   RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
   RECEIVER_PORT: integer(0, 65_535, 8080),
   METRICS_HOST: z.string().min(1).default('127.0.0.1'),
@@ -290,7 +307,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     const lower = given[name.toLowerCase()];
     if (lower !== undefined) given[name] = lower;
   }
-  const doubts = [...idle, ...misspelt(given, names)];
+  const doubts = [...idle, ...removedSettings(given), ...misspelt(given, names)];
   const decoded = environment.safeParse(given);
   const problems = [
     ...ofFiles,
@@ -349,7 +366,10 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
     temporalPlaintext: e.TEMPORAL_PLAINTEXT,
     workerVersion: workerVersionOf(e.TEMPORAL_DEPLOYMENT_NAME, e.TEMPORAL_WORKER_BUILD_ID),
-    makeSchedules: e.MAKE_SCHEDULES === 'on',
+    schedules: {
+      full: e.BACKFILL_CRON,
+      reconcile: e.RECONCILE_EVERY === undefined ? undefined : { everyMs: e.RECONCILE_EVERY },
+    },
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
     metrics: { host: e.METRICS_HOST, port: e.METRICS_PORT },
     console: {

@@ -15,7 +15,7 @@ import type { CoreMetrics } from './metrics/temporal-core.ts';
 import type { WorkerObserver } from './metrics/worker.ts';
 import { proxyWays } from './proxies.ts';
 import type { Running } from './running.ts';
-import { ensureSchedules } from './schedules.ts';
+import { applySchedules } from './schedules.ts';
 import { openService } from './service.ts';
 import { activitySettings, type Settings } from './settings.ts';
 import { joinLimit } from './shared-limit.ts';
@@ -98,6 +98,8 @@ export async function startWorker(
     connectNative(temporal),
     workflowBundle ?? bundleOf(log),
   ]);
+  // Before any work is taken: Temporal may not accept the times.
+  await applySchedules(client, settings.schedules);
   const pools = openPools(settings, databaseUrl, log);
   const { db } = pools.warehouse;
   const limit = await joinLimit({
@@ -157,7 +159,6 @@ export async function startWorker(
     activities: Object.keys(activities),
   });
   if (ownSchedules) await ensureOwnSchedules(client);
-  if (settings.makeSchedules) await ensureSchedules(client);
   let startHere: Start | undefined;
   if (settings.workerVersion === undefined) startHere = startOf(new Client(native), { eager: true });
   return {

@@ -19,7 +19,6 @@ import {
   addVersions,
   addViews,
   addWebhooks,
-  addWorkers,
 } from './subcommands.ts';
 
 /**
@@ -68,7 +67,6 @@ function addRun(program: Command): void {
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/migrate.ts')).migrateCommand(options));
   addUpgrade(program);
-  addWorkers(program);
   addSchedule(program);
   addWebhooks(program);
 }

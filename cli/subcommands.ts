@@ -2,7 +2,7 @@ import { Argument, type Command, Option } from 'commander';
 import { failureTypes } from '../contract/failures.ts';
 import { eventOutcomes, operatorRoles, runKinds, severities } from '../contract/names.ts';
 import type { Decision } from '../operations/decide-deletes.ts';
-import { apiVersion, atLeastOne, duration, issueId, percent, timeOrAgo, uuid } from './arguments.ts';
+import { apiVersion, atLeastOne, issueId, timeOrAgo, uuid } from './arguments.ts';
 import type { ScheduleAction } from './commands/schedule.ts';
 import type { WebhooksAction } from './commands/webhooks.ts';
 import { add } from './help.ts';
@@ -175,7 +175,7 @@ export function addAlerts(program: Command): void {
 export function addSchedule(program: Command): void {
   const schedule = program
     .command('schedule')
-    .description('Show or change the schedules of backfills and reconciles');
+    .description('Show or pause the schedules of backfills and reconciles');
   const addAction = (action: ScheduleAction, description: string, example: string): Command =>
     add(schedule, action, description, example)
       .addArgument(
@@ -188,21 +188,10 @@ export function addSchedule(program: Command): void {
       .action(async (name, options) =>
         (await import('./commands/schedule.ts')).schedule(action, name, options),
       );
-  addAction('show', 'Show when runs start, and the last ones', 'metersync schedule show');
   addAction(
-    'set',
-    'Change the named options, and keep the rest',
-    'metersync schedule set full --cron "30 1 * * 6" --time-zone Europe/Berlin',
-  )
-    .addOption(new Option('--cron <expression>', 'for example "0 3 * * *"').conflicts('every'))
-    .option('--every <duration>', 'for example 15m, 6h, 1d', duration)
-    .option('--time-zone <zone>', 'zone of the cron expression; UTC at first')
-    .option('--jitter <duration>', 'random delay of each start', duration)
-    .option('--catch-up <duration>', 'how late a missed start may be made up for', duration);
-  addAction(
-    'reset',
-    'Go back to the default times, paused or not; make a schedule again that was removed',
-    'metersync schedule reset full',
+    'show',
+    'Show when runs start, as BACKFILL_CRON and RECONCILE_EVERY set it, and the last runs',
+    'metersync schedule show',
   );
   addAction(
     'pause',
@@ -210,12 +199,6 @@ export function addSchedule(program: Command): void {
     'metersync schedule pause full --reason "the service moves"',
   ).option('--reason <text>', 'reason, as metersync schedule show prints it');
   addAction('resume', 'Start runs again', 'metersync schedule resume full');
-  addAction('trigger', 'Start a run now', 'metersync schedule trigger reconcile');
-  addAction(
-    'remove',
-    'Remove a schedule: workers do not make it again',
-    'metersync schedule remove reconcile',
-  );
 }
 
 export function addDeletes(program: Command): void {
@@ -273,35 +256,6 @@ export function addUpgrade(program: Command): void {
     .option('--temporal', 'Temporal is replaced too: no group of events may be open')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/upgrade.ts')).upgradeCheck(options));
-}
-
-export function addWorkers(program: Command): void {
-  const workers = program
-    .command('workers')
-    .description('See and switch builds of the workers, where TEMPORAL_DEPLOYMENT_NAME names them');
-  add(
-    workers,
-    'list',
-    'List builds: which polls, which is current, ramping or draining',
-    'metersync workers list',
-  )
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/workers.ts')).workersList(options));
-  add(
-    workers,
-    'promote',
-    'Give the work to a build, once a run on it alone has ended',
-    'metersync workers promote 0.2.0 --ramp 10',
-  )
-    .argument('<build>', 'its TEMPORAL_WORKER_BUILD_ID')
-    .option('--ramp <percent>', 'only this part of the workflows', percent)
-    .action(async (build, options) => (await import('./commands/workers.ts')).workersPromote(build, options));
-  add(
-    workers,
-    'rollback',
-    'End a ramp; without one, give the work to the build that had it before',
-    'metersync workers rollback',
-  ).action(async () => (await import('./commands/workers.ts')).workersRollback());
 }
 
 export function addVersions(program: Command): void {

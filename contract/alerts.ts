@@ -338,7 +338,7 @@ export const alertTypes = {
     ],
     act: [
       'Start workers. Acknowledged events wait in Temporal.',
-      'Promote the build that runs: `metersync workers promote`. Without builds: `temporal worker deployment set-current-version --unversioned`.',
+      'Promote the build that runs, [as below](#builds-of-workers).',
     ],
     verify: '`metersync status` finds the workers well.',
   },
@@ -485,7 +485,9 @@ export const alertTypes = {
       'One runs for long: `metersync status`.',
       'None begins: `metersync schedule show`.',
     ],
-    act: ['Mend the cause; `metersync schedule trigger` starts a run now.'],
+    act: [
+      'Fix the cause. `metersync backfill all` reads everything now; `temporal schedule trigger` starts a reconcile, [as below](#schedules).',
+    ],
   },
   RunStalled: {
     severity: 'ticket',
@@ -516,7 +518,7 @@ export const alertTypes = {
     ),
     forMinutes: 1_440,
     causes: ['`metersync schedule show` has the reason.'],
-    act: ['`metersync schedule resume`, or `remove`.'],
+    act: ['Run `metersync schedule resume`, or set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.'],
   },
   ScheduleMissed: {
     severity: 'ticket',
@@ -525,7 +527,7 @@ export const alertTypes = {
     // Temporal says how many it ever skipped, and not when. RunOverdue reports what follows.
     forMinutes: 0,
     causes: ['`metersync schedule show` has the number.'],
-    act: ['Run `metersync schedule trigger` if the next start is far.'],
+    act: ['If the next start is far off, start a run now, [as below](#schedules).'],
   },
   Decide: {
     severity: 'ticket',

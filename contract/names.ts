@@ -104,12 +104,9 @@ export const operationActions = [
   'replay',
   'events ignore',
   'backfill',
-  'schedule set',
-  'schedule reset',
   'schedule pause',
   'schedule resume',
   'schedule trigger',
-  'schedule remove',
   'deletes approve',
   'deletes reject',
   'deletes undo',
@@ -124,8 +121,6 @@ export const operationActions = [
   'migrate',
   'doctor',
   'notify test',
-  'workers promote',
-  'workers rollback',
 ] as const;
 export type OperationAction = (typeof operationActions)[number];
 

@@ -224,11 +224,6 @@ export const serverWaits = {
   workerStop: { shutdownGraceTime: 5 * seconds, shutdownForceTime: 8 * seconds },
   /** How long counts of fields wait in memory: they are lost when the process is killed. */
   fieldCountsEveryMs: 10 * seconds,
-  /** How long a run on a new build of the workers may take before it is promoted. */
-  buildTriedWithinMs: 60 * seconds,
-  /** How long Temporal may not know a build whose worker began to poll: a second or less was seen. */
-  buildKnownWithinMs: 10 * seconds,
-  buildLookEveryMs: 200,
   /** How often the log reports events, when some came. */
   logEveryMs: 60 * seconds,
   /** Time-out of a health page or a monitor, for each server. */

@@ -172,7 +172,7 @@ export interface WatchHealth {
 
 export interface ScheduleHealth {
   readonly name: RunKind;
-  readonly state: 'active' | 'paused' | 'removed' | 'absent';
+  readonly state: 'active' | 'paused' | 'absent';
   readonly reason: string | null;
   /** When it starts the next run, ISO 8601. */
   readonly next: string | null;
@@ -298,7 +298,7 @@ function judgeWorkers({ idle, absent }: TemporalHealth): Finding {
       name,
       word: 'Broken',
       saw: `Temporal gives events to ${absent}, and workers of others poll`,
-      todo: 'Run metersync workers list, then promote a build that polls; see WorkersGone in docs/runbooks.md.',
+      todo: 'Promote a build that polls with temporal worker deployment set-current-version; see WorkersGone in docs/runbooks.md.',
     };
   if (idle.length === 0) return well(name, 'they take events, backfills and checks, and look for alarms');
   return {
@@ -316,10 +316,9 @@ function judgeSchedule({ name: kind, state, reason, next }: ScheduleHealth): Fin
       name,
       word: 'Needs you',
       saw: `paused${reason === null ? '' : `: ${reason}`}`,
-      todo: `Run metersync schedule resume ${kind}; or metersync schedule remove ${kind}, if it is not to run any more.`,
+      todo: `Run metersync schedule resume ${kind}; or set ${kind === 'full' ? 'BACKFILL_CRON' : 'RECONCILE_EVERY'} to none, if it is not to run any more.`,
     };
-  // Having none is a choice, made by a command or by MAKE_SCHEDULES.
-  if (state === 'removed') return well(name, 'removed by somebody');
+  // Having none is a choice, made by its setting.
   if (state === 'absent') return well(name, 'there is none');
   return well(name, next === null ? 'active' : `next run ${formatTime(next)}`);
 }
@@ -409,7 +408,7 @@ function judgeOverdue({ kind, secondsAgo }: { kind: RunKind; secondsAgo: number 
     name: `next ${wordOfRun[kind]}`,
     word: 'Needs you',
     saw: `overdue: the last complete one ended ${formatSeconds(secondsAgo)} ago`,
-    todo: 'See RunOverdue in docs/runbooks.md; metersync schedule trigger starts a run now.',
+    todo: 'See RunOverdue in docs/runbooks.md; metersync backfill all reads everything now.',
   };
 }
 

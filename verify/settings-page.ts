@@ -124,17 +124,22 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   TEMPORAL_DEPLOYMENT_NAME: {
     means:
-      'Deployment of the workers. With it a build gets work once it is promoted (`metersync workers`). Without it any worker gets any work.',
+      'Deployment of the workers. With it a build gets work once it is promoted (docs/runbooks.md). Without it any worker gets any work.',
     hasTo: '',
   },
   TEMPORAL_WORKER_BUILD_ID: {
     means: 'Build of this worker: another for each version that is deployed.',
     hasTo: '',
   },
-  MAKE_SCHEDULES: {
-    default: 'on',
+  BACKFILL_CRON: {
+    default: '0 3 * * *',
     means:
-      'on: a worker makes absent schedules (`metersync schedule`), but none that was removed; off: none.',
+      'When everything is read again: `none`, or five fields of cron in UTC. Write `CRON_TZ=Europe/Berlin 30 1 * * 6` for another time zone. Each start is up to 30 minutes late, at random. A worker applies this when it starts.',
+    hasTo: '',
+  },
+  RECONCILE_EVERY: {
+    default: '1h',
+    means: 'How often recent updates are read: `none`, or from 1m to 7d, for example 15m.',
     hasTo: '',
   },
   RECEIVER_HOST: { default: '127.0.0.1', means: 'Where the receiver listens; `0.0.0.0`: on all addresses.' },

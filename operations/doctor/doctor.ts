@@ -69,7 +69,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   try {
     const [stored, temporal] = await Promise.all([
       examineWarehouse(warehouse.db, options),
-      checkTemporal(options.temporal, settings.workerVersion?.deploymentName),
+      checkTemporal(options.temporal),
     ]);
     const service = await examineService(stored, options);
     const secrets = await checkSecrets(options);

@@ -43,7 +43,8 @@ beforeAll(async () => {
     TEMPORAL_NAMESPACE: namespace,
     SERVICE_URL: service.apiUrl,
     SERVICE_API_KEY: service.apiKey,
-    MAKE_SCHEDULES: 'off',
+    BACKFILL_CRON: 'none',
+    RECONCILE_EVERY: 'none',
     WEBHOOK_SECRETS: await service.register(`${receiver}/webhooks`),
   };
 });

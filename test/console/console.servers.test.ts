@@ -5,7 +5,7 @@ import { Client, Connection } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
-import { ensureSchedules, readSchedule } from '../../app/schedules.ts';
+import { applySchedules, readSchedule } from '../../app/schedules.ts';
 import { readSettings } from '../../app/settings.ts';
 import { startConsole } from '../../cli/commands/console.ts';
 import { passwordLine } from '../../console/passwords.ts';
@@ -462,7 +462,7 @@ describe('an action', () => {
     const connection = await Connection.connect({ address: inject('temporalAddress') });
     onTestFinished(() => connection.close());
     const client = new Client({ connection, namespace });
-    await ensureSchedules(client);
+    await applySchedules(client, readSettings({}).schedules);
     const { ask, post } = await serve();
     expect(
       (await post('/act/schedule-pause?kind=full&back=/system', { note: 'the service moves' })).status,

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { secretsOf } from '../../app/receiver-part.ts';
+import { applySchedules } from '../../app/schedules.ts';
 import { readSettings } from '../../app/settings.ts';
 import { endpointNames } from '../../contract/endpoints.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
@@ -219,14 +220,15 @@ describe('the doctor', () => {
     expect(noWorker.stdout).toMatch(/^fail +workers /m);
 
     const { db } = pipeline.warehouse;
-    await runCommand(['schedule', 'reset', 'full'], { env: pipeline.env });
+    const { schedules } = readSettings({});
+    await applySchedules(pipeline.client, schedules);
     await runCommand(['schedule', 'pause', 'full', '--reason', 'a move'], { env: pipeline.env });
     await db.execute(sql`insert into metersync.journal (id, type, kind, body, received_at, recorded_at, arrived_as, error)
       values ('dead', 'document.created.v2', 'document', '', now(), now(), 'dead', 'EVENT_UNREADABLE: no id')`);
     const ill = await runCommand(['doctor'], { env: pipeline.env });
     const same = await runCommand(['status', '--exit-code'], { env: pipeline.env });
     await db.execute(sql`delete from metersync.journal where id = 'dead'`);
-    await runCommand(['schedule', 'remove', 'full'], { env: pipeline.env });
+    await applySchedules(pipeline.client, { full: undefined, reconcile: undefined });
     expect([ill.status, same.status]).toEqual([1, 3]);
     const [first] = ill.stdout.split('\n');
     expect(first).toMatch(/^Needs you: schedule full: paused: a move; and 1 more$/);

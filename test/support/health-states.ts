@@ -99,7 +99,7 @@ const missed = {
 export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalHealth>, string, RegExp][] = [
   ['no worker', {}, { idle: ['events', 'backfill', 'checks'] }, 'Broken', /metersync worker/],
   ['none for checks', {}, { idle: ['checks'] }, 'Needs you', /metersync worker/],
-  ['a build that has the work and does not poll', {}, { absent: 'build 2' }, 'Broken', /workers list/],
+  ['a build that has the work and does not poll', {}, { absent: 'build 2' }, 'Broken', /set-current-version/],
   [
     'a certificate that expires soon',
     {},
@@ -164,7 +164,7 @@ export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalH
   [
     'runs that are overdue',
     { runs: { full: { ...completed, ...longAgo }, reconcile: { ...completed, ...longAgo } } },
-    ...([{}, 'Needs you', /schedule trigger/] as const),
+    ...([{}, 'Needs you', /backfill all/] as const),
   ],
 ];
 
