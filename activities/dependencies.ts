@@ -7,7 +7,7 @@ import type { Database, Warehouse } from '../db/connect.ts';
 import type { DeletesCap } from '../db/deletes/absent.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { ServiceClient } from '../service/client.ts';
-import type { Notifier } from './notify/notifier.ts';
+import type { Notifier } from './notifier.ts';
 import type { RowsWritten } from './reading/rows-written.ts';
 
 /** Everything that activities use; they open nothing themselves. */

@@ -1,11 +1,31 @@
-/** Settings of earlier versions, and what to do instead of setting them. */
-const removed: Readonly<Record<string, string>> = {
-  MAKE_SCHEDULES: 'set BACKFILL_CRON and RECONCILE_EVERY to none for no schedules',
+interface Removed {
+  /** What to do instead of setting it. */
+  readonly instead: string;
+  /** Whether a start is refused: something that must not change unnoticed depended on it. */
+  readonly refused?: true;
+}
+
+/** Settings of earlier versions. */
+const removed: Readonly<Record<string, Removed>> = {
+  MAKE_SCHEDULES: { instead: 'set BACKFILL_CRON and RECONCILE_EVERY to none for no schedules' },
+  // Alarms would reach nobody.
+  NOTIFY_URLS: {
+    instead:
+      'set NOTIFY_URL for Slack or an address that takes JSON; Alertmanager notifies others, with deploy/prometheus/rules.yml',
+    refused: true,
+  },
 };
 
 /** Names each variable that is set but no longer has an effect. */
-export function removedSettings(given: Readonly<Record<string, string | undefined>>): readonly string[] {
-  return Object.entries(removed)
-    .filter(([name]) => given[name] !== undefined)
-    .map(([name, instead]) => `${name} no longer has an effect: ${instead}`);
+export function removedSettings(given: Readonly<Record<string, string | undefined>>): {
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+} {
+  const set = Object.entries(removed).filter(([name]) => given[name] !== undefined);
+  const sentence = ([name, { instead }]: (typeof set)[number]): string =>
+    `${name} no longer has an effect: ${instead}`;
+  return {
+    problems: set.filter(([, { refused }]) => refused).map(sentence),
+    warnings: set.filter(([, { refused }]) => !refused).map(sentence),
+  };
 }

@@ -7,7 +7,7 @@ export const secretVariables = [
   'DATABASE_URL',
   'TEMPORAL_API_KEY',
   'TEMPORAL_CODEC_KEYS',
-  'NOTIFY_URLS',
+  'NOTIFY_URL',
   'NOTIFY_SECRET',
   'HEARTBEAT_URL',
 ] as const;

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
+import type { NotifyTarget } from '../activities/notifier.ts';
 import { type CheckName, checkNames } from '../contract/check-names.ts';
 import { endpointOverrides } from '../contract/endpoint-file.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../contract/endpoints.ts';
 import type { RunKind } from '../contract/names.ts';
-import { type NotifyTarget, parseTarget } from '../contract/notify-target.ts';
 import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
 import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
 import { misspelt } from './misspelt.ts';
@@ -86,8 +86,8 @@ export interface Settings {
   /** Hours without any event after which events probably cannot arrive; 0 for never. */
   readonly silenceHours: number;
   readonly notify: {
-    readonly targets: readonly NotifyTarget[];
-    /** Signs messages to targets of the kind `json`. */
+    readonly target: NotifyTarget | undefined;
+    /** Signs JSON. */
     readonly secret: string | undefined;
     /** Called each minute while no page is open. */
     readonly heartbeatUrl: string | undefined;
@@ -174,9 +174,9 @@ const codecKeys = list
   )
   .refine((keys) => new Set(keys.map(({ id }) => id)).size === keys.length, codecKeysHaveTo);
 
-/** Errors never quote the value, which may hold keys. */
-const notifyUrlsHaveTo =
-  'has to hold addresses separated by commas: slack+https://…, pagerduty://KEY, alertmanager+http://…, json+https://…';
+/** Errors never quote the value, which may hold a key. */
+const notifyUrlHasTo =
+  'has to be an address that takes JSON, https://…, or an incoming webhook of Slack, slack+https://…';
 
 const environment = z.object({
   SERVICE_URL: url(['http:', 'https:'], 'https://service.example/v2.2')
@@ -274,10 +274,11 @@ const environment = z.object({
   METERSYNC_ACTOR: z.string().max(200, 'has to be at most 200 characters').optional(),
   RECEIVER_PUBLIC_URL: url(['http:', 'https:'], 'https://hooks.example/webhooks').optional(),
   SILENCE_HOURS: integer(0, 8_760, 72),
-  NOTIFY_URLS: list
-    .refine((items) => items.every((item) => parseTarget(item) !== undefined), notifyUrlsHaveTo)
-    // Each target gets a message once: the same address twice counts once.
-    .transform((items) => [...new Set(items)].flatMap((item) => parseTarget(item) ?? [])),
+  NOTIFY_URL: z
+    .string()
+    .transform(parseTarget)
+    .refine((target) => target !== undefined, notifyUrlHasTo)
+    .optional(),
   NOTIFY_SECRET: z.string().optional(),
   HEARTBEAT_URL: url(['http:', 'https:'], 'https://hc.example/ping').optional(),
   LOG_LEVEL: z
@@ -307,10 +308,12 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     const lower = given[name.toLowerCase()];
     if (lower !== undefined) given[name] = lower;
   }
-  const doubts = [...idle, ...removedSettings(given), ...misspelt(given, names)];
+  const gone = removedSettings(given);
+  const doubts = [...idle, ...gone.warnings, ...misspelt(given, names)];
   const decoded = environment.safeParse(given);
   const problems = [
     ...ofFiles,
+    ...gone.problems,
     ...new Set(decoded.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`)),
   ];
   if (given.WEBHOOK_SECRETS !== undefined && given.WEBHOOK_SECRETS_FILE !== undefined) {
@@ -330,7 +333,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     );
   }
   problems.push(...problemsOfSecrets(list.parse(given.WEBHOOK_SECRETS)));
-  problems.push(...problemsOfNotifySecret(given.NOTIFY_SECRET, given.NOTIFY_URLS));
+  problems.push(...problemsOfNotifySecret(given.NOTIFY_SECRET, given.NOTIFY_URL));
   const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
   if (decoded.success) problems.push(...problemsOfConsole(decoded.data));
   if (!decoded.success || problems.length > 0) throw new SettingsError([...problems, ...doubts]);
@@ -380,7 +383,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     },
     actor: e.METERSYNC_ACTOR,
     silenceHours: e.SILENCE_HOURS,
-    notify: { targets: e.NOTIFY_URLS, secret: e.NOTIFY_SECRET, heartbeatUrl: e.HEARTBEAT_URL },
+    notify: { target: e.NOTIFY_URL, secret: e.NOTIFY_SECRET, heartbeatUrl: e.HEARTBEAT_URL },
     logLevel: e.LOG_LEVEL,
     dataDir: e.METERSYNC_DIR,
     doubts,
@@ -408,9 +411,17 @@ function problemsOfSecrets(secrets: readonly string[]): readonly string[] {
   }
 }
 
-function problemsOfNotifySecret(secret: string | undefined, urls = ''): readonly string[] {
+function parseTarget(text: string): NotifyTarget | undefined {
+  const [, slack, url] = /^(slack\+)?(https?:\/\/\S+)$/.exec(text) ?? [];
+  if (url === undefined || !URL.canParse(url)) return undefined;
+  return { kind: slack === undefined ? 'json' : 'slack', url };
+}
+
+function problemsOfNotifySecret(secret: string | undefined, url: string | undefined): readonly string[] {
   if (secret === undefined)
-    return /(^|,)\s*json\+/.test(urls) ? ['NOTIFY_SECRET has to be set for json targets of NOTIFY_URLS'] : [];
+    return url === undefined || url.startsWith('slack+')
+      ? []
+      : ['NOTIFY_SECRET has to be set: it signs what NOTIFY_URL gets'];
   try {
     parseSecrets([secret]);
     return [];

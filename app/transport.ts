@@ -10,7 +10,7 @@ export interface Insecure {
     | 'DATABASE_URL'
     | 'SERVICE_URL'
     | 'TEMPORAL_ADDRESS'
-    | 'NOTIFY_URLS'
+    | 'NOTIFY_URL'
     | 'HEARTBEAT_URL'
     | 'NODE_TLS_REJECT_UNAUTHORIZED';
   readonly saw: string;
@@ -34,7 +34,7 @@ export interface Transports {
   readonly service?: string | undefined;
   readonly temporal?: { readonly address?: string | undefined; readonly tls: boolean } | undefined;
   /** What workers call: each by its setting. */
-  readonly notified?: readonly { readonly setting: 'NOTIFY_URLS' | 'HEARTBEAT_URL'; readonly url: string }[];
+  readonly notified?: readonly { readonly setting: 'NOTIFY_URL' | 'HEARTBEAT_URL'; readonly url: string }[];
 }
 
 /**
@@ -53,7 +53,7 @@ export function requireSafeTransport(settings: Settings, connects: Connects): re
 function transportsOf(settings: Settings, connects: Connects): Transports {
   const { databaseUrl, service, temporalConfigured, notify } = settings;
   const called = [
-    ...notify.targets.map(({ url }) => ({ setting: 'NOTIFY_URLS' as const, url })),
+    ...(notify.target === undefined ? [] : [{ setting: 'NOTIFY_URL' as const, url: notify.target.url }]),
     ...(notify.heartbeatUrl === undefined
       ? []
       : [{ setting: 'HEARTBEAT_URL' as const, url: notify.heartbeatUrl }]),
@@ -144,7 +144,7 @@ const plainTemporal = (address: string): Insecure => ({
 });
 
 /** Quotes the host alone, as the rest may be a secret. */
-const plainNotified = (setting: 'NOTIFY_URLS' | 'HEARTBEAT_URL', host: string): Insecure => ({
+const plainNotified = (setting: 'NOTIFY_URL' | 'HEARTBEAT_URL', host: string): Insecure => ({
   setting,
   saw: `${setting} leads to ${host} without TLS: anyone on the way can read alarms, and the key in the address`,
   todo: `Use https. ${ownNetwork}`,

@@ -3,7 +3,7 @@ import type { WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { type Activities, createActivities } from '../activities/create-activities.ts';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
-import { createNotifier } from '../activities/notify/notifier.ts';
+import { createNotifier } from '../activities/notifier.ts';
 import { batches } from '../contract/limits.ts';
 import { serverWaits } from '../contract/retry-policy.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
@@ -57,8 +57,7 @@ function openPools(settings: Settings, url: string, log: Logger) {
     warehouse: open(16),
     catchingUp: open(batches.catchUpConnections),
     checks: open(1),
-    // Each delivery of an alarm to a target holds a connection.
-    watching: open(1 + settings.notify.targets.length),
+    watching: open(1),
   };
 }
 

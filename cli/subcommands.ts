@@ -154,22 +154,13 @@ export function addAlerts(program: Command): void {
   add(
     alerts,
     'list',
-    'List open alarms, since when, and when their targets were notified',
+    'List open alarms, since when, and when they were sent',
     'metersync alerts list --closed',
   )
     .option('--closed', 'those that are closed, the last first')
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/alerts.ts')).alertsList(options));
-  const notify = program.command('notify').description('Test the targets of alarms');
-  add(
-    notify,
-    'test',
-    'Send a test to each target of NOTIFY_URLS, as workers send alarms: status 1 unless all took it',
-    'metersync notify test',
-  )
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/notify.ts')).notifyTest(options));
 }
 
 export function addSchedule(program: Command): void {

@@ -303,20 +303,22 @@ export const alertTypes = {
   },
   NotificationsFailing: {
     severity: 'ticket',
-    means: `A target of NOTIFY_URLS has not taken an alarm for ${formatSeconds(notifyPolicy.undeliveredMaxSeconds)}.`,
-    promql: `${each('max', 'metersync_notifications_waiting_seconds', 'target')} > ${notifyPolicy.undeliveredMaxSeconds}`,
-    judge: inWarehouse(({ watch }) =>
-      watch.undelivered
-        .filter(({ seconds }) => seconds > notifyPolicy.undeliveredMaxSeconds)
-        .map(({ target, error }) => ({ labels: { target }, detail: error ?? 'never tried' })),
+    means: `NOTIFY_URL has not taken an alarm for ${formatSeconds(notifyPolicy.unsentMaxSeconds)}.`,
+    promql: `${each('max', 'metersync_notifications_waiting_seconds')} > ${notifyPolicy.unsentMaxSeconds}`,
+    judge: inWarehouse(({ watch: { unsent } }) =>
+      raisedIf(unsent !== null && unsent.seconds > notifyPolicy.unsentMaxSeconds, {
+        detail: unsent?.error ?? '',
+      }),
     ),
     forMinutes: 0,
     causes: [
-      '`metersync alerts list` has the last error of each target.',
+      '`metersync alerts list` has the last error.',
       '4xx: its address, key or `NOTIFY_SECRET`. No answer: the network.',
     ],
-    act: ['Correct `NOTIFY_URLS` and restart the workers. What waits is sent for a day.'],
-    verify: '`metersync notify test` reaches every target.',
+    act: [
+      'Correct `NOTIFY_URL` and restart the workers. Open alarms are sent then, and those that closed within a day.',
+    ],
+    verify: '`metersync alerts list` says when each alarm was sent.',
   },
   WorkersGone: {
     severity: 'page',

@@ -401,14 +401,14 @@ export const metricTypes = {
   metersync_notifications_waiting_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'How long a target took no notification; absent where nothing waits.',
-    labels: { target: 'of NOTIFY_URLS, without its secrets' },
+    help: 'For how long NOTIFY_URL has not taken an alarm; absent where none waits.',
+    labels: {},
   },
   metersync_notifications_total: {
     of: 'worker',
     type: 'counter',
-    help: 'Tries to send notifications.',
-    labels: { target: 'of NOTIFY_URLS, without its secrets', result: 'taken or refused' },
+    help: 'Tries to send alarms to NOTIFY_URL.',
+    labels: { result: 'taken or refused' },
   },
   metersync_verdict: {
     of: 'warehouse',

@@ -52,7 +52,6 @@ export const workflowIds = {
   backfillCompany: (companyId: string): string => `backfill/${companyId}`,
   reconcile: (runId: string): string => `reconcile/${runId}`,
   checkData: (runId: string): string => `checks/${runId}`,
-  notifyTest: (id: string): string => `notify-test/${id}`,
 } as const;
 
 /** Reads the id in the log of operations from the name of a replay's workflow. */
@@ -120,7 +119,6 @@ export const operationActions = [
   'views refresh',
   'migrate',
   'doctor',
-  'notify test',
 ] as const;
 export type OperationAction = (typeof operationActions)[number];
 

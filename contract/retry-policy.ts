@@ -289,14 +289,10 @@ export const notifyPolicy = {
   requestMs: 10 * seconds,
   /** How long one look goes on sending to a target: far less than a look may take. */
   sendMs: 10 * seconds,
-  /** A target that fails is tried again by each look, for so long; the others do not wait for it. */
+  /** How long an alarm that is over is still sent. */
   giveUpSeconds: 86_400,
-  /** Age of an undelivered notification from which its target counts as failing. */
-  undeliveredMaxSeconds: 600,
-  /** How often `metersync notify test` looks whether its targets took the test. */
-  testLookEveryMs: 200,
-  /** While an alarm is open, how often its targets are reminded. */
-  remindSeconds: 86_400,
-  /** How long closed alarms and what was sent of them are kept. */
+  /** Age of an alarm that could not be sent from which the target counts as failing. */
+  unsentMaxSeconds: 600,
+  /** How long closed alarms are kept. */
   keepDays: 90,
 } as const;

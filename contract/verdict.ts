@@ -162,12 +162,8 @@ export interface WatchHealth {
   readonly lookedAt: string | null;
   readonly lookedSecondsAgo: number | null;
   readonly open: readonly { readonly name: string; readonly key: string }[];
-  /** Targets that have not taken a notification, since when, and why not. */
-  readonly undelivered: readonly {
-    readonly target: string;
-    readonly seconds: number;
-    readonly error: string | null;
-  }[];
+  /** For how long NOTIFY_URL has not taken an alarm, and why not; null if none waits. */
+  readonly unsent: { readonly seconds: number; readonly error: string } | null;
 }
 
 export interface ScheduleHealth {
@@ -491,9 +487,8 @@ function judgeSilence({ silence, silenceHours }: WarehouseHealth): Finding {
   return { name, word: quiet ? 'Broken' : 'Needs you', saw: signs.join('; '), todo: silenceOperator };
 }
 
-function judgeWatch({ lookedSecondsAgo, undelivered }: WatchHealth): Finding[] {
+function judgeWatch({ lookedSecondsAgo, unsent }: WatchHealth): Finding[] {
   const stopped = lookedSecondsAgo !== null && lookedSecondsAgo > notifyPolicy.heartbeatMaxSeconds;
-  const failing = undelivered.filter(({ seconds }) => seconds > notifyPolicy.undeliveredMaxSeconds);
   return [
     ...(stopped
       ? [
@@ -505,12 +500,16 @@ function judgeWatch({ lookedSecondsAgo, undelivered }: WatchHealth): Finding[] {
           },
         ]
       : []),
-    ...failing.map(({ target, seconds, error }) => ({
-      name: 'notifications',
-      word: 'Needs you' as const,
-      saw: `${target} has taken none for ${formatSeconds(seconds)}${error === null ? '' : `: ${error}`}`,
-      todo: 'Correct NOTIFY_URLS, restart the workers, and run metersync notify test.',
-    })),
+    ...(unsent !== null && unsent.seconds > notifyPolicy.unsentMaxSeconds
+      ? [
+          {
+            name: 'notifications',
+            word: 'Needs you' as const,
+            saw: `NOTIFY_URL has taken none for ${formatSeconds(unsent.seconds)}: ${unsent.error}`,
+            todo: 'Correct NOTIFY_URL and NOTIFY_SECRET, and restart the workers.',
+          },
+        ]
+      : []),
   ];
 }
 

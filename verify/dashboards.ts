@@ -328,12 +328,12 @@ export const dashboards = {
       },
       {
         asks: 'Does the watch run?',
-        means: 'The time since it last ran, and for how long a target has not taken a notification.',
+        means: 'The time since it last ran, and for how long an alarm could not be sent.',
         unit: 's',
         limit: 300,
         queries: [
           { promql: `time() - ${max('metersync_heartbeat_timestamp_seconds')}`, legend: 'since the last' },
-          { promql: max('metersync_notifications_waiting_seconds', 'target'), legend: 'waiting: {{target}}' },
+          { promql: max('metersync_notifications_waiting_seconds'), legend: 'not sent' },
         ],
       },
       {

@@ -184,14 +184,13 @@ export const settings: Readonly<Record<string, Setting>> = {
     default: '72',
     means: 'Hours without any event that mean trouble; 0 for never.',
   },
-  NOTIFY_URLS: {
-    default: '',
+  NOTIFY_URL: {
     means:
-      'List of targets of alarms: `slack+https://…` of an incoming webhook, `pagerduty://KEY` (`pagerduty://KEY@events.eu.pagerduty.com` in Europe), `alertmanager+https://…` (base address), `json+https://…`.',
+      'Where alarms are sent when they open and when they are over: an address that takes JSON, or `slack+https://…` for an incoming webhook of Slack.',
     hasTo: '',
   },
   NOTIFY_SECRET: {
-    means: 'Signs what `json` targets get (Standard Webhooks).',
+    means: 'Signs the JSON (Standard Webhooks). Needed with such an address.',
     hasTo: '',
   },
   HEARTBEAT_URL: {

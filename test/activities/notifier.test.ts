@@ -1,22 +1,24 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createNotifier } from '../../activities/notify/notifier.ts';
+import { createNotifier } from '../../activities/notifier.ts';
 import { proxyWays } from '../../app/proxies.ts';
 import { readSettings } from '../../app/settings.ts';
+import { noticeOf } from '../../contract/alarm-notice.ts';
 import { startCollector } from '../support/collector.ts';
 import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';
 
-const message = { id: 'msg_1', at: '2026-11-23T00:00:00Z', alerts: [] };
+const alarm = { id: 'a-1', name: 'Silent' as const, key: '', detail: 'for 73 h' };
+const notice = noticeOf(alarm, { since: '2026-11-23T00:00:00Z', until: null });
 
 /** Makes a notifier as a worker does, of a target and a heartbeat that a proxy knows. */
 async function notifying(env: Readonly<Record<string, string>>, proxy: HttpProxy) {
   const { notify, proxies } = readSettings({
-    NOTIFY_URLS: 'slack+http://hooks.example/T0/B0/xyz',
+    NOTIFY_URL: 'slack+http://hooks.example/T0/B0/xyz',
     HEARTBEAT_URL: 'http://hc.example/beat',
     HTTP_PROXY: `http://metersync:geheim@${proxy.host}`,
     ...env,
   });
   const notifier = createNotifier({ ...notify, wayTo: proxyWays(proxies), now: Date.now });
-  return { send: () => notifier.send(notifier.targets[0] ?? '', message), beat: () => notifier.beat() };
+  return { send: () => notifier.send(notice), beat: () => notifier.beat() };
 }
 
 test('alarms and the heartbeat go through the proxy, but to hosts of NO_PROXY', async () => {

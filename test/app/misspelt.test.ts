@@ -27,7 +27,6 @@ describe('a variable that is no setting', () => {
     ['database_url', 'DATABASE_URL'],
     ['DATABSE_URL_FILE', 'DATABASE_URL_FILE'],
     ['WEBHOK_SECRET', 'WEBHOOK_SECRETS'],
-    ['NOTIFY_URL', 'NOTIFY_URLS'],
     ['TEMPORAL_ADRESS', 'TEMPORAL_ADDRESS'],
     ['TEMPORAL_NAMESPCE', 'TEMPORAL_NAMESPACE'],
     ['SECRET_DIR', 'SECRETS_DIR'],

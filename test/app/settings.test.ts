@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readSettings, SettingsError } from '../../app/settings.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
-import { parseTarget } from '../../contract/notify-target.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 const service = { SERVICE_URL: 'https://service.example/v2.2', SERVICE_API_KEY: 'key-1' };
@@ -48,7 +47,7 @@ describe('defaults', () => {
       proxies: { https: undefined, http: undefined, none: [] },
       certificatesIgnored: false,
       silenceHours: 72,
-      notify: { targets: [], secret: undefined, heartbeatUrl: undefined },
+      notify: { target: undefined, secret: undefined, heartbeatUrl: undefined },
       databaseUrl: undefined,
       temporalConfigured: false,
       schedules: { full: { cron: '0 3 * * *', timeZone: 'UTC' }, reconcile: { everyMs: 3_600_000 } },
@@ -121,7 +120,7 @@ describe('settings that are set', () => {
       TEMPORAL_PLAINTEXT: 'accepted',
       RECEIVER_PUBLIC_URL: 'https://hooks.example/webhooks',
       SILENCE_HOURS: '0',
-      NOTIFY_URLS: 'pagerduty://key1, json+http://10.0.0.1/in',
+      NOTIFY_URL: 'slack+https://hooks.example/T0',
       NOTIFY_SECRET: signingSecrets[0],
       HEARTBEAT_URL: 'https://hc.example/ping',
     });
@@ -147,7 +146,7 @@ describe('settings that are set', () => {
       },
       silenceHours: 0,
       notify: {
-        targets: [parseTarget('pagerduty://key1'), parseTarget('json+http://10.0.0.1/in')],
+        target: { kind: 'slack', url: 'https://hooks.example/T0' },
         secret: signingSecrets[0],
         heartbeatUrl: 'https://hc.example/ping',
       },
@@ -185,14 +184,6 @@ describe('settings that are set', () => {
     });
   });
 
-  test('a target of notifications that is given twice counts once', () => {
-    const one = 'slack+https://h.example/a';
-    expect(readSettings({ NOTIFY_URLS: `${one}, pagerduty://key1, ${one}` }).notify.targets).toEqual([
-      parseTarget(one),
-      parseTarget('pagerduty://key1'),
-    ]);
-  });
-
   test('name a wrong target or secret of notifications, and quote neither', () => {
     const problemsOf = (env: Record<string, string>): string => {
       try {
@@ -202,11 +193,11 @@ describe('settings that are set', () => {
       }
       return '';
     };
-    expect(problemsOf({ NOTIFY_URLS: 'slack+https://h.example/a, xyz://key' })).toMatch(
-      /^Wrong settings:\n {2}NOTIFY_URLS has to hold addresses/,
+    expect(problemsOf({ NOTIFY_URL: 'xyz://key' })).toMatch(
+      /^Wrong settings:\n {2}NOTIFY_URL has to be an address/,
     );
-    expect(problemsOf({ NOTIFY_URLS: 'json+https://h.example/a' })).toContain('NOTIFY_SECRET has to be set');
-    const wrong = problemsOf({ NOTIFY_URLS: 'json+https://h.example/xyz', NOTIFY_SECRET: 'xyz' });
+    expect(problemsOf({ NOTIFY_URL: 'https://h.example/a' })).toContain('NOTIFY_SECRET has to be set');
+    const wrong = problemsOf({ NOTIFY_URL: 'https://h.example/xyz', NOTIFY_SECRET: 'xyz' });
     expect(wrong).toContain('NOTIFY_SECRET: ');
     expect(wrong).not.toContain('xyz');
   });

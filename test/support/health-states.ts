@@ -44,7 +44,7 @@ export const warehouse: WarehouseHealth = {
   issues: [],
   acknowledgedIssues: 0,
   sizes: { utility: 8_192 },
-  watch: { lookedAt: '2026-11-22', lookedSecondsAgo: 30, open: [], undelivered: [] },
+  watch: { lookedAt: '2026-11-22', lookedSecondsAgo: 30, open: [], unsent: null },
 };
 const scheduled = { state: 'active', reason: null, missed: 0 } as const;
 export const temporal: TemporalHealth = {
@@ -151,8 +151,8 @@ export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalH
   ],
   [
     'a target that takes nothing',
-    { watch: { ...warehouse.watch, undelivered: [{ target: 'slack', seconds: 601, error: '404' }] } },
-    ...([{}, 'Needs you', /notify test/] as const),
+    { watch: { ...warehouse.watch, unsent: { seconds: 601, error: '404' } } },
+    ...([{}, 'Needs you', /NOTIFY_URL/] as const),
   ],
   ['changes without an event', { silence: missed }, {}, 'Needs you', /endpoint may be disabled/],
   ['a workflow whose task fails', {}, { stuckWorkflows: 1 }, 'Broken', /WorkflowsStuck/],

@@ -1,0 +1,42 @@
+import { and, eq, gt, isNotNull, isNull, lt, or, type SQL, sql } from 'drizzle-orm';
+import { notifyPolicy } from '../../contract/retry-policy.ts';
+import type { Executor } from '../connect.ts';
+import { alerts } from '../schema/metersync.ts';
+
+/**
+ * Chooses alarms whose last change was not sent: they are open and it was never sent, or they closed after it
+ * was. What closed long ago is not sent any more.
+ */
+export const isToSend = (at: SQL | string): SQL | undefined =>
+  and(
+    isNotNull(alerts.openedAt),
+    or(
+      and(isNull(alerts.closedAt), isNull(alerts.notifiedAt)),
+      and(
+        gt(
+          alerts.closedAt,
+          sql`${at}::timestamptz - make_interval(secs => ${notifyPolicy.giveUpSeconds})`,
+        ),
+        or(isNull(alerts.notifiedAt), lt(alerts.notifiedAt, alerts.closedAt)),
+      ),
+    ),
+  );
+
+/** Notes that the last change of an alarm was sent, or why not. */
+export async function noteSent(
+  db: Executor,
+  { id, at, error }: { id: string; at: string; error: string | null },
+): Promise<void> {
+  // An error may quote an answer, and Postgres's text cannot hold NUL.
+  const said = error?.replaceAll('\0', '\\0').toWellFormed() ?? null;
+  await db
+    .update(alerts)
+    .set({
+      error: said,
+      // Not before it closed, however clocks differ: it would be sent again.
+      ...(error === null
+        ? { notifiedAt: sql`greatest(${at}::timestamptz, ${alerts.closedAt})` }
+        : {}),
+    })
+    .where(eq(alerts.id, id));
+}
