@@ -14,6 +14,17 @@ const removed: Readonly<Record<string, Removed>> = {
       'set NOTIFY_URL for Slack or an address that takes JSON; Alertmanager notifies others, with deploy/prometheus/rules.yml',
     refused: true,
   },
+  // Hosts that it names would be refused, or others accepted.
+  PLAINTEXT_HOSTS: {
+    instead:
+      'set STRICT_TLS to outside if Postgres and Temporal are on networks of yours; what leaves them needs TLS',
+    refused: true,
+  },
+  // An embedded Postgres would silently take the place of the warehouse.
+  SECRETS_DIR: {
+    instead: 'name each file, for example DATABASE_URL_FILE=/run/secrets/DATABASE_URL',
+    refused: true,
+  },
 };
 
 /** Names each variable that is set but no longer has an effect. */

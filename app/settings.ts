@@ -7,11 +7,10 @@ import { defaultEndpoints, type EndpointCatalogue } from '../contract/endpoints.
 import type { RunKind } from '../contract/names.ts';
 import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
 import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
-import { misspelt } from './misspelt.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 import { removedSettings } from './removed-settings.ts';
 import { cronHasTo, parseCron, parseDuration, type ScheduleTimes } from './schedule-times.ts';
-import { readSecretFiles, secretVariables, setTwice } from './secret-files.ts';
+import { readSecretFiles, setTwice } from './secret-files.ts';
 
 /** Everything that metersync reads from its environment, decoded once. */
 export interface Settings {
@@ -42,12 +41,10 @@ export interface Settings {
   /** Undefined: the embedded Postgres stands in. */
   readonly databaseUrl: string | undefined;
   /**
-   * Whether a connection to another machine without verified TLS is refused; otherwise it only logs a
-   * warning.
+   * Which connections to other machines are refused without verified TLS: all, all but those to Postgres and
+   * Temporal, or none. Others only log a warning.
    */
-  readonly strictTls: boolean;
-  /** Hosts that are reached over the operator's own network, where no TLS is needed. */
-  readonly plaintextHosts: readonly string[];
+  readonly strictTls: (typeof strictness)[number];
   /** The proxies of requests to https and http addresses, and the hosts that need none, with their subdomains. */
   readonly proxies: {
     readonly https: URL | undefined;
@@ -95,8 +92,8 @@ export interface Settings {
   readonly logLevel: string;
   /** Folder of the embedded stack. */
   readonly dataDir: string;
-  /** Sentences about names that set nothing, though they probably were to. */
-  readonly doubts: readonly string[];
+  /** Sentences about settings that no longer have an effect. */
+  readonly warnings: readonly string[];
 }
 
 /** What activities take from the settings. */
@@ -178,6 +175,8 @@ const codecKeys = list
 const notifyUrlHasTo =
   'has to be an address that takes JSON, https://…, or an incoming webhook of Slack, slack+https://…';
 
+const strictness = ['on', 'outside', 'off'] as const;
+
 const environment = z.object({
   SERVICE_URL: url(['http:', 'https:'], 'https://service.example/v2.2')
     .refine((text) => /\/v\d[^/\s]*\/?$/.test(text), 'has to end in the version, for example /v2.2')
@@ -213,8 +212,7 @@ const environment = z.object({
     .string()
     .refine(isAddress, 'has to be a host and a port, for example temporal.example:7233')
     .optional(),
-  STRICT_TLS: z.enum(['on', 'off'], 'has to be on or off').default('off'),
-  PLAINTEXT_HOSTS: list,
+  STRICT_TLS: z.enum(strictness, 'has to be on, outside or off').default('off'),
   HTTPS_PROXY: proxy.optional(),
   HTTP_PROXY: proxy.optional(),
   NO_PROXY: z
@@ -288,32 +286,25 @@ const environment = z.object({
     )
     .default('info'),
   METERSYNC_DIR: z.string().min(1).default('.metersync'),
-  SECRETS_DIR: z.string().optional(),
 });
 const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'] as const;
-const names = [
-  ...Object.keys(environment.shape),
-  ...secretVariables.map((name) => `${name}_FILE`),
-  ...proxyVariables.map((name) => name.toLowerCase()),
-];
 
 /**
  * Decodes the environment and the files of secrets that it names.
  * @throws SettingsError naming every wrong variable
  */
 export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
-  const { given, problems: ofFiles, idle } = readSecretFiles(env);
+  const { given, problems: ofFiles } = readSecretFiles(env);
   // Both spellings are usual; curl prefers the lower one, too.
   for (const name of proxyVariables) {
     const lower = given[name.toLowerCase()];
     if (lower !== undefined) given[name] = lower;
   }
-  const gone = removedSettings(given);
-  const doubts = [...idle, ...gone.warnings, ...misspelt(given, names)];
+  const removed = removedSettings(given);
   const decoded = environment.safeParse(given);
   const problems = [
     ...ofFiles,
-    ...gone.problems,
+    ...removed.problems,
     ...new Set(decoded.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`)),
   ];
   if (given.WEBHOOK_SECRETS !== undefined && given.WEBHOOK_SECRETS_FILE !== undefined) {
@@ -336,7 +327,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
   problems.push(...problemsOfNotifySecret(given.NOTIFY_SECRET, given.NOTIFY_URL));
   const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
   if (decoded.success) problems.push(...problemsOfConsole(decoded.data));
-  if (!decoded.success || problems.length > 0) throw new SettingsError([...problems, ...doubts]);
+  if (!decoded.success || problems.length > 0) throw new SettingsError(problems);
   const e = decoded.data;
   return {
     service: {
@@ -359,8 +350,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       publicUrl: e.RECEIVER_PUBLIC_URL,
     },
     databaseUrl: e.DATABASE_URL,
-    strictTls: e.STRICT_TLS === 'on',
-    plaintextHosts: e.PLAINTEXT_HOSTS.map((host) => host.toLowerCase()),
+    strictTls: e.STRICT_TLS,
     proxies: { https: e.HTTPS_PROXY, http: e.HTTP_PROXY, none: e.NO_PROXY },
     certificatesIgnored: given.NODE_TLS_REJECT_UNAUTHORIZED === '0',
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
@@ -386,7 +376,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     notify: { target: e.NOTIFY_URL, secret: e.NOTIFY_SECRET, heartbeatUrl: e.HEARTBEAT_URL },
     logLevel: e.LOG_LEVEL,
     dataDir: e.METERSYNC_DIR,
-    doubts,
+    warnings: removed.warnings,
   };
 }
 

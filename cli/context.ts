@@ -68,9 +68,9 @@ export async function openContext(need: Need): Promise<Context> {
   });
   const dir = resolve(settings.dataDir);
   const log = logOf(need, settings, dir);
-  for (const doubt of settings.doubts) {
-    if (need.quiet) say(`Warning: ${doubt}`);
-    else log.warn(doubt);
+  for (const warning of settings.warnings) {
+    if (need.quiet) say(`Warning: ${warning}`);
+    else log.warn(warning);
   }
   const onLine = need.onLine ?? say;
   const standsIn = calls && settings.service.url === undefined;

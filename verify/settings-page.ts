@@ -83,12 +83,8 @@ export const settings: Readonly<Record<string, Setting>> = {
   TEMPORAL_CONFIG_FILE: { means: 'That file, if not at its usual place.', hasTo: '' },
   STRICT_TLS: {
     default: 'off',
-    means: 'on: commands refuse other machines without verified TLS; off: they warn.',
-    hasTo: '',
-  },
-  PLAINTEXT_HOSTS: {
-    default: '',
-    means: 'List of hosts on your own network that need no TLS, as the addresses name them.',
+    means:
+      '`on`: commands refuse other machines without verified TLS. `outside`: but Postgres and Temporal, which are on your own networks. `off`: they warn.',
     hasTo: '',
   },
   NODE_TLS_REJECT_UNAUTHORIZED: {
@@ -202,7 +198,6 @@ export const settings: Readonly<Record<string, Setting>> = {
     default: '.metersync',
     means: 'Folder of the embedded stack, and of logs of commands with a display.',
   },
-  SECRETS_DIR: { means: 'Folder of secrets, below.', hasTo: '' },
 };
 
 /** Makes docs/reference/settings.md: the variables of the environment, with defaults and requirements. */
@@ -229,7 +224,7 @@ export function settingsPage(): string {
     '',
     '## Secrets in files',
     '',
-    'A file of one line may hold each of these: `NAME` in the folder `SECRETS_DIR`, or what `NAME_FILE` names.',
+    'A file of one line may hold each of these: `NAME_FILE` names it in place of `NAME`.',
     `${secretVariables.map((name) => `\`${name}\``).join(', ')}. Restart a process to change them.`,
     '',
     '## The endpoint catalogue',

@@ -2,13 +2,19 @@ import { expect, test } from 'vitest';
 import { readSettings } from '../../app/settings.ts';
 
 test('names a setting of an earlier version, and what to do instead', () => {
-  expect(readSettings({ MAKE_SCHEDULES: 'off' }).doubts).toEqual([
+  expect(readSettings({ MAKE_SCHEDULES: 'off' }).warnings).toEqual([
     expect.stringMatching(/^MAKE_SCHEDULES no longer has an effect: set BACKFILL_CRON and RECONCILE_EVERY/),
   ]);
 });
 
-test('refuses a setting of an earlier version without which alarms reach nobody', () => {
-  expect(() => readSettings({ NOTIFY_URLS: 'pagerduty://key1' })).toThrow(
-    /^Wrong settings:\n {2}NOTIFY_URLS no longer has an effect: set NOTIFY_URL for Slack/,
+test.each([
+  ['NOTIFY_URLS', 'pagerduty://geheim', /set NOTIFY_URL for Slack/],
+  ['PLAINTEXT_HOSTS', 'geheim', /set STRICT_TLS to outside/],
+  ['SECRETS_DIR', '/geheim', /name each file, for example DATABASE_URL_FILE=/],
+])('refuses %s, and does not quote it', (name, value, instead) => {
+  const read = () => readSettings({ [name]: value });
+  expect(read).toThrow(
+    new RegExp(`^Wrong settings:\\n {2}${name} no longer has an effect: ${instead.source}`),
   );
+  expect(read).not.toThrow(/geheim/);
 });

@@ -42,8 +42,7 @@ describe('defaults', () => {
         toleranceSeconds: 300,
         publicUrl: undefined,
       },
-      strictTls: false,
-      plaintextHosts: [],
+      strictTls: 'off',
       proxies: { https: undefined, http: undefined, none: [] },
       certificatesIgnored: false,
       silenceHours: 72,
@@ -61,7 +60,7 @@ describe('defaults', () => {
       actor: undefined,
       logLevel: 'info',
       dataDir: '.metersync',
-      doubts: [],
+      warnings: [],
     });
   });
 
@@ -111,7 +110,6 @@ describe('settings that are set', () => {
       BACKFILL_CRON: 'CRON_TZ=Europe/Berlin 30 1 * * 6',
       RECONCILE_EVERY: 'none',
       STRICT_TLS: 'on',
-      PLAINTEXT_HOSTS: 'postgres, Temporal',
       NODE_TLS_REJECT_UNAUTHORIZED: '0',
       RECONCILE_DAYS: '5',
       CHECKS_OFF: 'late_bill, bill_gap',
@@ -150,8 +148,7 @@ describe('settings that are set', () => {
         secret: signingSecrets[0],
         heartbeatUrl: 'https://hc.example/ping',
       },
-      strictTls: true,
-      plaintextHosts: ['postgres', 'temporal'],
+      strictTls: 'on',
       proxies: { https: undefined, http: undefined, none: [] },
       certificatesIgnored: true,
       databaseUrl: 'postgresql://u:p@h/w',
@@ -180,7 +177,7 @@ describe('settings that are set', () => {
       actor: 'ada',
       logLevel: 'debug',
       dataDir: '/var/lib/m',
-      doubts: [],
+      warnings: [],
     });
   });
 
@@ -274,7 +271,7 @@ describe('wrong settings', () => {
     ['SERVICE_TIME_ZONE', '+0200', 'has to be a time zone'],
     ['DATABASE_URL', 'localhost:5432/warehouse', 'has to be a URL'],
     ['LOG_LEVEL', 'INFO', 'has to be trace'],
-    ['STRICT_TLS', 'yes', 'has to be on or off'],
+    ['STRICT_TLS', 'yes', 'has to be on, outside or off'],
     ['TEMPORAL_CODEC_KEYS', 'a:c2hvcnQ=', 'has to hold id:key pairs'],
     ['TEMPORAL_CODEC_KEYS', `a:${'A'.repeat(43)}=,a:${'B'.repeat(43)}=`, 'each id once'],
     ['TEMPORAL_PLAINTEXT', 'on', 'has to be refused or accepted'],

@@ -165,10 +165,14 @@ describe('the settings', () => {
     expect(requireSafeTransport(strict, { postgres: false, service: false, temporal: false })).toEqual([]);
   });
 
-  test('can name hosts of the operator’s own network as safe', () => {
-    const env = { ...open, PLAINTEXT_HOSTS: 'db.example,Service.Example', STRICT_TLS: 'on' };
-    expect(settingsIn(env)).toEqual([]);
-    expect(() => settingsIn({ ...env, PLAINTEXT_HOSTS: 'db.example' })).toThrow('SERVICE_URL leads');
+  test('to Postgres and Temporal are the operator’s own with STRICT_TLS=outside, and others are refused', () => {
+    const env = { ...service, ...open, TEMPORAL_ADDRESS: 'temporal.example:7233', STRICT_TLS: 'outside' };
+    const judge = (more: Readonly<Record<string, string>>) =>
+      requireSafeTransport(readSettings({ ...env, ...more }), { ...everything, temporal: true });
+    expect(judge({ SERVICE_URL: 'https://service.example/v2' })).toEqual([]);
+    expect(() => judge({})).toThrow(
+      /^Wrong settings:\n {2}SERVICE_URL leads to service\.example[^\n]+, and STRICT_TLS is outside\. [^\n]+$/,
+    );
   });
 
   test('that accept any certificate are reported, if a server is elsewhere', () => {
