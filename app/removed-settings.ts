@@ -5,9 +5,15 @@ interface Removed {
   readonly refused?: true;
 }
 
+const retention = 'set RETENTION_DAYS for bodies of events and parts of runs';
+
 /** Settings of earlier versions. */
 const removed: Readonly<Record<string, Removed>> = {
   MAKE_SCHEDULES: { instead: 'set BACKFILL_CRON and RECONCILE_EVERY to none for no schedules' },
+  RECONCILE_DAYS: { instead: 'a reconcile reads two days, and the backfill of each night the rest' },
+  // Bodies that were to be kept would be dropped.
+  JOURNAL_PAYLOAD_DAYS: { instead: retention, refused: true },
+  RUNS_DAYS: { instead: retention, refused: true },
   // Alarms would reach nobody.
   NOTIFY_URLS: {
     instead:

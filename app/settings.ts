@@ -26,10 +26,8 @@ export interface Settings {
   };
   /** A run tombstones no more absent records of a listing than the smaller of both. */
   readonly deletesCap: { readonly rows: number; readonly percent: number };
-  /** Days after which the signed body of a settled event is dropped; 0 keeps it for ever. */
-  readonly journalPayloadDays: number;
-  /** Days after which superseded parts of runs are dropped; 0 keeps them for ever. */
-  readonly runsDays: number;
+  /** Days after which bodies of settled events and superseded parts of runs are dropped; 0 keeps them. */
+  readonly retentionDays: number;
   readonly webhooks: {
     readonly secrets: readonly string[];
     readonly secretsFile: string | undefined;
@@ -55,8 +53,6 @@ export interface Settings {
   readonly certificatesIgnored: boolean;
   /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
   readonly temporalConfigured: boolean;
-  /** How many days back a reconcile reads updates. */
-  readonly reconcileDays: number;
   /** Checks of the data that are switched off. */
   readonly checksOff: readonly CheckName[];
   /** Keys of Temporal's payloads; the first encrypts. Without keys nothing is encrypted. */
@@ -100,9 +96,7 @@ export interface Settings {
 export const activitySettings = (settings: Settings) => ({
   companies: settings.service.companies,
   deletesCap: settings.deletesCap,
-  journalPayloadDays: settings.journalPayloadDays,
-  runsDays: settings.runsDays,
-  reconcileDays: settings.reconcileDays,
+  retentionDays: settings.retentionDays,
   checksOff: settings.checksOff,
 });
 
@@ -195,8 +189,7 @@ const environment = z.object({
   SERVICE_ENDPOINTS: z.string().optional(),
   DELETES_CAP_ROWS: integer(0, 1_000_000, 50),
   DELETES_CAP_PERCENT: integer(0, 100, 5),
-  JOURNAL_PAYLOAD_DAYS: integer(0, 36_500, 90),
-  RUNS_DAYS: integer(0, 36_500, 90),
+  RETENTION_DAYS: integer(0, 36_500, 90),
   WEBHOOK_SECRETS: list,
   WEBHOOK_SECRETS_FILE: z.string().optional(),
   WEBHOOK_HEADER_PREFIX: z
@@ -219,7 +212,6 @@ const environment = z.object({
     .string()
     .default('')
     .transform((text) => text.split(/[,\s]+/).filter((item) => item !== '')),
-  RECONCILE_DAYS: integer(1, 31, 2),
   CHECKS_OFF: list.pipe(
     z.array(
       z.enum(checkNames, {
@@ -340,8 +332,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       endpoints,
     },
     deletesCap: { rows: e.DELETES_CAP_ROWS, percent: e.DELETES_CAP_PERCENT },
-    journalPayloadDays: e.JOURNAL_PAYLOAD_DAYS,
-    runsDays: e.RUNS_DAYS,
+    retentionDays: e.RETENTION_DAYS,
     webhooks: {
       secrets: e.WEBHOOK_SECRETS,
       secretsFile: e.WEBHOOK_SECRETS_FILE,
@@ -354,7 +345,6 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     proxies: { https: e.HTTPS_PROXY, http: e.HTTP_PROXY, none: e.NO_PROXY },
     certificatesIgnored: given.NODE_TLS_REJECT_UNAUTHORIZED === '0',
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
-    reconcileDays: e.RECONCILE_DAYS,
     checksOff: e.CHECKS_OFF,
     temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
     temporalPlaintext: e.TEMPORAL_PLAINTEXT,

@@ -136,6 +136,8 @@ export const attemptPolicy = {
  * `waitMaxSeconds`.
  */
 export const recordPolicy = {
+  /** Days before today (UTC) whose updates a reconcile reads: the backfill of each night reads the rest. */
+  reconciledDays: 2,
   waitFirstSeconds: 1,
   waitMaxSeconds: 900,
   /** Parked work waits at least so long, as another owner has its turn first; a parked service at first. */

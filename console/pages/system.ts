@@ -186,9 +186,9 @@ function settingsOf({ deps: { settings } }: Asking): (readonly [string, Content]
       'TEMPORAL_CODEC_KEYS',
       settings.temporalCodecKeys.length > 0 ? `${settings.temporalCodecKeys.length} set` : 'unset',
     ],
-    ['STRICT_TLS', settings.strictTls ? 'on' : 'off'],
+    ['STRICT_TLS', settings.strictTls],
     ['SILENCE_HOURS', String(settings.silenceHours)],
-    ['JOURNAL_PAYLOAD_DAYS', String(settings.journalPayloadDays)],
+    ['RETENTION_DAYS', String(settings.retentionDays)],
     ['CHECKS_OFF', settings.checksOff.join(', ') || 'none'],
   ];
 }

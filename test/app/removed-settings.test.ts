@@ -9,6 +9,8 @@ test('names a setting of an earlier version, and what to do instead', () => {
 
 test.each([
   ['NOTIFY_URLS', 'pagerduty://geheim', /set NOTIFY_URL for Slack/],
+  ['JOURNAL_PAYLOAD_DAYS', 'geheim', /set RETENTION_DAYS/],
+  ['RUNS_DAYS', 'geheim', /set RETENTION_DAYS/],
   ['PLAINTEXT_HOSTS', 'geheim', /set STRICT_TLS to outside/],
   ['SECRETS_DIR', '/geheim', /name each file, for example DATABASE_URL_FILE=/],
 ])('refuses %s, and does not quote it', (name, value, instead) => {

@@ -33,8 +33,7 @@ describe('defaults', () => {
         endpoints: defaultEndpoints,
       },
       deletesCap: { rows: 50, percent: 5 },
-      journalPayloadDays: 90,
-      runsDays: 90,
+      retentionDays: 90,
       webhooks: {
         secrets: [],
         secretsFile: undefined,
@@ -50,7 +49,6 @@ describe('defaults', () => {
       databaseUrl: undefined,
       temporalConfigured: false,
       schedules: { full: { cron: '0 3 * * *', timeZone: 'UTC' }, reconcile: { everyMs: 3_600_000 } },
-      reconcileDays: 2,
       checksOff: [],
       temporalCodecKeys: [],
       temporalPlaintext: 'refused',
@@ -89,8 +87,7 @@ describe('settings that are set', () => {
       DELETES_CAP_ROWS: '7',
       DELETES_CAP_PERCENT: '0',
       WEBHOOK_SECRETS: signingSecrets.join(', '),
-      JOURNAL_PAYLOAD_DAYS: '0',
-      RUNS_DAYS: '30',
+      RETENTION_DAYS: '0',
       WEBHOOK_HEADER_PREFIX: 'Acme-',
       WEBHOOK_TOLERANCE_SECONDS: '60',
       DATABASE_URL: 'postgresql://u:p@h/w',
@@ -111,7 +108,6 @@ describe('settings that are set', () => {
       RECONCILE_EVERY: 'none',
       STRICT_TLS: 'on',
       NODE_TLS_REJECT_UNAUTHORIZED: '0',
-      RECONCILE_DAYS: '5',
       CHECKS_OFF: 'late_bill, bill_gap',
       TEMPORAL_CODEC_KEYS:
         'new:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=, old:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=',
@@ -133,8 +129,7 @@ describe('settings that are set', () => {
         endpoints: defaultEndpoints,
       },
       deletesCap: { rows: 7, percent: 0 },
-      journalPayloadDays: 0,
-      runsDays: 30,
+      retentionDays: 0,
       webhooks: {
         secrets: signingSecrets,
         secretsFile: undefined,
@@ -154,7 +149,6 @@ describe('settings that are set', () => {
       databaseUrl: 'postgresql://u:p@h/w',
       temporalConfigured: false,
       schedules: { full: { cron: '30 1 * * 6', timeZone: 'Europe/Berlin' }, reconcile: undefined },
-      reconcileDays: 5,
       checksOff: ['late_bill', 'bill_gap'],
       temporalCodecKeys: [
         { id: 'new', key: Buffer.alloc(32, 1) },
