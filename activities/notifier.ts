@@ -1,9 +1,8 @@
 import { unescape as decoded } from 'node:querystring';
 import { Webhook } from 'standardwebhooks';
-import { request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 import type { AlarmNotice } from '../contract/alarm-notice.ts';
 import { notifyPolicy } from '../contract/retry-policy.ts';
-import type { ProxyWay } from '../service/proxy.ts';
 
 /** Where alarms are sent: an incoming webhook of Slack, or an address that takes signed JSON. */
 export interface NotifyTarget {
@@ -26,14 +25,14 @@ export interface NotifierOptions {
   /** Signs JSON. */
   readonly secret?: string | undefined;
   readonly heartbeatUrl?: string | undefined;
-  /** Returns the way to an address, if it leads through a proxy. */
-  readonly wayTo?: (address: string) => ProxyWay | undefined;
+  /** The way through proxies. */
+  readonly dispatcher?: Dispatcher | undefined;
   readonly now: () => number;
   readonly onSent?: (taken: boolean) => void;
 }
 
 export function createNotifier(options: NotifierOptions): Notifier {
-  const { target, secret, heartbeatUrl, wayTo, now, onSent = () => {} } = options;
+  const { target, secret, heartbeatUrl, dispatcher, now, onSent = () => {} } = options;
   return {
     sends: target !== undefined,
     async send(notice) {
@@ -41,7 +40,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
       const message =
         target.kind === 'slack' ? slackText(notice) : signedJson(notice, secret, new Date(now()));
       try {
-        await call(target.url, message, wayTo?.(target.url));
+        await call(target.url, message, dispatcher);
         onSent(true);
       } catch (error) {
         onSent(false);
@@ -49,7 +48,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
       }
     },
     async beat() {
-      if (heartbeatUrl !== undefined) await call(heartbeatUrl, undefined, wayTo?.(heartbeatUrl));
+      if (heartbeatUrl !== undefined) await call(heartbeatUrl, undefined, dispatcher);
     },
   };
 }
@@ -89,7 +88,7 @@ const quotedMax = 200;
 async function call(
   address: string,
   message: Message | undefined,
-  { dispatcher, words = '' }: Partial<ProxyWay> = {},
+  dispatcher: Dispatcher | undefined,
 ): Promise<void> {
   const url = new URL(address);
   const { href, username, password, pathname, search } = url;
@@ -117,9 +116,9 @@ async function call(
     const { message: said, name, code } = error as Error & { code?: unknown };
     const why = name === 'TimeoutError' ? 'no answer in time' : said || String(code);
     // Without the cause, which may hold the address.
-    throw new Error(`it does not answer${words}: ${hide(why)}`);
+    throw new Error(`it does not answer: ${hide(why)}`);
   }
   if (answer.status >= 200 && answer.status < 300) return;
   const said = hide(answer.text).slice(0, quotedMax).trim();
-  throw new Error(`it answered ${answer.status}${words}${said === '' ? '' : `: ${said}`}`);
+  throw new Error(`it answered ${answer.status}${said === '' ? '' : `: ${said}`}`);
 }

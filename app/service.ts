@@ -5,7 +5,6 @@ import type { Clock } from '../service/clock.ts';
 import type { SharedLimit } from '../service/throttle.ts';
 import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
 import type { ServiceClientOptions } from '../service/wire.ts';
-import { proxyFor } from './proxies.ts';
 import type { Settings } from './settings.ts';
 import { readVersion } from './version.ts';
 
@@ -37,7 +36,7 @@ export function openService(
   const client = createServiceClient({
     baseUrl: url,
     apiKey,
-    proxy: proxyFor(url, proxies),
+    proxies,
     endpoints: settings.endpoints,
     maxConcurrency: settings.maxConcurrency,
     maxPerSecond: settings.maxPerSecond,
@@ -56,6 +55,5 @@ export function webhooksOf(
   { url, apiKey }: { url: string; apiKey: string },
   settings?: Pick<Settings, 'proxies'>,
 ): WebhookConfiguration {
-  const proxy = settings && proxyFor(url, settings.proxies);
-  return webhookConfiguration({ baseUrl: url, apiKey, proxy, clock: serviceClock });
+  return webhookConfiguration({ baseUrl: url, apiKey, proxies: settings?.proxies, clock: serviceClock });
 }

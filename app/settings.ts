@@ -6,6 +6,7 @@ import { endpointOverrides } from '../contract/endpoint-file.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../contract/endpoints.ts';
 import type { RunKind } from '../contract/names.ts';
 import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
+import type { Proxies } from '../service/proxy.ts';
 import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 import { removedSettings } from './removed-settings.ts';
@@ -43,12 +44,7 @@ export interface Settings {
    * Temporal, or none. Others only log a warning.
    */
   readonly strictTls: (typeof strictness)[number];
-  /** The proxies of requests to https and http addresses, and the hosts that need none, with their subdomains. */
-  readonly proxies: {
-    readonly https: URL | undefined;
-    readonly http: URL | undefined;
-    readonly none: readonly string[];
-  };
+  readonly proxies: Proxies;
   /** Whether Node is set to accept any certificate. */
   readonly certificatesIgnored: boolean;
   /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
@@ -208,10 +204,7 @@ const environment = z.object({
   STRICT_TLS: z.enum(strictness, 'has to be on, outside or off').default('off'),
   HTTPS_PROXY: proxy.optional(),
   HTTP_PROXY: proxy.optional(),
-  NO_PROXY: z
-    .string()
-    .default('')
-    .transform((text) => text.split(/[,\s]+/).filter((item) => item !== '')),
+  NO_PROXY: z.string().default(''),
   CHECKS_OFF: list.pipe(
     z.array(
       z.enum(checkNames, {

@@ -8,12 +8,12 @@ import { batches } from '../contract/limits.ts';
 import { serverWaits } from '../contract/retry-policy.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { Start } from '../receiver/start-group.ts';
+import { throughProxies } from '../service/proxy.ts';
 import { firstBackfillOf } from './backfill.ts';
 import { type EventsLog, logEvents } from './events-log.ts';
 import { watchPolls } from './liveness.ts';
 import type { CoreMetrics } from './metrics/temporal-core.ts';
 import type { WorkerObserver } from './metrics/worker.ts';
-import { proxyWays } from './proxies.ts';
 import type { Running } from './running.ts';
 import { applySchedules } from './schedules.ts';
 import { openService } from './service.ts';
@@ -127,7 +127,7 @@ export async function startWorker(
     readHealth,
     notifier: createNotifier({
       ...settings.notify,
-      wayTo: proxyWays(settings.proxies),
+      dispatcher: throughProxies(settings.proxies),
       now: Date.now,
       ...(observer === undefined ? {} : { onSent: observer.onNotified }),
     }),

@@ -55,7 +55,7 @@ export function createRequests(
       report('ok');
       return value;
     } catch (error) {
-      const failure = named(error, path + wire.words);
+      const failure = named(error, path);
       report(resultOfError(failure));
       throw failure;
     }

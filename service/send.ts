@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
+import type { Dispatcher } from 'undici';
 import { Failure } from '../contract/failures.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
 import type { Clock } from './clock.ts';
-import type { ProxyWay } from './proxy.ts';
 import { nameOf } from './unreadable.ts';
 
 const unzip = promisify(gunzip);
@@ -12,7 +12,8 @@ const unzip = promisify(gunzip);
 /** Bytes kept of an answer that is not a success: it is only quoted. */
 const refusalBytesMax = 64 * 1024;
 
-export interface Wire extends ProxyWay {
+export interface Wire {
+  readonly dispatcher: Dispatcher;
   readonly origin: string;
   /** Path of the base address, before every path of the catalogue. */
   readonly prefix: string;

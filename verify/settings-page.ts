@@ -181,11 +181,13 @@ const ofOthers: Readonly<Record<string, Setting>> = {
     hasTo: '',
   },
   HTTPS_PROXY: { means: 'HTTP proxy of requests to https addresses.' },
-  HTTP_PROXY: { means: 'HTTP proxy of requests to http addresses.', hasTo: '' },
+  HTTP_PROXY: {
+    means: 'HTTP proxy of requests to http addresses, and to https without `HTTPS_PROXY`.',
+    hasTo: '',
+  },
   NO_PROXY: {
     default: '',
-    means:
-      'List of hosts (with subdomains) and networks that are reached without a proxy. Lower case holds, too.',
+    means: 'List of hosts (with subdomains) that are reached without a proxy. Lower case holds, too.',
     hasTo: '',
   },
   NODE_TLS_REJECT_UNAUTHORIZED: {

@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { proxyWays } from '../../app/proxies.ts';
 import { openService, webhooksOf } from '../../app/service.ts';
 import type { Settings } from '../../app/settings.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
@@ -15,6 +14,7 @@ import { readSchemaVersions } from '../../db/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
 import { readReplicas, readStandby, type Standby } from '../../db/read/session.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
+import { throughProxies } from '../../service/proxy.ts';
 import { healthOf } from '../health.ts';
 import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
 import { checkEndpoints } from './endpoints.ts';
@@ -77,7 +77,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
     const receiver = canSign
       ? await checkReceiver({
           url: settings.webhooks.publicUrl,
-          wayTo: proxyWays(settings.proxies),
+          dispatcher: throughProxies(settings.proxies),
           secrets: options.secrets,
           db: stored.db,
           id: options.probeId,

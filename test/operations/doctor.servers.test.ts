@@ -121,7 +121,6 @@ describe('the doctor', () => {
       HTTP_PROXY: `http://${proxy.host}`,
     });
     expect(found.filter(({ state }) => state === 'fail' || state === 'warn')).toEqual([]);
-    expect(found.find(({ name }) => name === 'receiver')?.saw).toContain(`through the proxy ${proxy.host}`);
     const lines = proxy.asked.map(({ line }) => line);
     expect(lines).toContain('GET http://service.example/v2.2/external/configure_webhook');
     expect(lines).toContain('POST http://hooks.example/webhooks');
@@ -189,7 +188,7 @@ describe('the doctor', () => {
     const HTTP_PROXY = `http://metersync:geheim@${nobody}`;
     const unproxied = await worse({ SERVICE_URL: 'http://service.example/v2.2', HTTP_PROXY });
     expect(unproxied).toMatchObject([
-      { name: 'service', saw: expect.stringContaining(`through the proxy ${nobody}: connect ECONNREFUSED`) },
+      { name: 'service', saw: expect.stringContaining(`connect ECONNREFUSED ${nobody}`) },
     ]);
     expect(JSON.stringify(unproxied)).not.toContain('geheim');
     const away = await examined({ SERVICE_URL: `http://${nobody}/v2.2` });
