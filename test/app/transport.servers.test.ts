@@ -347,7 +347,7 @@ test('through a proxy the certificate of the service counts, and without it no k
   };
   expect(await ask({})).toMatchObject({
     status: 1,
-    stderr: expect.stringMatching(/through the proxy 127\.0\.0\.1:\d+: self-signed certificate/),
+    stderr: expect.stringContaining('self-signed certificate'),
   });
   expect(keys).toEqual([]);
   const asked = await ask({ NODE_EXTRA_CA_CERTS: file });
