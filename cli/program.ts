@@ -13,7 +13,6 @@ import {
   addConsole,
   addDeletes,
   addEvents,
-  addOperations,
   addSchedule,
   addUpgrade,
   addVersions,
@@ -115,7 +114,6 @@ function addLook(program: Command): void {
     .option('--all', 'also runs that read it and changed nothing')
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
-  addOperations(program);
   addVersions(program);
 }
 

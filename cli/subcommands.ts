@@ -1,4 +1,5 @@
 import { Argument, type Command, Option } from 'commander';
+import { checkNames } from '../contract/check-names.ts';
 import { failureTypes } from '../contract/failures.ts';
 import { eventOutcomes, operatorRoles, runKinds, severities } from '../contract/names.ts';
 import type { Decision } from '../operations/decide-deletes.ts';
@@ -80,18 +81,6 @@ export function addConsole(program: Command): void {
     .action(async (name, options) => (await import('./commands/console.ts')).consolePassword(name, options));
 }
 
-export function addOperations(program: Command): void {
-  const operations = program
-    .command('operations')
-    .description('Show who did what, with the console or the command');
-  add(operations, 'list', 'List operations, newest first', 'metersync operations list --actor ada')
-    .option('--actor <name>', 'of this person')
-    .option('--limit <n>', 'at most this many', atLeastOne, 50)
-    .option('--before <id>', 'the page after that which ended with this operation', atLeastOne)
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/operations.ts')).operationsList(options));
-}
-
 export function addChecks(program: Command): void {
   const checks = program
     .command('checks')
@@ -102,31 +91,15 @@ export function addChecks(program: Command): void {
     'List issues that the checks found, the gravest and latest first',
     'metersync checks list --severity error --unacknowledged',
   )
+    .argument('[issue]', 'only this one, by its id: its evidence, and the keys of what it is about', issueId)
     .option('--company <id>', 'of this company', uuid)
-    .option('--check <name>', 'found by this check')
+    .addOption(new Option('--check <name>', 'found by this check').choices(checkNames))
     .addOption(new Option('--severity <severity>', 'of this severity').choices(severities))
     .option('--closed', 'those that are closed, not those that are open')
     .option('--unacknowledged', 'without those that somebody acknowledged')
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/checks.ts')).checksList(options));
-  add(
-    checks,
-    'show',
-    'Show everything about one issue: its evidence, and the keys of what it is about',
-    'metersync checks show 17',
-  )
-    .argument('<issue>', 'its id, as metersync checks list shows it', issueId)
-    .option('--json', 'as JSON')
-    .action(async (id, options) => (await import('./commands/checks.ts')).checksShow(id, options));
-  add(
-    checks,
-    'describe',
-    'Describe what each check finds, and count its open issues',
-    'metersync checks describe',
-  )
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/checks.ts')).checksDescribe(options));
+    .action(async (id, options) => (await import('./commands/checks.ts')).checksList(id, options));
   add(
     checks,
     'acknowledge',
@@ -222,7 +195,6 @@ export function addWebhooks(program: Command): void {
     add(webhooks, action, description, example)
       .option('--json', 'as JSON')
       .action(async (options) => (await import('./commands/webhooks.ts')).webhooks(action, options));
-  addAction('status', 'Show whether the service sends events', 'metersync webhooks status');
   addAction('enable', 'Turn events on for the whole organization', 'metersync webhooks enable');
   addAction(
     'disable',

@@ -177,7 +177,7 @@ export const alertTypes = {
     forMinutes: 15,
     causes: [
       'The portal disabled the endpoint after five days of failures.',
-      'Webhooks are off: `metersync webhooks status`.',
+      'Webhooks are off: `metersync doctor`.',
       'The service is quiet: `metersync audit --since 7d` finds no difference.',
     ],
     act: ['Enable the endpoint (`metersync webhooks portal`) and recover there what failed.'],

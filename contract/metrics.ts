@@ -324,7 +324,7 @@ export const metricTypes = {
     of: 'warehouse',
     type: 'gauge',
     help: 'Open issues of the data that nobody acknowledged; 10001 for any more.',
-    labels: { check: 'as metersync checks describe lists them', severity: 'error, warning or info' },
+    labels: { check: 'as ops.data_issue_checks lists them', severity: 'error, warning or info' },
   },
   metersync_temporal_up: {
     of: 'temporal',

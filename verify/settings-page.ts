@@ -74,7 +74,7 @@ const ours: Readonly<Record<string, Setting>> = {
   },
   CHECKS_OFF: {
     default: '',
-    means: 'List of checks of the data (`metersync checks describe`) to leave out; their issues are closed.',
+    means: 'List of checks of the data (`ops.data_issue_checks`) to leave out; their issues are closed.',
     hasTo: '',
   },
   TEMPORAL_CODEC_KEYS: {
@@ -131,7 +131,7 @@ const ours: Readonly<Record<string, Setting>> = {
   },
   TEMPORAL_UI_URL: { means: "Temporal's web page, for links of the console.", hasTo: '' },
   METERSYNC_ACTOR: {
-    means: 'Who runs a command, for `metersync operations`. Unset: the user of the system.',
+    means: 'Who runs a command, for the log of operations. Unset: the user of the system.',
   },
   RECEIVER_PUBLIC_URL: {
     means: 'The registered address: `metersync doctor` sends a probe through it.',

@@ -341,7 +341,7 @@ test('through a proxy the certificate of the service counts, and without it no k
     https_proxy: `http://${proxy.host}`,
   };
   const ask = async (more: Readonly<Record<string, string>>) => {
-    const command = startCommand(['webhooks', 'status'], { env: { ...env, ...more } });
+    const command = startCommand(['webhooks', 'enable'], { env: { ...env, ...more } });
     const { status } = await command.ended;
     return { status, stdout: command.stdout(), stderr: command.stderr() };
   };

@@ -48,7 +48,7 @@ describe('help', () => {
     'schedule pause': ['--reason <text>', '--json'],
     deletes: ['list', 'approve', 'reject', 'undo'],
     'deletes list': ['--all', '--json'],
-    checks: ['list', 'describe', 'acknowledge', 'run'],
+    checks: ['list', 'acknowledge', 'run'],
     status: ['--json', '--exit-code'],
     doctor: ['--json'],
     audit: ['--company <id>', '--json'],
@@ -57,7 +57,7 @@ describe('help', () => {
     views: ['refresh'],
     'versions diff': ['--from <version>', '--to <version>', '--company <id>', '--records <n>', '--json'],
     trace: ['--json', 'document', 'connection', 'meter'],
-    webhooks: ['enable', 'disable', 'portal', 'status'],
+    webhooks: ['enable', 'disable', 'portal'],
     'webhooks disable': ['--yes', '--json'],
     sandbox: [
       '--companies <n>',
@@ -149,7 +149,7 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
     [['deletes', 'approve'], "missing required argument 'run'"],
     [['deletes', 'list', '--reason', 'x'], "unknown option '--reason'"],
     [['webhooks', 'on'], "unknown command 'on'"],
-    [['webhooks', 'status', '--yes'], "unknown option '--yes'"],
+    [['webhooks', 'enable', '--yes'], "unknown option '--yes'"],
     [['start', '--live', 'many'], 'must be a whole number'],
     [['demo', '--companies', 'many'], 'must be a whole number'],
   ])('metersync %j', async (args, words) => {
@@ -258,7 +258,7 @@ describe('where nothing ever ran, a reading command makes nothing and says how t
     [['audit'], 'DATABASE_URL and SERVICE_URL'],
     [['schedule', 'show'], 'TEMPORAL_ADDRESS'],
     [['backfill', 'all'], 'DATABASE_URL and TEMPORAL_ADDRESS'],
-    [['webhooks', 'status'], 'SERVICE_URL'],
+    [['webhooks', 'enable'], 'SERVICE_URL'],
   ])('%s', async (args, unset) => {
     const dir = join(folder.path, 'nothing');
     const { status, stdout, stderr } = await runCommand(args, { env: { METERSYNC_DIR: dir } });
@@ -314,7 +314,7 @@ describe('a failed command ends with status 1 and one line that names the proble
   test('webhooks while the service is away', async () => {
     const place = `127.0.0.1:${await freePort()}`;
     const env = { SERVICE_URL: `http://${place}/v2.2`, SERVICE_API_KEY: 'geheim' };
-    const { status, stdout, stderr } = await metersync(['webhooks', 'status', '--json'], env);
+    const { status, stdout, stderr } = await metersync(['webhooks', 'portal', '--json'], env);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(
       new RegExp(

@@ -339,8 +339,7 @@ describe('an action', () => {
       409,
       expect.stringContaining('somebody decided already'),
     ]);
-    const noted = await runCommand(['operations', 'list', '--json', '--actor', 'ada'], { env });
-    const [refused, kept] = JSON.parse(noted.stdout).operations;
+    const [refused, kept] = await listOperations(warehouse.db, { actor: 'ada' }, { limit: 2 });
     expect(refused).toMatchObject({ action: 'deletes reject', outcome: 'refused' });
     expect(kept).toMatchObject({
       actor: 'ada',
