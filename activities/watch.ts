@@ -81,7 +81,7 @@ export function watchActivities(deps: ActivityDependencies) {
     for (const notice of notices) {
       if (deps.now() > until) return;
       const error = await errorOf(notifier.send(notice));
-      await noteSent(db, { id: notice.id, at: at(), error });
+      await noteSent(db, { ...notice, at: at(), error });
       if (error !== null) return;
     }
   }

@@ -19,9 +19,14 @@ let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 let collector: Collector;
 /** Paths that the collector refuses. */
 const down = new Set<string>();
+/** What happens before an alarm is answered. */
+let meanwhile: (() => Promise<void>) | undefined;
 beforeAll(async () => {
   warehouse = await createWarehouse();
-  collector = await startCollector(({ path }) => (down.has(path) ? 503 : 202));
+  collector = await startCollector(async ({ path }) => {
+    if (path === '/json') await meanwhile?.();
+    return down.has(path) ? 503 : 202;
+  });
 });
 afterAll(async () => {
   await collector.stop();
@@ -157,6 +162,17 @@ test('of an alarm that was over before its target came back, that it is over is 
   await warehouse.db.update(alerts).set({ notifiedAt: null, closedAt: '2026-11-21T23:59:00Z' });
   await looks(health());
   expect(changes().length).toBe(1);
+});
+
+test('that an alarm is over is sent, also when it closes while it is sent that it opened', async () => {
+  const [one, another] = [watcher(), watcher('')];
+  // It looks a minute later.
+  await another.looks(health());
+  meanwhile = () => another.looks(health());
+  await one.looks(dead);
+  meanwhile = undefined;
+  await one.looks(health());
+  expect(changes()).toEqual(['opened EventsDead', 'resolved EventsDead']);
 });
 
 test('open alarms are sent to a target that is set later', async () => {

@@ -57,7 +57,7 @@ export const upkeep: readonly Work[] = [
       await noteLook(db, { ...look, seen: { raised: [alarm], unknown } });
       await noteLook(db, { ...look, seen: { raised: [{ ...alarm, detail: '2 events' }], unknown } });
       const { toSend } = await noteLook(db, { ...look, seen: { raised: [alarm], unknown } });
-      for (const { id } of toSend) await noteSent(db, { id, at, error: null });
+      for (const notice of toSend) await noteSent(db, { ...notice, at, error: null });
       const later = { ...look, at: '2026-11-24T00:00:00Z' };
       await noteLook(db, { ...later, seen: { raised: [alarm], unknown } });
       const down = { id: idOf('run', plot, 7), name: 'WarehouseDown', detail: 'away' } as const;
