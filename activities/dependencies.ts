@@ -7,7 +7,7 @@ import type { Database, Warehouse } from '../db/connect.ts';
 import type { DeletesCap } from '../db/deletes/absent.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { ServiceClient } from '../service/client.ts';
-import type { Notifier } from './notify/notifier.ts';
+import type { Notifier } from './notifier.ts';
 import type { RowsWritten } from './reading/rows-written.ts';
 
 /** Everything that activities use; they open nothing themselves. */
@@ -28,12 +28,8 @@ export interface ActivityDependencies {
   readonly companies: readonly string[];
   /** A run that finds more deletions than this quarantines them. */
   readonly deletesCap: DeletesCap;
-  /** Days after which payloads of settled events are dropped; 0 keeps them. */
-  readonly journalPayloadDays: number;
-  /** Days after which superseded parts of runs are dropped; 0 keeps them. */
-  readonly runsDays: number;
-  /** How many days back a reconcile reads updates. */
-  readonly reconcileDays: number;
+  /** Days after which bodies of settled events and superseded parts of runs are dropped; 0 keeps them. */
+  readonly retentionDays: number;
   /** Checks that are off. */
   readonly checksOff: readonly CheckName[];
   /** Starts the catch-up of a kind, or signals the running one. */

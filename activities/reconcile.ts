@@ -3,7 +3,7 @@ import type { ListingFilter } from '../contract/endpoints.ts';
 import { Failure } from '../contract/failures.ts';
 import { batches } from '../contract/limits.ts';
 import type { ReconciledResource, RunState } from '../contract/names.ts';
-import { attemptPolicy } from '../contract/retry-policy.ts';
+import { attemptPolicy, recordPolicy } from '../contract/retry-policy.ts';
 import { untilDecided } from '../contract/words.ts';
 import { countMissed } from '../db/backfill/missed.ts';
 import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
@@ -136,7 +136,7 @@ async function reconcileListing(deps: ActivityDependencies, input: ListingReconc
     if (!deps.service.has(resource, 'updatedSince')) {
       throw new NotRead('complete', 'the endpoint catalogue has no filter of what was updated');
     }
-    const since = await reconciledSince(db, deps.reconcileDays);
+    const since = await reconciledSince(db, recordPolicy.reconciledDays);
     const deletable = resource === 'documents' && deps.service.has(resource, 'withDeleted');
     // Before the live listing: a document that lives when this one is read is in the live one, too.
     const withDeleted = deletable

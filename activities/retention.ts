@@ -10,25 +10,24 @@ type Dropped = Readonly<Record<'events' | 'parts' | 'pages', number>>;
 export function retentionActivities(deps: ActivityDependencies) {
   return {
     /**
-     * Drops the payloads of settled events older than `journalPayloadDays`, superseded parts of runs older than
-     * `runsDays` (0 days keep everything), and pages of manifests that runs left. Returns how many.
+     * Drops payloads of settled events and superseded parts of runs that are older than `retentionDays` (0 keeps
+     * them), and pages of manifests that runs left. Returns how many.
      */
     dropPayloads: mapFailures(async (_: object): Promise<Dropped> => {
       const { db } = deps.warehouse;
-      const [ofEvents, ofRuns] = [deps.journalPayloadDays, deps.runsDays];
+      const days = deps.retentionDays;
       let after: string | null = null;
-      const events = await inBatches(ofEvents > 0, async (limit) => {
-        const { dropped, last } = await dropPayloads(db, { days: ofEvents, limit, after });
+      const events = await inBatches(days > 0, async (limit) => {
+        const { dropped, last } = await dropPayloads(db, { days, limit, after });
         after = last;
         return { dropped, more: last !== null };
       });
-      if (events > 0)
-        deps.log.info({ events, days: ofEvents }, 'payloads of old events were dropped from the journal');
-      const parts = await inBatches(ofRuns > 0, async (limit) => {
-        const dropped = await dropOldParts(db, { days: ofRuns, limit });
+      if (events > 0) deps.log.info({ events, days }, 'payloads of old events were dropped from the journal');
+      const parts = await inBatches(days > 0, async (limit) => {
+        const dropped = await dropOldParts(db, { days, limit });
         return { dropped, more: dropped === limit };
       });
-      if (parts > 0) deps.log.info({ parts, days: ofRuns }, 'old parts of runs were dropped');
+      if (parts > 0) deps.log.info({ parts, days }, 'old parts of runs were dropped');
       const pages = await inBatches(true, async (limit) => {
         const dropped = await dropLeftPages(db, { limit });
         return { dropped, more: dropped === limit };

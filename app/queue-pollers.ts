@@ -10,8 +10,6 @@ export interface QueuePollers {
   readonly polled: boolean;
   /** Build ids of the workers that poll it. */
   readonly builds: readonly string[];
-  /** Whether a worker polls that belongs to no deployment of workers. */
-  readonly versionless: boolean;
   /** The workers that Temporal gives its tasks to, if none of them polls; else null. */
   readonly absent: string | null;
 }
@@ -52,7 +50,6 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
   return {
     polled: pollers.length > 0,
     builds: [...new Set(builds)].toSorted(),
-    versionless: versioned.length < pollers.length,
     absent: isServed || pollers.length === 0 ? null : current === null ? 'no build' : `build ${current}`,
   };
 }

@@ -1,12 +1,51 @@
-/** Settings of earlier versions, and what to do instead of setting them. */
-const removed: Readonly<Record<string, string>> = {
-  SERVICE_MAX_PER_SECOND:
-    'lower SERVICE_MAX_CONCURRENCY; a worker slows down by itself when the service answers 429',
+interface Removed {
+  /** What to do instead of setting it. */
+  readonly instead: string;
+  /** Whether a start is refused: something that must not change unnoticed depended on it. */
+  readonly refused?: true;
+}
+
+const retention = 'set RETENTION_DAYS for bodies of events and parts of runs';
+
+/** Settings of earlier versions. */
+const removed: Readonly<Record<string, Removed>> = {
+  MAKE_SCHEDULES: { instead: 'set BACKFILL_CRON and RECONCILE_EVERY to none for no schedules' },
+  RECONCILE_DAYS: { instead: 'a reconcile reads two days, and the backfill of each night the rest' },
+  SERVICE_MAX_PER_SECOND: {
+    instead: 'lower SERVICE_MAX_CONCURRENCY; a worker slows down by itself when the service answers 429',
+  },
+  // Bodies that were to be kept would be dropped.
+  JOURNAL_PAYLOAD_DAYS: { instead: retention, refused: true },
+  RUNS_DAYS: { instead: retention, refused: true },
+  // Alarms would reach nobody.
+  NOTIFY_URLS: {
+    instead:
+      'set NOTIFY_URL for Slack or an address that takes JSON; Alertmanager notifies others, with deploy/prometheus/rules.yml',
+    refused: true,
+  },
+  // Hosts that it names would be refused, or others accepted.
+  PLAINTEXT_HOSTS: {
+    instead:
+      'set STRICT_TLS to outside if Postgres and Temporal are on networks of yours; what leaves them needs TLS',
+    refused: true,
+  },
+  // An embedded Postgres would silently take the place of the warehouse.
+  SECRETS_DIR: {
+    instead: 'name each file, for example DATABASE_URL_FILE=/run/secrets/DATABASE_URL',
+    refused: true,
+  },
 };
 
 /** Names each variable that is set but no longer has an effect. */
-export function removedSettings(given: Readonly<Record<string, string>>): readonly string[] {
-  return Object.entries(removed)
-    .filter(([name]) => given[name] !== undefined)
-    .map(([name, instead]) => `${name} no longer has an effect: ${instead}`);
+export function removedSettings(given: Readonly<Record<string, string | undefined>>): {
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+} {
+  const set = Object.entries(removed).filter(([name]) => given[name] !== undefined);
+  const sentence = ([name, { instead }]: (typeof set)[number]): string =>
+    `${name} no longer has an effect: ${instead}`;
+  return {
+    problems: set.filter(([, { refused }]) => refused).map(sentence),
+    warnings: set.filter(([, { refused }]) => !refused).map(sentence),
+  };
 }

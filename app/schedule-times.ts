@@ -1,5 +1,26 @@
 import type { ScheduleSpecDescription } from '@temporalio/client';
 
+/** When a schedule starts a run: by a cron expression in a time zone, or at an interval. */
+export type ScheduleTimes =
+  | { readonly cron: string; readonly timeZone: string }
+  | { readonly everyMs: number };
+
+/**
+ * Parses five fields of cron, with `CRON_TZ=Europe/Berlin ` before them unless they are in UTC. Returns undefined
+ * for anything else; Temporal checks the fields themselves.
+ */
+export function parseCron(text: string): { readonly cron: string; readonly timeZone: string } | undefined {
+  const [, timeZone = 'UTC', cron] = /^(?:CRON_TZ=(\S+) +)?((?:[\w*,/?-]+ +){4}[\w*,/?-]+)$/.exec(text) ?? [];
+  return cron === undefined ? undefined : { cron: cron.replace(/ +/g, ' '), timeZone };
+}
+
+export const cronHasTo =
+  'has to be none or five fields of cron, with a time zone before them if not in UTC, for example CRON_TZ=Europe/Berlin 30 1 * * 6';
+
+/** Describes times as `timesOf` describes those of a schedule that has them. */
+export const describeTimes = (times: ScheduleTimes): string =>
+  'cron' in times ? `${times.cron} (${times.timeZone})` : `every ${shortDuration(times.everyMs)}`;
+
 /**
  * Repeats a cron expression in its own comment, which Temporal keeps beside the calendars that it makes of
  * it.

@@ -1,5 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 
 /** Variables that hold secrets. A file of one line may hold each instead. */
 export const secretVariables = [
@@ -7,67 +6,36 @@ export const secretVariables = [
   'DATABASE_URL',
   'TEMPORAL_API_KEY',
   'TEMPORAL_CODEC_KEYS',
-  'NOTIFY_URLS',
+  'NOTIFY_URL',
   'NOTIFY_SECRET',
   'HEARTBEAT_URL',
 ] as const;
 
 /**
- * Sets each secret `NAME` to the line of its file: the one that `NAME_FILE` names, or `NAME` in the folder
- * `SECRETS_DIR`. Empty variables count as unset.
- * @returns the variables that are set, and what is wrong with files, without quoting any. `idle` says of each
- * other file in the folder that it sets nothing, unless a variable or `TEMPORAL_CONFIG_FILE` names it.
+ * Sets each secret `NAME` to the line of the file that `NAME_FILE` names. Empty variables count as unset.
+ * @returns the variables that are set, and what is wrong with files, without quoting any
  */
 export function readSecretFiles(
   env: Readonly<Record<string, string | undefined>>,
   names: readonly string[] = secretVariables,
-): {
-  readonly given: Record<string, string>;
-  readonly problems: readonly string[];
-  readonly idle: readonly string[];
-} {
+): { readonly given: Record<string, string>; readonly problems: readonly string[] } {
   const given = Object.fromEntries(
     Object.entries(env).filter(
       (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
     ),
   );
-  const { SECRETS_DIR: folder } = given;
-  const files = folder === undefined ? [] : namesIn(folder);
-  if ('problem' in files)
-    return { given, problems: [`SECRETS_DIR has to name a folder: ${folder} ${files.problem}`], idle: [] };
-  const named = files.length === 0 ? [] : [...Object.values(given), textOf(given.TEMPORAL_CONFIG_FILE)];
-  // Kubernetes keeps what it mounts in names that begin with a dot.
-  const idle = files
-    .filter((name) => !names.includes(name) && !name.startsWith('.'))
-    .map((name) => join(folder ?? '', name))
-    .filter((path) => !named.some((value) => value.includes(path)))
-    .map((path) => `${path} sets nothing: SECRETS_DIR may hold ${names.join(', ')}`);
   const problems = names.flatMap((name) => {
-    const variables = [name, `${name}_FILE`].filter((variable) => given[variable] !== undefined);
-    const own = folder !== undefined && files.includes(name) ? [join(folder, name)] : [];
-    const [place, another] = [...variables, ...own];
-    if (place !== undefined && another !== undefined) return [setTwice(place, another)];
-    if (place === undefined || place === name) return [];
-    const path = given[place] ?? place;
-    delete given[place];
+    const variable = `${name}_FILE`;
+    const path = given[variable];
+    if (path === undefined) return [];
+    if (given[name] !== undefined) return [setTwice(name, variable)];
+    delete given[variable];
     const read = readLine(path);
-    if ('problem' in read) {
-      const hasTo = place === path ? `${name} has to be` : `${place} has to name`;
-      return [`${hasTo} a file of one line: ${path} ${read.problem}`];
-    }
+    if ('problem' in read) return [`${variable} has to name a file of one line: ${path} ${read.problem}`];
     given[name] = read.line;
     return [];
   });
-  return { given, problems, idle };
-}
-
-/** Reads a file; '' if that fails, as whoever uses it says so. */
-function textOf(path: string | undefined): string {
-  try {
-    return path === undefined ? '' : readSecretFile(path);
-  } catch {
-    return '';
-  }
+  return { given, problems };
 }
 
 export const setTwice = (name: string, another: string): string =>
@@ -75,15 +43,6 @@ export const setTwice = (name: string, another: string): string =>
 
 interface Problem {
   readonly problem: string;
-}
-
-/** Lists the names in a folder. A link that leads nowhere is among them: its secret is not merely unset. */
-function namesIn(folder: string): readonly string[] | Problem {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    return unreadable(error);
-  }
 }
 
 function unreadable(error: unknown): Problem {

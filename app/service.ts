@@ -4,7 +4,6 @@ import { createServiceClient, type ServiceClient } from '../service/client.ts';
 import type { Clock } from '../service/clock.ts';
 import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
 import type { ServiceClientOptions } from '../service/wire.ts';
-import { proxyFor } from './proxies.ts';
 import type { Settings } from './settings.ts';
 import { readVersion } from './version.ts';
 
@@ -35,7 +34,7 @@ export function openService(
   const client = createServiceClient({
     baseUrl: url,
     apiKey,
-    proxy: proxyFor(url, proxies),
+    proxies,
     endpoints: settings.endpoints,
     maxConcurrency: settings.maxConcurrency,
     ...more,
@@ -52,6 +51,5 @@ export function webhooksOf(
   { url, apiKey }: { url: string; apiKey: string },
   settings?: Pick<Settings, 'proxies'>,
 ): WebhookConfiguration {
-  const proxy = settings && proxyFor(url, settings.proxies);
-  return webhookConfiguration({ baseUrl: url, apiKey, proxy, clock: serviceClock });
+  return webhookConfiguration({ baseUrl: url, apiKey, proxies: settings?.proxies, clock: serviceClock });
 }

@@ -1,16 +1,18 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
+import type { NotifyTarget } from '../activities/notifier.ts';
 import { type CheckName, checkNames } from '../contract/check-names.ts';
 import { endpointOverrides } from '../contract/endpoint-file.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../contract/endpoints.ts';
 import { withoutByteOrderMark } from '../contract/exact-json.ts';
-import { type NotifyTarget, parseTarget } from '../contract/notify-target.ts';
+import type { RunKind } from '../contract/names.ts';
 import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
+import type { Proxies } from '../service/proxy.ts';
 import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
-import { misspelt } from './misspelt.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 import { removedSettings } from './removed-settings.ts';
-import { readSecretFiles, secretVariables, setTwice } from './secret-files.ts';
+import { cronHasTo, parseCron, parseDuration, type ScheduleTimes } from './schedule-times.ts';
+import { readSecretFiles, setTwice } from './secret-files.ts';
 
 /** Everything that metersync reads from its environment, decoded once. */
 export interface Settings {
@@ -25,10 +27,8 @@ export interface Settings {
   };
   /** A run tombstones no more absent records of a listing than the smaller of both. */
   readonly deletesCap: { readonly rows: number; readonly percent: number };
-  /** Days after which the signed body of a settled event is dropped; 0 keeps it for ever. */
-  readonly journalPayloadDays: number;
-  /** Days after which superseded parts of runs are dropped; 0 keeps them for ever. */
-  readonly runsDays: number;
+  /** Days after which bodies of settled events and superseded parts of runs are dropped; 0 keeps them. */
+  readonly retentionDays: number;
   readonly webhooks: {
     readonly secrets: readonly string[];
     readonly secretsFile: string | undefined;
@@ -40,24 +40,15 @@ export interface Settings {
   /** Undefined: the embedded Postgres stands in. */
   readonly databaseUrl: string | undefined;
   /**
-   * Whether a connection to another machine without verified TLS is refused; otherwise it only logs a
-   * warning.
+   * Which connections to other machines are refused without verified TLS: all, all but those to Postgres and
+   * Temporal, or none. Others only log a warning.
    */
-  readonly strictTls: boolean;
-  /** Hosts that are reached over the operator's own network, where no TLS is needed. */
-  readonly plaintextHosts: readonly string[];
-  /** The proxies of requests to https and http addresses, and the hosts that need none, with their subdomains. */
-  readonly proxies: {
-    readonly https: URL | undefined;
-    readonly http: URL | undefined;
-    readonly none: readonly string[];
-  };
+  readonly strictTls: (typeof strictness)[number];
+  readonly proxies: Proxies;
   /** Whether Node is set to accept any certificate. */
   readonly certificatesIgnored: boolean;
   /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
   readonly temporalConfigured: boolean;
-  /** How many days back a reconcile reads updates. */
-  readonly reconcileDays: number;
   /** Checks of the data that are switched off. */
   readonly checksOff: readonly CheckName[];
   /** Keys of Temporal's payloads; the first encrypts. Without keys nothing is encrypted. */
@@ -66,8 +57,8 @@ export interface Settings {
   readonly temporalPlaintext: Plaintext;
   /** The build of the workers, where Temporal is to know their versions. */
   readonly workerVersion: { readonly deploymentName: string; readonly buildId: string } | undefined;
-  /** Whether a worker makes the schedules that are absent. */
-  readonly makeSchedules: boolean;
+  /** When backfills and reconciles start by themselves; undefined for never. */
+  readonly schedules: Readonly<Record<RunKind, ScheduleTimes | undefined>>;
   readonly receiver: { readonly host: string; readonly port: number };
   /** The private port of monitors; `port` 0 turns it off. */
   readonly metrics: { readonly host: string; readonly port: number };
@@ -84,8 +75,8 @@ export interface Settings {
   /** Hours without any event after which events probably cannot arrive; 0 for never. */
   readonly silenceHours: number;
   readonly notify: {
-    readonly targets: readonly NotifyTarget[];
-    /** Signs messages to targets of the kind `json`. */
+    readonly target: NotifyTarget | undefined;
+    /** Signs JSON. */
     readonly secret: string | undefined;
     /** Called each minute while no page is open. */
     readonly heartbeatUrl: string | undefined;
@@ -93,17 +84,15 @@ export interface Settings {
   readonly logLevel: string;
   /** Folder of the embedded stack. */
   readonly dataDir: string;
-  /** Sentences about names that set nothing, though they probably were to. */
-  readonly doubts: readonly string[];
+  /** Sentences about settings that no longer have an effect. */
+  readonly warnings: readonly string[];
 }
 
 /** What activities take from the settings. */
 export const activitySettings = (settings: Settings) => ({
   companies: settings.service.companies,
   deletesCap: settings.deletesCap,
-  journalPayloadDays: settings.journalPayloadDays,
-  runsDays: settings.runsDays,
-  reconcileDays: settings.reconcileDays,
+  retentionDays: settings.retentionDays,
   checksOff: settings.checksOff,
 });
 
@@ -154,6 +143,8 @@ const timeZone = z
   .default('UTC')
   .refine((zone) => isTimeZone(zone), 'has to be a time zone, for example UTC or Europe/Berlin');
 
+const minute = 60_000;
+
 const codecKeysHaveTo =
   'has to hold id:key pairs separated by commas, each key base64 of 32 bytes, each id once';
 /** Errors never quote the value, which may be a key. */
@@ -170,9 +161,11 @@ const codecKeys = list
   )
   .refine((keys) => new Set(keys.map(({ id }) => id)).size === keys.length, codecKeysHaveTo);
 
-/** Errors never quote the value, which may hold keys. */
-const notifyUrlsHaveTo =
-  'has to hold addresses separated by commas: slack+https://…, pagerduty://KEY, alertmanager+http://…, json+https://…';
+/** Errors never quote the value, which may hold a key. */
+const notifyUrlHasTo =
+  'has to be an address that takes JSON, https://…, or an incoming webhook of Slack, slack+https://…';
+
+const strictness = ['on', 'outside', 'off'] as const;
 
 const environment = z.object({
   SERVICE_URL: url(['http:', 'https:'], 'https://service.example/v2.2')
@@ -191,8 +184,7 @@ const environment = z.object({
   SERVICE_ENDPOINTS: z.string().optional(),
   DELETES_CAP_ROWS: integer(0, 1_000_000, 50),
   DELETES_CAP_PERCENT: integer(0, 100, 5),
-  JOURNAL_PAYLOAD_DAYS: integer(0, 36_500, 90),
-  RUNS_DAYS: integer(0, 36_500, 90),
+  RETENTION_DAYS: integer(0, 36_500, 90),
   WEBHOOK_SECRETS: list,
   WEBHOOK_SECRETS_FILE: z.string().optional(),
   WEBHOOK_HEADER_PREFIX: z
@@ -208,15 +200,10 @@ const environment = z.object({
     .string()
     .refine(isAddress, 'has to be a host and a port, for example temporal.example:7233')
     .optional(),
-  STRICT_TLS: z.enum(['on', 'off'], 'has to be on or off').default('off'),
-  PLAINTEXT_HOSTS: list,
+  STRICT_TLS: z.enum(strictness, 'has to be on, outside or off').default('off'),
   HTTPS_PROXY: proxy.optional(),
   HTTP_PROXY: proxy.optional(),
-  NO_PROXY: z
-    .string()
-    .default('')
-    .transform((text) => text.split(/[,\s]+/).filter((item) => item !== '')),
-  RECONCILE_DAYS: integer(1, 31, 2),
+  NO_PROXY: z.string().default(''),
   CHECKS_OFF: list.pipe(
     z.array(
       z.enum(checkNames, {
@@ -236,7 +223,19 @@ const environment = z.object({
     .string()
     .regex(/^[A-Za-z0-9_./-]{1,200}$/, 'has to be letters, digits, -, _, . and /')
     .optional(),
-  MAKE_SCHEDULES: z.enum(['on', 'off'], 'has to be on or off').default('on'),
+  BACKFILL_CRON: z
+    .string()
+    .default('0 3 * * *')
+    .refine((text) => text === 'none' || isTimeZone(parseCron(text)?.timeZone ?? ''), cronHasTo)
+    .transform(parseCron),
+  RECONCILE_EVERY: z
+    .string()
+    .default('1h')
+    .transform((text) => (text === 'none' ? undefined : (parseDuration(text) ?? 0)))
+    .refine(
+      (everyMs) => everyMs === undefined || (everyMs >= minute && everyMs <= 7 * 24 * 60 * minute),
+      'has to be none or a time from 1m to 7d, for example 15m or 6h',
+    ),
   RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
   RECEIVER_PORT: integer(0, 65_535, 8080),
   METRICS_HOST: z.string().min(1).default('127.0.0.1'),
@@ -257,10 +256,11 @@ const environment = z.object({
   METERSYNC_ACTOR: z.string().max(200, 'has to be at most 200 characters').optional(),
   RECEIVER_PUBLIC_URL: url(['http:', 'https:'], 'https://hooks.example/webhooks').optional(),
   SILENCE_HOURS: integer(0, 8_760, 72),
-  NOTIFY_URLS: list
-    .refine((items) => items.every((item) => parseTarget(item) !== undefined), notifyUrlsHaveTo)
-    // Each target gets a message once: the same address twice counts once.
-    .transform((items) => [...new Set(items)].flatMap((item) => parseTarget(item) ?? [])),
+  NOTIFY_URL: z
+    .string()
+    .transform(parseTarget)
+    .refine((target) => target !== undefined, notifyUrlHasTo)
+    .optional(),
   NOTIFY_SECRET: z.string().optional(),
   HEARTBEAT_URL: url(['http:', 'https:'], 'https://hc.example/ping').optional(),
   LOG_LEVEL: z
@@ -270,30 +270,25 @@ const environment = z.object({
     )
     .default('info'),
   METERSYNC_DIR: z.string().min(1).default('.metersync'),
-  SECRETS_DIR: z.string().optional(),
 });
 const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'] as const;
-const names = [
-  ...Object.keys(environment.shape),
-  ...secretVariables.map((name) => `${name}_FILE`),
-  ...proxyVariables.map((name) => name.toLowerCase()),
-];
 
 /**
  * Decodes the environment and the files of secrets that it names.
  * @throws SettingsError naming every wrong variable
  */
 export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
-  const { given, problems: ofFiles, idle } = readSecretFiles(env);
+  const { given, problems: ofFiles } = readSecretFiles(env);
   // Both spellings are usual; curl prefers the lower one, too.
   for (const name of proxyVariables) {
     const lower = given[name.toLowerCase()];
     if (lower !== undefined) given[name] = lower;
   }
-  const doubts = [...idle, ...removedSettings(given), ...misspelt(given, names)];
+  const removed = removedSettings(given);
   const decoded = environment.safeParse(given);
   const problems = [
     ...ofFiles,
+    ...removed.problems,
     ...new Set(decoded.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`)),
   ];
   if (given.WEBHOOK_SECRETS !== undefined && given.WEBHOOK_SECRETS_FILE !== undefined) {
@@ -313,10 +308,10 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     );
   }
   problems.push(...problemsOfSecrets(list.parse(given.WEBHOOK_SECRETS)));
-  problems.push(...problemsOfNotifySecret(given.NOTIFY_SECRET, given.NOTIFY_URLS));
+  problems.push(...problemsOfNotifySecret(given.NOTIFY_SECRET, given.NOTIFY_URL));
   const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
   if (decoded.success) problems.push(...problemsOfConsole(decoded.data));
-  if (!decoded.success || problems.length > 0) throw new SettingsError([...problems, ...doubts]);
+  if (!decoded.success || problems.length > 0) throw new SettingsError(problems);
   const e = decoded.data;
   return {
     service: {
@@ -328,8 +323,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       endpoints,
     },
     deletesCap: { rows: e.DELETES_CAP_ROWS, percent: e.DELETES_CAP_PERCENT },
-    journalPayloadDays: e.JOURNAL_PAYLOAD_DAYS,
-    runsDays: e.RUNS_DAYS,
+    retentionDays: e.RETENTION_DAYS,
     webhooks: {
       secrets: e.WEBHOOK_SECRETS,
       secretsFile: e.WEBHOOK_SECRETS_FILE,
@@ -338,17 +332,18 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       publicUrl: e.RECEIVER_PUBLIC_URL,
     },
     databaseUrl: e.DATABASE_URL,
-    strictTls: e.STRICT_TLS === 'on',
-    plaintextHosts: e.PLAINTEXT_HOSTS.map((host) => host.toLowerCase()),
+    strictTls: e.STRICT_TLS,
     proxies: { https: e.HTTPS_PROXY, http: e.HTTP_PROXY, none: e.NO_PROXY },
     certificatesIgnored: given.NODE_TLS_REJECT_UNAUTHORIZED === '0',
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
-    reconcileDays: e.RECONCILE_DAYS,
     checksOff: e.CHECKS_OFF,
     temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
     temporalPlaintext: e.TEMPORAL_PLAINTEXT,
     workerVersion: workerVersionOf(e.TEMPORAL_DEPLOYMENT_NAME, e.TEMPORAL_WORKER_BUILD_ID),
-    makeSchedules: e.MAKE_SCHEDULES === 'on',
+    schedules: {
+      full: e.BACKFILL_CRON,
+      reconcile: e.RECONCILE_EVERY === undefined ? undefined : { everyMs: e.RECONCILE_EVERY },
+    },
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
     metrics: { host: e.METRICS_HOST, port: e.METRICS_PORT },
     console: {
@@ -359,10 +354,10 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     },
     actor: e.METERSYNC_ACTOR,
     silenceHours: e.SILENCE_HOURS,
-    notify: { targets: e.NOTIFY_URLS, secret: e.NOTIFY_SECRET, heartbeatUrl: e.HEARTBEAT_URL },
+    notify: { target: e.NOTIFY_URL, secret: e.NOTIFY_SECRET, heartbeatUrl: e.HEARTBEAT_URL },
     logLevel: e.LOG_LEVEL,
     dataDir: e.METERSYNC_DIR,
-    doubts,
+    warnings: removed.warnings,
   };
 }
 
@@ -387,9 +382,17 @@ function problemsOfSecrets(secrets: readonly string[]): readonly string[] {
   }
 }
 
-function problemsOfNotifySecret(secret: string | undefined, urls = ''): readonly string[] {
+function parseTarget(text: string): NotifyTarget | undefined {
+  const [, slack, url] = /^(slack\+)?(https?:\/\/\S+)$/.exec(text) ?? [];
+  if (url === undefined || !URL.canParse(url)) return undefined;
+  return { kind: slack === undefined ? 'json' : 'slack', url };
+}
+
+function problemsOfNotifySecret(secret: string | undefined, url: string | undefined): readonly string[] {
   if (secret === undefined)
-    return /(^|,)\s*json\+/.test(urls) ? ['NOTIFY_SECRET has to be set for json targets of NOTIFY_URLS'] : [];
+    return url === undefined || url.startsWith('slack+')
+      ? []
+      : ['NOTIFY_SECRET has to be set: it signs what NOTIFY_URL gets'];
   try {
     parseSecrets([secret]);
     return [];

@@ -120,7 +120,10 @@ export async function openStack(
     temporalUi: need.temporalUi ?? false,
     hung: need.hung ?? false,
     // Loaded on demand: most starts download nothing.
-    wayTo: async (address) => (await import('./proxies.ts')).proxyWays(settings.proxies)(address),
+    wayTo: async () => {
+      const dispatcher = (await import('../service/proxy.ts')).throughProxies(settings.proxies);
+      return dispatcher && { dispatcher };
+    },
     log: need.log,
   });
   const databaseFor = async (name: string, rights?: OwnerRights): Promise<string> => {

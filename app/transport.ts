@@ -10,7 +10,7 @@ export interface Insecure {
     | 'DATABASE_URL'
     | 'SERVICE_URL'
     | 'TEMPORAL_ADDRESS'
-    | 'NOTIFY_URLS'
+    | 'NOTIFY_URL'
     | 'HEARTBEAT_URL'
     | 'NODE_TLS_REJECT_UNAUTHORIZED';
   readonly saw: string;
@@ -34,18 +34,21 @@ export interface Transports {
   readonly service?: string | undefined;
   readonly temporal?: { readonly address?: string | undefined; readonly tls: boolean } | undefined;
   /** What workers call: each by its setting. */
-  readonly notified?: readonly { readonly setting: 'NOTIFY_URLS' | 'HEARTBEAT_URL'; readonly url: string }[];
+  readonly notified?: readonly { readonly setting: 'NOTIFY_URL' | 'HEARTBEAT_URL'; readonly url: string }[];
 }
 
 /**
  * Lists the configured connections that are not safe, without connecting.
- * @throws SettingsError that names all of them where STRICT_TLS is on, or a missing file that DATABASE_URL
+ * @throws SettingsError that names all of them unless STRICT_TLS is off, or a missing file that DATABASE_URL
  * names
  */
 export function requireSafeTransport(settings: Settings, connects: Connects): readonly Insecure[] {
+  const { strictTls } = settings;
   const insecure = judgeTransport(transportsOf(settings, connects), settings);
-  if (settings.strictTls && insecure.length > 0) {
-    throw new SettingsError(insecure.map(({ saw, todo }) => `${saw}, and STRICT_TLS is on. ${todo}`));
+  if (strictTls !== 'off' && insecure.length > 0) {
+    throw new SettingsError(
+      insecure.map(({ saw, todo }) => `${saw}, and STRICT_TLS is ${strictTls}. ${todo}`),
+    );
   }
   return insecure;
 }
@@ -53,7 +56,7 @@ export function requireSafeTransport(settings: Settings, connects: Connects): re
 function transportsOf(settings: Settings, connects: Connects): Transports {
   const { databaseUrl, service, temporalConfigured, notify } = settings;
   const called = [
-    ...notify.targets.map(({ url }) => ({ setting: 'NOTIFY_URLS' as const, url })),
+    ...(notify.target === undefined ? [] : [{ setting: 'NOTIFY_URL' as const, url: notify.target.url }]),
     ...(notify.heartbeatUrl === undefined
       ? []
       : [{ setting: 'HEARTBEAT_URL' as const, url: notify.heartbeatUrl }]),
@@ -81,23 +84,24 @@ function warehouseOf(url: string): Transport {
 }
 
 /**
- * Judges each connection by its target. To this machine or a host in PLAINTEXT_HOSTS any connection is safe.
+ * Judges each connection by its target. To this machine any connection is safe; where STRICT_TLS is `outside`,
+ * those to Postgres and Temporal are, too.
  */
 export function judgeTransport(
   { warehouse, service, temporal, notified = [] }: Transports,
-  { plaintextHosts, certificatesIgnored }: Pick<Settings, 'plaintextHosts' | 'certificatesIgnored'>,
+  { strictTls, certificatesIgnored }: Pick<Settings, 'strictTls' | 'certificatesIgnored'>,
 ): readonly Insecure[] {
-  const isNear = (host: string) => isThisMachine(host) || plaintextHosts.includes(host.toLowerCase());
+  const isOurs = strictTls === 'outside';
   const insecure: Insecure[] = [];
   let far = false;
   const judge = (host: string, verdict: Insecure | undefined) => {
-    if (isNear(host)) return;
+    if (isThisMachine(host)) return;
     far = true;
     if (verdict !== undefined) insecure.push(verdict);
   };
-  if (warehouse !== undefined) judge(warehouse.host, judgeWarehouse(warehouse));
+  if (warehouse !== undefined && !isOurs) judge(warehouse.host, judgeWarehouse(warehouse));
   if (service !== undefined) judge(hostOf(new URL(service).host), judgeService(new URL(service)));
-  if (temporal !== undefined) {
+  if (temporal !== undefined && !isOurs) {
     const { address = 'localhost', tls } = temporal;
     judge(hostOf(address), tls ? undefined : plainTemporal(address));
   }
@@ -133,7 +137,7 @@ function judgeService({ protocol, host }: URL): Insecure | undefined {
   return {
     setting: 'SERVICE_URL',
     saw: `SERVICE_URL leads to ${host} without TLS: anyone on the way can read the API key and every record`,
-    todo: `Begin it with https://. ${ownNetwork}`,
+    todo: 'Begin it with https://.',
   };
 }
 
@@ -144,10 +148,10 @@ const plainTemporal = (address: string): Insecure => ({
 });
 
 /** Quotes the host alone, as the rest may be a secret. */
-const plainNotified = (setting: 'NOTIFY_URLS' | 'HEARTBEAT_URL', host: string): Insecure => ({
+const plainNotified = (setting: 'NOTIFY_URL' | 'HEARTBEAT_URL', host: string): Insecure => ({
   setting,
   saw: `${setting} leads to ${host} without TLS: anyone on the way can read alarms, and the key in the address`,
-  todo: `Use https. ${ownNetwork}`,
+  todo: 'Use https.',
 });
 
 const anyCertificate: Insecure = {
@@ -156,4 +160,4 @@ const anyCertificate: Insecure = {
   todo: 'Unset it, and name your own CA in NODE_EXTRA_CA_CERTS.',
 };
 
-const ownNetwork = 'If the network between is yours alone, name the host in PLAINTEXT_HOSTS.';
+const ownNetwork = 'If the networks to Postgres and Temporal are yours alone, set STRICT_TLS=outside.';

@@ -3,19 +3,19 @@ import type { WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { type Activities, createActivities } from '../activities/create-activities.ts';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
-import { createNotifier } from '../activities/notify/notifier.ts';
+import { createNotifier } from '../activities/notifier.ts';
 import { batches } from '../contract/limits.ts';
 import { serverWaits } from '../contract/retry-policy.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { Start } from '../receiver/start-group.ts';
+import { throughProxies } from '../service/proxy.ts';
 import { firstBackfillOf } from './backfill.ts';
 import { type EventsLog, logEvents } from './events-log.ts';
 import { watchPolls } from './liveness.ts';
 import type { CoreMetrics } from './metrics/temporal-core.ts';
 import type { WorkerObserver } from './metrics/worker.ts';
-import { proxyWays } from './proxies.ts';
 import type { Running } from './running.ts';
-import { ensureSchedules } from './schedules.ts';
+import { applySchedules } from './schedules.ts';
 import { openService } from './service.ts';
 import { activitySettings, type Settings } from './settings.ts';
 import { connectClient, ensureOwnSchedules, howEndedOn, startOf, wakeOf } from './temporal.ts';
@@ -56,8 +56,7 @@ function openPools(settings: Settings, url: string, log: Logger) {
     warehouse: open(16),
     catchingUp: open(batches.catchUpConnections),
     checks: open(1),
-    // Each delivery of an alarm to a target holds a connection.
-    watching: open(1 + settings.notify.targets.length),
+    watching: open(1),
   };
 }
 
@@ -97,6 +96,8 @@ export async function startWorker(
     connectNative(temporal),
     workflowBundle ?? bundleOf(log),
   ]);
+  // Before any work is taken: Temporal may not accept the times.
+  await applySchedules(client, settings.schedules);
   const pools = openPools(settings, databaseUrl, log);
   const { db } = pools.warehouse;
   const access = openService(settings, service.url, service.apiKey, log, {
@@ -120,7 +121,7 @@ export async function startWorker(
     readHealth,
     notifier: createNotifier({
       ...settings.notify,
-      wayTo: proxyWays(settings.proxies),
+      dispatcher: throughProxies(settings.proxies),
       now: Date.now,
       ...(observer === undefined ? {} : { onSent: observer.onNotified }),
     }),
@@ -151,7 +152,6 @@ export async function startWorker(
     activities: Object.keys(activities),
   });
   if (ownSchedules) await ensureOwnSchedules(client);
-  if (settings.makeSchedules) await ensureSchedules(client);
   let startHere: Start | undefined;
   if (settings.workerVersion === undefined) startHere = startOf(new Client(native), { eager: true });
   return {

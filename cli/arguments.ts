@@ -15,11 +15,6 @@ export function share(text: string): number {
   throw new InvalidArgumentError('It must be from 0 to 1, for example 0.2.');
 }
 
-export function percent(text: string): number {
-  if (/^[1-9]\d?$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a whole number from 1 to 99.');
-}
-
 /** Parses a percentage as a share from 0 to 1. */
 export function percentSign(text: string): number {
   const percentage = Number(/^(\d{1,3}(?:\.\d+)?)%$/.exec(text)?.[1] ?? 0);
@@ -37,14 +32,10 @@ export function issueId(text: string): number {
   throw new InvalidArgumentError('It must be the number of an issue.');
 }
 
-export function duration(text: string): number {
-  const ms = parseDuration(text);
-  if (ms !== undefined) return ms;
-  throw new InvalidArgumentError('It must be a number and s, m, h or d, for example 15m.');
-}
-
 export function wait(text: string): number {
-  const ms = duration(text);
+  const ms = parseDuration(text);
+  if (ms === undefined)
+    throw new InvalidArgumentError('It must be a number and s, m, h or d, for example 15m.');
   if (ms <= 3_600_000) return ms;
   throw new InvalidArgumentError('It must be at most 1h.');
 }

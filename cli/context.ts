@@ -69,9 +69,9 @@ export async function openContext(need: Need): Promise<Context> {
   });
   const dir = resolve(settings.dataDir);
   const log = logOf(need, settings, dir);
-  for (const doubt of settings.doubts) {
-    if (need.quiet) say(`Warning: ${doubt}`);
-    else log.warn(doubt);
+  for (const warning of settings.warnings) {
+    if (need.quiet) say(`Warning: ${warning}`);
+    else log.warn(warning);
   }
   const onLine = need.onLine ?? say;
   const standsIn = calls && settings.service.url === undefined;
@@ -143,9 +143,11 @@ function logOf({ quiet, existing = false }: Need, { logLevel: level }: Settings,
   }
 }
 
+const withoutSchedules = { BACKFILL_CRON: 'none', RECONCILE_EVERY: 'none' };
+
 function settingsFor(need: Need): Settings {
   const { LOG_LEVEL, HTTPS_PROXY, https_proxy, NO_PROXY, no_proxy } = process.env;
   const kept = { LOG_LEVEL, HTTPS_PROXY, https_proxy, NO_PROXY, no_proxy };
-  const settings = readSettings(need.standalone ? { ...kept, MAKE_SCHEDULES: 'off' } : process.env);
+  const settings = readSettings(need.standalone ? { ...kept, ...withoutSchedules } : process.env);
   return need.dataDir === undefined ? settings : { ...settings, dataDir: need.dataDir };
 }

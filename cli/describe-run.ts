@@ -20,7 +20,7 @@ export function describeRun({ run, rate }: RunView): string[] {
   const share = shareDone(run);
   const head = [
     run.companiesDone === null
-      ? `backfill: ${run.state}, its parts are no longer kept (RUNS_DAYS)`
+      ? `backfill: ${run.state}, its parts are no longer kept (RETENTION_DAYS)`
       : `backfill: ${count(run.companiesDone)} of ${counted(run.companies, 'company', 'companies')}`,
     `${count(run.rows)} rows`,
     // A run that ended has no recent rate, only that of the whole run.

@@ -13,12 +13,10 @@ import {
   addConsole,
   addDeletes,
   addEvents,
-  addOperations,
   addSchedule,
   addUpgrade,
   addViews,
   addWebhooks,
-  addWorkers,
 } from './subcommands.ts';
 
 /**
@@ -68,7 +66,6 @@ function addRun(program: Command): void {
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/migrate.ts')).migrateCommand(options));
   addUpgrade(program);
-  addWorkers(program);
   addSchedule(program);
   addWebhooks(program);
 }
@@ -117,7 +114,6 @@ function addLook(program: Command): void {
     .option('--all', 'also runs that read it and changed nothing')
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
-  addOperations(program);
 }
 
 /** Adds the commands that load data and repair it. */

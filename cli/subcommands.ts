@@ -1,8 +1,9 @@
 import { Argument, type Command, Option } from 'commander';
+import { checkNames } from '../contract/check-names.ts';
 import { failureTypes } from '../contract/failures.ts';
 import { eventOutcomes, operatorRoles, runKinds, severities } from '../contract/names.ts';
 import type { Decision } from '../operations/decide-deletes.ts';
-import { atLeastOne, duration, issueId, percent, timeOrAgo, uuid } from './arguments.ts';
+import { atLeastOne, issueId, timeOrAgo, uuid } from './arguments.ts';
 import type { ScheduleAction } from './commands/schedule.ts';
 import type { WebhooksAction } from './commands/webhooks.ts';
 import { add } from './help.ts';
@@ -80,18 +81,6 @@ export function addConsole(program: Command): void {
     .action(async (name, options) => (await import('./commands/console.ts')).consolePassword(name, options));
 }
 
-export function addOperations(program: Command): void {
-  const operations = program
-    .command('operations')
-    .description('Show who did what, with the console or the command');
-  add(operations, 'list', 'List operations, newest first', 'metersync operations list --actor ada')
-    .option('--actor <name>', 'of this person')
-    .option('--limit <n>', 'at most this many', atLeastOne, 50)
-    .option('--before <id>', 'the page after that which ended with this operation', atLeastOne)
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/operations.ts')).operationsList(options));
-}
-
 export function addChecks(program: Command): void {
   const checks = program
     .command('checks')
@@ -102,31 +91,15 @@ export function addChecks(program: Command): void {
     'List issues that the checks found, the gravest and latest first',
     'metersync checks list --severity error --unacknowledged',
   )
+    .argument('[issue]', 'only this one, by its id: its evidence, and the keys of what it is about', issueId)
     .option('--company <id>', 'of this company', uuid)
-    .option('--check <name>', 'found by this check')
+    .addOption(new Option('--check <name>', 'found by this check').choices(checkNames))
     .addOption(new Option('--severity <severity>', 'of this severity').choices(severities))
     .option('--closed', 'those that are closed, not those that are open')
     .option('--unacknowledged', 'without those that somebody acknowledged')
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/checks.ts')).checksList(options));
-  add(
-    checks,
-    'show',
-    'Show everything about one issue: its evidence, and the keys of what it is about',
-    'metersync checks show 17',
-  )
-    .argument('<issue>', 'its id, as metersync checks list shows it', issueId)
-    .option('--json', 'as JSON')
-    .action(async (id, options) => (await import('./commands/checks.ts')).checksShow(id, options));
-  add(
-    checks,
-    'describe',
-    'Describe what each check finds, and count its open issues',
-    'metersync checks describe',
-  )
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/checks.ts')).checksDescribe(options));
+    .action(async (id, options) => (await import('./commands/checks.ts')).checksList(id, options));
   add(
     checks,
     'acknowledge',
@@ -154,28 +127,19 @@ export function addAlerts(program: Command): void {
   add(
     alerts,
     'list',
-    'List open alarms, since when, and when their targets were notified',
+    'List open alarms, since when, and when they were sent',
     'metersync alerts list --closed',
   )
     .option('--closed', 'those that are closed, the last first')
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/alerts.ts')).alertsList(options));
-  const notify = program.command('notify').description('Test the targets of alarms');
-  add(
-    notify,
-    'test',
-    'Send a test to each target of NOTIFY_URLS, as workers send alarms: status 1 unless all took it',
-    'metersync notify test',
-  )
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/notify.ts')).notifyTest(options));
 }
 
 export function addSchedule(program: Command): void {
   const schedule = program
     .command('schedule')
-    .description('Show or change the schedules of backfills and reconciles');
+    .description('Show or pause the schedules of backfills and reconciles');
   const addAction = (action: ScheduleAction, description: string, example: string): Command =>
     add(schedule, action, description, example)
       .addArgument(
@@ -188,21 +152,10 @@ export function addSchedule(program: Command): void {
       .action(async (name, options) =>
         (await import('./commands/schedule.ts')).schedule(action, name, options),
       );
-  addAction('show', 'Show when runs start, and the last ones', 'metersync schedule show');
   addAction(
-    'set',
-    'Change the named options, and keep the rest',
-    'metersync schedule set full --cron "30 1 * * 6" --time-zone Europe/Berlin',
-  )
-    .addOption(new Option('--cron <expression>', 'for example "0 3 * * *"').conflicts('every'))
-    .option('--every <duration>', 'for example 15m, 6h, 1d', duration)
-    .option('--time-zone <zone>', 'zone of the cron expression; UTC at first')
-    .option('--jitter <duration>', 'random delay of each start', duration)
-    .option('--catch-up <duration>', 'how late a missed start may be made up for', duration);
-  addAction(
-    'reset',
-    'Go back to the default times, paused or not; make a schedule again that was removed',
-    'metersync schedule reset full',
+    'show',
+    'Show when runs start, as BACKFILL_CRON and RECONCILE_EVERY set it, and the last runs',
+    'metersync schedule show',
   );
   addAction(
     'pause',
@@ -210,12 +163,6 @@ export function addSchedule(program: Command): void {
     'metersync schedule pause full --reason "the service moves"',
   ).option('--reason <text>', 'reason, as metersync schedule show prints it');
   addAction('resume', 'Start runs again', 'metersync schedule resume full');
-  addAction('trigger', 'Start a run now', 'metersync schedule trigger reconcile');
-  addAction(
-    'remove',
-    'Remove a schedule: workers do not make it again',
-    'metersync schedule remove reconcile',
-  );
 }
 
 export function addDeletes(program: Command): void {
@@ -248,7 +195,6 @@ export function addWebhooks(program: Command): void {
     add(webhooks, action, description, example)
       .option('--json', 'as JSON')
       .action(async (options) => (await import('./commands/webhooks.ts')).webhooks(action, options));
-  addAction('status', 'Show whether the service sends events', 'metersync webhooks status');
   addAction('enable', 'Turn events on for the whole organization', 'metersync webhooks enable');
   addAction(
     'disable',
@@ -273,35 +219,6 @@ export function addUpgrade(program: Command): void {
     .option('--temporal', 'Temporal is replaced too: no group of events may be open')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/upgrade.ts')).upgradeCheck(options));
-}
-
-export function addWorkers(program: Command): void {
-  const workers = program
-    .command('workers')
-    .description('See and switch builds of the workers, where TEMPORAL_DEPLOYMENT_NAME names them');
-  add(
-    workers,
-    'list',
-    'List builds: which polls, which is current, ramping or draining',
-    'metersync workers list',
-  )
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/workers.ts')).workersList(options));
-  add(
-    workers,
-    'promote',
-    'Give the work to a build, once a run on it alone has ended',
-    'metersync workers promote 0.2.0 --ramp 10',
-  )
-    .argument('<build>', 'its TEMPORAL_WORKER_BUILD_ID')
-    .option('--ramp <percent>', 'only this part of the workflows', percent)
-    .action(async (build, options) => (await import('./commands/workers.ts')).workersPromote(build, options));
-  add(
-    workers,
-    'rollback',
-    'End a ramp; without one, give the work to the build that had it before',
-    'metersync workers rollback',
-  ).action(async () => (await import('./commands/workers.ts')).workersRollback());
 }
 
 export function addViews(program: Command): void {

@@ -18,7 +18,6 @@ import { type CountedEvents, countEvents } from '../db/read/events.ts';
 import { listDataIssues } from '../db/read/issues.ts';
 import { type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
 import { ignoreDead } from '../operations/ignore.ts';
-import { testNotifications } from '../operations/notify-test.ts';
 import { Refused } from '../operations/recorded.ts';
 import { replayEvents } from '../operations/replay.ts';
 import { requireWorker } from '../operations/require-worker.ts';
@@ -60,7 +59,6 @@ export const actions = {
   'events ignore': askIgnore,
   backfill: askBackfill,
   doctor: askDoctor,
-  'notify test': askNotifyTest,
   'schedule trigger': askTrigger,
   'schedule pause': askPause,
   'schedule resume': askResumeSchedule,
@@ -208,29 +206,6 @@ async function askDoctor({ deps, activity }: Asking): Promise<Question> {
       activity.examined = { at: deps.now(), examination };
       return headline(examination.verdict);
     },
-  };
-}
-
-async function askNotifyTest(asking: Asking): Promise<Question> {
-  return {
-    title: 'Send a test notification',
-    says: 'Each target of NOTIFY_URLS gets one test, on the way of every alarm.',
-    button: 'Send it',
-    act: () =>
-      withTemporal(
-        asking,
-        async (client) => {
-          const targets = await testNotifications({ client, db: asking.deps.writer });
-          if (targets.length === 0) throw new Refused('the workers have no target: set NOTIFY_URLS for them');
-          const failed = targets.filter(({ sentAt }) => sentAt === null);
-          if (failed.length > 0)
-            throw new Error(
-              failed.map(({ target, error }) => `${target}: ${error ?? 'not taken yet'}`).join('; '),
-            );
-          return `${counted(targets.length, 'target')} took it`;
-        },
-        'watch',
-      ),
   };
 }
 

@@ -3,7 +3,7 @@ import { type AlertType, alertTypes, isAlertName } from '../contract/alerts.ts';
 import type { Alarm, Alarms } from '../operations/alarms.ts';
 import { badge } from '../web/badge.ts';
 import type { Markup } from '../web/markup.ts';
-import { ago, type Content, facts, section, table, text } from './parts.ts';
+import { ago, facts, section, text } from './parts.ts';
 
 /** Alarms that are open, each with what to do. */
 export function openAlarms({ alerts }: Alarms, now: number): Markup | '' {
@@ -18,8 +18,8 @@ function alarmCard({ name, key, detail, severity, openedAt, notifiedAt, error }:
 <p>${type?.means} ${text(detail)}</p>
 ${facts([
   ['Since', ago(openedAt, now)],
-  ['Notified', notifiedAt === null ? 'not yet' : ago(notifiedAt, now)],
-  ['Not sent', error && text(error)],
+  ['Sent', notifiedAt === null ? 'no' : ago(notifiedAt, now)],
+  ['NOTIFY_URL', error && text(error)],
 ])}
 ${type && html`<p><b>What to do:</b> ${withCode(type.act.join(' '))}</p>`}</li>`;
 }
@@ -27,23 +27,3 @@ ${type && html`<p><b>What to do:</b> ${withCode(type.act.join(' '))}</p>`}</li>`
 /** Runbooks have commands between backticks. */
 const withCode = (words: string): Markup[] =>
   words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
-
-/** Targets of notifications, and when each last took one. */
-export const targetsOf = ({ targets, lookedAt }: Alarms, now: number): Content =>
-  html`${
-    targets.length === 0
-      ? html`<p class="muted">No target got a message yet: set NOTIFY_URLS for the workers.</p>`
-      : table(
-          'Targets of notifications',
-          [
-            { name: 'Target', of: ({ target }) => html`<b>${text(target)}</b>` },
-            { name: 'Last taken', of: ({ sentAt }) => ago(sentAt, now) },
-            {
-              name: 'Refused since',
-              of: ({ attempts, error }) => (error === null ? 'nothing' : `${attempts} tries: ${text(error)}`),
-            },
-          ],
-          targets,
-          ({ target }) => target,
-        )
-  }<p class="muted small">The watch last ran ${ago(lookedAt, now)}.</p>`;

@@ -1,6 +1,5 @@
+import { keyOf } from './alarm-notice.ts';
 import { type AlertName, type AlertType, alertNames, alertTypes, type Raised } from './alerts.ts';
-import { keyOf } from './notification.ts';
-import { notifyPolicy } from './retry-policy.ts';
 import type { Health } from './verdict.ts';
 
 /** An alarm as it is raised now. */
@@ -36,22 +35,24 @@ export interface LiveAlarm {
   readonly key: string;
   readonly pendingSince: number;
   readonly openedAt: number | null;
-  readonly remindedAt: number | null;
 }
 
 /** What becomes of alarms at a look. */
-export interface AlarmChanges {
+export interface AlarmChanges<Alarm extends LiveAlarm> {
   /** Begun, and not known before. */
   readonly begin: readonly RaisedAlarm[];
   /** Over before their minutes were. */
-  readonly forget: readonly LiveAlarm[];
-  readonly open: readonly LiveAlarm[];
-  readonly remind: readonly LiveAlarm[];
-  readonly close: readonly LiveAlarm[];
+  readonly forget: readonly Alarm[];
+  readonly open: readonly Alarm[];
+  readonly close: readonly Alarm[];
 }
 
 /** Decides what becomes of the live alarms, those that just began among them. */
-export function changesOf(live: readonly LiveAlarm[], { raised, unknown }: Seen, at: number): AlarmChanges {
+export function changesOf<Alarm extends LiveAlarm>(
+  live: readonly Alarm[],
+  { raised, unknown }: Seen,
+  at: number,
+): AlarmChanges<Alarm> {
   const idOf = ({ name, key }: Pick<LiveAlarm, 'name' | 'key'>): string => `${name} ${key}`;
   const now = new Set(raised.map(idOf));
   const known = new Set(live.map(idOf));
@@ -64,10 +65,6 @@ export function changesOf(live: readonly LiveAlarm[], { raised, unknown }: Seen,
     open: holds.filter(
       ({ name, openedAt, pendingSince }) =>
         openedAt === null && at - pendingSince >= alertTypes[name].forMinutes * 60_000,
-    ),
-    remind: holds.filter(
-      ({ openedAt, remindedAt }) =>
-        openedAt !== null && at - (remindedAt ?? openedAt) >= notifyPolicy.remindSeconds * 1_000,
     ),
   };
 }

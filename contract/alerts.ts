@@ -178,7 +178,7 @@ export const alertTypes = {
     forMinutes: 15,
     causes: [
       'The portal disabled the endpoint after five days of failures.',
-      'Webhooks are off: `metersync webhooks status`.',
+      'Webhooks are off: `metersync doctor`.',
       'The service is quiet: `metersync audit --since 7d` finds no difference.',
     ],
     act: ['Enable the endpoint (`metersync webhooks portal`) and recover there what failed.'],
@@ -306,20 +306,22 @@ export const alertTypes = {
   },
   NotificationsFailing: {
     severity: 'ticket',
-    means: `A target of NOTIFY_URLS has not taken an alarm for ${formatSeconds(notifyPolicy.undeliveredMaxSeconds)}.`,
-    promql: `${each('max', 'metersync_notifications_waiting_seconds', 'target')} > ${notifyPolicy.undeliveredMaxSeconds}`,
-    judge: inWarehouse(({ watch }) =>
-      watch.undelivered
-        .filter(({ seconds }) => seconds > notifyPolicy.undeliveredMaxSeconds)
-        .map(({ target, error }) => ({ labels: { target }, detail: error ?? 'never tried' })),
+    means: `NOTIFY_URL has not taken an alarm for ${formatSeconds(notifyPolicy.unsentMaxSeconds)}.`,
+    promql: `${each('max', 'metersync_notifications_waiting_seconds')} > ${notifyPolicy.unsentMaxSeconds}`,
+    judge: inWarehouse(({ watch: { unsent } }) =>
+      raisedIf(unsent !== null && unsent.seconds > notifyPolicy.unsentMaxSeconds, {
+        detail: unsent?.error ?? '',
+      }),
     ),
     forMinutes: 0,
     causes: [
-      '`metersync alerts list` has the last error of each target.',
+      '`metersync alerts list` has the last error.',
       '4xx: its address, key or `NOTIFY_SECRET`. No answer: the network.',
     ],
-    act: ['Correct `NOTIFY_URLS` and restart the workers. What waits is sent for a day.'],
-    verify: '`metersync notify test` reaches every target.',
+    act: [
+      'Correct `NOTIFY_URL` and restart the workers. Open alarms are sent then, and those that closed within a day.',
+    ],
+    verify: '`metersync alerts list` says when each alarm was sent.',
   },
   WorkersGone: {
     severity: 'page',
@@ -341,7 +343,7 @@ export const alertTypes = {
     ],
     act: [
       'Start workers. Acknowledged events wait in Temporal.',
-      'Promote the build that runs: `metersync workers promote`. Without builds: `temporal worker deployment set-current-version --unversioned`.',
+      'Promote the build that runs, [as below](#builds-of-workers).',
     ],
     verify: '`metersync status` finds the workers well.',
   },
@@ -488,7 +490,9 @@ export const alertTypes = {
       'One runs for long: `metersync status`.',
       'None begins: `metersync schedule show`.',
     ],
-    act: ['Mend the cause; `metersync schedule trigger` starts a run now.'],
+    act: [
+      'Fix the cause. `metersync backfill all` reads everything now; `temporal schedule trigger` starts a reconcile, [as below](#schedules).',
+    ],
   },
   RunStalled: {
     severity: 'ticket',
@@ -519,7 +523,7 @@ export const alertTypes = {
     ),
     forMinutes: 1_440,
     causes: ['`metersync schedule show` has the reason.'],
-    act: ['`metersync schedule resume`, or `remove`.'],
+    act: ['Run `metersync schedule resume`, or set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.'],
   },
   ScheduleMissed: {
     severity: 'ticket',
@@ -528,7 +532,7 @@ export const alertTypes = {
     // Temporal says how many it ever skipped, and not when. RunOverdue reports what follows.
     forMinutes: 0,
     causes: ['`metersync schedule show` has the number.'],
-    act: ['Run `metersync schedule trigger` if the next start is far.'],
+    act: ['If the next start is far off, start a run now, [as below](#schedules).'],
   },
   Decide: {
     severity: 'ticket',

@@ -330,7 +330,7 @@ export const metricTypes = {
     of: 'warehouse',
     type: 'gauge',
     help: 'Open issues of the data that nobody acknowledged; 10001 for any more.',
-    labels: { check: 'as metersync checks describe lists them', severity: 'error, warning or info' },
+    labels: { check: 'as ops.data_issue_checks lists them', severity: 'error, warning or info' },
   },
   metersync_temporal_up: {
     of: 'temporal',
@@ -407,14 +407,14 @@ export const metricTypes = {
   metersync_notifications_waiting_seconds: {
     of: 'warehouse',
     type: 'gauge',
-    help: 'How long a target took no notification; absent where nothing waits.',
-    labels: { target: 'of NOTIFY_URLS, without its secrets' },
+    help: 'For how long NOTIFY_URL has not taken an alarm; absent where none waits.',
+    labels: {},
   },
   metersync_notifications_total: {
     of: 'worker',
     type: 'counter',
-    help: 'Tries to send notifications.',
-    labels: { target: 'of NOTIFY_URLS, without its secrets', result: 'taken or refused' },
+    help: 'Tries to send alarms to NOTIFY_URL.',
+    labels: { result: 'taken or refused' },
   },
   metersync_verdict: {
     of: 'warehouse',

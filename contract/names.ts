@@ -52,7 +52,6 @@ export const workflowIds = {
   backfillCompany: (companyId: string): string => `backfill/${companyId}`,
   reconcile: (runId: string): string => `reconcile/${runId}`,
   checkData: (runId: string): string => `checks/${runId}`,
-  notifyTest: (id: string): string => `notify-test/${id}`,
 } as const;
 
 /** Reads the id in the log of operations from the name of a replay's workflow. */
@@ -104,12 +103,9 @@ export const operationActions = [
   'replay',
   'events ignore',
   'backfill',
-  'schedule set',
-  'schedule reset',
   'schedule pause',
   'schedule resume',
   'schedule trigger',
-  'schedule remove',
   'deletes approve',
   'deletes reject',
   'deletes undo',
@@ -123,9 +119,6 @@ export const operationActions = [
   'views refresh',
   'migrate',
   'doctor',
-  'notify test',
-  'workers promote',
-  'workers rollback',
 ] as const;
 export type OperationAction = (typeof operationActions)[number];
 

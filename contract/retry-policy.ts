@@ -138,6 +138,8 @@ export const attemptPolicy = {
  * `waitMaxSeconds`.
  */
 export const recordPolicy = {
+  /** Days before today (UTC) whose updates a reconcile reads: the backfill of each night reads the rest. */
+  reconciledDays: 2,
   waitFirstSeconds: 1,
   waitMaxSeconds: 900,
   /** Parked work waits at least so long, as another owner has its turn first; a parked service at first. */
@@ -228,11 +230,6 @@ export const serverWaits = {
   workerStop: { shutdownGraceTime: 5 * seconds, shutdownForceTime: 8 * seconds },
   /** How long counts of fields wait in memory: they are lost when the process is killed. */
   fieldCountsEveryMs: 10 * seconds,
-  /** How long a run on a new build of the workers may take before it is promoted. */
-  buildTriedWithinMs: 60 * seconds,
-  /** How long Temporal may not know a build whose worker began to poll: a second or less was seen. */
-  buildKnownWithinMs: 10 * seconds,
-  buildLookEveryMs: 200,
   /** How often the log reports events, when some came. */
   logEveryMs: 60 * seconds,
   /** Time-out of a health page or a monitor, for each server. */
@@ -298,14 +295,10 @@ export const notifyPolicy = {
   requestMs: 10 * seconds,
   /** How long one look goes on sending to a target: far less than a look may take. */
   sendMs: 10 * seconds,
-  /** A target that fails is tried again by each look, for so long; the others do not wait for it. */
+  /** How long an alarm that is over is still sent. */
   giveUpSeconds: 86_400,
-  /** Age of an undelivered notification from which its target counts as failing. */
-  undeliveredMaxSeconds: 600,
-  /** How often `metersync notify test` looks whether its targets took the test. */
-  testLookEveryMs: 200,
-  /** While an alarm is open, how often its targets are reminded. */
-  remindSeconds: 86_400,
-  /** How long closed alarms and what was sent of them are kept. */
+  /** Age of an alarm that could not be sent from which the target counts as failing. */
+  unsentMaxSeconds: 600,
+  /** How long closed alarms are kept. */
   keepDays: 90,
 } as const;

@@ -165,17 +165,13 @@ export interface WatchHealth {
   readonly lookedAt: string | null;
   readonly lookedSecondsAgo: number | null;
   readonly open: readonly { readonly name: string; readonly key: string }[];
-  /** Targets that have not taken a notification, since when, and why not. */
-  readonly undelivered: readonly {
-    readonly target: string;
-    readonly seconds: number;
-    readonly error: string | null;
-  }[];
+  /** For how long NOTIFY_URL has not taken an alarm, and why not; null if none waits. */
+  readonly unsent: { readonly seconds: number; readonly error: string } | null;
 }
 
 export interface ScheduleHealth {
   readonly name: RunKind;
-  readonly state: 'active' | 'paused' | 'removed' | 'absent';
+  readonly state: 'active' | 'paused' | 'absent';
   readonly reason: string | null;
   /** When it starts the next run, ISO 8601. */
   readonly next: string | null;
@@ -301,7 +297,7 @@ function judgeWorkers({ idle, absent }: TemporalHealth): Finding {
       name,
       word: 'Broken',
       saw: `Temporal gives events to ${absent}, and workers of others poll`,
-      todo: 'Run metersync workers list, then promote a build that polls; see WorkersGone in docs/runbooks.md.',
+      todo: 'Promote a build that polls with temporal worker deployment set-current-version; see WorkersGone in docs/runbooks.md.',
     };
   if (idle.length === 0) return well(name, 'they take events, backfills and checks, and look for alarms');
   return {
@@ -319,10 +315,9 @@ function judgeSchedule({ name: kind, state, reason, next }: ScheduleHealth): Fin
       name,
       word: 'Needs you',
       saw: `paused${reason === null ? '' : `: ${reason}`}`,
-      todo: `Run metersync schedule resume ${kind}; or metersync schedule remove ${kind}, if it is not to run any more.`,
+      todo: `Run metersync schedule resume ${kind}; or set ${kind === 'full' ? 'BACKFILL_CRON' : 'RECONCILE_EVERY'} to none, if it is not to run any more.`,
     };
-  // Having none is a choice, made by a command or by MAKE_SCHEDULES.
-  if (state === 'removed') return well(name, 'removed by somebody');
+  // Having none is a choice, made by its setting.
   if (state === 'absent') return well(name, 'there is none');
   return well(name, next === null ? 'active' : `next run ${formatTime(next)}`);
 }
@@ -412,7 +407,7 @@ function judgeOverdue({ kind, secondsAgo }: { kind: RunKind; secondsAgo: number 
     name: `next ${wordOfRun[kind]}`,
     word: 'Needs you',
     saw: `overdue: the last complete one ended ${formatSeconds(secondsAgo)} ago`,
-    todo: 'See RunOverdue in docs/runbooks.md; metersync schedule trigger starts a run now.',
+    todo: 'See RunOverdue in docs/runbooks.md; metersync backfill all reads everything now.',
   };
 }
 
@@ -480,9 +475,8 @@ function judgeSilence({ silence, silenceHours }: WarehouseHealth): Finding {
   return { name, word: quiet ? 'Broken' : 'Needs you', saw: signs.join('; '), todo: silenceOperator };
 }
 
-function judgeWatch({ lookedSecondsAgo, undelivered }: WatchHealth): Finding[] {
+function judgeWatch({ lookedSecondsAgo, unsent }: WatchHealth): Finding[] {
   const stopped = lookedSecondsAgo !== null && lookedSecondsAgo > notifyPolicy.heartbeatMaxSeconds;
-  const failing = undelivered.filter(({ seconds }) => seconds > notifyPolicy.undeliveredMaxSeconds);
   return [
     ...(stopped
       ? [
@@ -494,12 +488,16 @@ function judgeWatch({ lookedSecondsAgo, undelivered }: WatchHealth): Finding[] {
           },
         ]
       : []),
-    ...failing.map(({ target, seconds, error }) => ({
-      name: 'notifications',
-      word: 'Needs you' as const,
-      saw: `${target} has taken none for ${formatSeconds(seconds)}${error === null ? '' : `: ${error}`}`,
-      todo: 'Correct NOTIFY_URLS, restart the workers, and run metersync notify test.',
-    })),
+    ...(unsent !== null && unsent.seconds > notifyPolicy.unsentMaxSeconds
+      ? [
+          {
+            name: 'notifications',
+            word: 'Needs you' as const,
+            saw: `NOTIFY_URL has taken none for ${formatSeconds(unsent.seconds)}: ${unsent.error}`,
+            todo: 'Correct NOTIFY_URL and NOTIFY_SECRET, and restart the workers.',
+          },
+        ]
+      : []),
   ];
 }
 

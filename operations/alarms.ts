@@ -1,22 +1,15 @@
 import { type AlertType, alertTypes, isAlertName } from '../contract/alerts.ts';
 import type { Executor } from '../db/connect.ts';
-import {
-  type DeliveryResult,
-  type ListedAlert,
-  lastDeliveries,
-  listAlerts,
-  readLastLook,
-} from '../db/read/watch.ts';
+import { type ListedAlert, listAlerts, readLastLook } from '../db/read/watch.ts';
 
 /** An alarm with its severity; null if it is of another version. */
 export interface Alarm extends ListedAlert {
   readonly severity: AlertType['severity'] | null;
 }
 
-/** The alarms that workers raised, who was notified, and when the watch last ran. */
+/** The alarms that workers raised, and when the watch last ran. */
 export interface Alarms {
   readonly alerts: readonly Alarm[];
-  readonly targets: readonly DeliveryResult[];
   readonly lookedAt: string | null;
 }
 
@@ -30,5 +23,5 @@ export async function readAlarms(
     severity: isAlertName(alert.name) ? alertTypes[alert.name].severity : null,
   }));
   const { lookedAt } = await readLastLook(db);
-  return { alerts, targets: await lastDeliveries(db), lookedAt };
+  return { alerts, lookedAt };
 }

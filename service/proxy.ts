@@ -1,48 +1,57 @@
-import { type Dispatcher, Pool, ProxyAgent } from 'undici';
+import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
 import { requestPolicy } from '../contract/retry-policy.ts';
 
-/** A way through a proxy. */
-export interface ProxyWay {
-  readonly dispatcher: Dispatcher;
-  /** What an error appends to say so, without the password: ` through the proxy proxy.example:3128`. */
-  readonly words: string;
+/** The proxies of requests to https and http addresses, and the hosts that need none, as NO_PROXY has them. */
+export interface Proxies {
+  readonly https: URL | undefined;
+  readonly http: URL | undefined;
+  readonly none: string;
 }
 
+/** This machine, which a proxy cannot reach. */
+const here = ['localhost', '127.0.0.1', '[::1]'];
+
 /**
- * Opens a way through a proxy: https goes through a tunnel, http as a request to the proxy. The proxy finds the
- * address of a host.
+ * Opens the way through proxies; undefined where there are none. https goes through a tunnel, http as a request
+ * to the proxy, which finds the address of a host.
  * @param connections at once
- * @param tunnelMs how long the proxy may take to open a tunnel
+ * @param tunnelMs how long a proxy may take to open a tunnel
  */
-export function throughProxy(
-  proxy: URL,
+export function throughProxies(
+  { https, http, none }: Proxies,
   connections: number | null = null,
   tunnelMs: number = requestPolicy.tunnelMs,
-): ProxyWay {
-  const dispatcher = new ProxyAgent({
-    uri: proxy.href,
+): Dispatcher | undefined {
+  if ((https === undefined && http === undefined) || none.trim() === '*') return undefined;
+  return new EnvHttpProxyAgent({
+    // Empty, so that undici does not read the environment.
+    httpsProxy: https?.href ?? '',
+    httpProxy: http?.href ?? '',
+    noProxy: [none, ...here].join(','),
     connections,
     proxyTunnel: false,
-    ...loginOf(proxy),
+    ...loginOf(https ?? http),
     clientFactory: (origin, options) =>
-      withOwnErrors(new Pool(origin, { ...options, headersTimeout: tunnelMs })),
+      withOwnErrors(new Pool(origin, { ...options, headersTimeout: tunnelMs }), new URL(origin).host),
   });
-  return { dispatcher, words: ` through the proxy ${proxy.host}` };
 }
 
-/** The login of a proxy. undici leaves out a user without a password, as a token is. */
-function loginOf({ username, password }: URL): { readonly token?: string } {
-  if (username === '') return {};
-  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { token: `Basic ${Buffer.from(login).toString('base64')}` };
+/** The login of a proxy without a password, as a token is, which undici would leave out. */
+function loginOf(proxy: URL | undefined): { readonly token?: string } {
+  if (proxy === undefined || proxy.username === '' || proxy.password !== '') return {};
+  return { token: `Basic ${Buffer.from(`${decodeURIComponent(proxy.username)}:`).toString('base64')}` };
 }
 
 /**
- * Has a tunnel fail with an error of its own. undici gives a refused one the code of a request that it aborted
- * itself, and asks for a cut one again at once and for ever.
+ * Has a tunnel fail with an error of its own, which names the proxy. undici gives a refused one the code of a
+ * request that it aborted itself, and asks for a cut one again at once and for ever.
  */
-function withOwnErrors(pool: Pool): Pool {
+function withOwnErrors(pool: Pool, proxy: string): Pool {
   const connect = pool.connect.bind(pool);
+  const noTunnel = (reason: string, cause?: Error): Error =>
+    Object.assign(new Error(`no tunnel through the proxy ${proxy}: ${reason}`, { cause }), {
+      code: 'EPROXY',
+    });
   const tunnel = async (options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> => {
     const answer = await connect(options).catch((error: Error) => {
       throw noTunnel(error.message, error);
@@ -53,6 +62,3 @@ function withOwnErrors(pool: Pool): Pool {
   };
   return Object.assign(pool, { connect: tunnel });
 }
-
-const noTunnel = (reason: string, cause?: Error): Error =>
-  Object.assign(new Error(`no tunnel: ${reason}`, { cause }), { code: 'EPROXY' });

@@ -63,7 +63,7 @@ export function createRequests(
       }
       return value;
     } catch (error) {
-      const failure = named(error, path + wire.words);
+      const failure = named(error, path);
       report(resultOfError(failure));
       throw failure;
     } finally {

@@ -1,19 +1,20 @@
 import { isUtf8 } from 'node:buffer';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip, type Gunzip } from 'node:zlib';
+import type { Dispatcher } from 'undici';
 import { withoutByteOrderMark } from '../contract/exact-json.ts';
 import { Failure } from '../contract/failures.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
 import type { AnswerMemory, AnswerPart } from './answer-memory.ts';
 import type { Clock } from './clock.ts';
-import type { ProxyWay } from './proxy.ts';
 import { nameOf } from './unreadable.ts';
 
 /** Bytes kept of an answer that is not a success: it is only quoted. */
 const refusalBytesMax = 64 * 1024;
 
-export interface Wire extends ProxyWay {
+export interface Wire {
+  readonly dispatcher: Dispatcher;
   readonly origin: string;
   /** Path of the base address, before every path of the catalogue. */
   readonly prefix: string;

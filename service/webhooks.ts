@@ -5,6 +5,7 @@ import { requestPolicy } from '../contract/retry-policy.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
 import { failureOfError, failureOfStatus } from './classify.ts';
 import type { Clock } from './clock.ts';
+import type { Proxies } from './proxy.ts';
 import { createQuote } from './quote.ts';
 import { withoutAnswer } from './request.ts';
 import { type Answer, type Method, send } from './send.ts';
@@ -33,8 +34,7 @@ export interface WebhookOptions {
   /** No error contains it. */
   readonly apiKey: string;
   readonly clock: Clock;
-  /** The proxy to go through, if any. */
-  readonly proxy?: URL | undefined;
+  readonly proxies?: Proxies | undefined;
 }
 
 /** Makes the client of the switch. An answer has at most `answerBytesMax` and takes no longer than one attempt. */
@@ -64,7 +64,7 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
       if (code === undefined) throw error;
       const { status } = error as Partial<Failure>;
       const more = status === undefined ? { cause: withoutAnswer(error as Error) } : { status };
-      throw new Failure(code, `${method} ${path}${wire.words}: ${(error as Error).message}`, more);
+      throw new Failure(code, `${method} ${path}: ${(error as Error).message}`, more);
     }
   }
 

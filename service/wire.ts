@@ -5,7 +5,7 @@ import type { Log } from '../contract/log.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import { type AnswerMemory, createAnswerMemory } from './answer-memory.ts';
 import type { Clock } from './clock.ts';
-import { throughProxy } from './proxy.ts';
+import { type Proxies, throughProxies } from './proxy.ts';
 import type { OnRequest } from './request-result.ts';
 import type { RetryBudget } from './retry.ts';
 import type { Wire } from './send.ts';
@@ -32,8 +32,7 @@ export interface ServiceClientOptions {
   readonly onRequest?: OnRequest;
   /** Version of metersync, for the user agent. */
   readonly version?: string;
-  /** The proxy to go through, if any. */
-  readonly proxy?: URL | undefined;
+  readonly proxies?: Proxies | undefined;
   /** Replaces the client's own pool where there is no proxy; the caller closes it. */
   readonly dispatcher?: Dispatcher;
 }
@@ -45,7 +44,7 @@ type WireOptions = Pick<
   | 'clock'
   | 'version'
   | 'maxConcurrency'
-  | 'proxy'
+  | 'proxies'
   | 'dispatcher'
   | 'timeoutMs'
   | 'maxBodyBytes'
@@ -58,12 +57,12 @@ type WireOptions = Pick<
  *   key in it
  */
 export function openWire(options: WireOptions): Wire {
-  const { apiKey, clock, version, proxy, maxConcurrency = limits.requestsAtOnce } = options;
+  const { apiKey, clock, version, proxies, maxConcurrency = limits.requestsAtOnce } = options;
   const base = baseOf(options.baseUrl);
   if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new Error('the API key must be printable ASCII without spaces');
   const direct = () => options.dispatcher ?? new Pool(base.origin, { connections: maxConcurrency });
   return {
-    ...(proxy === undefined ? { dispatcher: direct(), words: '' } : throughProxy(proxy, maxConcurrency)),
+    dispatcher: (proxies && throughProxies(proxies, maxConcurrency)) ?? direct(),
     origin: base.origin,
     prefix: base.prefix,
     headers: {

@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { type AlertName, type AlertType, alertTypes, runbookOf } from '../contract/alerts.ts';
+import { scheduleIds } from '../contract/names.ts';
 import { generatedFrom } from './markdown.ts';
 
 const source = 'contract/alerts.ts';
@@ -57,5 +58,42 @@ condition does not say so. \`page\`: act now. \`ticket\`: act within days. Worke
 \`deploy/prometheus/rules.yml\`.
 
 ${sections.join('\n\n')}
-`;
+
+${temporalCommands}`;
 }
+
+/** What Temporal's own command does better than a command of ours would. */
+const temporalCommands = `# Temporal's own commands
+
+These need [Temporal's command](https://docs.temporal.io/cli). It reads \`TEMPORAL_ADDRESS\`,
+\`TEMPORAL_NAMESPACE\` and Temporal's other variables as workers do.
+
+## Builds of workers
+
+Workers with \`TEMPORAL_DEPLOYMENT_NAME\` and \`TEMPORAL_WORKER_BUILD_ID\` get no work until their build
+is promoted. Start workers of the new build next to the old ones, then promote it. Keep the old
+workers until the new build has proved itself, and promote the old build to go back. Temporal refuses
+to promote a build that does not poll all queues that the current build polls.
+
+\`\`\`sh
+temporal worker deployment describe --name metersync         # builds, and which of them is current
+temporal worker deployment set-ramping-version --deployment-name metersync --build-id 0.2.0 --percentage 10
+temporal worker deployment set-ramping-version --deployment-name metersync --build-id 0.2.0 --delete
+temporal worker deployment set-current-version --deployment-name metersync --build-id 0.2.0
+temporal worker deployment set-current-version --deployment-name metersync --unversioned
+\`\`\`
+
+The last command gives the work to workers without a build, as before the first promotion. Whatever
+is promoted, a \`metersync start\` without a build applies what its own receiver takes.
+
+## Schedules
+
+\`BACKFILL_CRON\` and \`RECONCILE_EVERY\` have the times of the two schedules. A worker that starts
+gives them to Temporal, and keeps a pause. What somebody changed in Temporal itself lasts until then.
+
+\`\`\`sh
+temporal schedule trigger --schedule-id ${scheduleIds.full} --overlap-policy BufferOne
+temporal schedule trigger --schedule-id ${scheduleIds.reconcile} --overlap-policy BufferOne
+temporal schedule describe --schedule-id ${scheduleIds.reconcile}
+\`\`\`
+`;

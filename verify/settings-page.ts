@@ -13,8 +13,8 @@ interface Setting {
   readonly hasTo?: string;
 }
 
-/** Every variable of app/settings.ts, in the order of the page. A test compares this with the source. */
-export const settings: Readonly<Record<string, Setting>> = {
+/** Settings of ours, in the order of the page. */
+const ours: Readonly<Record<string, Setting>> = {
   SERVICE_URL: { means: 'Base address of the API with its version. Unset: the sandbox runs.' },
   SERVICE_API_KEY: { means: 'Key of the API. Needed with `SERVICE_URL`.', hasTo: '' },
   SERVICE_COMPANIES: {
@@ -45,23 +45,16 @@ export const settings: Readonly<Record<string, Setting>> = {
     means:
       'The same as a share of the live rows, at least 3, of readings at least 24; the smaller of both holds.',
   },
-  JOURNAL_PAYLOAD_DAYS: {
+  RETENTION_DAYS: {
     default: '90',
-    means: 'Days after which payloads of settled events are dropped; 0 for never. Ids and outcomes stay.',
-  },
-  RUNS_DAYS: {
-    default: '90',
-    means: 'Days after which parts of runs are dropped that a later run read completely; 0 for never.',
+    means:
+      'Days after which bodies of settled events are dropped, and parts of runs that a later run read completely; 0 for never. Ids and outcomes stay.',
   },
   WEBHOOK_SECRETS: {
     default: '',
     means:
       'List of at most 16 signing secrets of the webhook endpoint. The receiver needs these or a file of them.',
     hasTo: 'be `whsec_` and base64 of at least 24 bytes',
-  },
-  WEBHOOK_SECRETS_FILE: {
-    means: `File with one secret a line, read again within ${formatSeconds(httpLimits.secretsCheckMs / 1000)} of a change; the one word \`none\` revokes all.`,
-    hasTo: '',
   },
   WEBHOOK_HEADER_PREFIX: {
     means: 'Prefix of the signature headers, beside `webhook-` and `svix-`.',
@@ -72,42 +65,15 @@ export const settings: Readonly<Record<string, Setting>> = {
     means: 'How far the timestamp of a delivery may be from now.',
   },
   DATABASE_URL: { means: 'The warehouse: Postgres 15 or newer. Unset: an embedded one.' },
-  TEMPORAL_ADDRESS: {
-    means: 'Host and port of Temporal. Without this and a profile: an embedded one.',
-  },
-  TEMPORAL_PROFILE: {
-    means: "Profile of Temporal's configuration file.",
-    hasTo: '',
-  },
-  TEMPORAL_CONFIG_FILE: { means: 'That file, if not at its usual place.', hasTo: '' },
   STRICT_TLS: {
     default: 'off',
-    means: 'on: commands refuse other machines without verified TLS; off: they warn.',
+    means:
+      '`on`: commands refuse other machines without verified TLS. `outside`: but Postgres and Temporal, which are on your own networks. `off`: they warn.',
     hasTo: '',
-  },
-  PLAINTEXT_HOSTS: {
-    default: '',
-    means: 'List of hosts on your own network that need no TLS, as the addresses name them.',
-    hasTo: '',
-  },
-  NODE_TLS_REJECT_UNAUTHORIZED: {
-    means: "Node's own: 0 accepts any certificate; `STRICT_TLS` refuses it.",
-    hasTo: '',
-  },
-  HTTPS_PROXY: { means: 'HTTP proxy of requests to https addresses.' },
-  HTTP_PROXY: { means: 'The same to http.', hasTo: '' },
-  NO_PROXY: {
-    default: '',
-    means: 'List of hosts (with subdomains) and networks that need neither. Lower case holds, too.',
-    hasTo: '',
-  },
-  RECONCILE_DAYS: {
-    default: '2',
-    means: 'Days before today (UTC) whose updates a reconcile reads.',
   },
   CHECKS_OFF: {
     default: '',
-    means: 'List of checks of the data (`metersync checks describe`) to leave out; their issues are closed.',
+    means: 'List of checks of the data (`ops.data_issue_checks`) to leave out; their issues are closed.',
     hasTo: '',
   },
   TEMPORAL_CODEC_KEYS: {
@@ -121,19 +87,15 @@ export const settings: Readonly<Record<string, Setting>> = {
     means: 'With keys: `refused` lets work with unencrypted payloads wait, `accepted` runs it.',
     hasTo: '',
   },
-  TEMPORAL_DEPLOYMENT_NAME: {
+  BACKFILL_CRON: {
+    default: '0 3 * * *',
     means:
-      'Deployment of the workers. With it a build gets work once it is promoted (`metersync workers`). Without it any worker gets any work.',
+      'When everything is read again: `none`, or five fields of cron in UTC. Write `CRON_TZ=Europe/Berlin 30 1 * * 6` for another time zone. Each start is up to 30 minutes late, at random. A worker applies this when it starts.',
     hasTo: '',
   },
-  TEMPORAL_WORKER_BUILD_ID: {
-    means: 'Build of this worker: another for each version that is deployed.',
-    hasTo: '',
-  },
-  MAKE_SCHEDULES: {
-    default: 'on',
-    means:
-      'on: a worker makes absent schedules (`metersync schedule`), but none that was removed; off: none.',
+  RECONCILE_EVERY: {
+    default: '1h',
+    means: 'How often recent updates are read: `none`, or from 1m to 7d, for example 15m.',
     hasTo: '',
   },
   RECEIVER_HOST: { default: '127.0.0.1', means: 'Where the receiver listens; `0.0.0.0`: on all addresses.' },
@@ -168,7 +130,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   TEMPORAL_UI_URL: { means: "Temporal's web page, for links of the console.", hasTo: '' },
   METERSYNC_ACTOR: {
-    means: 'Who runs a command, for `metersync operations`. Unset: the user of the system.',
+    means: 'Who runs a command, for the log of operations. Unset: the user of the system.',
   },
   RECEIVER_PUBLIC_URL: {
     means: 'The registered address: `metersync doctor` sends a probe through it.',
@@ -178,14 +140,13 @@ export const settings: Readonly<Record<string, Setting>> = {
     default: '72',
     means: 'Hours without any event that mean trouble; 0 for never.',
   },
-  NOTIFY_URLS: {
-    default: '',
+  NOTIFY_URL: {
     means:
-      'List of targets of alarms: `slack+https://…` of an incoming webhook, `pagerduty://KEY` (`pagerduty://KEY@events.eu.pagerduty.com` in Europe), `alertmanager+https://…` (base address), `json+https://…`.',
+      'Where alarms are sent when they open and when they are over: an address that takes JSON, or `slack+https://…` for an incoming webhook of Slack.',
     hasTo: '',
   },
   NOTIFY_SECRET: {
-    means: 'Signs what `json` targets get (Standard Webhooks).',
+    means: 'Signs the JSON (Standard Webhooks). Needed with such an address.',
     hasTo: '',
   },
   HEARTBEAT_URL: {
@@ -197,18 +158,58 @@ export const settings: Readonly<Record<string, Setting>> = {
     default: '.metersync',
     means: 'Folder of the embedded stack, and of logs of commands with a display.',
   },
-  SECRETS_DIR: { means: 'Folder of secrets, below.', hasTo: '' },
 };
+
+/** Variables of Temporal, Node and others, as far as metersync reads them itself. */
+const ofOthers: Readonly<Record<string, Setting>> = {
+  TEMPORAL_ADDRESS: {
+    means: 'Host and port of Temporal. Without this and a profile: an embedded one.',
+  },
+  TEMPORAL_PROFILE: {
+    means: "Profile of Temporal's configuration file.",
+    hasTo: '',
+  },
+  TEMPORAL_CONFIG_FILE: { means: "Temporal's configuration file, if not at its usual place.", hasTo: '' },
+  TEMPORAL_DEPLOYMENT_NAME: {
+    means:
+      'Deployment of the workers. With it a build gets work once it is promoted (docs/runbooks.md). Without it any worker gets any work.',
+    hasTo: '',
+  },
+  TEMPORAL_WORKER_BUILD_ID: {
+    means: 'Build of this worker. Each version that is deployed needs another.',
+    hasTo: '',
+  },
+  HTTPS_PROXY: { means: 'HTTP proxy of requests to https addresses.' },
+  HTTP_PROXY: {
+    means: 'HTTP proxy of requests to http addresses, and to https without `HTTPS_PROXY`.',
+    hasTo: '',
+  },
+  NO_PROXY: {
+    default: '',
+    means: 'List of hosts (with subdomains) that are reached without a proxy. Lower case holds, too.',
+    hasTo: '',
+  },
+  NODE_TLS_REJECT_UNAUTHORIZED: {
+    means: "Node's own: 0 accepts any certificate; `STRICT_TLS` refuses it.",
+    hasTo: '',
+  },
+};
+
+/** Files of secrets that are read in another way than those of one line. */
+const files: Readonly<Record<string, Setting>> = {
+  WEBHOOK_SECRETS_FILE: {
+    means: `File with one secret a line, read again within ${formatSeconds(httpLimits.secretsCheckMs / 1000)} of a change; the one word \`none\` revokes all.`,
+    hasTo: '',
+  },
+};
+
+/** Every variable of app/settings.ts. A test compares this with the source. */
+export const settings = { ...ours, ...ofOthers, ...files };
 
 /** Makes docs/reference/settings.md: the variables of the environment, with defaults and requirements. */
 export function settingsPage(): string {
-  const lines = Object.entries(settings).map(([name, { default: value, means, hasTo }]) => {
-    const demand = hasTo ?? demandOf(name) ?? '';
-    const range = rangeOf(demand);
-    const set = [value === undefined || value === '' ? undefined : `\`${value}\``, range].filter(Boolean);
-    const limits = set.length === 0 ? '' : ` (${set.join('; ')})`;
-    return `- \`${name}\`${limits}: ${means}${range === undefined ? sentenceOf(demand) : ''}`;
-  });
+  const lines = Object.entries(ours).map(([name, setting]) => `- ${described(name, setting)}`);
+  const rows = Object.entries(ofOthers).map(([name, { means }]) => `| \`${name}\` | ${means} |`);
   return [
     generatedFrom('app/settings.ts and verify/settings-page.ts'),
     '# Settings',
@@ -219,13 +220,21 @@ export function settingsPage(): string {
     '',
     ...lines,
     '',
-    "Temporal's own variables hold too: `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS`,",
-    '`TEMPORAL_TLS_CLIENT_CERT_PATH`, `TEMPORAL_TLS_CLIENT_KEY_PATH` and others.',
+    '## Variables of Temporal and Node',
+    '',
+    "All of Temporal's environment configuration holds, for example `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`,",
+    '`TEMPORAL_TLS`, `TEMPORAL_TLS_CLIENT_CERT_PATH` and `TEMPORAL_TLS_CLIENT_KEY_PATH`.',
+    '',
+    '| Variable | Meaning |',
+    '| --- | --- |',
+    ...rows,
     '',
     '## Secrets in files',
     '',
-    'A file of one line may hold each of these: `NAME` in the folder `SECRETS_DIR`, or what `NAME_FILE` names.',
+    'A file of one line may hold each of these: `NAME_FILE` names it in place of `NAME`.',
     `${secretVariables.map((name) => `\`${name}\``).join(', ')}. Restart a process to change them.`,
+    '',
+    ...Object.entries(files).map(([name, setting]) => described(name, setting)),
     '',
     '## The endpoint catalogue',
     '',
@@ -242,6 +251,14 @@ export function settingsPage(): string {
     '```',
     '',
   ].join('\n');
+}
+
+function described(name: string, { default: value, means, hasTo }: Setting): string {
+  const demand = hasTo ?? demandOf(name) ?? '';
+  const range = rangeOf(demand);
+  const set = [value === undefined || value === '' ? undefined : `\`${value}\``, range].filter(Boolean);
+  const limits = set.length === 0 ? '' : ` (${set.join('; ')})`;
+  return `\`${name}\`${limits}: ${means}${range === undefined ? sentenceOf(demand) : ''}`;
 }
 
 /** Returns the range that a number must be in: `1 to 100`. */

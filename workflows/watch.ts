@@ -11,13 +11,13 @@ export async function watch({ test = false }: { test?: boolean } = {}): Promise<
   const before = workflowInfo().lastResult as LookResult | undefined;
   const waking = new CancellationScope();
   const [looked, woken, kept] = await Promise.allSettled([
-    looking.look({ absence: before?.absence ?? null, test }).then((result) => {
+    looking.look({ absence: before?.absence ?? null }).then((result) => {
       // A server that is reached and does not answer would hold up the next look.
       if (result.absence !== null) waking.cancel();
       return result;
     }),
     waking.run(wakeLost),
-    // A test waits for the look.
+    // Runs of version 0.1.0 that tested targets left this out.
     test ? undefined : waking.run(() => eachMinute.keepMonths({})),
   ]);
   if (woken.status === 'rejected') log.warn('nothing was woken: the next minute tries again');

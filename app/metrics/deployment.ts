@@ -151,7 +151,7 @@ function observeData(read: Read<WarehouseHealth>): void {
   );
 }
 
-/** Measures the watch: its heartbeat, open alarms and undelivered notifications. */
+/** Measures the watch: its heartbeat, open alarms and alarms that were not sent. */
 function observeAlarms(read: Read<WarehouseHealth>): void {
   read('metersync_heartbeat_timestamp_seconds', ({ watch: { lookedAt } }) =>
     lookedAt === null ? [] : [{ value: unixTime(lookedAt) }],
@@ -164,7 +164,7 @@ function observeAlarms(read: Read<WarehouseHealth>): void {
     }),
   );
   read('metersync_notifications_waiting_seconds', ({ watch }) =>
-    watch.undelivered.map(({ target, seconds }) => ({ value: seconds, target })),
+    watch.unsent === null ? [] : [{ value: watch.unsent.seconds }],
   );
 }
 

@@ -7,7 +7,7 @@ import { DefaultLogger } from '@temporalio/worker';
 import { pino } from 'pino';
 import { catchUpDocuments } from '../../activities/catch-up/documents.ts';
 import type { ActivityDependencies } from '../../activities/dependencies.ts';
-import { createNotifier } from '../../activities/notify/notifier.ts';
+import { createNotifier } from '../../activities/notifier.ts';
 import { activitySettings, readSettings } from '../../app/settings.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { connectWarehouse } from '../../db/connect.ts';
@@ -69,7 +69,7 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     backfillFirst: async () => {},
     howEnded: async () => 'completed',
     readHealth: async () => ({ warehouse: unasked, temporal: unasked, schema: null }),
-    notifier: createNotifier({ targets: [], now: Date.now }),
+    notifier: createNotifier({ target: undefined, now: Date.now }),
     wallClock: Date.now,
     now: () => performance.now(),
   };

@@ -89,7 +89,11 @@ function createPipeline() {
         const endpoints = { ...settings.service.endpoints, ...service?.endpoints };
         const workers = await startWorker(
           {
-            settings: { ...settings, service: { ...settings.service, endpoints }, makeSchedules: false },
+            settings: {
+              ...settings,
+              service: { ...settings.service, endpoints },
+              schedules: { full: undefined, reconcile: undefined },
+            },
             service: service ?? nowhere,
             databaseUrl,
             temporal,

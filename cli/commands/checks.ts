@@ -2,20 +2,14 @@ import type { ClosedReason, Severity } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import { acknowledgeIssue, type IssuesRefreshed } from '../../db/checks/check-data.ts';
-import {
-  type DataIssue,
-  type IssueNames,
-  listDataIssues,
-  namesOfIssues,
-  readChecks,
-} from '../../db/read/issues.ts';
+import { type DataIssue, type IssueNames, listDataIssues, namesOfIssues } from '../../db/read/issues.ts';
 import { type CheckingProgress, checkData } from '../../operations/checks.ts';
 import { subjectsOf } from '../../operations/issue-subjects.ts';
 import { Refused, recorded } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
-import { createProgress, paragraph, tableOf } from '../terminal.ts';
+import { createProgress, paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface IssuesChosen {
@@ -28,14 +22,11 @@ export interface IssuesChosen {
   readonly json?: boolean;
 }
 
-/** `metersync checks list`: lists the issues that the checks found. */
-export async function checksList(options: IssuesChosen): Promise<void> {
+/** `metersync checks list`: lists the issues that the checks found, or prints everything about one. */
+export async function checksList(id: number | undefined, options: IssuesChosen): Promise<void> {
+  if (id !== undefined) return await showIssue(id, options);
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const { company, check, severity, closed, unacknowledged, limit } = options;
-    const checks = await readChecks(db);
-    if (check !== undefined && !checks.some(({ checkName }) => checkName === check)) {
-      throw new UsageError(`there is no check ${check}: metersync checks describe lists them`);
-    }
     const issues = await listDataIssues(
       db,
       { companyId: company, checkName: check, severity, closed, unacknowledged },
@@ -46,8 +37,7 @@ export async function checksList(options: IssuesChosen): Promise<void> {
   });
 }
 
-/** `metersync checks show`: prints everything about one issue, with the keys of its subject. */
-export async function checksShow(id: number, options: { json?: boolean }): Promise<void> {
+async function showIssue(id: number, options: { json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const [issue] = await listDataIssues(db, { id }, 1);
     if (issue === undefined)
@@ -105,36 +95,6 @@ const reasons: Readonly<Record<ClosedReason, string>> = {
 function closedAs({ closedAt, closedReason }: DataIssue): string[] {
   return [formatTime(closedAt ?? ''), ...(closedReason === null ? [] : [reasons[closedReason]])];
 }
-
-/** `metersync checks describe`: prints what each check looks for. */
-export async function checksDescribe(options: { json?: boolean }): Promise<void> {
-  await withWarehouse({ temporal: false }, async ({ db, context }) => {
-    const isOff = new Set<string>(context.settings.checksOff);
-    const checks = (await readChecks(db)).map((check) => ({ ...check, off: isOff.has(check.checkName) }));
-    const row = ({ checkName, severity, what, off, open, acknowledged }: (typeof checks)[number]) => [
-      checkName,
-      severity,
-      what,
-      off ? `off, ${open}` : open,
-      acknowledged,
-    ];
-    if (options.json) printJson({ checks });
-    else
-      print(
-        ...tableOf([
-          { head: ['check', 'severity', 'finds', 'open', 'acknowledged'], rows: checks.map(row) },
-          { head: ['check', 'finds', 'open'], rows: checks.map(row).map(stacked) },
-        ]),
-      );
-  });
-}
-
-/** Puts a row of `checksDescribe` into fewer columns. */
-const stacked = ([check, severity, finds, open, acknowledged]: readonly (string | number)[]) => [
-  [`${check}`, `${severity}`],
-  `${finds}`,
-  acknowledged === 0 ? `${open}` : [`${open}`, `${acknowledged} known`],
-];
 
 /** `metersync checks acknowledge`: notes that somebody knows of an issue, or takes that back. */
 export async function checksAcknowledge(

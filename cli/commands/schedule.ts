@@ -1,15 +1,5 @@
 import { shortDuration } from '../../app/schedule-times.ts';
-import {
-  pauseSchedule,
-  readSchedule,
-  removeSchedule,
-  resetSchedule,
-  resumeSchedule,
-  ScheduleRefused,
-  type ScheduleState,
-  setSchedule,
-  triggerSchedule,
-} from '../../app/schedules.ts';
+import { pauseSchedule, readSchedule, resumeSchedule, type ScheduleState } from '../../app/schedules.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
@@ -18,37 +8,26 @@ import { counted } from '../../contract/words.ts';
 import { recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
-import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 
-export type ScheduleAction = 'set' | 'reset' | 'show' | 'pause' | 'resume' | 'trigger' | 'remove';
+export type ScheduleAction = 'show' | 'pause' | 'resume';
 
 export interface ScheduleOptions {
-  cron?: string;
-  every?: number;
-  timeZone?: string;
-  jitter?: number;
-  catchUp?: number;
   reason?: string;
   json?: boolean;
 }
 
-/** With less time between them, a run would begin before the previous one could have read anything. */
-const everyMinMs = 60_000;
-
 /**
- * `metersync schedule`: changes or shows when runs start by themselves. Prints the schedule after the change.
+ * `metersync schedule`: shows or pauses runs that start by themselves. Prints the schedule after the change.
  */
 export async function schedule(
   action: ScheduleAction,
   name: RunKind | undefined,
   options: ScheduleOptions,
 ): Promise<void> {
-  if (action === 'set') checkTimes(options);
-  const changes = action !== 'show';
   const context = await openContext({
     // Changes are noted in the warehouse's log of operations, if the warehouse is there.
-    postgres: changes,
+    postgres: action !== 'show',
     temporal: true,
     service: false,
     quiet: true,
@@ -57,8 +36,12 @@ export async function schedule(
   try {
     const { client, close } = await connectClient(context.stack.temporal);
     try {
-      if (changes)
-        await noted(context, action, name ?? 'full', options, (kind) => act(client, action, kind, options));
+      if (action !== 'show')
+        await noted(context, action, name ?? 'full', options, (kind) =>
+          action === 'pause'
+            ? pauseSchedule(client, kind, options.reason ?? 'paused with metersync schedule pause')
+            : resumeSchedule(client, kind),
+        );
       const names = action === 'show' && name === undefined ? runKinds : [name ?? 'full'];
       const schedules = await Promise.all(names.map((kind) => readSchedule(client, kind)));
       if (options.json) printJson({ schedules });
@@ -71,32 +54,16 @@ export async function schedule(
   }
 }
 
-function checkTimes(options: ScheduleOptions): void {
-  const { json: _, ...named } = options;
-  if (Object.keys(named).length === 0) {
-    throw new UsageError(
-      'say what to change: --cron, --every, --time-zone, --jitter or --catch-up; metersync schedule reset goes back to the default',
-    );
-  }
-  if (options.every !== undefined && options.every < everyMinMs) {
-    throw new UsageError('--every must be a minute or more');
-  }
-  if (options.every !== undefined && options.timeZone !== undefined) {
-    throw new UsageError('--time-zone is the zone of --cron: --every has none');
-  }
-}
-
 async function noted(
   { settings, stack, log }: Context,
   action: Exclude<ScheduleAction, 'show'>,
   name: RunKind,
-  { json: _, ...options }: ScheduleOptions,
+  { reason }: ScheduleOptions,
   work: (name: RunKind) => Promise<void>,
 ): Promise<void> {
-  const given = Object.entries(options).map(([key, value]) => [key, String(value)]);
   const operation = asOperation(settings, `schedule ${action}`, {
     schedule: name,
-    ...Object.fromEntries(given),
+    ...(reason === undefined ? {} : { reason }),
   });
   const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
   try {
@@ -112,35 +79,10 @@ async function noted(
   }
 }
 
-type Client = Parameters<typeof readSchedule>[0];
-
-async function act(
-  client: Client,
-  action: Exclude<ScheduleAction, 'show'>,
-  name: RunKind,
-  options: ScheduleOptions,
-): Promise<void> {
-  const { cron, every: everyMs, timeZone, jitter: jitterMs, catchUp: catchUpMs } = options;
-  const actions: Readonly<Record<typeof action, () => Promise<void>>> = {
-    set: () => setSchedule(client, name, { cron, everyMs, timeZone, jitterMs, catchUpMs }),
-    reset: () => resetSchedule(client, name),
-    pause: () => pauseSchedule(client, name, options.reason ?? 'paused with metersync schedule pause'),
-    resume: () => resumeSchedule(client, name),
-    trigger: () => triggerSchedule(client, name),
-    remove: () => removeSchedule(client, name),
-  };
-  try {
-    await actions[action]();
-  } catch (error) {
-    throw error instanceof ScheduleRefused ? new UsageError(error.message) : error;
-  }
-}
-
 const states: Readonly<Record<ScheduleState['state'], string>> = {
   active: '',
   paused: 'paused until metersync schedule resume',
-  removed: 'removed: workers do not make it again; metersync schedule reset does',
-  absent: 'not there: a worker makes it when it starts, or metersync schedule reset',
+  absent: 'not there: a worker makes it when it starts, unless its setting is none',
 };
 
 /** Describes a schedule in lines for people. */

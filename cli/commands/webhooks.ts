@@ -7,7 +7,7 @@ import { type Context, openContext } from '../context.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson, say } from '../print.ts';
 
-export type WebhooksAction = 'enable' | 'disable' | 'portal' | 'status';
+export type WebhooksAction = 'enable' | 'disable' | 'portal';
 
 /** `metersync webhooks`: switches the service's events and opens its portal, with the user's API key. */
 export async function webhooks(
@@ -77,9 +77,7 @@ async function act(context: Context, action: WebhooksAction): Promise<Result> {
   if (action === 'enable' || action === 'disable') {
     return { enabled: await configuration.enable(action === 'enable') };
   }
-  const enabled = await configuration.enabled();
-  if (action === 'status') return { enabled };
-  if (!enabled) {
+  if (!(await configuration.enabled())) {
     throw new CommandError(
       'webhooks are disabled, and the portal with them: run metersync webhooks enable first',
     );

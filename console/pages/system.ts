@@ -8,20 +8,19 @@ import { describeFit, fitOf } from '../../contract/schema-versions.ts';
 import { sqlMessage } from '../../db/failures.ts';
 import { readSchemaVersions } from '../../db/migrate.ts';
 import { readServer } from '../../db/read/session.ts';
-import { readAlarms } from '../../operations/alarms.ts';
+import { readLastLook } from '../../db/read/watch.ts';
 import type { Check } from '../../operations/doctor/check.ts';
 import { badge, type Tone } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
-import { targetsOf } from '../alarms.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
 import { actButton, ago, type Content, facts, inFull, nothing, section, table, text } from '../parts.ts';
 
 /** Is what it stands on well? */
 export const systemPage: MakePage = async (asking) => {
-  const [versions, schedules, alarms] = await Promise.all([
+  const [versions, schedules, watch] = await Promise.all([
     readVersions(asking),
     schedulesOf(asking),
-    alarmsOf(asking),
+    watchOf(asking),
   ]);
   return {
     title: 'System',
@@ -30,14 +29,15 @@ export const systemPage: MakePage = async (asking) => {
 ${examined(asking)}
 ${section('Versions', html`<div class="card">${facts(versions)}</div>`)}
 ${section('Schedules', schedules)}
-${section('Notifications', alarms, mayAct(asking) && actButton('/act/notify-test?back=/system', 'Send a test'))}
+${section('Watch', watch)}
 ${section('Settings', html`<div class="card">${facts(settingsOf(asking))}</div>`)}`,
   };
 };
 
-async function alarmsOf({ deps, now }: Asking): Promise<Content> {
+async function watchOf({ deps, now }: Asking): Promise<Content> {
   try {
-    return targetsOf(await readAlarms(deps.db, { limit: 1 }), now);
+    const { lookedAt } = await readLastLook(deps.db);
+    return html`<p class="muted">It looks for alarms each minute, and last ran ${ago(lookedAt, now)}.</p>`;
   } catch (error) {
     return nothing('The warehouse does not say', text(sqlMessage(error)));
   }
@@ -186,9 +186,9 @@ function settingsOf({ deps: { settings } }: Asking): (readonly [string, Content]
       'TEMPORAL_CODEC_KEYS',
       settings.temporalCodecKeys.length > 0 ? `${settings.temporalCodecKeys.length} set` : 'unset',
     ],
-    ['STRICT_TLS', settings.strictTls ? 'on' : 'off'],
+    ['STRICT_TLS', settings.strictTls],
     ['SILENCE_HOURS', String(settings.silenceHours)],
-    ['JOURNAL_PAYLOAD_DAYS', String(settings.journalPayloadDays)],
+    ['RETENTION_DAYS', String(settings.retentionDays)],
     ['CHECKS_OFF', settings.checksOff.join(', ') || 'none'],
   ];
 }

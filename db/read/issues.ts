@@ -1,7 +1,7 @@
 import { and, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { checkNames } from '../../contract/check-names.ts';
-import type { CheckKind, ClosedReason, Severity } from '../../contract/names.ts';
+import type { ClosedReason, Severity } from '../../contract/names.ts';
 import type { WarehouseHealth } from '../../contract/verdict.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
@@ -304,38 +304,4 @@ export async function countIssuesByCheck(
       most,
     )} as acknowledged`);
   return { issues: rows, acknowledgedIssues: known.rows[0]?.acknowledged ?? 0 };
-}
-
-/** A check, and how many of its issues are open. */
-export interface DataIssueCheck {
-  readonly checkName: string;
-  readonly runWith: CheckKind;
-  readonly entityType: string;
-  readonly severity: Severity;
-  readonly what: string;
-  readonly open: number;
-  /** How many of the open ones are acknowledged. */
-  readonly acknowledged: number;
-}
-
-export async function readChecks(db: Executor): Promise<DataIssueCheck[]> {
-  const result = await db.execute<DataIssueCheck & Record<string, unknown>>(sql`
-    select
-      checks.check_name as "checkName",
-      checks.run_with as "runWith",
-      checks.entity_type as "entityType",
-      checks.severity,
-      checks.what,
-      issues.open,
-      issues.acknowledged
-    from ops.data_issue_checks checks
-      cross join lateral (
-        select
-          count(*)::int as open,
-          count(${issue.acknowledgedAt})::int as acknowledged
-        from ${dataIssues} ${issue}
-        where ${issue.checkName} = checks.check_name
-          and ${issue.closedAt} is null
-      ) issues`);
-  return result.rows;
 }

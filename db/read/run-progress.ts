@@ -45,7 +45,7 @@ export interface RunProgress {
   readonly seconds: number;
   /** Companies that it reads: those chosen for it that the service has, else all live ones. */
   readonly companies: number;
-  /** Null for an ended run that has lost parts to `RUNS_DAYS`. */
+  /** Null for an ended run that has lost parts to `RETENTION_DAYS`. */
   readonly companiesDone: number | null;
   readonly rows: number;
   /** The longest running first. */

@@ -1,25 +1,26 @@
-import { and, desc, eq, isNotNull, isNull, sql } from 'drizzle-orm';
+import { and, desc, isNotNull, isNull, sql } from 'drizzle-orm';
 import type { WatchHealth } from '../../contract/verdict.ts';
 import type { Executor } from '../connect.ts';
-import { alerts, heartbeat, notifications } from '../schema/metersync.ts';
+import { alerts, heartbeat } from '../schema/metersync.ts';
+import { isToSend } from '../watch/sent.ts';
 
-/** Reads when the watch last ran, the open alarms, and what targets have not taken. */
+/** Reads when the watch last ran, the open alarms, and what could not be sent. */
 export async function readWatch(db: Executor): Promise<WatchHealth> {
   const look = await readLastLook(db);
   const open = await db
     .select({ name: alerts.name, key: alerts.key })
     .from(alerts)
     .where(and(isNull(alerts.closedAt), isNotNull(alerts.openedAt)));
-  const undelivered = await db
+  const [unsent] = await db
     .select({
-      target: notifications.target,
-      seconds: sql<number>`extract(epoch from clock_timestamp() - min(${notifications.madeAt}))::float8`,
-      error: sql<string | null>`max(${notifications.error})`,
+      seconds: sql<number>`extract(epoch from clock_timestamp()
+        - min(greatest(${alerts.openedAt}, ${alerts.closedAt})))::float8`,
+      error: sql<string>`max(${alerts.error})`,
     })
-    .from(notifications)
-    .where(isNull(notifications.sentAt))
-    .groupBy(notifications.target);
-  return { ...look, open, undelivered };
+    .from(alerts)
+    .where(and(isToSend(sql`clock_timestamp()`), isNotNull(alerts.error)))
+    .having(sql`count(*) > 0`);
+  return { ...look, open, unsent: unsent ?? null };
 }
 
 /** Reads when the watch last ran. */
@@ -43,7 +44,6 @@ export interface ListedAlert {
   readonly detail: string;
   readonly pendingSince: string;
   readonly openedAt: string | null;
-  readonly remindedAt: string | null;
   readonly notifiedAt: string | null;
   readonly error: string | null;
   readonly closedAt: string | null;
@@ -60,37 +60,4 @@ export async function listAlerts(
     .where(closed ? isNotNull(alerts.closedAt) : isNull(alerts.closedAt))
     .orderBy(desc(closed ? alerts.closedAt : alerts.pendingSince))
     .limit(limit);
-}
-
-/** What became of a message at a target. */
-export interface DeliveryResult {
-  readonly target: string;
-  readonly sentAt: string | null;
-  readonly attempts: number;
-  readonly error: string | null;
-}
-
-/** Reads what became of a message at each target. */
-export async function deliveriesOf(db: Executor, messageId: string): Promise<DeliveryResult[]> {
-  const { target, sentAt, attempts, error } = notifications;
-  return await db
-    .select({ target, sentAt, attempts, error })
-    .from(notifications)
-    .where(eq(notifications.messageId, messageId))
-    .orderBy(target);
-}
-
-/** Reads of each target when it last took a message, and what it refused since. */
-export async function lastDeliveries(db: Executor): Promise<DeliveryResult[]> {
-  const { target, sentAt, attempts, error } = notifications;
-  return await db
-    .select({
-      target,
-      sentAt: sql<string | null>`max(${sentAt})`,
-      attempts: sql<number>`coalesce(sum(${attempts}) filter (where ${sentAt} is null), 0)::int`,
-      error: sql<string | null>`max(${error}) filter (where ${sentAt} is null)`,
-    })
-    .from(notifications)
-    .groupBy(target)
-    .orderBy(target);
 }

@@ -27,7 +27,6 @@ import {
   runKinds,
   runStates,
 } from '../../contract/names.ts';
-import type { Notification } from '../../contract/notification.ts';
 import { bytea, now, time } from './columns.ts';
 
 /** How an event can arrive. */
@@ -561,7 +560,7 @@ export const intervalFetches = metersync.table('interval_fetches', {
 
 /**
  * Alarms, each from when its condition began: it waits for its minutes, is open, and is closed.
- * `notifiedAt`: when a target last took word of it; `error`: why others have not.
+ * `notifiedAt`: when NOTIFY_URL last took a change of it; `error`: why it has not since.
  */
 export const alerts = metersync.table(
   'alerts',
@@ -572,7 +571,6 @@ export const alerts = metersync.table(
     detail: text('detail').notNull(),
     pendingSince: time('pending_since').notNull(),
     openedAt: time('opened_at'),
-    remindedAt: time('reminded_at'),
     notifiedAt: time('notified_at'),
     error: text('error'),
     closedAt: time('closed_at'),
@@ -581,26 +579,6 @@ export const alerts = metersync.table(
     uniqueIndex('alerts_live').on(t.name, t.key).where(sql`closed_at is null`),
     index('alerts_closed').on(t.closedAt).where(sql`closed_at is not null`),
     check('alerts_open_before_they_close', sql`closed_at is null or opened_at is not null`),
-  ],
-);
-
-/** What targets are sent: a row for each message and target. */
-export const notifications = metersync.table(
-  'notifications',
-  {
-    messageId: uuid('message_id').notNull(),
-    target: text('target').notNull(),
-    message: jsonb('message').$type<Notification>().notNull(),
-    alertIds: uuid('alert_ids').array().notNull(),
-    madeAt: time('made_at').notNull(),
-    attempts: integer('attempts').notNull().default(0),
-    sentAt: time('sent_at'),
-    error: text('error'),
-  },
-  (t) => [
-    primaryKey({ columns: [t.messageId, t.target] }),
-    index('notifications_waiting').on(t.target, t.madeAt).where(sql`sent_at is null`),
-    index('notifications_made').on(t.madeAt),
   ],
 );
 

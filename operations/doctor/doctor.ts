@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { proxyWays } from '../../app/proxies.ts';
 import { openService, webhooksOf } from '../../app/service.ts';
 import type { Settings } from '../../app/settings.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
@@ -15,6 +14,7 @@ import { readSchemaVersions } from '../../db/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
 import { readReplicas, readStandby, type Standby } from '../../db/read/session.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
+import { throughProxies } from '../../service/proxy.ts';
 import { healthOf } from '../health.ts';
 import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
 import { checkEndpoints } from './endpoints.ts';
@@ -69,7 +69,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   try {
     const [stored, temporal] = await Promise.all([
       examineWarehouse(warehouse.db, options),
-      checkTemporal(options.temporal, settings.workerVersion?.deploymentName),
+      checkTemporal(options.temporal),
     ]);
     const service = await examineService(stored, options);
     const secrets = await checkSecrets(options);
@@ -77,7 +77,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
     const receiver = canSign
       ? await checkReceiver({
           url: settings.webhooks.publicUrl,
-          wayTo: proxyWays(settings.proxies),
+          dispatcher: throughProxies(settings.proxies),
           secrets: options.secrets,
           db: stored.db,
           id: options.probeId,
@@ -88,7 +88,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
     const health = verdictOf(await healthOf(options)(warehouse.db));
     const checks = [
       { name: 'metersync', ...ok(`${readVersion()} on Node ${process.versions.node}`) },
-      { name: 'settings', ...judgeNames(settings) },
+      { name: 'settings', ...judgeRemoved(settings) },
       ...service,
       ...stored.checks,
       ...temporal,
@@ -106,16 +106,16 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   }
 }
 
-/** Warns of names that set nothing, though they probably were to. */
-function judgeNames({ doubts }: Settings): Judged {
-  if (doubts.length === 0) return ok('no name is nearly that of a setting');
-  return warn(doubts.join('; '), 'Correct or remove what has these names (docs/reference/settings.md).');
+/** Warns of settings that no longer have an effect. */
+function judgeRemoved({ warnings }: Settings): Judged {
+  if (warnings.length === 0) return ok('each still has an effect');
+  return warn(warnings.join('; '), 'Unset them, and do what they say instead.');
 }
 
 /** Warns of connections that are not safe; with STRICT_TLS on they were refused before. */
 function judgeInsecure(insecure: readonly Insecure[]): Judged {
   if (insecure.length === 0)
-    return ok('connections to other machines use verified TLS, or lead to a host of PLAINTEXT_HOSTS');
+    return ok('connections to other machines use verified TLS, or STRICT_TLS is outside');
   return warn(
     insecure.map(({ saw }) => saw).join('; '),
     [...new Set(insecure.map(({ todo }) => todo))].join(' '),

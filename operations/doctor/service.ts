@@ -105,7 +105,7 @@ export function checkClock(pinged: Pinged, warehouseAheadMs: number | null, tole
 }
 
 export async function checkWebhooks(configuration: WebhookConfiguration): Promise<Check> {
-  return await check('webhooks', 'Ask with metersync webhooks status.', async () =>
+  return await check('webhooks', 'Correct SERVICE_API_KEY, or ask the service.', async () =>
     (await configuration.enabled())
       ? ok('enabled for the organization')
       : fail('disabled for the organization: the service sends no events', 'Run metersync webhooks enable.'),

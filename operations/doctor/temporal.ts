@@ -1,7 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { connectClient } from '../../app/temporal.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
-import { readBuilds } from '../../app/worker-versions.ts';
 import { codeOfReason, failureTypes } from '../../contract/failures.ts';
 import { type Check, check, fail, ok, type Verdict, warn } from './check.ts';
 
@@ -9,14 +8,8 @@ import { type Check, check, fail, ok, type Verdict, warn } from './check.ts';
 const runningMax = 200;
 const lookAtOnce = 20;
 
-/**
- * Checks that Temporal answers, and that no workflow holds refused payloads. Where it knows builds of the
- * workers, those that poll have to get work.
- */
-export async function checkTemporal(
-  place: TemporalPlace | undefined,
-  deploymentName?: string,
-): Promise<Check[]> {
+/** Checks that Temporal answers, and that no workflow holds refused payloads. */
+export async function checkTemporal(place: TemporalPlace | undefined): Promise<Check[]> {
   // The verdict already reports that there is no Temporal.
   if (place === undefined) return [];
   const checks: Check[] = [];
@@ -28,8 +21,6 @@ export async function checkTemporal(
     const { client, close } = connected;
     try {
       checks.push(await check('payloads', todo, () => judgePayloads(client, place)));
-      if (deploymentName !== undefined)
-        checks.push(await check('builds', todo, () => judgeBuilds(client, deploymentName)));
       return ok(`answers; namespace ${client.options.namespace}`);
     } finally {
       await close();
@@ -57,14 +48,6 @@ async function judgePayloads(client: Client, { codecKeys = [], plaintext }: Temp
     `${under}; others are accepted, also from anyone who reaches Temporal without a key`,
     'Take TEMPORAL_PLAINTEXT out when no workflow runs that began before the keys.',
   );
-}
-
-async function judgeBuilds(client: Client, deploymentName: string): Promise<Verdict> {
-  const { builds, current } = await readBuilds(client, deploymentName);
-  const idle = builds.find(({ polls, state }) => polls && state === 'inactive')?.buildId;
-  if (idle !== undefined)
-    return warn(`build ${idle} polls and gets no work`, `Run metersync workers promote ${idle}, or stop it.`);
-  return ok(`${current === null ? 'no build' : `build ${current}`} has the work`);
 }
 
 async function refusedWorkflows(client: Client): Promise<string[]> {

@@ -1,22 +1,24 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createNotifier } from '../../activities/notify/notifier.ts';
-import { proxyWays } from '../../app/proxies.ts';
+import { createNotifier } from '../../activities/notifier.ts';
 import { readSettings } from '../../app/settings.ts';
+import { noticeOf } from '../../contract/alarm-notice.ts';
+import { throughProxies } from '../../service/proxy.ts';
 import { startCollector } from '../support/collector.ts';
 import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';
 
-const message = { id: 'msg_1', at: '2026-11-23T00:00:00Z', alerts: [] };
+const alarm = { id: 'a-1', name: 'Silent' as const, key: '', detail: 'for 73 h' };
+const notice = noticeOf(alarm, { since: '2026-11-23T00:00:00Z', until: null });
 
 /** Makes a notifier as a worker does, of a target and a heartbeat that a proxy knows. */
 async function notifying(env: Readonly<Record<string, string>>, proxy: HttpProxy) {
   const { notify, proxies } = readSettings({
-    NOTIFY_URLS: 'slack+http://hooks.example/T0/B0/xyz',
+    NOTIFY_URL: 'slack+http://hooks.example/T0/B0/xyz',
     HEARTBEAT_URL: 'http://hc.example/beat',
     HTTP_PROXY: `http://metersync:geheim@${proxy.host}`,
     ...env,
   });
-  const notifier = createNotifier({ ...notify, wayTo: proxyWays(proxies), now: Date.now });
-  return { send: () => notifier.send(notifier.targets[0] ?? '', message), beat: () => notifier.beat() };
+  const notifier = createNotifier({ ...notify, dispatcher: throughProxies(proxies), now: Date.now });
+  return { send: () => notifier.send(notice), beat: () => notifier.beat() };
 }
 
 test('alarms and the heartbeat go through the proxy, but to hosts of NO_PROXY', async () => {
@@ -37,12 +39,12 @@ test('alarms and the heartbeat go through the proxy, but to hosts of NO_PROXY', 
   expect(proxy.asked.length).toBe(2);
 });
 
-test('what fails names the proxy, and neither its password nor the address', async () => {
+test('what fails quotes neither the password of the proxy nor the address', async () => {
   const proxy = await startHttpProxy({});
   const { send } = await notifying({}, proxy);
-  await expect(send()).rejects.toThrow(`it answered 502 through the proxy ${proxy.host}`);
+  await expect(send()).rejects.toThrow('it answered 502');
   await proxy.stop();
   const error = await send().catch((failed: Error) => failed);
-  expect(String(error)).toContain(`does not answer through the proxy ${proxy.host}: connect ECONNREFUSED`);
+  expect(String(error)).toContain(`it does not answer: connect ECONNREFUSED ${proxy.host}`);
   expect(String(error)).not.toMatch(/geheim|xyz/);
 });

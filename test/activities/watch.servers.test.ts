@@ -1,12 +1,12 @@
 import { sql } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { createNotifier } from '../../activities/notify/notifier.ts';
+import { createNotifier } from '../../activities/notifier.ts';
 import { type LookResult, watchActivities } from '../../activities/watch.ts';
-import { parseTarget } from '../../contract/notify-target.ts';
+import { readSettings } from '../../app/settings.ts';
 import type { Health } from '../../contract/verdict.ts';
-import { lastDeliveries, listAlerts, readWatch } from '../../db/read/watch.ts';
-import { alerts, notifications } from '../../db/schema/metersync.ts';
+import { listAlerts, readWatch } from '../../db/read/watch.ts';
+import { alerts } from '../../db/schema/metersync.ts';
 import { activityEnvironment } from '../support/activities.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
 import { away, health } from '../support/health-states.ts';
@@ -19,9 +19,14 @@ let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 let collector: Collector;
 /** Paths that the collector refuses. */
 const down = new Set<string>();
+/** What happens before an alarm is answered. */
+let meanwhile: (() => Promise<void>) | undefined;
 beforeAll(async () => {
   warehouse = await createWarehouse();
-  collector = await startCollector(({ path }) => (down.has(path) ? 503 : 202));
+  collector = await startCollector(async ({ path }) => {
+    if (path === '/json') await meanwhile?.();
+    return down.has(path) ? 503 : 202;
+  });
 });
 afterAll(async () => {
   await collector.stop();
@@ -29,24 +34,24 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await warehouse.db.delete(alerts);
-  await warehouse.db.delete(notifications);
   collector.got.length = 0;
   down.clear();
 });
 
 /** A worker's look, on a clock that the test sets; `looks(health, minutes)` looks so many minutes on. */
-function watcher(urls: readonly string[] = ['json+URL/json']) {
+function watcher(url = 'URL/json') {
   let clock = Date.parse('2026-11-23T00:00:00Z');
   let state: Health = health();
   let absence: LookResult['absence'] = null;
-  const targets = urls.flatMap((text) => parseTarget(text.replace('URL', collector.url)) ?? []);
+  const NOTIFY_URL = url.replace('URL', collector.url);
+  const { target } = readSettings({ NOTIFY_URL, NOTIFY_SECRET: secret }).notify;
   const logged: unknown[] = [];
   const keep = (...line: unknown[]): void => void logged.push(line);
   const { look } = watchActivities({
     watching: warehouse,
     readHealth: async () => state,
     notifier: createNotifier({
-      targets,
+      target,
       secret,
       heartbeatUrl: `${collector.url}/beat/xyz-of-ours`,
       now: () => clock,
@@ -56,14 +61,13 @@ function watcher(urls: readonly string[] = ['json+URL/json']) {
     log: { info: keep, warn: keep, error: keep },
   } as unknown as Parameters<typeof watchActivities>[0]);
   return {
-    names: targets.map(({ name }) => name),
     logged,
     at: () => clock,
-    async looks(next: Health, minutes = 1, test = false) {
+    async looks(next: Health, minutes = 1) {
       state = next;
       for (let passed = 0; passed < minutes; passed += 1) {
         clock += 60_000;
-        const looked: LookResult = await activityEnvironment().run(look, { absence, test });
+        const looked: LookResult = await activityEnvironment().run(look, { absence });
         absence = looked.absence;
       }
     },
@@ -75,15 +79,15 @@ const changes = (path = '/json') =>
     .flatMap(({ data }) =>
       data.alerts.map((one: { change: string; alert: string }) => `${one.change} ${one.alert}`),
     );
+const posts = () => collector.got.filter(({ path }) => path === '/json');
 const beats = () => collector.got.filter(({ path }) => path.startsWith('/beat')).length;
 
-test('an alarm is sent once when it opens, once a day, and once when it is over; as one message', async () => {
+test('an alarm is sent once when it opens and once when it is over', async () => {
   const { looks } = watcher();
   await looks(health(), 2);
   expect(changes()).toEqual([]);
   await looks(health({ dead: 3, rejectedRecords: 1, missingLately: 2 }), 70);
-  expect(changes()).toEqual(['opened EventsDead', 'opened EventsMissing', 'opened Decide']);
-  expect(collector.bodies('/json').map(({ data }) => data.alerts.length)).toEqual([1, 2]);
+  expect(changes()).toEqual(['opened EventsDead', 'opened Decide', 'opened EventsMissing']);
   await looks(health({ rejectedRecords: 1 }));
   await looks(health());
   expect(changes().slice(3)).toEqual(['resolved EventsDead', 'resolved EventsMissing', 'resolved Decide']);
@@ -106,7 +110,7 @@ test('a message says what to do, is signed, and its alarm has one id from opened
     until: null,
   });
   expect(resolved.data.alerts[0]).toMatchObject({ id: opened.data.alerts[0].id, change: 'resolved' });
-  const sent = collector.got.filter(({ path }) => path === '/json');
+  const sent = posts();
   for (const { headers, body } of sent) {
     // The library refuses old times, so its clock is set back.
     const now = Date.now;
@@ -122,64 +126,81 @@ test('a message says what to do, is signed, and its alarm has one id from opened
   }
 });
 
-test('a target that is down is tried again with the same id, in order, and holds up no other', async () => {
-  const { looks, names } = watcher(['slack+URL/T0/B0/xyz', 'json+URL/json']);
-  down.add('/T0/B0/xyz');
-  await looks(dead);
-  await looks(health());
-  expect(changes()).toEqual(['opened EventsDead', 'resolved EventsDead']);
-  expect(collector.bodies('/T0/B0/xyz').length).toBe(2);
-  const [closed] = await listAlerts(warehouse.db, { closed: true });
-  expect(closed?.notifiedAt).not.toBeNull();
-  expect(closed?.error).toBe(`${names[0]}: it answered 503: secret … said\\0`);
-  const { undelivered } = await readWatch(warehouse.db);
-  expect(undelivered.map(({ target }) => target)).toEqual([names[0]]);
+test('a target that is down is tried again by each look, with the same id and words, in order', async () => {
+  const { looks } = watcher();
+  const certificate = { expiresAt: '2026-11-30T00:00:00Z', secondsLeft: 60 };
+  const twoIll = health({ dead: 3 }, { certificate });
+  down.add('/json');
+  await looks(twoIll, 2);
+  expect(changes()).toEqual(['opened CertificateExpires', 'opened CertificateExpires']);
+  expect((await listAlerts(warehouse.db)).map(({ notifiedAt }) => notifiedAt)).toEqual([null, null]);
+  expect((await readWatch(warehouse.db)).unsent).toEqual({
+    seconds: expect.any(Number),
+    error: 'it answered 503: secret … said\\0',
+  });
   down.clear();
-  await looks(health());
-  const texts = collector.bodies('/T0/B0/xyz').map(({ text }) => text.split('\n')[0]);
-  expect(texts).toEqual([
-    ...['metersync: 1 opened', 'metersync: 1 opened'],
-    ...['metersync: 1 opened', 'metersync: 1 resolved'],
-  ]);
-  expect((await lastDeliveries(warehouse.db)).map(({ error }) => error)).toEqual([null, null]);
-  expect((await listAlerts(warehouse.db, { closed: true }))[0]?.error).toBeNull();
+  const [refused] = posts();
+  collector.got.length = 0;
+  await looks(twoIll);
+  expect(changes()).toEqual(['opened CertificateExpires', 'opened EventsDead']);
+  const [taken] = posts();
+  expect(taken?.body).toBe(refused?.body);
+  expect(taken?.headers['webhook-id']).toBe(refused?.headers['webhook-id']);
+  expect((await readWatch(warehouse.db)).unsent).toBeNull();
+  expect((await listAlerts(warehouse.db)).map(({ error }) => error)).toEqual([null, null]);
 });
 
-test('a login in an address may hold a percent sign of its own', async () => {
-  const { looks } = watcher([`json+http://ada:100%safe%40home@${new URL(collector.url).host}/json`]);
-  await looks(dead);
-  const [login] = collector.got.map(({ headers }) => headers.authorization).filter(Boolean);
-  expect(login).toBe(`Basic ${Buffer.from('ada:100%safe@home').toString('base64')}`);
-});
-
-test('what a target has not taken for a day is given up', async () => {
+test('of an alarm that was over before its target came back, that it is over is sent, for a day', async () => {
   const { looks } = watcher();
   down.add('/json');
   await looks(dead);
-  await looks(dead, 1);
-  const tried = collector.bodies('/json').length;
-  await warehouse.db.update(notifications).set({ madeAt: '2026-11-21T00:00:00Z' });
-  await looks(dead);
-  expect(collector.bodies('/json').length).toBe(tried + 1);
-  await looks(dead);
-  expect(collector.bodies('/json').length).toBe(tried + 1);
+  await looks(health());
+  down.clear();
+  collector.got.length = 0;
+  await looks(health(), 2);
+  expect(changes()).toEqual(['resolved EventsDead']);
+  await warehouse.db.update(alerts).set({ notifiedAt: null, closedAt: '2026-11-21T23:59:00Z' });
+  await looks(health());
+  expect(changes().length).toBe(1);
 });
 
-test('PagerDuty gets one incident an alarm, and a test that leaves nothing open', async () => {
-  const { looks } = watcher([`pagerduty+http://key1@${new URL(collector.url).host}`]);
-  await looks(health({ dead: 1, oldestDueSeconds: 1_000 }), 6);
-  await looks(health(), 1, true);
-  const events = collector.bodies('/v2/enqueue');
-  expect(events.map(({ event_action, payload }) => `${event_action} ${payload?.severity ?? ''}`)).toEqual([
-    'trigger warning',
-    'trigger critical',
-    'resolve ',
-    'resolve ',
-    'trigger info',
-    'resolve ',
-  ]);
-  expect(new Set(events.map(({ dedup_key }) => dedup_key)).size).toBe(3);
-  expect(events.every(({ routing_key }) => routing_key === 'key1')).toBe(true);
+test('that an alarm is over is sent, also when it closes while it is sent that it opened', async () => {
+  const [one, another] = [watcher(), watcher('')];
+  // It looks a minute later.
+  await another.looks(health());
+  meanwhile = () => another.looks(health());
+  await one.looks(dead);
+  meanwhile = undefined;
+  await one.looks(health());
+  expect(changes()).toEqual(['opened EventsDead', 'resolved EventsDead']);
+});
+
+test('open alarms are sent to a target that is set later', async () => {
+  const without = watcher('');
+  await without.looks(dead, 3);
+  expect((await readWatch(warehouse.db)).unsent).toBeNull();
+  const { looks } = watcher();
+  await looks(dead);
+  expect(changes()).toEqual(['opened EventsDead']);
+});
+
+test('Slack gets a text that says what to do, in which nothing is markup', async () => {
+  const { looks } = watcher('slack+URL/T0/B0/xyz');
+  await looks(dead);
+  await looks(health());
+  const [opened, resolved] = collector.bodies('/T0/B0/xyz').map(({ text }) => text);
+  expect(opened).toMatch(
+    /^metersync: EventsDead opened \(ticket\): .*3 events\nWhat to do: .*\nRunbook: docs/,
+  );
+  expect(opened).not.toMatch(/[<>]/);
+  expect(resolved).toMatch(/^metersync: EventsDead resolved \(ticket\): .*3 events$/);
+});
+
+test('a login in an address may hold a percent sign of its own', async () => {
+  const { looks } = watcher(`http://ada:100%safe%40home@${new URL(collector.url).host}/json`);
+  await looks(dead);
+  const [login] = collector.got.map(({ headers }) => headers.authorization).filter(Boolean);
+  expect(login).toBe(`Basic ${Buffer.from('ada:100%safe@home').toString('base64')}`);
 });
 
 test('the dead man’s switch is called each minute, but not while a page is open', async () => {
@@ -198,13 +219,14 @@ test('the dead man’s switch is called each minute, but not while a page is ope
 });
 
 test('a warehouse that is away is reported without it, once, and resolved when it is back', async () => {
-  const { looks } = watcher(['slack+URL/T0/B0/xyz', 'json+URL/json']);
+  const { looks } = watcher();
   const without: Health = { ...health(), warehouse: away, schema: null };
-  down.add('/T0/B0/xyz');
+  down.add('/json');
   await looks(without, 8);
-  expect(changes()).toEqual(['opened WarehouseDown']);
+  expect(new Set(changes())).toEqual(new Set(['opened WarehouseDown']));
   expect(beats()).toBe(0);
   down.clear();
+  collector.got.length = 0;
   await looks(without, 3);
   await looks(health());
   expect(changes()).toEqual(['opened WarehouseDown', 'resolved WarehouseDown']);
@@ -217,8 +239,8 @@ test('a warehouse that is away is reported without it, once, and resolved when i
   expect(changes().length).toBe(2);
 });
 
-test('a warehouse that was away is noted with its times, also without targets', async () => {
-  const { looks, at } = watcher([]);
+test('a warehouse that was away is noted with its times, also without a target', async () => {
+  const { looks, at } = watcher('');
   const began = at() + 60_000;
   await looks({ ...health(), warehouse: away, schema: null }, 8);
   await looks(health());
@@ -253,8 +275,11 @@ test('an open alarm that only another version knows is left to that version, and
   expect(live.map(({ name }) => name).sort()).toEqual(['EventsDead', 'OfAnotherVersion']);
 });
 
-test('two looks at once report a change once', async () => {
+test('two looks at once open one alarm, and send it with one id', async () => {
   const both = [watcher(), watcher()];
   await Promise.all(both.map(({ looks }) => looks(dead)));
-  expect(changes()).toEqual(['opened EventsDead']);
+  const sent = posts();
+  expect(new Set(sent.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+  await both[0]?.looks(dead);
+  expect(posts().length).toBe(sent.length);
 });

@@ -1,9 +1,9 @@
 import { Worker } from '@temporalio/worker';
 import { expect, onTestFinished, test } from 'vitest';
 import { readPollers, workerIsPolling } from '../../app/queue-pollers.ts';
-import { readBuilds } from '../../app/worker-versions.ts';
 import { taskQueues } from '../../contract/names.ts';
 import { until } from '../support/poll.ts';
+import { promote } from '../support/promote.ts';
 import { openNamespace, withStubs } from '../support/stub-worker.ts';
 
 test('a worker counts as there while its slots for activities are in use, and it polls for workflows alone', async () => {
@@ -36,12 +36,9 @@ test('a build whose slots are in use has the work, also beside one that has none
     });
   const [busy, idle] = await Promise.all([workerOf('busy', {}), workerOf('idle', { look: async () => {} })]);
   const promoted = async () => {
-    const known = async () => (await readBuilds(client, 'd').catch(() => undefined))?.builds.length === 2;
-    await until('both builds are known', known);
-    const build = { namespace: client.options.namespace, deploymentName: 'd', buildId: 'busy' };
-    await client.workflowService.setWorkerDeploymentCurrentVersion(build);
     const seen = async () => (await readPollers(client, 'events')).builds.length === 2;
     await until('both are seen', seen);
+    await promote(client, 'd', 'busy');
     await until('the busy one serves', async () => (await readPollers(client, 'events')).absent === null);
   };
   await busy.runUntil(idle.runUntil(promoted()));

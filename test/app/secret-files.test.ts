@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readSecretFiles, secretVariables } from '../../app/secret-files.ts';
@@ -50,24 +50,8 @@ describe('a secret in a file', () => {
     expect(readSecretFiles({ [`${name}_FILE`]: path, [name]: '', OTHER: 'x' })).toEqual({
       given: { [name]: ' a b ', OTHER: 'x' },
       problems: [],
-      idle: [],
     });
     expect(readSecretFiles({ [`${name}_FILE`]: '', [name]: 'x' }).given).toEqual({ [name]: 'x' });
-  });
-
-  test('may lie in a folder of secrets, where those that are absent are unset', async () => {
-    await mkdir(join(folder.path, 'secrets'));
-    await file('secrets/DATABASE_URL', 'postgres://u:p@h/w\n');
-    await file('secrets/webhooks', 'not of this folder\n');
-    const SECRETS_DIR = join(folder.path, 'secrets');
-    expect(readSettings({ SECRETS_DIR })).toMatchObject({
-      databaseUrl: 'postgres://u:p@h/w',
-      service: { apiKey: undefined },
-    });
-    await file('secrets/TEMPORAL_API_KEY', 'key-4\n');
-    vi.stubEnv('SECRETS_DIR', SECRETS_DIR);
-    expect(connectOptions({}).connectionOptions).toMatchObject({ apiKey: 'key-4', tls: true });
-    vi.unstubAllEnvs();
   });
 
   test('is the API key of Temporal, too', async () => {
@@ -104,35 +88,6 @@ describe('a wrong file is reported by its path, and its content is not', () => {
     const problems = problem(await file('wrong', 'mysql://u:geheim@h\n'));
     expect(problems).toEqual([expect.stringMatching(/^DATABASE_URL has to be a URL/)]);
     expect(problems[0]).not.toContain('geheim');
-  });
-
-  test('one in a folder of secrets', async () => {
-    const SECRETS_DIR = join(folder.path, 'wrong-secrets');
-    expect(problemsOf(() => readSettings({ SECRETS_DIR }))).toEqual([
-      `SECRETS_DIR has to name a folder: ${SECRETS_DIR} is not there`,
-    ]);
-    await mkdir(SECRETS_DIR);
-    const path = await file('wrong-secrets/DATABASE_URL', 'geheim\nmore\n');
-    expect(problemsOf(() => readSettings({ SECRETS_DIR }))).toEqual([
-      `DATABASE_URL has to be a file of one line: ${path} has several`,
-    ]);
-    expect(problemsOf(() => readSettings({ SECRETS_DIR, DATABASE_URL: 'postgres://u:p@h/w' }))).toEqual([
-      `DATABASE_URL and ${path} are both set: remove one of them`,
-    ]);
-  });
-
-  test('a folder of secrets that is a file, and a link in it that leads nowhere: neither is unset', async () => {
-    const path = await file('no-folder', 'x\n');
-    expect(problemsOf(() => readSettings({ SECRETS_DIR: path }))).toEqual([
-      `SECRETS_DIR has to name a folder: ${path} cannot be read: ENOTDIR`,
-    ]);
-    const SECRETS_DIR = join(folder.path, 'mounted');
-    await mkdir(SECRETS_DIR);
-    const link = join(SECRETS_DIR, 'DATABASE_URL');
-    await symlink(join('..data', 'DATABASE_URL'), link);
-    expect(problemsOf(() => readSettings({ SECRETS_DIR }))).toEqual([
-      `DATABASE_URL has to be a file of one line: ${link} is not there`,
-    ]);
   });
 
   test('one beside the variable itself', async () => {

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readSettings, SettingsError } from '../../app/settings.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
-import { parseTarget } from '../../contract/notify-target.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 const service = { SERVICE_URL: 'https://service.example/v2.2', SERVICE_API_KEY: 'key-1' };
@@ -33,8 +32,7 @@ describe('defaults', () => {
         endpoints: defaultEndpoints,
       },
       deletesCap: { rows: 50, percent: 5 },
-      journalPayloadDays: 90,
-      runsDays: 90,
+      retentionDays: 90,
       webhooks: {
         secrets: [],
         secretsFile: undefined,
@@ -42,16 +40,14 @@ describe('defaults', () => {
         toleranceSeconds: 300,
         publicUrl: undefined,
       },
-      strictTls: false,
-      plaintextHosts: [],
-      proxies: { https: undefined, http: undefined, none: [] },
+      strictTls: 'off',
+      proxies: { https: undefined, http: undefined, none: '' },
       certificatesIgnored: false,
       silenceHours: 72,
-      notify: { targets: [], secret: undefined, heartbeatUrl: undefined },
+      notify: { target: undefined, secret: undefined, heartbeatUrl: undefined },
       databaseUrl: undefined,
       temporalConfigured: false,
-      makeSchedules: true,
-      reconcileDays: 2,
+      schedules: { full: { cron: '0 3 * * *', timeZone: 'UTC' }, reconcile: { everyMs: 3_600_000 } },
       checksOff: [],
       temporalCodecKeys: [],
       temporalPlaintext: 'refused',
@@ -61,7 +57,7 @@ describe('defaults', () => {
       actor: undefined,
       logLevel: 'info',
       dataDir: '.metersync',
-      doubts: [],
+      warnings: [],
     });
   });
 
@@ -89,8 +85,7 @@ describe('settings that are set', () => {
       DELETES_CAP_ROWS: '7',
       DELETES_CAP_PERCENT: '0',
       WEBHOOK_SECRETS: signingSecrets.join(', '),
-      JOURNAL_PAYLOAD_DAYS: '0',
-      RUNS_DAYS: '30',
+      RETENTION_DAYS: '0',
       WEBHOOK_HEADER_PREFIX: 'Acme-',
       WEBHOOK_TOLERANCE_SECONDS: '60',
       DATABASE_URL: 'postgresql://u:p@h/w',
@@ -107,18 +102,17 @@ describe('settings that are set', () => {
       RECEIVER_PORT: '0',
       LOG_LEVEL: 'debug',
       METERSYNC_DIR: '/var/lib/m',
-      MAKE_SCHEDULES: 'off',
+      BACKFILL_CRON: 'CRON_TZ=Europe/Berlin 30 1 * * 6',
+      RECONCILE_EVERY: 'none',
       STRICT_TLS: 'on',
-      PLAINTEXT_HOSTS: 'postgres, Temporal',
       NODE_TLS_REJECT_UNAUTHORIZED: '0',
-      RECONCILE_DAYS: '5',
       CHECKS_OFF: 'late_bill, bill_gap',
       TEMPORAL_CODEC_KEYS:
         'new:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=, old:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=',
       TEMPORAL_PLAINTEXT: 'accepted',
       RECEIVER_PUBLIC_URL: 'https://hooks.example/webhooks',
       SILENCE_HOURS: '0',
-      NOTIFY_URLS: 'pagerduty://key1, json+http://10.0.0.1/in',
+      NOTIFY_URL: 'slack+https://hooks.example/T0',
       NOTIFY_SECRET: signingSecrets[0],
       HEARTBEAT_URL: 'https://hc.example/ping',
     });
@@ -132,8 +126,7 @@ describe('settings that are set', () => {
         endpoints: defaultEndpoints,
       },
       deletesCap: { rows: 7, percent: 0 },
-      journalPayloadDays: 0,
-      runsDays: 30,
+      retentionDays: 0,
       webhooks: {
         secrets: signingSecrets,
         secretsFile: undefined,
@@ -143,18 +136,16 @@ describe('settings that are set', () => {
       },
       silenceHours: 0,
       notify: {
-        targets: [parseTarget('pagerduty://key1'), parseTarget('json+http://10.0.0.1/in')],
+        target: { kind: 'slack', url: 'https://hooks.example/T0' },
         secret: signingSecrets[0],
         heartbeatUrl: 'https://hc.example/ping',
       },
-      strictTls: true,
-      plaintextHosts: ['postgres', 'temporal'],
-      proxies: { https: undefined, http: undefined, none: [] },
+      strictTls: 'on',
+      proxies: { https: undefined, http: undefined, none: '' },
       certificatesIgnored: true,
       databaseUrl: 'postgresql://u:p@h/w',
       temporalConfigured: false,
-      makeSchedules: false,
-      reconcileDays: 5,
+      schedules: { full: { cron: '30 1 * * 6', timeZone: 'Europe/Berlin' }, reconcile: undefined },
       checksOff: ['late_bill', 'bill_gap'],
       temporalCodecKeys: [
         { id: 'new', key: Buffer.alloc(32, 1) },
@@ -177,16 +168,8 @@ describe('settings that are set', () => {
       actor: 'ada',
       logLevel: 'debug',
       dataDir: '/var/lib/m',
-      doubts: [],
+      warnings: [],
     });
-  });
-
-  test('a target of notifications that is given twice counts once', () => {
-    const one = 'slack+https://h.example/a';
-    expect(readSettings({ NOTIFY_URLS: `${one}, pagerduty://key1, ${one}` }).notify.targets).toEqual([
-      parseTarget(one),
-      parseTarget('pagerduty://key1'),
-    ]);
   });
 
   test('name a wrong target or secret of notifications, and quote neither', () => {
@@ -198,11 +181,11 @@ describe('settings that are set', () => {
       }
       return '';
     };
-    expect(problemsOf({ NOTIFY_URLS: 'slack+https://h.example/a, xyz://key' })).toMatch(
-      /^Wrong settings:\n {2}NOTIFY_URLS has to hold addresses/,
+    expect(problemsOf({ NOTIFY_URL: 'xyz://key' })).toMatch(
+      /^Wrong settings:\n {2}NOTIFY_URL has to be an address/,
     );
-    expect(problemsOf({ NOTIFY_URLS: 'json+https://h.example/a' })).toContain('NOTIFY_SECRET has to be set');
-    const wrong = problemsOf({ NOTIFY_URLS: 'json+https://h.example/xyz', NOTIFY_SECRET: 'xyz' });
+    expect(problemsOf({ NOTIFY_URL: 'https://h.example/a' })).toContain('NOTIFY_SECRET has to be set');
+    const wrong = problemsOf({ NOTIFY_URL: 'https://h.example/xyz', NOTIFY_SECRET: 'xyz' });
     expect(wrong).toContain('NOTIFY_SECRET: ');
     expect(wrong).not.toContain('xyz');
   });
@@ -278,7 +261,7 @@ describe('wrong settings', () => {
     ['SERVICE_TIME_ZONE', '+0200', 'has to be a time zone'],
     ['DATABASE_URL', 'localhost:5432/warehouse', 'has to be a URL'],
     ['LOG_LEVEL', 'INFO', 'has to be trace'],
-    ['STRICT_TLS', 'yes', 'has to be on or off'],
+    ['STRICT_TLS', 'yes', 'has to be on, outside or off'],
     ['TEMPORAL_CODEC_KEYS', 'a:c2hvcnQ=', 'has to hold id:key pairs'],
     ['TEMPORAL_CODEC_KEYS', `a:${'A'.repeat(43)}=,a:${'B'.repeat(43)}=`, 'each id once'],
     ['TEMPORAL_PLAINTEXT', 'on', 'has to be refused or accepted'],

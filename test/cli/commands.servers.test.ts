@@ -6,6 +6,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { auditResources } from '../../contract/endpoints.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { listOperations } from '../../db/operations.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
 import { runCommand } from '../support/command.ts';
 import { type RunningCommand, startCommand, withoutThreads } from '../support/command-process.ts';
@@ -43,7 +44,8 @@ beforeAll(async () => {
     TEMPORAL_NAMESPACE: namespace,
     SERVICE_URL: service.apiUrl,
     SERVICE_API_KEY: service.apiKey,
-    MAKE_SCHEDULES: 'off',
+    BACKFILL_CRON: 'none',
+    RECONCILE_EVERY: 'none',
     WEBHOOK_SECRETS: await service.register(`${receiver}/webhooks`),
   };
 });
@@ -294,17 +296,19 @@ describe('while metersync start runs', () => {
       /^ *\d+ {2}warning {2}.*, meter \S.*: The next bill is \d+ days? late: .* \(since .*\)$/m,
     );
     expect(list.stdout).not.toContain('usual_days');
-    const output = await metersync('checks', 'show', String(id));
+    const output = await metersync('checks', 'list', String(id));
     expect(output.stdout).toMatch(/^issue \d+, warning, late_bill: The next bill is /);
     expect(output.stdout).toMatch(/^ {2}billed until: 2026-/m);
     expect(output.stdout).toMatch(/^acknowledged \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/m);
-    expect((await json('checks', 'show', String(id))).said).toMatchObject({
+    expect((await json('checks', 'list', String(id))).said).toMatchObject({
       issue: { id, openedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) },
     });
-    expect(await metersync('checks', 'show', '999999999')).toMatchObject({ status: 1, stdout: '' });
+    expect(await metersync('checks', 'list', '999999999')).toMatchObject({ status: 1, stdout: '' });
     const unknown = await metersync('checks', 'list', '--check', 'luck');
-    expect(unknown).toMatchObject({ status: 2, stderr: expect.stringContaining('checks describe') });
-    expect((await metersync('checks', 'describe')).stdout).toMatch(/bill_gap/);
+    expect(unknown).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/Allowed choices are .*bill_gap/),
+    });
   });
 
   test('without --follow it returns at once, and status --json has the state of the run', async () => {
@@ -579,13 +583,10 @@ describe('while metersync start runs', () => {
 });
 
 describe('webhooks', () => {
-  test('status, disable, enable and portal move the switch of the service', async () => {
-    expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: true } });
+  test('disable, enable and portal move the switch of the service', async () => {
     const unasked = await metersync('webhooks', 'disable');
     expect(unasked).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('--yes') });
-    expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: true } });
     expect(await json('webhooks', 'disable', '--yes')).toEqual({ status: 0, said: { enabled: false } });
-    expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: false } });
     const closed = await metersync('webhooks', 'portal', '--json');
     expect(closed).toMatchObject({ status: 1, stdout: '' });
     expect(closed.stderr).toContain('run metersync webhooks enable first');
@@ -621,8 +622,7 @@ test('the log of operations has each action of these commands, also one that fai
     env: { ...env, SERVICE_API_KEY: 'not-the-key', METERSYNC_ACTOR: 'ada' },
   });
   expect(denied.status).toBe(1);
-  const { said } = await json('operations', 'list', '--limit', '100');
-  const noted = said.operations as Record<'action' | 'outcome' | 'detail', string>[];
+  const noted = await listOperations(warehouse.db, {}, { limit: 100 });
   expect(noted.slice(0, 3)).toMatchObject([
     { actor: 'ada', action: 'audit repair', target: { resources: 'documents' }, outcome: 'failed' },
     {

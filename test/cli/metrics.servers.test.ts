@@ -51,7 +51,11 @@ describe('the private port of a deployment', () => {
     pipeline = await startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] });
     for (const part of ['receiver', 'worker'] as const) {
       ports[part] = await freePort();
-      await pipeline.start(part, { METRICS_PORT: String(ports[part]), MAKE_SCHEDULES: 'on' });
+      await pipeline.start(part, {
+        METRICS_PORT: String(ports[part]),
+        BACKFILL_CRON: '',
+        RECONCILE_EVERY: '',
+      });
     }
     prometheus = await startPrometheus(Object.values(ports).map((port) => `127.0.0.1:${port}`));
     await pipeline.backfill();

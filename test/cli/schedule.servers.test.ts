@@ -1,14 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readSchedule, type ScheduleState } from '../../app/schedules.ts';
+import { readSchedule, type ScheduleState, triggerSchedule } from '../../app/schedules.ts';
+import { type RunKind, scheduleIds } from '../../contract/names.ts';
 import { type Outcome, runCommand } from '../support/command.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
 
-/**
- * The command on a real Temporal, in the order in which a user would call it, and workers that start and
- * stop.
- */
+/** The command on a real Temporal, in the order in which a user would call it, and workers that start and stop. */
 let pipeline: Pipeline;
 beforeAll(async () => {
   pipeline = await startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] });
@@ -25,14 +23,13 @@ async function json(...args: string[]): Promise<ScheduleState> {
   return schedules.find(({ name }) => name === 'full') as ScheduleState;
 }
 
-/** Starts a worker, waits until it has made its schedules, and stops it. */
-async function workerStarts(): Promise<void> {
-  const worker = await pipeline.run('worker', { MAKE_SCHEDULES: 'on' });
+/** Starts a worker with settings, which applies them to the schedules, and stops it. */
+async function workerStarts(settings: Readonly<Record<string, string>> = {}): Promise<void> {
+  const worker = await pipeline.run('worker', { BACKFILL_CRON: '', RECONCILE_EVERY: '', ...settings });
   await worker.stop();
 }
 
-const now = () => readSchedule(pipeline.client, 'full');
-const anything = expect.any(String);
+const now = (name: RunKind = 'full') => readSchedule(pipeline.client, name);
 const nightly = {
   name: 'full',
   state: 'active',
@@ -46,12 +43,14 @@ const nightly = {
 };
 
 describe('an absent schedule', { timeout: 120_000 }, () => {
-  test('is reported as absent, and takes only set and reset', async () => {
+  test('is reported as absent, and cannot be paused or resumed', async () => {
     expect(await json('show')).toMatchObject({ state: 'absent', times: null, next: [] });
-    for (const action of ['pause', 'resume', 'trigger', 'remove']) {
+    for (const action of ['pause', 'resume']) {
       const { status, stdout, stderr } = await metersync(action);
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-      expect(stderr).toBe('metersync: there is no schedule full: metersync schedule reset full makes it');
+      expect(stderr).toBe(
+        'metersync: there is no schedule full: a worker makes it when it starts, unless BACKFILL_CRON is none',
+      );
     }
   });
 
@@ -61,85 +60,63 @@ describe('an absent schedule', { timeout: 120_000 }, () => {
     expect(made).toMatchObject(nightly);
     expect(made.next).toHaveLength(5);
     for (const at of made.next) expect(at).toMatch(/T03:[012]\d:\d\d\.\d{3}Z$/);
+    expect(await now('reconcile')).toMatchObject({ times: 'every 1h', jitterSeconds: 600 });
   });
 });
 
 describe('an existing schedule', { timeout: 120_000 }, () => {
-  test('is changed by set, and a worker that starts does not change it back', async () => {
-    const cron = await json('set', 'full', '--cron', '15 2 * * 1', '--time-zone', 'Europe/Berlin');
-    expect(cron).toMatchObject({ ...nightly, times: '15 2 * * 1 (Europe/Berlin)' });
-    const every = await json('set', '--every', '6h', '--jitter', '1m', '--catch-up', '1h');
-    expect(every).toMatchObject({
-      ...nightly,
-      times: 'every 6h',
-      jitterSeconds: 60,
-      catchUpSeconds: 3_600,
-    });
+  test('gets the times of the settings when a worker starts', async () => {
+    await workerStarts({ BACKFILL_CRON: 'CRON_TZ=Europe/Berlin 15  2 * * 1', RECONCILE_EVERY: '15m' });
+    expect(await now()).toMatchObject({ ...nightly, times: '15 2 * * 1 (Europe/Berlin)' });
+    expect(await now('reconcile')).toMatchObject({ times: 'every 15m', jitterSeconds: 150 });
     await workerStarts();
-    expect(await now()).toMatchObject({ times: 'every 6h', jitterSeconds: 60 });
+    expect(await now()).toMatchObject(nightly);
+    expect(await now('reconcile')).toMatchObject({ times: 'every 1h', jitterSeconds: 600 });
   });
 
-  test('keeps the times that set does not name; set without options is wrong usage', async () => {
-    await json('set', '--cron', '30 1 * * 6', '--time-zone', 'Europe/Berlin', '--jitter', '1m');
-    expect(await json('set', '--jitter', '5m')).toMatchObject({
-      ...nightly,
-      times: '30 1 * * 6 (Europe/Berlin)',
-      jitterSeconds: 300,
-      catchUpSeconds: 3_600,
-      next: [expect.stringMatching(/T0[01]:3[0-5]:/), ...Array(4).fill(anything)],
-    });
-    const kept = { jitterSeconds: 300, catchUpSeconds: 3_600 };
-    expect(await json('set', '--time-zone', 'Asia/Tokyo')).toMatchObject({
-      ...kept,
-      times: '30 1 * * 6 (Asia/Tokyo)',
-    });
-    expect(await json('set', '--cron', '0 5 * * *')).toMatchObject({
-      ...kept,
-      times: '0 5 * * * (Asia/Tokyo)',
-    });
-    const bare = await metersync('set');
-    expect(bare).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('schedule reset') });
-    expect(await now()).toMatchObject({ ...kept, times: '0 5 * * * (Asia/Tokyo)' });
-    expect(await json('set', '--every', '6h')).toMatchObject({ ...kept, times: 'every 6h' });
-    expect(await json('set', '--catch-up', '2h')).toMatchObject({
-      times: 'every 6h',
-      jitterSeconds: 300,
-      catchUpSeconds: 7_200,
-    });
+  test('is not written again by a worker whose settings it already has', async () => {
+    const updatedAt = async () => {
+      const handle = pipeline.client.schedule.getHandle(scheduleIds.full);
+      return (await handle.describe()).info.lastUpdatedAt;
+    };
+    const before = await updatedAt();
+    await workerStarts();
+    expect(await updatedAt()).toEqual(before);
   });
 
-  test('stays unchanged when Temporal refuses the times, and the command ends with status 2', async () => {
-    const { status, stdout, stderr } = await metersync('set', '--cron', 'at night');
-    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-    expect(stderr).toMatch(/^metersync: Temporal does not take these times: .*CronString/);
-    const noZone = await metersync('set', '--time-zone', 'Europe/Berlin');
-    expect(noZone).toMatchObject({ status: 2, stderr: expect.stringContaining('this schedule has none') });
-    const zone = await metersync('set', '--cron', '0 3 * * *', '--time-zone', 'Mars/Olympus');
-    expect(zone).toMatchObject({ status: 2, stderr: expect.stringContaining('Mars/Olympus') });
-    expect(await now()).toMatchObject({ times: 'every 6h' });
+  test('stays as it is when Temporal refuses the times, and the worker ends with wrong settings', async () => {
+    const refused = pipeline.run('worker', { BACKFILL_CRON: '99 3 * * *' });
+    await expect(refused).rejects.toThrow(/BACKFILL_CRON: Temporal does not accept it: /);
+    expect(await now()).toMatchObject(nightly);
   });
 
-  test('stays paused with its reason after reset and a worker, until it is resumed', async () => {
+  test('stays paused with its reason when a worker changes its times, until it is resumed', async () => {
     expect(await json('pause', '--reason', 'the service moves house')).toMatchObject({
       state: 'paused',
       reason: 'the service moves house',
       next: [],
     });
-    await workerStarts();
-    expect(await json('reset')).toMatchObject({
-      ...nightly,
-      state: 'paused',
-      reason: 'the service moves house',
-    });
-    expect((await metersync('reset')).stdout).toContain(
-      'full: paused until metersync schedule resume; the service moves house; 0 3 * * * (UTC), jitter 30m, catches up 12h',
+    await workerStarts({ BACKFILL_CRON: '0 5 * * *' });
+    expect((await metersync('show', 'full')).stdout).toContain(
+      'full: paused until metersync schedule resume; the service moves house; 0 5 * * * (UTC), jitter 30m, catches up 12h',
     );
+    await workerStarts();
     expect(await json('resume')).toMatchObject(nightly);
   });
 
+  test('that an older version removed gets its times back, paused', async () => {
+    const note = 'removed with metersync schedule remove';
+    await pipeline.client.schedule
+      .getHandle(scheduleIds.full)
+      .update((existing) => ({ ...existing, spec: {}, state: { paused: true, note } }));
+    await workerStarts();
+    expect(await now()).toMatchObject({ state: 'paused', reason: note, times: '0 3 * * * (UTC)' });
+    await json('resume');
+  });
+
   test('that is triggered starts a run and reports its end', async () => {
-    const worker = await pipeline.run('worker');
-    await metersync('trigger');
+    const worker = await pipeline.run('worker', { BACKFILL_CRON: '' });
+    await triggerSchedule(pipeline.client, 'full');
     const last = await until('the run is over', async () => {
       const [latest] = (await now()).last;
       return latest?.state === 'complete' ? latest : undefined;
@@ -150,18 +127,12 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
     await worker.stop();
   });
 
-  test('that was removed is made again only by set and reset, not by a worker', async () => {
-    expect(await json('remove')).toMatchObject({ state: 'removed', times: null, next: [], reason: null });
+  test('is deleted by a worker whose setting is none', async () => {
+    await workerStarts({ BACKFILL_CRON: 'none' });
+    expect(await now()).toMatchObject({ state: 'absent', next: [] });
+    expect(await now('reconcile')).toMatchObject({ state: 'active' });
     await workerStarts();
-    expect(await now()).toMatchObject({ state: 'removed', next: [] });
-    const { status, stderr } = await metersync('resume');
-    expect(status).toBe(1);
-    expect(stderr).toBe(
-      'metersync: somebody removed the schedule full: metersync schedule reset full makes it',
-    );
-    const { next } = await json('reset');
-    expect(next.length).toBeGreaterThan(0);
-    expect(await now()).toMatchObject({ ...nightly, last: expect.any(Array) });
+    expect(await now()).toMatchObject(nightly);
   });
 });
 

@@ -44,12 +44,11 @@ describe('help', () => {
     worker: [],
     migrate: [],
     backfill: ['--company <id>', '--external-id <id>', '--follow', '--run <id>'],
-    schedule: ['show', 'set', 'reset', 'pause', 'resume', 'trigger', 'remove'],
-    'schedule set': ['--cron <expression>', '--every <duration>', '--time-zone <zone>', '--json'],
+    schedule: ['show', 'pause', 'resume'],
     'schedule pause': ['--reason <text>', '--json'],
     deletes: ['list', 'approve', 'reject', 'undo'],
     'deletes list': ['--all', '--json'],
-    checks: ['list', 'describe', 'acknowledge', 'run'],
+    checks: ['list', 'acknowledge', 'run'],
     status: ['--json', '--exit-code'],
     doctor: ['--json'],
     audit: ['--company <id>', '--json'],
@@ -57,7 +56,7 @@ describe('help', () => {
     events: ['list', 'show', 'replay', 'ignore'],
     views: ['refresh'],
     trace: ['--json', 'document', 'connection', 'meter'],
-    webhooks: ['enable', 'disable', 'portal', 'status'],
+    webhooks: ['enable', 'disable', 'portal'],
     'webhooks disable': ['--yes', '--json'],
     sandbox: [
       '--companies <n>',
@@ -128,18 +127,14 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
     [['backfill', '--companies-file', '-'], 'standard input names no company'],
     [['audit', '--company', 'acme'], 'must be a UUID'],
     [['audit', '--settle', '2d'], 'must be at most 1h'],
+    [['audit', '--settle', 'hourly'], 'must be a number and s, m, h or d'],
     [['audit', '--sample', '1'], 'must be a percentage up to 100%'],
     [['audit', '--sample', '0%'], 'must be a percentage up to 100%'],
     [['audit', '--sample', '1%', '--repair'], 'cannot be used with'],
     [['audit', '--seed', 'x'], 'name its size with --sample'],
     [['schedule'], 'Usage: metersync schedule'],
     [['schedule', 'stop'], "unknown command 'stop'"],
-    [['schedule', 'set'], 'say what to change'],
-    [['schedule', 'set', 'weekly'], 'Allowed choices are full, reconcile'],
-    [['schedule', 'set', '--every', 'hourly'], 'must be a number and s, m, h or d'],
-    [['schedule', 'set', '--every', '30s'], '--every must be a minute or more'],
-    [['schedule', 'set', '--every', '1h', '--cron', '0 3 * * *'], 'cannot be used with'],
-    [['schedule', 'set', '--every', '1h', '--time-zone', 'UTC'], '--time-zone is the zone of --cron'],
+    [['schedule', 'pause', 'weekly'], 'Allowed choices are full, reconcile'],
     [['schedule', 'pause', '--every', '1h'], "unknown option '--every'"],
     [['events', 'list', '--since', 'yesterday'], 'must be a time'],
     [['events', 'list', '--since', '2026-02-30'], 'must be a time'],
@@ -153,7 +148,7 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
     [['deletes', 'approve'], "missing required argument 'run'"],
     [['deletes', 'list', '--reason', 'x'], "unknown option '--reason'"],
     [['webhooks', 'on'], "unknown command 'on'"],
-    [['webhooks', 'status', '--yes'], "unknown option '--yes'"],
+    [['webhooks', 'enable', '--yes'], "unknown option '--yes'"],
     [['start', '--live', 'many'], 'must be a whole number'],
     [['demo', '--companies', 'many'], 'must be a whole number'],
     [
@@ -182,7 +177,7 @@ test('after wrong usage a command points to its own help', async () => {
     /\nSee metersync events list --help$/,
   );
   // Also after an error that the command itself finds.
-  expect((await metersync(['schedule', 'set'])).stderr).toMatch(/\nSee metersync schedule set --help$/);
+  expect((await metersync(['audit', '--seed', 'x'])).stderr).toMatch(/\nSee metersync audit --help$/);
 });
 
 test.each([
@@ -276,7 +271,7 @@ describe('where nothing ever ran, a reading command makes nothing and says how t
     [['audit'], 'DATABASE_URL and SERVICE_URL'],
     [['schedule', 'show'], 'TEMPORAL_ADDRESS'],
     [['backfill', 'all'], 'DATABASE_URL and TEMPORAL_ADDRESS'],
-    [['webhooks', 'status'], 'SERVICE_URL'],
+    [['webhooks', 'enable'], 'SERVICE_URL'],
   ])('%s', async (args, unset) => {
     const dir = join(folder.path, 'nothing');
     const { status, stdout, stderr } = await runCommand(args, { env: { METERSYNC_DIR: dir } });
@@ -295,14 +290,6 @@ describe('where nothing ever ran, a reading command makes nothing and says how t
       stderr: 'metersync: no sandbox runs, nor its portal: run metersync start first; or set SERVICE_URL',
     });
   });
-});
-
-test('workers without the settings of a deployment end with status 2', async () => {
-  const run = await metersync(['workers', 'list'], {
-    DATABASE_URL: 'postgres://user@127.0.0.1:1/warehouse',
-    TEMPORAL_ADDRESS: '127.0.0.1:1',
-  });
-  expect(run).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('knows no builds') });
 });
 
 describe('a failed command ends with status 1 and one line that names the problem and its place', () => {
@@ -340,7 +327,7 @@ describe('a failed command ends with status 1 and one line that names the proble
   test('webhooks while the service is away', async () => {
     const place = `127.0.0.1:${await freePort()}`;
     const env = { SERVICE_URL: `http://${place}/v2.2`, SERVICE_API_KEY: 'geheim' };
-    const { status, stdout, stderr } = await metersync(['webhooks', 'status', '--json'], env);
+    const { status, stdout, stderr } = await metersync(['webhooks', 'portal', '--json'], env);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(
       new RegExp(

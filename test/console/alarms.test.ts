@@ -11,12 +11,11 @@ test('an open alarm shows the commands of its runbook as code', () => {
     severity: 'ticket',
     pendingSince: at,
     openedAt: at,
-    remindedAt: null,
     notifiedAt: null,
     error: null,
     closedAt: null,
   } as const;
-  const card = String(openAlarms({ alerts: [alarm], targets: [], lookedAt: at }, Date.parse(at)));
+  const card = String(openAlarms({ alerts: [alarm], lookedAt: at }, Date.parse(at)));
   expect(card).toContain('<code>metersync events ignore</code>');
   // What others wrote stays as it is.
   expect(card.match(/`/g)).toHaveLength(2);

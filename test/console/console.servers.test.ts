@@ -6,7 +6,7 @@ import { Client, Connection } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
-import { ensureSchedules, readSchedule } from '../../app/schedules.ts';
+import { applySchedules, readSchedule } from '../../app/schedules.ts';
 import { readSettings } from '../../app/settings.ts';
 import { startConsole } from '../../cli/commands/console.ts';
 import { passwordLine } from '../../console/passwords.ts';
@@ -238,7 +238,7 @@ test('the JSON is that of the command, and monitors see what is broken', async (
   expect((await ask('/api/status?fail=page')).status).toBe(503);
   expect((await ask('/api/alerts?fail=page')).status).toBe(503);
   const alerts = JSON.parse(await (await ask('/api/alerts')).text());
-  expect(alerts).toEqual({ alerts: [], targets: [], lookedAt: null });
+  expect(alerts).toEqual({ alerts: [], lookedAt: null });
 });
 
 describe('who may look and act', () => {
@@ -340,8 +340,7 @@ describe('an action', () => {
       409,
       expect.stringContaining('somebody decided already'),
     ]);
-    const noted = await runCommand(['operations', 'list', '--json', '--actor', 'ada'], { env });
-    const [refused, kept] = JSON.parse(noted.stdout).operations;
+    const [refused, kept] = await listOperations(warehouse.db, { actor: 'ada' }, { limit: 2 });
     expect(refused).toMatchObject({ action: 'deletes reject', outcome: 'refused' });
     expect(kept).toMatchObject({
       actor: 'ada',
@@ -508,7 +507,7 @@ describe('an action', () => {
     const connection = await Connection.connect({ address: inject('temporalAddress') });
     onTestFinished(() => connection.close());
     const client = new Client({ connection, namespace });
-    await ensureSchedules(client);
+    await applySchedules(client, readSettings({}).schedules);
     const { ask, post } = await serve();
     expect(
       (await post('/act/schedule-pause?kind=full&back=/system', { note: 'the service moves' })).status,

@@ -23,21 +23,19 @@ function story(looks: readonly (readonly AlertName[])[]): string[] {
         key,
         pendingSince: now,
         openedAt: null,
-        remindedAt: null,
       })),
     ];
-    const { open, remind, close, forget } = changesOf(live, looked, now);
+    const { open, close, forget } = changesOf(live, looked, now);
     const gone = new Set([...close, ...forget].map(({ id }) => id));
     live = live
       .filter(({ id }) => !gone.has(id))
       .map((alarm) => ({
         ...alarm,
         ...(open.includes(alarm) ? { openedAt: now } : {}),
-        ...(remind.includes(alarm) ? { remindedAt: now } : {}),
       }));
     const say = (word: string, alarms: readonly LiveAlarm[]) =>
       alarms.map(({ name }) => `${at} ${word} ${name}`);
-    return [...say('opened', open), ...say('reminder', remind), ...say('resolved', close)];
+    return [...say('opened', open), ...say('resolved', close)];
   });
 }
 const times = <T>(count: number, value: T): T[] => Array.from({ length: count }, () => value);
@@ -62,17 +60,6 @@ test("events are missing for an hour before an alarm: a deletion's event may com
   expect(story(times(62, ['EventsMissing' as const]))).toEqual(['60 opened EventsMissing']);
 });
 
-test('an open one is sent again each day', () => {
-  const days = 3;
-  const sent = story(times(days * 1_440 + 2, ['EventsDead' as const]));
-  expect(sent).toEqual([
-    '0 opened EventsDead',
-    '1440 reminder EventsDead',
-    '2880 reminder EventsDead',
-    '4320 reminder EventsDead',
-  ]);
-});
-
 test('what cannot be seen stays as it is', () => {
   const live: LiveAlarm = {
     id: 'a',
@@ -80,7 +67,6 @@ test('what cannot be seen stays as it is', () => {
     key: '',
     pendingSince: 0,
     openedAt: 0,
-    remindedAt: null,
   };
   const looked = seenIn({ ...health(), temporal: away });
   expect(looked.unknown.has('WorkersGone')).toBe(true);
@@ -88,7 +74,6 @@ test('what cannot be seen stays as it is', () => {
     begin: [],
     forget: [],
     open: [],
-    remind: [],
     close: [],
   });
   expect(changesOf([live], seen(), minute).close).toEqual([live]);
@@ -101,7 +86,7 @@ test('however alarms come and go, each is opened and resolved in turn', () => {
       for (const name of names) {
         const words = story(looks).flatMap((line) => {
           const [, word = '', of] = line.split(' ');
-          return of === name && word !== 'reminder' ? [word] : [];
+          return of === name ? [word] : [];
         });
         for (const [at, word] of words.entries()) expect(word).toBe(at % 2 === 0 ? 'opened' : 'resolved');
       }

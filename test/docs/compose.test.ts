@@ -74,7 +74,7 @@ describe('docker-compose.yml', () => {
 
   test('gives each only its settings: the worker all, the receiver no warehouse, the migration only the warehouse', () => {
     const given = (name: string) => Object.keys(compose.services[name]?.environment ?? {});
-    expect(given('migrate')).toEqual(['STRICT_TLS', 'PLAINTEXT_HOSTS', 'DATABASE_URL_FILE']);
+    expect(given('migrate')).toEqual(['STRICT_TLS', 'DATABASE_URL_FILE']);
     expect(given('receiver').join()).not.toContain('DATABASE_URL');
     expect(given('receiver')).toEqual(expect.arrayContaining(['TEMPORAL_ADDRESS', 'WEBHOOK_SECRETS_FILE']));
     expect(given('worker')).toEqual(
@@ -215,9 +215,8 @@ describe('docker-compose.yml gives the least rights', () => {
 
   test('traffic out of its networks uses TLS, and payloads in Temporal are encrypted', () => {
     for (const name of ['migrate', 'receiver', 'worker']) {
-      const { STRICT_TLS, PLAINTEXT_HOSTS } = compose.services[name]?.environment ?? {};
-      expect(STRICT_TLS).toMatch(/^\$\{STRICT_TLS:-on\}$/);
-      expect(PLAINTEXT_HOSTS).toBe('postgres,temporal');
+      const { STRICT_TLS } = compose.services[name]?.environment ?? {};
+      expect(STRICT_TLS).toMatch(/^\$\{STRICT_TLS:-outside\}$/);
     }
     for (const name of ['receiver', 'worker']) {
       expect(compose.services[name]?.environment?.TEMPORAL_CODEC_KEYS_FILE).toBe('/run/secrets/codec_keys');

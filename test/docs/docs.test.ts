@@ -82,7 +82,9 @@ describe('settings.md', () => {
     const variables = new Set(source.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g));
     expect(Object.keys(settings).sort()).toEqual([...variables].sort());
     for (const name of variables)
-      expect(read('docs/reference/settings.md')).toMatch(new RegExp(`^- \`${name}\`(?: \\(|:)`, 'm'));
+      expect(read('docs/reference/settings.md')).toMatch(
+        new RegExp(`^(?:- |\\| )?\`${name}\`(?: \\(|:| \\|)`, 'm'),
+      );
   });
 
   test('has examples of Postgres URLs that verify its certificate', () => {

@@ -133,7 +133,9 @@ describe('deploy/kubernetes', () => {
   test.each(parts)('%s gets only variables that are settings', (part) => {
     const names = [...configured(part), ...variablesOf(part).map(({ name }) => name)];
     const temporals = ['TEMPORAL_NAMESPACE', 'TEMPORAL_API_KEY', 'TEMPORAL_TLS'];
-    expect(names.filter((name) => !(name in settings) && !temporals.includes(name))).toEqual([]);
+    const files = secretVariables.map((name) => `${name}_FILE`);
+    const known = [...Object.keys(settings), ...temporals, ...files];
+    expect(names.filter((name) => !known.includes(name))).toEqual([]);
     expect(new Set(names).size).toBe(names.length);
   });
 
@@ -146,7 +148,10 @@ describe('deploy/kubernetes', () => {
       expect(secretVariables).toEqual(expect.arrayContaining(ours));
       const { volumeMounts } = containerOf(part);
       const folder = volumeMounts.find(({ name }) => name === 'secrets')?.mountPath;
-      expect(folder).toBe(named('ConfigMap').data.SECRETS_DIR);
+      const required = secretsOf(part).filter(({ optional = false }) => !optional);
+      const secrets = required.flatMap(({ items }) => items.map(({ path }) => path));
+      for (const name of secrets.filter((one) => secretVariables.some((secret) => secret === one)))
+        expect(variablesOf(part)).toContainEqual({ name: `${name}_FILE`, value: join(folder ?? '', name) });
       for (const { name, value } of variablesOf(part).filter((one) => one.name.endsWith('_FILE')))
         expect(
           filesOf(part).map((file) => join(folder ?? '', file)),
@@ -158,7 +163,7 @@ describe('deploy/kubernetes', () => {
     expect(filesOf('migrate')).toEqual(['DATABASE_URL']);
     expect(parts.filter((part) => filesOf(part).includes('SERVICE_API_KEY'))).toEqual(['worker']);
     expect(ofKind('Secret')).toEqual([]);
-    expect(JSON.stringify(ofKind('ConfigMap'))).not.toMatch(/PASSWORD|SECRET(?!S_DIR)|_KEY/);
+    expect(JSON.stringify(ofKind('ConfigMap'))).not.toMatch(/PASSWORD|SECRET|_KEY/);
   });
 
   test('no pod has a right that it does not need', () => {

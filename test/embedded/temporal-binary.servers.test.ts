@@ -15,10 +15,11 @@ import {
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { delimiter, dirname, join, relative } from 'node:path';
+import type { Dispatcher } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { findTemporalBinary, type TemporalSearch } from '../../embedded/temporal-binary.ts';
 import { downloadTemporal, installTemporal } from '../../embedded/temporal-fetchers.ts';
-import { throughProxy } from '../../service/proxy.ts';
+import { throughProxies } from '../../service/proxy.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
 import { temporaryFolder } from './owner-process.ts';
 
@@ -135,7 +136,8 @@ test('the download may go through a proxy', async () => {
   const from = 'http://temporal.example';
   const { origin } = await downloads({ temporal: script() }, { archiveUrl: `${from}/archive.tar.gz` });
   const proxy = await startHttpProxy({ 'temporal.example': Number(new URL(origin).port) });
-  const { dispatcher } = throughProxy(new URL(`http://${proxy.host}`));
+  const url = new URL(`http://${proxy.host}`);
+  const dispatcher = throughProxies({ https: url, http: url, none: '' }) as Dispatcher;
   onTestFinished(async () => {
     await dispatcher.destroy();
     await proxy.stop();

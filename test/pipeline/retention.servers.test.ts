@@ -14,7 +14,7 @@ test("the worker's schedule, also one of an older version, drops old payloads wh
     env: {
       SERVICE_URL: 'http://127.0.0.1:9/v2.2',
       SERVICE_API_KEY: 'key',
-      JOURNAL_PAYLOAD_DAYS: '30',
+      RETENTION_DAYS: '30',
     },
   });
   onTestFinished(() => deployment.stop());

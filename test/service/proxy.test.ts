@@ -1,6 +1,6 @@
-import { request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import { throughProxy } from '../../service/proxy.ts';
+import { throughProxies } from '../../service/proxy.ts';
 import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';
 import { pageOf, someDocuments } from './listing.ts';
 import { apiKey, documents, rejection, setup } from './setup.ts';
@@ -14,7 +14,7 @@ async function behindProxy(baseUrl: string, login = 'metersync:p%40ss') {
   const url = new URL(`http://${login}@${proxy.host}`);
   const made = await setup((asked) => pageOf(someDocuments(1), asked), {
     baseUrl,
-    proxy: url,
+    proxies: { https: url, http: url, none: '' },
     budget: once,
   });
   ports['service.example'] = Number(new URL(made.server.url).port);
@@ -51,23 +51,28 @@ test.each<[HttpProxy['tunnels'], string]>([
   proxy.tunnels = tunnels;
   const { code, message } = await refusal(client);
   expect(code).toBe('SERVICE_UNREACHABLE');
-  const named = `GET /document/company/c1?page=1 through the proxy ${proxy.host}`;
-  expect(message).toBe(`${named}: no tunnel: ${reason}`);
+  const named = `no tunnel through the proxy ${proxy.host}: ${reason}`;
+  expect(message).toBe(`GET /document/company/c1?page=1: ${named}`);
   expect(proxy.asked.map(({ line }) => line)).toEqual(['CONNECT service.example:443']);
 });
 
 test('a proxy that keeps a tunnel waiting fails it', async () => {
   const proxy = await startHttpProxy({});
-  const { dispatcher } = throughProxy(new URL(`http://${proxy.host}`), 1, 50);
+  const url = new URL(`http://${proxy.host}`);
+  const dispatcher = throughProxies({ https: url, http: undefined, none: '' }, 1, 50) as Dispatcher;
   onTestFinished(async () => {
     await dispatcher.destroy();
     await proxy.stop();
   });
   const asked = async () => await rejection(request('https://service.example/ping', { dispatcher }));
   proxy.tunnels = 'silence';
-  expect(await asked()).toMatchObject({ message: 'no tunnel: Headers Timeout Error' });
+  expect(await asked()).toMatchObject({
+    message: `no tunnel through the proxy ${proxy.host}: Headers Timeout Error`,
+  });
   proxy.tunnels = 403;
-  expect(await asked()).toMatchObject({ message: 'no tunnel: it answered 403' });
+  expect(await asked()).toMatchObject({
+    message: `no tunnel through the proxy ${proxy.host}: it answered 403`,
+  });
 });
 
 test('a proxy that is away is named, without its password', async () => {
@@ -76,7 +81,33 @@ test('a proxy that is away is named, without its password', async () => {
   const { code, message, stack } = await refusal(client);
   expect({ code, message }).toEqual({
     code: 'SERVICE_UNREACHABLE',
-    message: expect.stringContaining(`through the proxy ${proxy.host}: connect ECONNREFUSED`),
+    message: expect.stringContaining(`connect ECONNREFUSED ${proxy.host}`),
   });
   expect(`${message}${stack}`).not.toMatch(/p(@|%40)ss/);
+});
+
+test('this machine, and what NO_PROXY names, are reached directly', async () => {
+  const { client, server, proxy } = await behindProxy(plain);
+  await client.page(documents());
+  const { port } = new URL(server.url);
+  const url = new URL(`http://${proxy.host}`);
+  const asked = async (address: string, none = '') => {
+    const before = proxy.asked.length;
+    const dispatcher = throughProxies({ https: undefined, http: url, none });
+    await request(address, dispatcher === undefined ? {} : { dispatcher }).then(
+      ({ body }) => body.dump(),
+      () => {},
+    );
+    await dispatcher?.close();
+    return proxy.asked.length > before;
+  };
+  for (const here of [`http://127.0.0.1:${port}/a`, `http://localhost:${port}/a`, `http://[::1]:${port}/a`])
+    expect(await asked(here)).toBe(false);
+  expect(await asked('http://service.example/a')).toBe(true);
+  for (const none of ['service.example', '.example', '*.example', 'other, service.example', '*'])
+    expect(await asked('http://service.example/a', none)).toBe(false);
+});
+
+test('without proxies there is no way through them', () => {
+  expect(throughProxies({ https: undefined, http: undefined, none: '' })).toBeUndefined();
 });

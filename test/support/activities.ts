@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
 import { type Activities, createActivities } from '../../activities/create-activities.ts';
 import type { ActivityDependencies } from '../../activities/dependencies.ts';
-import { createNotifier } from '../../activities/notify/notifier.ts';
+import { createNotifier } from '../../activities/notifier.ts';
 import { activitySettings, readSettings } from '../../app/settings.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
@@ -93,7 +93,7 @@ export const activitiesAlone = (
     backfillFirst: async () => {},
     howEnded: async () => 'completed',
     readHealth: async () => ({ warehouse: nobody, temporal: nobody, schema: null }),
-    notifier: createNotifier({ targets: [], now: Date.now }),
+    notifier: createNotifier({ target: undefined, now: Date.now }),
     wallClock: Date.now,
     now: () => performance.now(),
     log: pino({ level: 'silent' }),

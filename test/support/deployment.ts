@@ -56,7 +56,8 @@ export async function createDeployment(options: {
     TEMPORAL_NAMESPACE: namespace,
     METERSYNC_DIR: folder.path,
     // No schedule starts a run in the middle of a test.
-    MAKE_SCHEDULES: 'off',
+    BACKFILL_CRON: 'none',
+    RECONCILE_EVERY: 'none',
     ...(await endpointsFile(folder.path, options.endpoints)),
     ...options.env,
   };

@@ -45,7 +45,7 @@ export const warehouse: WarehouseHealth = {
   issues: [],
   acknowledgedIssues: 0,
   sizes: { utility: 8_192 },
-  watch: { lookedAt: '2026-11-22', lookedSecondsAgo: 30, open: [], undelivered: [] },
+  watch: { lookedAt: '2026-11-22', lookedSecondsAgo: 30, open: [], unsent: null },
 };
 const scheduled = { state: 'active', reason: null, missed: 0 } as const;
 export const temporal: TemporalHealth = {
@@ -100,7 +100,7 @@ const missed = {
 export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalHealth>, string, RegExp][] = [
   ['no worker', {}, { idle: ['events', 'backfill', 'checks'] }, 'Broken', /metersync worker/],
   ['none for checks', {}, { idle: ['checks'] }, 'Needs you', /metersync worker/],
-  ['a build that has the work and does not poll', {}, { absent: 'build 2' }, 'Broken', /workers list/],
+  ['a build that has the work and does not poll', {}, { absent: 'build 2' }, 'Broken', /set-current-version/],
   [
     'a certificate that expires soon',
     {},
@@ -152,8 +152,8 @@ export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalH
   ],
   [
     'a target that takes nothing',
-    { watch: { ...warehouse.watch, undelivered: [{ target: 'slack', seconds: 601, error: '404' }] } },
-    ...([{}, 'Needs you', /notify test/] as const),
+    { watch: { ...warehouse.watch, unsent: { seconds: 601, error: '404' } } },
+    ...([{}, 'Needs you', /NOTIFY_URL/] as const),
   ],
   ['changes without an event', { silence: missed }, {}, 'Needs you', /endpoint may be disabled/],
   ['a workflow whose task fails', {}, { stuckWorkflows: 1 }, 'Broken', /WorkflowsStuck/],
@@ -165,7 +165,7 @@ export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalH
   [
     'runs that are overdue',
     { runs: { full: { ...completed, ...longAgo }, reconcile: { ...completed, ...longAgo } } },
-    ...([{}, 'Needs you', /schedule trigger/] as const),
+    ...([{}, 'Needs you', /backfill all/] as const),
   ],
 ];
 

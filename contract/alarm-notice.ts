@@ -1,14 +1,11 @@
 import { type AlertName, type AlertType, alertTypes, type Raised, runbookOf } from './alerts.ts';
 
-/** What became of an alarm; `test` is none, but takes the same way. */
-export type AlertChange = 'opened' | 'resolved' | 'reminder' | 'test';
-
-/** One alarm in a message. */
+/** What is sent of an alarm when it opens, and when it is over. */
 export interface AlarmNotice {
-  readonly change: AlertChange;
-  /** The same from opened to resolved: targets that know it merge what belongs together. */
+  readonly change: 'opened' | 'resolved';
+  /** The same from opened to resolved. */
   readonly id: string;
-  readonly alert: string;
+  readonly alert: AlertName;
   readonly severity: 'page' | 'ticket';
   readonly labels: Readonly<Record<string, string>>;
   /** The failure of docs/reference/failures.md, where the alarm is about one. */
@@ -23,14 +20,6 @@ export interface AlarmNotice {
   readonly until: string | null;
 }
 
-/** A message to all targets: what one look changed. */
-export interface Notification {
-  /** The same for each target and each try. */
-  readonly id: string;
-  readonly at: string;
-  readonly alerts: readonly AlarmNotice[];
-}
-
 /** Writes labels as a key: `kind=full,state=partial`. */
 export const keyOf = (labels: Raised['labels']): string =>
   Object.entries(labels)
@@ -41,9 +30,8 @@ export const keyOf = (labels: Raised['labels']): string =>
 export const labelsOf = (key: string): Raised['labels'] =>
   key === '' ? {} : Object.fromEntries(key.split(',').map((pair) => pair.split('=') as [string, string]));
 
-/** Describes a change of an alarm for targets. */
+/** Describes an alarm that opened, or is over. */
 export function noticeOf(
-  change: AlertChange,
   { id, name, key, detail }: { id: string; name: AlertName; key: string; detail: string },
   times: { since: string; until: string | null },
   raised?: Raised,
@@ -51,7 +39,7 @@ export function noticeOf(
   const { severity, means, act }: AlertType = alertTypes[name];
   const labels = labelsOf(key);
   return {
-    change,
+    change: times.until === null ? 'opened' : 'resolved',
     id,
     alert: name,
     severity,
@@ -65,20 +53,3 @@ export function noticeOf(
     ...times,
   };
 }
-
-/** What `metersync notify test` sends. */
-export const testOf = (id: string, at: string): AlarmNotice => ({
-  change: 'test',
-  id,
-  alert: 'Test',
-  severity: 'ticket',
-  labels: {},
-  code: null,
-  means: 'This is a test: alarms take the same way.',
-  detail: 'metersync notify test',
-  counts: {},
-  todo: ['Nothing.'],
-  runbook: 'docs/runbooks.md',
-  since: at,
-  until: at,
-});

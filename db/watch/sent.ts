@@ -1,0 +1,51 @@
+import { and, eq, gt, isNotNull, isNull, lt, or, type SQL, sql } from 'drizzle-orm';
+import type { AlarmNotice } from '../../contract/alarm-notice.ts';
+import { notifyPolicy } from '../../contract/retry-policy.ts';
+import type { Executor } from '../connect.ts';
+import { alerts } from '../schema/metersync.ts';
+
+/**
+ * Chooses alarms whose last change was not sent: they are open and it was never sent, or they closed after it
+ * was. What closed long ago is not sent any more.
+ */
+export const isToSend = (at: SQL): SQL | undefined =>
+  and(
+    isNotNull(alerts.openedAt),
+    or(
+      and(isNull(alerts.closedAt), isNull(alerts.notifiedAt)),
+      and(
+        gt(
+          alerts.closedAt,
+          sql`${at}::timestamptz - make_interval(secs => ${notifyPolicy.giveUpSeconds})`,
+        ),
+        or(isNull(alerts.notifiedAt), lt(alerts.notifiedAt, alerts.closedAt)),
+      ),
+    ),
+  );
+
+/**
+ * Notes that a change of an alarm was sent, or why not. That it opened may be noted when another look has closed
+ * it already: that it is over is then still to be sent.
+ */
+export async function noteSent(
+  db: Executor,
+  {
+    id,
+    change,
+    at,
+    error,
+  }: Pick<AlarmNotice, 'id' | 'change'> & { at: string; error: string | null },
+): Promise<void> {
+  const { openedAt, closedAt } = alerts;
+  const notifiedAt =
+    change === 'opened'
+      ? sql`case when ${closedAt} is null then ${at}::timestamptz else ${openedAt} end`
+      : // Not before it closed, however clocks differ: it would be sent again.
+        sql`greatest(${at}::timestamptz, ${closedAt})`;
+  // An error may quote an answer, and Postgres's text cannot hold NUL.
+  const said = error?.replaceAll('\0', '\\0').toWellFormed() ?? null;
+  await db
+    .update(alerts)
+    .set({ error: said, ...(error === null ? { notifiedAt } : {}) })
+    .where(eq(alerts.id, id));
+}
