@@ -30,10 +30,16 @@ export async function namesOfRecords(
   const ids = array([...new Set(records.map(({ id }) => id))], 'text');
   const named = (Object.keys(names) as (keyof typeof names)[]).map((resource) => {
     const { table } = resources[resource];
+    // Each is looked up by itself: for all at once Postgres before 17 would rather read a small table.
     return sql`
-    select ${resource} as resource, ${table.id}::text as id, ${names[resource]} as name
-    from ${table}
-    where ${table.id} = any(array(select ${idOf(resource, sql`id`)} from unnest(${ids}) id))`;
+    select ${resource} as resource, found.id, found.name
+    from unnest(${ids}) as given (id)
+      cross join lateral (
+        select ${table.id}::text as id, ${names[resource]} as name
+        from ${table}
+        where ${table.id} = ${idOf(resource, sql`given.id`)}
+        offset 0
+      ) found`;
   });
   const { rows } = await db.execute<RecordKey & { name: string | null } & Record<string, unknown>>(
     sql.join(
