@@ -122,6 +122,8 @@ export const batches = {
    * read together.
    */
   catchUpConnections: 4,
+  /** Ranges of readings that catch-ups compare as a whole at once: each holds a connection while it is read. */
+  comparisonsAtOnce: 2,
 } as const;
 
 /** How much one page of the console reads. */

@@ -1,3 +1,5 @@
+import PQueue from 'p-queue';
+import { batches } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { dueOwners } from '../../db/catch-up/due.ts';
 import { trySleep } from '../../db/events/wake.ts';
@@ -13,11 +15,12 @@ export function catchUpActivities(dependencies: ActivityDependencies) {
   // Local activities must answer at once, so they use the connections of events.
   const { db } = dependencies.warehouse;
   const deps = { ...dependencies, warehouse: dependencies.catchingUp };
+  const comparisons = new PQueue({ concurrency: batches.comparisonsAtOnce });
   const tried: EndpointsTried = { missing: new Set(), working: new Set() };
   const catchUpOf: Readonly<Record<CatchUpKind, (owner: string) => Promise<void>>> = {
     connections: (companyId) => catchUpConnections(deps, companyId),
     documents: (companyId) => catchUpDocuments({ deps, tried, companyId }),
-    intervals: (meterId) => catchUpIntervals(deps, meterId),
+    intervals: (meterId) => catchUpIntervals(deps, meterId, (work) => comparisons.add(work)),
   };
 
   return {

@@ -16,8 +16,10 @@ import { forgetRejectedReadings } from '../../db/records/rejected-records.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
-import { readRange } from '../reading/read-range.ts';
+import { type RangeReading, readRange } from '../reading/read-range.ts';
 import { walkListing } from '../reading/walk-listing.ts';
+
+type InTurn = NonNullable<RangeReading['inTurn']>;
 
 /** Where the read of a meter goes on: everything before is in the warehouse. */
 interface MeterCursor {
@@ -42,7 +44,11 @@ interface MeterCursor {
  * piece that was written. The next catch-up reads ranges that are announced meanwhile. A range that changes
  * while it is read is parked, and holds up no other.
  */
-export async function catchUpIntervals(deps: ActivityDependencies, meterId: string): Promise<void> {
+export async function catchUpIntervals(
+  deps: ActivityDependencies,
+  meterId: string,
+  inTurn: InTurn,
+): Promise<void> {
   const { db } = deps.warehouse;
   const before = interrupted(meterId);
   let cursor = before ?? (await begin(deps, meterId));
@@ -53,7 +59,7 @@ export async function catchUpIntervals(deps: ActivityDependencies, meterId: stri
     const range = ranges[cursor.range] as (typeof ranges)[number];
     for (let at: RangeProgress | null = cursor.within ?? { from: range.start, width: 1 }; at !== null; ) {
       cursor = { ...cursor, within: at };
-      const { complete, next }: PieceRead = await readPiece(deps, cursor, range, at, beganAt);
+      const { complete, next }: PieceRead = await readPiece(deps, cursor, range, at, { beganAt, inTurn });
       beganAt = undefined;
       if (!complete) cursor = { ...cursor, unstable: [...(cursor.unstable ?? []), cursor.range] };
       at = complete ? next : null;
@@ -91,14 +97,14 @@ async function readPiece(
   cursor: MeterCursor,
   range: MeterCursor['ranges'][number],
   at: RangeProgress,
-  beganAt: string | undefined,
+  how: Pick<RangeReading, 'beganAt' | 'inTurn'>,
 ): Promise<PieceRead> {
   const { meterId, granularity, runId } = cursor;
   const { piece, next } = await nextPiece(deps.warehouse.db, range, at, granularity, batches.readingsOfPiece);
   const isNews = next === null && at.from === range.start;
   const lane = isNews ? 'live' : 'backfill';
   try {
-    const reading = { lane, runId, confirms: true, beganAt, cursor: () => cursor } as const;
+    const reading = { lane, runId, confirms: true, ...how, cursor: () => cursor } as const;
     const { complete, readings } = await readRange(deps, { meterId, ...piece }, reading);
     const width = nextWidth(at.width, readings, batches.readingsOfPiece);
     return { complete, next: next === null ? null : { from: next, width } };

@@ -35,6 +35,8 @@ export interface RangePlace {
   readonly span?: Span | undefined;
   /** Whether a page contradicts the warehouse or another page: see `ReadingsWritten`. */
   readonly inDoubt?: boolean;
+  /** The warehouse's clock before the first page; of an older version absent. */
+  readonly beganAt?: string;
 }
 
 export const rangeStart: RangePlace = { page: 0, readings: 0, total: null, written: nothingWritten };
@@ -49,6 +51,8 @@ export interface RangeReading {
   readonly beganAt?: string | undefined;
   /** Where an interrupted attempt stopped. */
   readonly from?: RangePlace;
+  /** Lets only a few compare a whole listing at once: each takes a connection meanwhile. */
+  readonly inTurn?: <T>(work: () => Promise<T>) => Promise<T>;
   /** Makes the details from which another attempt resumes. */
   readonly cursor: (place: RangePlace) => unknown;
   /** Called with the place whenever readings were written. */
@@ -84,31 +88,44 @@ export async function readRange(
   const { warehouse } = deps;
   const { meterId } = range;
   const { from = rangeStart } = reading;
-  const beganAt = reading.beganAt ?? (await warehouseNow(warehouse.db));
+  const readAt = reading.beganAt ?? (await warehouseNow(warehouse.db));
+  const beganAt = from.beganAt ?? readAt;
   const walk = walkOf(deps, range, from.page + 1, reading.lane);
-  const { place, ended } = await writePages(deps, range, walk, reading, beganAt);
+  const { place, ended } = await writePages(
+    deps,
+    range,
+    walk,
+    { ...reading, from: { ...from, beganAt } },
+    readAt,
+  );
   const { page: pages, readings, total, written, span } = place;
   const read = { written, pages, readings, total, unstable: false, removed: 0, heldBack: 0 };
   if (place.inDoubt !== true) {
     if (ended !== 'last' || (total !== null && readings < total)) return { ...read, complete: false };
-    if (!(await hasReadingsOutside(warehouse.db, { meterId, range, readAt: beganAt }, span))) {
+    const outside = { meterId, range, readAt };
+    const isSame = !(await hasReadingsOutside(warehouse.db, outside, span));
+    if (isSame && !(await noteFetched(warehouse.db, range, beganAt))) {
       await forgetHeldBack(warehouse.db, meterId, range);
-      await noteFetched(warehouse.db, range);
       return { ...read, complete: true };
     }
   }
   const wider = await widened(warehouse.db, range);
-  const replaced = await replaceRange(deps, wider, {
-    runId: reading.runId,
-    cap: deps.deletesCap,
-    walk: () => walkOf(deps, wider, 1, reading.lane),
-    onPage: () => noteCursor(reading.cursor(place)),
-  });
+  const { inTurn = (work) => work(), runId, lane, cursor } = reading;
+  const replaced = await inTurn(() =>
+    replaceRange(deps, wider, {
+      runId,
+      cap: deps.deletesCap,
+      walk: () => walkOf(deps, wider, 1, lane),
+      onPage: async (refused) => {
+        noteCursor(cursor(place));
+        if (refused.length > 0) await rejectRecords(warehouse.db, refused);
+      },
+    }),
+  );
   noteWritten(deps, 'intervals', replaced.written);
   const { proved, removed, heldBack } = replaced;
   if (removed + heldBack > 0)
     deps.log.info({ meterId, removed, heldBack }, 'the service no longer lists readings of a meter');
-  if (proved) await noteFetched(warehouse.db, wider);
   return {
     written: { ...sum(written, replaced.written), rejected: replaced.written.rejected },
     pages: pages + replaced.pages,
@@ -144,12 +161,12 @@ async function writePages(
   range: IntervalRange,
   walk: Walk,
   { from = rangeStart, confirms = false, cursor, onWritten }: RangeReading,
-  beganAt: string,
+  began: string,
 ): Promise<{ place: RangePlace; ended: ReturnType<Walk['report']>['ended'] }> {
   const { warehouse } = deps;
   let place = from;
   let { written, total } = from;
-  let readAt = beganAt;
+  let readAt = began;
   let waiting = noIntervals();
   let doubtful = false;
   /** Writes what waits: the readings of `pages` pages with `rows` readings. */
@@ -170,7 +187,8 @@ async function writePages(
       await onWritten?.({ ...place, readings: place.readings + slice.startAt.length, total, written });
     }
     waiting = noIntervals();
-    place = { page: from.page + pages, readings: from.readings + rows, total, written, span, inDoubt };
+    const done = { page: from.page + pages, readings: from.readings + rows, total, written };
+    place = { ...place, ...done, span, inDoubt };
   };
   let before = { pages: 0, rows: 0 };
   let readNext = readAt;

@@ -1,5 +1,6 @@
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
+import { lockReadings, noteFetched } from '../../db/catch-up/interval-ledger.ts';
 import type { Transaction, Warehouse } from '../../db/connect.ts';
 import type { DeletesCap } from '../../db/deletes/absent.ts';
 import { removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
@@ -13,7 +14,7 @@ import {
   showsTwice,
   writeListed,
 } from '../../db/records/listed-readings.ts';
-import { rejectRecords } from '../../db/records/rejected-records.ts';
+import type { RejectedRecord } from '../../db/records/rejected-records.ts';
 import type { PageWritten } from '../../db/records/write-page.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import type { Walk } from '../../service/walk.ts';
@@ -23,8 +24,8 @@ import { divideReadings, refusalOf } from './stray-readings.ts';
 interface Passes {
   /** Begins to walk over the listing of the range. */
   readonly walk: () => Walk;
-  /** Called with each page. */
-  readonly onPage: () => void;
+  /** Called with each page, and its readings that no row can hold. */
+  readonly onPage: (refused: readonly RejectedRecord[]) => Promise<void>;
 }
 
 export interface Replacing extends Passes {
@@ -62,9 +63,13 @@ export async function replaceRange(
       const { proved, rejected, ...read } = await readUntilProved(tx, warehouse, meterId, passes);
       const nothing = { inserted: 0, changed: 0, rejected };
       if (proved === undefined) return { ...read, written: nothing, removed: 0, heldBack: 0, proved: false };
+      // An older read must not bring back what a later one removed.
+      if (await lockReadings(tx, meterId, proved.readAt))
+        return { ...read, written: nothing, removed: 0, heldBack: 0, proved: false };
       const pass = { meterId, range, runId, ...proved };
       const absent = await removeAbsentReadings(tx, pass, cap);
       const written = { ...nothing, ...(await writeListed(tx, pass)) };
+      await noteFetched(tx, range);
       return { ...read, ...absent, written, proved: true };
     });
   } catch (error) {
@@ -121,12 +126,13 @@ async function readPass(
   let rejected = 0;
   const totals = new Set<number | null>();
   for await (const page of walk) {
-    onPage();
     totals.add(page.total);
     const columns = readIntervals(page.body, page.itemsKey, page.items);
     const { own, strays } = divideReadings(meterId, page, columns);
-    await rejectRecords(tx, strays.map(refusalOf));
-    rejected += strays.length + (await addListedReadings(tx, warehouse, { meterId, pass }, own));
+    const refused = await addListedReadings(tx, warehouse, { meterId, pass }, own);
+    refused.push(...strays.map(refusalOf));
+    rejected += refused.length;
+    await onPage(refused);
   }
   const { ended, rows: readings, pages } = walk.report();
   const [total = null] = totals;

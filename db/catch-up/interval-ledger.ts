@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { eq, type SQL, sql } from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, columnNames } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
@@ -185,27 +185,55 @@ export function nextWidth(width: number, held: number, readings: number): number
 
 /**
  * Notes that a range of a meter, or all of it, was fetched. Recounts events whose readings came
- * late.
+ * late. Returns whether another read removed readings of the meter since this one began: then this
+ * one may have written some of them again.
  */
 export async function noteFetched(
   db: Executor,
   { meterId, start, end }: { readonly meterId: string } & ReadRange,
-): Promise<void> {
+  beganAt: string | null = null,
+): Promise<boolean> {
   const fetched = sql`tstzrange(${start ?? null}::timestamptz, ${end ?? null}::timestamptz, '[]')`;
-  await db.execute(sql`
+  const { rows } = await db.execute<{ removed: boolean }>(sql`
     with noted as (
       insert into ${intervalFetches} as f (meter_id, fetched)
       values (${meterId}, tstzmultirange(${fetched}))
       on conflict (meter_id) do update set
         fetched = f.fetched + excluded.fetched,
         updated_at = clock_timestamp()
+      returning removed_at
+    ), recounted as (
+      update ${settlements} x set intervals_found = (${readingsIn(sql`e`)})
+      from ${journal} e
+      where x.owner = ${meterId}
+        and x.intervals_found < x.intervals_reported
+        and e.id = x.record_id
+        and tstzrange(e.range_start, e.range_end, '[]') <@ ${fetched}
     )
-    update ${settlements} x set intervals_found = (${readingsIn(sql`e`)})
-    from ${journal} e
-    where x.owner = ${meterId}
-      and x.intervals_found < x.intervals_reported
-      and e.id = x.record_id
-      and tstzrange(e.range_start, e.range_end, '[]') <@ ${fetched}`);
+    select coalesce(removed_at > ${beganAt}::timestamptz, false) as removed
+    from noted`);
+  return rows[0]?.removed === true;
+}
+
+/**
+ * Keeps others from noting or replacing readings of a meter until the transaction ends. Returns
+ * whether readings of the meter were removed since the moment.
+ */
+export async function lockReadings(tx: Executor, meterId: string, since: string): Promise<boolean> {
+  const { rows } = await tx.execute<{ removed: boolean }>(sql`
+    insert into ${intervalFetches} as f (meter_id, fetched)
+    values (${meterId}, '{}')
+    on conflict (meter_id) do update set fetched = f.fetched
+    returning coalesce(removed_at > ${since}::timestamptz, false) as removed`);
+  return rows[0]?.removed === true;
+}
+
+/** Notes that readings of a meter are removed: see `noteFetched`. */
+export async function noteRemoved(tx: Executor, meterId: string): Promise<void> {
+  await tx
+    .update(intervalFetches)
+    .set({ removedAt: sql`clock_timestamp()` })
+    .where(eq(intervalFetches.meterId, meterId));
 }
 
 /** Counts the readings that the warehouse has in the range of an event. */

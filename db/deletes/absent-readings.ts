@@ -1,6 +1,7 @@
 import { and, count, eq, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { columnNames } from '../arrays.ts';
+import { noteRemoved } from '../catch-up/interval-ledger.ts';
 import type { Executor } from '../connect.ts';
 import { endOf, liesWithin, type ReadRange } from '../records/interval-key.ts';
 import { readingsOfPass } from '../records/listed-readings.ts';
@@ -47,7 +48,8 @@ export const removed = columnNames([
 
 /**
  * Removes the readings of a range that a proved pass lacks, except those that a later read brought.
- * An absence is explained if a listed reading covers part of the same time: the service replaced it.
+ * An absence is explained if a listed reading of the same unit covers part of the same time: the
+ * service replaced it.
  * Others count towards the cap. If there are more, if the pass lists nothing at all, or if somebody
  * rejected or undid their removal, they are held back as ranges until somebody decides.
  * @param cap null removes all
@@ -64,8 +66,11 @@ export async function removeAbsentReadings(
   const tooMany =
     cap !== null && (found.listed === 0 || overCap(cap, found.unexplained, live, leastReadings));
   await forgetHeldBack(tx, meterId, range);
-  if (found.absent === 0) return { removed: 0, heldBack: 0 };
+  // A repair takes no empty listing for the truth.
+  const isEmpty = cap === null && found.listed === 0;
+  if (found.absent === 0 || isEmpty) return { removed: 0, heldBack: 0 };
   if (found.unexplained > 0) await noteAbsent(tx, proved, tooMany);
+  await noteRemoved(tx, meterId);
   const gone = await removeThose(tx, proved, sql`is_explained or not (${tooMany} or is_kept)`);
   return { removed: gone, heldBack: tooMany ? found.unexplained : found.kept };
 }
@@ -78,7 +83,10 @@ async function countReadings(tx: Executor, meterId: string): Promise<number> {
   return found?.readings ?? 0;
 }
 
-/** Forgets which readings of a range were held back: a proved pass has judged them again. */
+/**
+ * Forgets which readings of a range were held back: a proved pass has judged them again. A note that
+ * reaches beyond the range goes as well. The next backfill notes what is still absent of it.
+ */
 export async function forgetHeldBack(
   db: Executor,
   meterId: string,
@@ -90,8 +98,8 @@ export async function forgetHeldBack(
       and(
         eq(deletes.meterId, meterId),
         eq(deletes.state, 'quarantined'),
-        start === undefined ? undefined : sql`${deletes.startsFrom} >= ${start}::timestamptz`,
-        end === undefined ? undefined : sql`${deletes.startsBefore} <= ${end}::timestamptz`,
+        start === undefined ? undefined : sql`${deletes.startsBefore} > ${start}::timestamptz`,
+        end === undefined ? undefined : sql`${deletes.startsFrom} < ${end}::timestamptz`,
       ),
     );
 }
@@ -105,7 +113,7 @@ async function findAbsent(
       start_at timestamptz,
       granularity_seconds int,
       usage_units text,
-      ordinal smallint,
+      ordinal int,
       end_at timestamptz,
       is_explained boolean,
       is_kept boolean
@@ -113,13 +121,19 @@ async function findAbsent(
   await tx.execute(sql`
     with listed as materialized (${readingsOfPass(pass)}
     ), covered as materialized (
-      select range_agg(tstzrange(start_at, ${endOf(sql`listed`)})) as spans
+      select
+        usage_units,
+        range_agg(tstzrange(start_at, ${endOf(sql`listed`)})) as spans
       from listed
+      group by usage_units
     ), kept as materialized (
-      select range_agg(tstzrange(${note.startsFrom}, ${note.startsBefore})) as spans
+      select
+        ${note.usageUnits} as usage_units,
+        range_agg(tstzrange(${note.startsFrom}, ${note.startsBefore})) as spans
       from ${deletes} ${note}
       where ${note.meterId} = ${meterId}
         and ${note.state} in ('rejected', 'undone')
+      group by ${note.usageUnits}
     )
     insert into ${absentReadings}
     select
@@ -132,8 +146,8 @@ async function findAbsent(
       coalesce(kept.spans && tstzrange(${held.startAt}, until), false)
     from ${intervals} ${held}
       cross join lateral (select ${endOf(held)} as until) ends
-      cross join covered
-      cross join kept
+      left join covered on covered.usage_units = ${held.usageUnits}
+      left join kept on kept.usage_units = ${held.usageUnits}
       left join listed l
         on l.start_at = ${held.startAt}
           and l.granularity_seconds = ${held.granularitySeconds}
@@ -164,7 +178,8 @@ async function countAbsent(tx: Executor, { pass }: ProvedPass) {
 
 /**
  * Notes the absent readings that nothing explains, as ranges: those that follow one another without
- * a listed one between them. No listed reading shares time with such a range.
+ * a listed one of their unit between them. No listed reading of the unit shares time with such a
+ * range.
  */
 async function noteAbsent(
   tx: Executor,
@@ -174,24 +189,27 @@ async function noteAbsent(
   await tx.execute(sql`
     with listed as materialized (${readingsOfPass(pass)}
     ), marks as (
-      select start_at, end_at, is_kept, 0 as listed
+      select usage_units, start_at, end_at, is_kept, 0 as listed
       from ${absentReadings}
       where not is_explained
       union all
-      select start_at, null, null, 1
+      select usage_units, start_at, null, null, 1
       from listed
     ), islands as (
-      select *, sum(listed) over (order by start_at, listed desc) as island
+      select
+        *,
+        sum(listed) over (partition by usage_units order by start_at, listed desc) as island
       from marks
     ), ranges as (
       select
         case when ${tooMany} or is_kept then 'quarantined' else 'applied' end as state,
+        usage_units,
         min(start_at) as starts_from,
         max(end_at) as starts_before,
         count(*) as readings
       from islands
       where listed = 0
-      group by island, 1
+      group by usage_units, island, 1
       order by min(start_at)
       limit ${notesMax}
     )
@@ -200,10 +218,11 @@ async function noteAbsent(
       ${runId}::uuid,
       (select ${meters.companyId} from ${meters} where ${meters.id} = ${meterId}),
       'intervals',
-      ${meterId} || ' ' || starts_from || ' to ' || starts_before,
+      concat_ws(' ', ${meterId}::text, usage_units, starts_from, 'to', starts_before),
       state,
       ${readAt}::timestamptz,
       ${meterId},
+      usage_units,
       starts_from,
       starts_before,
       readings
@@ -222,6 +241,7 @@ const notedColumns = [
   deletes.state,
   deletes.absentSince,
   deletes.meterId,
+  deletes.usageUnits,
   deletes.startsFrom,
   deletes.startsBefore,
   deletes.readings,

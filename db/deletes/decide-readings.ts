@@ -1,4 +1,5 @@
 import { and, eq, type SQL, sql } from 'drizzle-orm';
+import { lockReadings, noteRemoved } from '../catch-up/interval-ledger.ts';
 import type { Executor } from '../connect.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
@@ -17,11 +18,14 @@ export async function approveReadings(
 ): Promise<{ removed: number; spared: number }> {
   const ranges = await tx.select().from(deletes).where(isNoted(runId, 'quarantined')).for('update');
   let gone = 0;
-  for (const { meterId, startsFrom, startsBefore, absentSince, recordId } of ranges) {
+  for (const { meterId, usageUnits, startsFrom, startsBefore, absentSince, recordId } of ranges) {
+    await lockReadings(tx, meterId ?? '', absentSince);
+    await noteRemoved(tx, meterId ?? '');
     const { rows } = await tx.execute<{ rows: number }>(sql`
       with gone as (
         delete from ${intervals} ${held}
         where ${held.meterId} = ${meterId}
+          and ${held.usageUnits} = ${usageUnits}
           and ${held.startAt} >= ${startsFrom}::timestamptz
           and ${held.startAt} < ${startsBefore}::timestamptz
           and ${held.syncedAt} < ${absentSince}::timestamptz

@@ -149,8 +149,10 @@ async function retireHeld(
 ): Promise<{ tombstoned: number; held: number }> {
   let tombstoned = 0;
   let held = 0;
-  for (const resource of recordResources) {
+  // All notes first: a run that judges a listing again locks its notes before its rows.
+  for (const resource of recordResources)
     held += await lockNotes(tx, runId, resource, 'quarantined');
+  for (const resource of recordResources) {
     const ofHeld = sql`${note.state} = 'quarantined' and ${which(resource)}`;
     tombstoned += await tombstone(tx, runId, resource, ofHeld);
     await noteTombstoned(tx, runId, resource);

@@ -2,7 +2,7 @@
 -- solar panels do: ordinal tells them apart. The key is built again for each month, which takes
 -- about a second for a million readings. Older code names the former key in its writes and stops.
 alter table utility.intervals
-add column ordinal smallint default 0 not null;
+add column ordinal integer default 0 not null;
 
 --> statement-breakpoint
 alter table utility.intervals
@@ -27,6 +27,7 @@ comment on column utility.intervals.ordinal is
 -- decision, as ranges with counts.
 alter table metersync.deletes
 add column meter_id text,
+add column usage_units text,
 add column starts_from timestamp(6) with time zone,
 add column starts_before timestamp(6) with time zone,
 add column readings bigint;
@@ -37,9 +38,19 @@ where meter_id is not null;
 
 --> statement-breakpoint
 comment on column metersync.deletes.meter_id is 'Meter of a range of readings; otherwise NULL.';
+comment on column metersync.deletes.usage_units is 'Unit of a range of readings.';
 comment on column metersync.deletes.starts_from is 'When the first reading of the range starts.';
 comment on column metersync.deletes.starts_before is 'When the last reading of the range ends.';
 comment on column metersync.deletes.readings is 'How many readings of the range are absent.';
+
+--> statement-breakpoint
+-- A read that began before another one removed readings may write them again: it has to find out.
+alter table metersync.interval_fetches
+add column removed_at timestamp(6) with time zone;
+
+--> statement-breakpoint
+comment on column metersync.interval_fetches.removed_at is
+  'When readings of the meter were last removed.';
 
 --> statement-breakpoint
 create table metersync.removed_readings (
@@ -48,7 +59,7 @@ create table metersync.removed_readings (
   start_at timestamp(6) with time zone not null,
   granularity_seconds integer not null,
   usage_units text not null,
-  ordinal smallint not null,
+  ordinal integer not null,
   usage numeric,
   quality text,
   updated timestamp(6) with time zone,

@@ -58,7 +58,7 @@ export const startsWithin = (range: ReadRange, table: SQLWrapper): SQL =>
  * The service may leave out a reading that crosses the bounds of a request.
  */
 export const liesWithin = (range: ReadRange, table: SQLWrapper): SQL =>
-  sql`${table}.start_at >= ${startOf(range)} and ${endOf(table)} <= ${endOfRange(range)}`;
+  sql`${startsWithin(range, table)} and ${endOf(table)} <= ${endOfRange(range)}`;
 
 const startOf = ({ start }: ReadRange): SQL =>
   sql`coalesce(${start ?? null}::timestamptz, '-infinity')`;
@@ -72,7 +72,7 @@ const endOfRange = ({ end }: ReadRange): SQL =>
 export const ordinalOf = (id: SQL): SQL => sql`(row_number() over (
         partition by ${timeKey}
         order by usage, quality, updated, unreadable, ${id}
-      ) - 1)::smallint as ordinal`;
+      ) - 1)::int as ordinal`;
 
 /** Formats a time of Postgres as texts of `Span` have it. */
 export const canonical = (time: SQL): SQL =>

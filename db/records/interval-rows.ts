@@ -49,7 +49,7 @@ export function distinctReadings(columns: IntervalColumns, seconds: readonly num
         start_at,
         granularity_seconds,
         coalesce(usage_units, '') as usage_units,
-        0::smallint as ordinal,
+        0 as ordinal,
         usage,
         quality,
         updated,

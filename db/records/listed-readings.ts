@@ -20,7 +20,8 @@ import {
 import { parsedReadings } from './interval-rows.ts';
 import { type IntervalColumns, readingsAt, readReadings } from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
-import { rejectReadings } from './rejected-readings.ts';
+import { refusalsOf } from './rejected-readings.ts';
+import type { RejectedRecord } from './rejected-records.ts';
 
 /** The readings that passes over a listing showed, until the transaction ends. */
 const listedReadings = sql.identifier('listed_readings');
@@ -44,13 +45,13 @@ export async function makeListedReadings(tx: Executor): Promise<void> {
     ) on commit drop`);
 }
 
-/** Adds the readings of a page to a pass, but for those that Postgres refuses; returns their number. */
+/** Adds the readings of a page to a pass, but for those that Postgres refuses: it returns these. */
 export async function addListedReadings(
   tx: Transaction,
   { zoneIsUtc }: Pick<Warehouse, 'zoneIsUtc'>,
   { meterId, pass }: { meterId: string; pass: number },
   given: IntervalColumns,
-): Promise<number> {
+): Promise<RejectedRecord[]> {
   const { columns, wrong, right } = readReadings(given, zoneIsUtc, true);
   const refused = new Map(wrong);
   await splitOnRefusal<number, unknown>(
@@ -67,8 +68,7 @@ export async function addListedReadings(
       refused.set(place, sqlMessage(error));
     },
   );
-  await rejectReadings(tx, meterId, given, refused);
-  return refused.size;
+  return refusalsOf(meterId, given, refused);
 }
 
 /** Forgets the passes before the given one. */

@@ -3,7 +3,21 @@ import type { IntervalColumns } from './interval-text.ts';
 import { type RejectedRecord, readingOf, rejectRecords } from './rejected-records.ts';
 import { nothingWritten, type PageWritten } from './write-page.ts';
 
-/** Stores refused readings, each by its place and with the reason. */
+/** The refusals of readings, each by its place and with the reason. */
+export const refusalsOf = (
+  meterId: string,
+  columns: IntervalColumns,
+  wrong: ReadonlyMap<number, string>,
+): RejectedRecord[] =>
+  [...wrong].map(([place, error]): RejectedRecord => {
+    const reading = Object.fromEntries(
+      Object.entries(columns).map(([name, values]) => [name, values?.[place]]),
+    );
+    const id = readingOf(meterId, columns.startAt[place] ?? '');
+    return { resource: 'intervals', companyId: null, id, error, text: JSON.stringify(reading) };
+  });
+
+/** Stores refused readings. */
 export async function rejectReadings(
   db: Executor,
   meterId: string,
@@ -11,13 +25,6 @@ export async function rejectReadings(
   wrong: ReadonlyMap<number, string>,
 ): Promise<PageWritten> {
   if (wrong.size === 0) return nothingWritten;
-  const rejected = [...wrong].map(([place, error]): RejectedRecord => {
-    const reading = Object.fromEntries(
-      Object.entries(columns).map(([name, values]) => [name, values?.[place]]),
-    );
-    const id = readingOf(meterId, columns.startAt[place] ?? '');
-    return { resource: 'intervals', companyId: null, id, error, text: JSON.stringify(reading) };
-  });
-  await rejectRecords(db, rejected);
-  return { ...nothingWritten, rejected: rejected.length };
+  await rejectRecords(db, refusalsOf(meterId, columns, wrong));
+  return { ...nothingWritten, rejected: wrong.size };
 }

@@ -11,7 +11,6 @@ import {
   numeric,
   pgSchema,
   primaryKey,
-  smallint,
   text,
   unique,
   uniqueIndex,
@@ -486,8 +485,9 @@ export const deletes = metersync.table(
     absentSince: time('absent_since').notNull(),
     notedAt: time('noted_at').notNull().default(now),
     decidedAt: time('decided_at'),
-    /** Of a note about readings: the meter, the span of their starts, and how many they are. */
+    /** Of a note about readings: their meter and unit, the span of their time, and how many they are. */
     meterId: text('meter_id'),
+    usageUnits: text('usage_units'),
     startsFrom: time('starts_from'),
     startsBefore: time('starts_before'),
     readings: bigint('readings', { mode: 'number' }),
@@ -511,7 +511,7 @@ export const removedReadings = metersync.table(
     startAt: time('start_at').notNull(),
     granularitySeconds: integer('granularity_seconds').notNull(),
     usageUnits: text('usage_units').notNull(),
-    ordinal: smallint('ordinal').notNull(),
+    ordinal: integer('ordinal').notNull(),
     usage: numeric('usage'),
     quality: text('quality'),
     updated: time('updated'),
@@ -556,6 +556,7 @@ export const intervalFetches = metersync.table('interval_fetches', {
   meterId: text('meter_id').primaryKey(),
   fetched: tstzmultirange('fetched').notNull(),
   updatedAt: time('updated_at').notNull().default(now),
+  removedAt: time('removed_at'),
 });
 
 /**

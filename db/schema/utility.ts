@@ -8,7 +8,6 @@ import {
   numeric,
   pgSchema,
   primaryKey,
-  smallint,
   text,
   uuid,
 } from 'drizzle-orm/pg-core';
@@ -270,7 +269,7 @@ export const intervals = utility.table(
     startAt: time('start_at').notNull(),
     granularitySeconds: integer('granularity_seconds').notNull(),
     usageUnits: text('usage_units').notNull(),
-    ordinal: smallint('ordinal').notNull().default(0),
+    ordinal: integer('ordinal').notNull().default(0),
     usage: numeric('usage'),
     quality: text('quality'),
     updated: time('updated'),

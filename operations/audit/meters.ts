@@ -101,7 +101,7 @@ export class MeterAudit {
     return await this.#warehouse.db.transaction(async (tx) => {
       const { proved } = await readUntilProved(tx, this.#warehouse, meterId, {
         walk: () => this.#walk(meterId),
-        onPage: () => undefined,
+        onPage: async () => undefined,
       });
       if (proved === undefined) return { doubt: 'its pages contradict one another' };
       addTo(found, 'intervals', await compareListed(tx, { meterId, range, pass: proved.pass }), 0);

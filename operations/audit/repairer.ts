@@ -1,5 +1,6 @@
 import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
+import { lockReadings } from '../../db/catch-up/interval-ledger.ts';
 import type { Transaction, Warehouse } from '../../db/connect.ts';
 import { type Listing, retireAbsent } from '../../db/deletes/absent.ts';
 import { type ProvedPass, removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
@@ -59,6 +60,7 @@ export class Repairer {
   /** Replaces the readings of a meter by those of a proved pass. */
   async replaceReadings(tx: Transaction, pass: Omit<ProvedPass, 'runId'>): Promise<void> {
     const proved = { ...pass, runId: this.#options.runId };
+    await lockReadings(tx, pass.meterId, pass.readAt);
     await removeAbsentReadings(tx, proved, null);
     await writeListed(tx, proved);
   }

@@ -37,12 +37,15 @@ const hours = [0, 1, 2].map((hour) => reading(hour * 60, hour * 60 + 60, '4', '2
 
 /** A meter whose listing a test changes. */
 async function meterListing(listed: readonly Listed[], perPage = 100) {
-  const service = { listed, onAsked: async (): Promise<void> => undefined };
+  const nothing = async (): Promise<void> => undefined;
+  const service = { listed, onAsked: nothing, onAnswer: nothing };
   const under = await activitiesOn(async (asked: Asked): Promise<Reply> => {
     await service.onAsked();
     const [from, to] = ['startDate', 'endDate'].map((name) => asked.query.get(name)?.slice(0, 19));
     const within = service.listed.filter(({ start, end }) => start >= (from ?? '') && end <= (to ?? '9999'));
-    return pageOf(within, asked, { ...shape, perPage });
+    const answer = pageOf(within, asked, { ...shape, perPage });
+    await service.onAnswer();
+    return answer;
   }, onlyIntervals);
   const { db } = under.warehouse;
   await db.execute(
@@ -58,6 +61,13 @@ async function meterListing(listed: readonly Listed[], perPage = 100) {
     },
     onAsked: (act: () => Promise<void>) => {
       service.onAsked = act;
+    },
+    /** Acts once, when the next answer is made, but not yet sent. */
+    onNextAnswer: (act: () => Promise<void>) => {
+      service.onAnswer = async () => {
+        service.onAnswer = nothing;
+        await act();
+      };
     },
     backfill: async () => {
       const runId = randomUUID();
@@ -208,12 +218,29 @@ describe('more readings vanish than the cap', () => {
     expect(await readDeletes(meter.db, { all: false })).toMatchObject([{ isRun: false }]);
   });
 
-  test('readings that come while the removal waits are spared', async () => {
+  test('wait no longer once a part of them is listed again: the next backfill judges the others', async () => {
     const meter = await vanished();
     meter.list([reading(0, 15, '9'), ...quarters.slice(1, 4)]);
     await meter.sendEvent(minute(0), minute(60));
-    expect(await approveDeletes(meter.db, meter.runId)).toEqual({ tombstoned: 11, spared: 1 });
-    expect(await meter.stored()).toEqual(['9']);
+    expect(await meter.heldBack()).toEqual([]);
+    expect(await meter.stored()).toHaveLength(12);
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    expect(await meter.stored()).toEqual(['9', '1', '1', '1']);
+  });
+
+  test('of one unit are held back, though another unit is listed for the same time', async () => {
+    const of = (usageUnits: string) =>
+      Array.from({ length: 60 }, (_, at) => ({ ...reading(at * 15, at * 15 + 15), usageUnits }));
+    const meter = await meterListing([...of('kWh'), ...of('kW')]);
+    await meter.backfill();
+    meter.list(of('kWh'));
+    const { runId, state } = await meter.backfill();
+    expect(state).toBe('suspect');
+    expect(await meter.stored()).toHaveLength(120);
+    expect(await meter.heldBack()).toEqual([60]);
+    expect(await approveDeletes(meter.db, runId)).toEqual({ tombstoned: 60, spared: 0 });
+    const { rows } = await meter.db.execute(sql`select distinct usage_units from utility.intervals`);
+    expect(rows).toEqual([{ usage_units: 'kWh' }]);
   });
 });
 
@@ -224,6 +251,23 @@ test('readings that no row can hold do not keep the others from being replaced',
   await meter.backfill();
   expect(await meter.stored()).toHaveLength(11);
 });
+
+test.each(['existing', 'none'])(
+  'a page that was requested before a later read removed a reading does not bring it back (%s before)',
+  async (before) => {
+    const meter = await meterListing(quarters);
+    if (before === 'existing') await meter.backfill();
+    meter.list(before === 'existing' ? [...quarters, reading(180, 195)] : quarters);
+    const left = quarters.filter((_, at) => at !== 5);
+    meter.onNextAnswer(async () => {
+      await meter.sendEvent();
+      meter.list(left);
+      await meter.sendEvent();
+    });
+    await meter.backfill();
+    expect(await meter.stored()).toHaveLength(left.length);
+  },
+);
 
 test('a reading that an event brings while its range is read again stays', async () => {
   const meter = await meterListing(quarters);
