@@ -2,6 +2,7 @@ import { canonicalId } from '../../contract/ids.ts';
 import { type IntervalColumns, readingsAt } from '../../db/records/interval-text.ts';
 import { itemTexts } from '../../db/records/item-texts.ts';
 import { type RejectedRecord, readingOf, refusedAs, refusedId } from '../../db/records/rejected-records.ts';
+import { indexedMax } from '../../db/resources.ts';
 import type { IntervalColumns as ListedColumns } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
 
@@ -16,7 +17,7 @@ export interface Stray {
 
 /**
  * Divides the readings of a page into the meter's own and strays: those that name another meter, hold text that
- * Postgres would alter, or have no place in time.
+ * Postgres would alter, have a unit that is too long for a key, or no place in time.
  */
 export function divideReadings(
   meterId: string,
@@ -58,6 +59,7 @@ function whyStray(
 ): string | undefined {
   const other = named[at] ?? meterId;
   if (other !== meterId && canonicalId(other) !== meterId) return `the reading names another meter, ${other}`;
+  if ((usageUnits[at]?.length ?? 0) > indexedMax) return `the unit has more than ${indexedMax} characters`;
   const isWellFormed = (usageUnits[at] ?? '').isWellFormed() && (quality[at] ?? '').isWellFormed();
   return isWellFormed ? undefined : 'the reading holds a lone surrogate';
 }

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
@@ -247,7 +247,12 @@ describe('more readings vanish than the cap', () => {
 test('readings that no row can hold do not keep the others from being replaced', async () => {
   const meter = await meterListing(quarters);
   await meter.backfill();
-  meter.list([...quarters.slice(1), { ...reading(180, 195), end: '' }]);
+  const long = randomBytes(10_000).toString('hex');
+  meter.list([
+    ...quarters.slice(1),
+    { ...reading(180, 195), end: '' },
+    { ...reading(195, 210), usageUnits: long },
+  ]);
   await meter.backfill();
   expect(await meter.stored()).toHaveLength(11);
 });
