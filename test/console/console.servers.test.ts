@@ -366,9 +366,10 @@ describe('an action', () => {
       from generate_series(0, 11) n`);
     await db.execute(sql`
       insert into metersync.deletes
-        (run_id, company_id, resource, record_id, state, absent_since, meter_id, starts_from, starts_before, readings)
+        (run_id, company_id, resource, record_id, state, absent_since, meter_id, usage_units, starts_from,
+          starts_before, readings)
       values (${runId}, ${trouble.companies[0]}, 'intervals', 'm-held of a day', 'quarantined', now(), 'm-held',
-        ${from}, ${until}, 12)`);
+        'kWh', ${from}, ${until}, 12)`);
     const listed = await (await ask('/deletes')).text();
     expect(listed).toContain('12 readings');
     expect(listed).toContain('E-77<small class="id">m-held 2026-05-01 00:00 to 2026-05-01 03:00 UTC</small>');
