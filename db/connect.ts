@@ -57,8 +57,6 @@ export function connectWarehouse(options: {
     '-c extra_float_digits=1',
     '-c jit=off',
     `-c lock_timeout=${serverWaits.lockMs}`,
-    // A transaction may wait for the service, while a listing of readings is collected in it.
-    '-c idle_in_transaction_session_timeout=0',
     // Writers wait for one another's locks, and go on with what was committed meanwhile.
     '-c default_transaction_isolation=read\\ committed',
     `-c search_path=${searchPath.join(',')}`,

@@ -31,6 +31,8 @@ const listedReadings = sql.identifier('listed_readings');
  * Postgres, so that memory stays flat for any number.
  */
 export async function makeListedReadings(tx: Executor): Promise<void> {
+  // The transaction waits for the service, longer than a server may allow others to stay idle.
+  await tx.execute(sql`set local idle_in_transaction_session_timeout = 0`);
   await tx.execute(sql`
     create temp table ${listedReadings} (
       pass int,
