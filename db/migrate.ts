@@ -6,7 +6,7 @@ import { newerSchema, type SchemaVersions } from '../contract/schema-versions.ts
 import { applyViews, grantAgain } from './apply-views.ts';
 import type { Database, Executor, Transaction } from './connect.ts';
 import { sqlState } from './failures.ts';
-import { type RefreshedViews, refreshViewsIn } from './fields/refresh-views.ts';
+import { type AppliedTypedViews, applyTypedViewsIn } from './fields/typed-views.ts';
 import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';
 import { lock } from './locks.ts';
 import {
@@ -32,7 +32,7 @@ export interface Patience {
 }
 
 /** The result of a migration. */
-export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'>, Ungranted {
+export interface Migrated extends Pick<AppliedTypedViews, 'blocked'>, Ungranted {
   readonly applied: number;
   readonly views: boolean;
 }
@@ -63,9 +63,9 @@ export async function migrateWarehouse(
     await takeTurn(tx, folder);
     await compressRecords(tx);
     const { views, grants } = await applyViews(tx);
-    const { blocked, warnings } = await refreshViewsIn(tx);
+    const { blocked } = await applyTypedViewsIn(tx);
     await grantAgain(tx, grants);
-    return { views, blocked, warnings, ...(await ensureRoles(tx)) };
+    return { views, blocked, ...(await ensureRoles(tx)) };
   });
   return { applied, ...rest };
 }

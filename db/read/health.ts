@@ -11,7 +11,6 @@ import { readDelays } from './delays.ts';
 import { countGivenUp } from './given-up.ts';
 import { countIssuesByCheck } from './issues.ts';
 import { isLoaded, readKindOfRuns } from './kinds-of-runs.ts';
-import { readNarrowViews } from './narrow-views.ts';
 import { readParked } from './parked.ts';
 import { readPending } from './pending.ts';
 import { readShortfall } from './shortfall.ts';
@@ -71,7 +70,6 @@ async function readInOne(
       reconcile: await readKindOfRuns(db, 'reconcile', aside.undecidedDeletes),
     },
     loaded: await isLoaded(db),
-    blockedViews: (await readNarrowViews(db)).length,
     silence: await readSilence(db, silenceHours, most),
     silenceHours,
     delays: await readDelays(db),
