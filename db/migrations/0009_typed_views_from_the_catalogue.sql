@@ -13,7 +13,9 @@ drop function if exists metersync.is_typed_view(oid);
 drop function if exists metersync.within(text, jsonb, boolean);
 
 --> statement-breakpoint
+-- squawk-ignore ban-drop-table
 drop table "metersync"."typed_columns";
 
 --> statement-breakpoint
+-- squawk-ignore ban-drop-table
 drop table "metersync"."typed_views";
