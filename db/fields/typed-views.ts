@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import type { Database, Executor, Transaction } from '../connect.ts';
+import { type Database, type Executor, type Transaction, withTransaction } from '../connect.ts';
 import { isMistake, isRefusal, sqlMessage, sqlState } from '../failures.ts';
 import { lock } from '../locks.ts';
 import { roles } from '../roles.ts';
@@ -53,7 +53,7 @@ export const isTypedView = sql.raw(
  */
 export async function applyTypedViews(db: Database): Promise<AppliedTypedViews> {
   if ((await planChanges(db)).length === 0) return { applied: [], blocked: [] };
-  return await db.transaction(async (tx) => {
+  return await withTransaction(db, async (tx) => {
     await tx.execute(
       sql`select set_config('lock_timeout', ${String(serverWaits.typedViewsLockMs)}, true)`,
     );

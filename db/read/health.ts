@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../contract/verdict.ts';
-import type { Database, Executor, Transaction } from '../connect.ts';
+import { type Database, type Executor, type Transaction, withTransaction } from '../connect.ts';
 import { waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
@@ -39,7 +39,8 @@ export async function withinTime<T>(
   db: Database,
   read: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
-  return await db.transaction(
+  return await withTransaction(
+    db,
     async (tx) => {
       const within = String(serverWaits.healthWithinMs);
       await tx.execute(sql`select set_config('statement_timeout', ${within}, true)`);
