@@ -3,6 +3,8 @@ import type { RunKind, RunState } from '../contract/names.ts';
 import { concludeRun, failPartsLeft, failRunAndParts, runsUnderWay } from '../db/backfill/run-end.ts';
 import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
 import { settleHeld } from '../db/deletes/decide.ts';
+import { sqlMessage } from '../db/failures.ts';
+import { applyTypedViews } from '../db/fields/typed-views.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
@@ -19,7 +21,9 @@ export function runActivities(deps: ActivityDependencies) {
 
     concludeRun: mapFailures(async (input: { runId: string }): Promise<RunState> => {
       await settleHeld(db);
-      return await concludeRun(db, input.runId);
+      const state = await concludeRun(db, input.runId);
+      await applyViews(deps);
+      return state;
     }),
 
     /** Fails runs whose workflow ended without noting it: terminated, timed out, or lost by Temporal. */
@@ -33,6 +37,23 @@ export function runActivities(deps: ActivityDependencies) {
       await failPartsLeft(db);
     }),
   };
+}
+
+/**
+ * Gives the fields that a run found their columns. A run that read everything has ended well without
+ * them: `metersync status` names the fields that have none.
+ */
+async function applyViews({ warehouse, log }: ActivityDependencies): Promise<void> {
+  try {
+    const { applied, blocked } = await applyTypedViews(warehouse.db);
+    if (applied.length > 0) log.info({ views: applied.length }, 'typed views were applied');
+    for (const view of blocked) log.warn({ ...view }, 'a typed view could not be replaced');
+  } catch (error) {
+    log.warn(
+      { error: sqlMessage(error) },
+      'typed views were not applied: run metersync views apply as the owner of the warehouse',
+    );
+  }
 }
 
 /**

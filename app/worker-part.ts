@@ -21,7 +21,6 @@ import { activitySettings, type Settings } from './settings.ts';
 import { connectClient, ensureOwnSchedules, howEndedOn, startOf, wakeOf } from './temporal.ts';
 import { connectNative } from './temporal-native.ts';
 import type { TemporalPlace } from './temporal-place.ts';
-import { keepViews } from './typed-views.ts';
 import { openWarehouse } from './warehouse.ts';
 import { runWorkers } from './worker.ts';
 import { workflowBundle as bundleOf } from './workflow-bundle.ts';
@@ -103,10 +102,8 @@ export async function startWorker(
   const access = openService(settings, service.url, service.apiKey, log, {
     ...(observer === undefined ? {} : { onRequest: observer.onRequest }),
   });
-  const views = keepViews({ db, log });
   const catalogue = createFieldCatalogue({
     db,
-    onNewField: views.changed,
     onError: (error) => log.warn({ err: error }, 'fields could not be catalogued'),
   });
   const activities = createActivities({
@@ -164,7 +161,6 @@ export async function startWorker(
       await workers.stop();
       await eventsLog.stop();
       await catalogue.close();
-      await views.stop();
       await Promise.allSettled([
         native.connection.close(),
         close(),

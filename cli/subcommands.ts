@@ -225,10 +225,11 @@ export function addViews(program: Command): void {
   const views = program.command('views').description('Manage the typed views of fields');
   add(
     views,
-    'refresh',
-    'Make the views of schema fields again, from the catalogue of fields',
-    'metersync views refresh',
+    'apply',
+    'Give each field that the service sent a column in the views of schema fields; status 1 if a view cannot be replaced',
+    'metersync views apply',
   )
+    .option('--print', 'print the SQL instead, for the owner of the warehouse to run')
     .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/views.ts')).viewsRefresh(options));
+    .action(async (options) => (await import('./commands/views.ts')).viewsApply(options));
 }

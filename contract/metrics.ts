@@ -314,12 +314,6 @@ export const metricTypes = {
     help: 'Records that Postgres refuses.',
     labels: {},
   },
-  metersync_typed_views_blocked: {
-    of: 'warehouse',
-    type: 'gauge',
-    help: 'Typed views that lack values.',
-    labels: {},
-  },
   metersync_interval_shortfall_readings: {
     of: 'warehouse',
     type: 'gauge',

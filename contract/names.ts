@@ -116,7 +116,7 @@ export const operationActions = [
   'audit',
   'audit repair',
   'checks run',
-  'views refresh',
+  'views apply',
   'migrate',
   'doctor',
 ] as const;

@@ -212,11 +212,8 @@ export const serverWaits = {
    * than anybody notices, at last longer than a vacuum needs to give way. 30 s in all.
    */
   migration: { lockTimeoutFirstMs: 100, lockTimeoutMaxMs: 5 * seconds, pauseMs: 2 * seconds, tries: 8 },
-  /** How long a refresh of typed views may keep new queries waiting behind one that reads a view. */
+  /** How long applying the typed views may keep new queries waiting behind one that reads a view. */
   typedViewsLockMs: 2 * seconds,
-  /** New fields come together: their views are made once for all of them. */
-  typedViewsGatherMs: 3 * seconds,
-  typedViewsAgainMs: 60 * seconds,
   temporalConnectMs: 10 * seconds,
   /** Longest wait of a client that lost Temporal before it connects again. */
   temporalReconnectMs: 2 * seconds,

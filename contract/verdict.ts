@@ -4,7 +4,7 @@ import { type RunKind, type RunState, runKinds, type Severity } from './names.ts
 import { alarmPolicy, notifyPolicy, recordPolicy } from './retry-policy.ts';
 import type { SchemaVersions } from './schema-versions.ts';
 import { formatSeconds, formatTime } from './times.ts';
-import { counted, countedToMax, eventsGivenUp } from './words.ts';
+import { countedToMax, eventsGivenUp } from './words.ts';
 
 /**
  * The one word for the health of a deployment, and its reasons. `status`, `doctor` and every other report of
@@ -142,8 +142,6 @@ export interface WarehouseHealth {
   readonly loaded: boolean;
   readonly undecidedDeletes: number;
   readonly rejectedRecords: number;
-  /** Typed views that lack values. */
-  readonly blockedViews: number;
   readonly silence: Silence;
   /** After so many hours without an event, none can likely arrive; 0 turns this off. */
   readonly silenceHours: number;
@@ -429,7 +427,7 @@ function judgeParked({ code, events, parts }: WarehouseHealth['parked'][number])
 }
 
 function judgeCounts(health: WarehouseHealth): Finding[] {
-  const { dead, missingLately, undecidedDeletes, rejectedRecords, blockedViews } = health;
+  const { dead, missingLately, undecidedDeletes, rejectedRecords } = health;
   const ifAny = (count: number, finding: Omit<Finding, 'word'>): Finding[] =>
     count === 0 ? [] : [{ ...finding, word: 'Needs you' }];
   return [
@@ -452,11 +450,6 @@ function judgeCounts(health: WarehouseHealth): Finding[] {
       name: 'refused records',
       saw: `${countedToMax(rejectedRecords, 'record')} that Postgres refuses`,
       todo: 'See metersync.rejected_records for the reason of each, and ask the service to correct them.',
-    }),
-    ...ifAny(blockedViews, {
-      name: 'blocked views',
-      saw: `${counted(blockedViews, 'typed view')} cannot show all values`,
-      todo: 'See metersync views refresh, which names what was built on them.',
     }),
   ];
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import type { Transaction } from './connect.ts';
 import { sqlMessage, sqlState } from './failures.ts';
-import { lock } from './locks.ts';
+import { isTypedView } from './fields/typed-views.ts';
 import { migrationsSchema } from './migrations-table.ts';
 import { type Created, createdBy, viewTexts } from './view-files.ts';
 
@@ -98,12 +98,11 @@ async function dropAll(
 
 /** Lists the typed views, which call our functions. They are made again after the others. */
 async function typedViews(tx: Transaction): Promise<Created[]> {
-  await lock(tx, 'typedViews', 'inTurn');
   const { rows } = await tx.execute<{ name: string }>(sql`
     select c.oid::regclass::text as name
     from pg_class c
     where c.relnamespace = to_regnamespace('fields')
-      and metersync.is_typed_view(c.oid)`);
+      and ${isTypedView}`);
   return rows.map(({ name }) => ({ kind: 'view', name }));
 }
 

@@ -5,7 +5,7 @@ import { serverWaits } from '../contract/retry-policy.ts';
 import { sqlState } from './failures.ts';
 import { keepsHot } from './prepare.ts';
 
-export type Database = NodePgDatabase;
+export type Database = NodePgDatabase & { readonly $client: pg.Pool };
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
 /** Runs statements: the pool, or a transaction on one connection. */
 export type Executor = Pick<Database, 'execute' | 'select' | 'insert' | 'update' | 'delete'>;
@@ -82,7 +82,6 @@ export function connectWarehouse(options: {
     keep(client);
   });
   const db = drizzle(pool);
-  db.transaction = (work, config) => inTransaction(pool, work, config);
   const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
   return {
     db,
@@ -136,16 +135,17 @@ function withoutOptions(url: string): { readonly address: string; readonly given
 const lastStates: readonly (string | undefined)[] = ['0A000', '25006'];
 
 /**
- * Runs work in a transaction. Drizzle's own leaks the connection when `begin` fails, as it does on
- * each pooled connection after Postgres went away. It also hides the work's error behind that of
- * the rollback.
+ * Runs work in a transaction; within a transaction that is given, it is a part that can fail by itself.
+ * Drizzle's own leaks the connection when `begin` fails, as it does on each pooled connection after
+ * Postgres went away. It also hides the work's error behind that of the rollback.
  */
-async function inTransaction<T>(
-  pool: pg.Pool,
+export async function withTransaction<T>(
+  db: Database | Transaction,
   work: (tx: Transaction) => Promise<T>,
-  config: Parameters<Database['transaction']>[1],
+  config?: Parameters<Database['transaction']>[1],
 ): Promise<T> {
-  const client = await pool.connect();
+  if (!('$client' in db)) return await db.transaction(work);
+  const client = await db.$client.connect();
   let failure: unknown;
   try {
     return await drizzle(client).transaction(async (tx) => {

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
 import { migrations } from './migrations-table.ts';
-import { alerts, catchUps, companyMonths, typedViews } from './schema/metersync.ts';
+import { alerts, catchUps, companyMonths } from './schema/metersync.ts';
 
 /**
  * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock; a
@@ -14,10 +14,8 @@ const tables = {
   catchUps: sql`${catchUps}`,
   /** Keeping the months of companies. */
   companyMonths: sql`${companyMonths}`,
-  /** Migrations. */
+  /** Migrations, and making typed views. */
   migrations,
-  /** Making typed views. */
-  typedViews: sql`${typedViews}`,
 } as const;
 
 const modes = {

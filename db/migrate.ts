@@ -4,9 +4,9 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { serverWaits } from '../contract/retry-policy.ts';
 import { newerSchema, type SchemaVersions } from '../contract/schema-versions.ts';
 import { applyViews, grantAgain } from './apply-views.ts';
-import type { Database, Executor, Transaction } from './connect.ts';
+import { type Database, type Executor, type Transaction, withTransaction } from './connect.ts';
 import { sqlState } from './failures.ts';
-import { type RefreshedViews, refreshViewsIn } from './fields/refresh-views.ts';
+import { type AppliedTypedViews, applyTypedViewsIn } from './fields/typed-views.ts';
 import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';
 import { lock } from './locks.ts';
 import {
@@ -32,7 +32,7 @@ export interface Patience {
 }
 
 /** The result of a migration. */
-export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'>, Ungranted {
+export interface Migrated extends Pick<AppliedTypedViews, 'blocked'>, Ungranted {
   readonly applied: number;
   readonly views: boolean;
 }
@@ -63,9 +63,9 @@ export async function migrateWarehouse(
     await takeTurn(tx, folder);
     await compressRecords(tx);
     const { views, grants } = await applyViews(tx);
-    const { blocked, warnings } = await refreshViewsIn(tx);
+    const { blocked } = await applyTypedViewsIn(tx);
     await grantAgain(tx, grants);
-    return { views, blocked, warnings, ...(await ensureRoles(tx)) };
+    return { views, blocked, ...(await ensureRoles(tx)) };
   });
   return { applied, ...rest };
 }
@@ -118,7 +118,7 @@ async function waitingShortly<T>(
   for (let attempt = 1; ; attempt++) {
     const lockTimeoutMs = Math.min(lockTimeoutFirstMs * 2 ** (attempt - 1), lockTimeoutMaxMs);
     try {
-      return await db.transaction(async (tx) => {
+      return await withTransaction(db, async (tx) => {
         await tx.execute(sql`
           select set_config(name, case name when 'lock_timeout' then ${lockTimeoutMs}::text else '0' end, true)
           from pg_settings

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Database } from './connect.ts';
+import { type Database, withTransaction } from './connect.ts';
 import { lock } from './locks.ts';
 
 /**
@@ -11,7 +11,7 @@ export async function keepMonths(
   db: Database,
   { companiesMax, quietSeconds }: { readonly companiesMax: number; readonly quietSeconds: number },
 ): Promise<number> {
-  return await db.transaction(async (tx) => {
+  return await withTransaction(db, async (tx) => {
     await lock(tx, 'companyMonths', 'inTurn');
     const { rows } = await tx.execute<{ kept: number }>(sql`
       select metersync.keep_months(

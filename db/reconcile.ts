@@ -3,7 +3,7 @@ import type { PgTable } from 'drizzle-orm/pg-core';
 import { canonicalUuid } from '../contract/ids.ts';
 import { array, columnNames, printedUuids, setToExcluded, unnested } from './arrays.ts';
 import { unseenFor } from './checks/companies-to-check.ts';
-import type { Database, Executor } from './connect.ts';
+import { type Database, type Executor, withTransaction } from './connect.ts';
 import { type DeletesCap, overCap } from './deletes/absent.ts';
 import { untouchedSince } from './deletes/explained.ts';
 import { note, row, tombstone } from './deletes/tombstone.ts';
@@ -127,7 +127,7 @@ export async function retireListed(
   cap: DeletesCap,
 ): Promise<ListedDeletes> {
   const gone = goneBy(companyId, listed, beganAt);
-  return await db.transaction(async (tx) => {
+  return await withTransaction(db, async (tx) => {
     const { live, found } = await countLive(tx, gone, companyId);
     if (found === 0) return { live, tombstoned: 0, quarantined: 0 };
     await noteSeenAgain(tx, gone, beganAt);

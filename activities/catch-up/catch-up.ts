@@ -2,6 +2,7 @@ import PQueue from 'p-queue';
 import { batches } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { dueOwners } from '../../db/catch-up/due.ts';
+import { withTransaction } from '../../db/connect.ts';
 import { trySleep } from '../../db/events/wake.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { mapFailures } from '../map-failures.ts';
@@ -46,7 +47,7 @@ export function catchUpActivities(dependencies: ActivityDependencies) {
 
     trySleep: mapFailures(
       async ({ kind }: { kind: CatchUpKind }): Promise<{ asleep: boolean; dueInMs: number | null }> => {
-        return await db.transaction((tx) => trySleep(tx, kind));
+        return await withTransaction(db, (tx) => trySleep(tx, kind));
       },
     ),
   };

@@ -2,6 +2,7 @@ import { batches } from '../../contract/limits.ts';
 import { forgetStranger } from '../../db/backfill/strangers.ts';
 import { dueDocuments, liveUsage, usageListedByRecords, type WantedDocument } from '../../db/catch-up/due.ts';
 import { postponeDocuments, postponeFailed, settleRecords } from '../../db/catch-up/settle.ts';
+import { withTransaction } from '../../db/connect.ts';
 import { holdDocuments, retireUsage } from '../../db/records/usage-data.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';
@@ -126,7 +127,7 @@ async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly
   });
   if (pass === undefined || last === undefined || !proven) return false;
   if (pass.ids.length === 0 && existing.length > 0) return false;
-  await db.transaction(async (tx) => {
+  await withTransaction(db, async (tx) => {
     await holdDocuments(tx, documentIds);
     await retireUsage(tx, documentIds, last.ids, pass.beganAt);
   });

@@ -1,7 +1,7 @@
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { lockReadings, noteFetched } from '../../db/catch-up/interval-ledger.ts';
-import type { Transaction, Warehouse } from '../../db/connect.ts';
+import { type Transaction, type Warehouse, withTransaction } from '../../db/connect.ts';
 import type { DeletesCap } from '../../db/deletes/absent.ts';
 import { removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
 import { warehouseFailure } from '../../db/failures.ts';
@@ -59,7 +59,7 @@ export async function replaceRange(
 ): Promise<Replaced> {
   const { meterId } = range;
   try {
-    return await warehouse.db.transaction(async (tx) => {
+    return await withTransaction(warehouse.db, async (tx) => {
       const { proved, rejected, ...read } = await readUntilProved(tx, warehouse, meterId, passes);
       const nothing = { inserted: 0, changed: 0, rejected };
       if (proved === undefined) return { ...read, written: nothing, removed: 0, heldBack: 0, proved: false };

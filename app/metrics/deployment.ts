@@ -142,7 +142,6 @@ function observeData(read: Read<WarehouseHealth>): void {
   );
   read('metersync_deletes_waiting', ({ undecidedDeletes }) => [{ value: undecidedDeletes }]);
   read('metersync_rejected_records', ({ rejectedRecords }) => [{ value: rejectedRecords }]);
-  read('metersync_typed_views_blocked', ({ blockedViews }) => [{ value: blockedViews }]);
   read('metersync_interval_shortfall_readings', ({ intervalShortfall }) => [
     { value: intervalShortfall.readings },
   ]);

@@ -1,5 +1,4 @@
 import { migrate, planOf } from '../../app/prepare.ts';
-import { describeBlocked } from '../../app/typed-views.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { counted } from '../../contract/words.ts';
 import type { MigrationPlan } from '../../db/migration-plan.ts';
@@ -8,6 +7,7 @@ import { recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
 import { print, printJson, say } from '../print.ts';
+import { describeBlocked } from './views.ts';
 
 interface MigrateOptions {
   readonly plan?: boolean;
@@ -27,14 +27,13 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
       return;
     }
     const migrated = await noted(context);
-    const { applied, blocked, warnings, rolesMissing, unreadable } = migrated;
+    const { applied, blocked, rolesMissing, unreadable } = migrated;
     if (options.json) {
       printJson({ ...migrated, blocked: blocked.map(describeBlocked) });
       return;
     }
     print(inWords(applied));
     for (const view of blocked) print(describeBlocked(view));
-    for (const warning of warnings) print(warning);
     if (rolesMissing.length > 0) {
       print(
         `This user cannot create the roles ${rolesMissing.join(' and ')}. As one that can, run`,

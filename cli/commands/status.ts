@@ -1,4 +1,3 @@
-import { describeBlocked } from '../../app/typed-views.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { limits } from '../../contract/limits.ts';
 import { formatSeconds, timeAgo } from '../../contract/times.ts';
@@ -108,7 +107,7 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
     lines.push(
       `values that could not be read: ${inWords(now.unreadableValues)}; their columns are empty (metersync checks list --check unreadable_value)`,
     );
-  lines.push(...describeIssues(now.issues), ...now.blockedViews.map(describeBlocked));
+  lines.push(...describeIssues(now.issues), ...describeFields(now.fieldsWithoutColumn));
   lines.push(...now.parked.flatMap(describeParked));
   if (now.events.missing > 0)
     lines.push(
@@ -130,6 +129,18 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
 
 const ownersOf = (owners: number): string =>
   owners === 1 ? '1 company or meter' : `${owners} companies or meters`;
+
+/** Fields that `metersync status` names: further ones are counted. */
+const fieldsNamed = 10;
+
+function describeFields(fields: WarehouseStatus['fieldsWithoutColumn']): string[] {
+  if (fields.length === 0) return [];
+  const names = fields.slice(0, fieldsNamed).map(({ resource, path }) => `${resource}${path}`);
+  const more = fields.length > names.length ? `, and ${fields.length - names.length} more` : '';
+  return [
+    `${counted(fields.length, 'field')} without a column in schema fields: ${names.join(', ')}${more} (metersync views apply)`,
+  ];
+}
 
 function describeIssues({ error, warning, info, acknowledged }: WarehouseStatus['issues']): string[] {
   if (error + warning + info + acknowledged === 0) return [];

@@ -1,33 +1,55 @@
-import { describeBlocked, refreshNow } from '../../app/typed-views.ts';
 import { counted } from '../../contract/words.ts';
-import type { RefreshedViews } from '../../db/fields/refresh-views.ts';
+import { sqlMessage, sqlState } from '../../db/failures.ts';
+import {
+  type AppliedTypedViews,
+  applyTypedViews,
+  type BlockedView,
+  typedViewsSql,
+} from '../../db/fields/typed-views.ts';
 import { recorded } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
-/**
- * `metersync views refresh`: makes the typed views again; status 1 if a view of the user's own blocks one.
- */
-export async function viewsRefresh(options: { json?: boolean }): Promise<void> {
+const [notAllowed, locked] = ['42501', '55P03'];
+
+/** `metersync views apply`: status 1 if something that was built on a view keeps it from being replaced. */
+export async function viewsApply(options: { json?: boolean; print?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
-    const refreshed = await recorded(
+    if (options.print) {
+      const statements = await typedViewsSql(db);
+      if (options.json) printJson(statements);
+      else print(...statements.map((statement) => `${statement};`));
+      return;
+    }
+    const done = await recorded(
       db,
-      asOperation(context.settings, 'views refresh', {}),
-      () => refreshNow(db),
+      asOperation(context.settings, 'views apply', {}),
+      () => applyTypedViews(db).catch(explain),
       (done) => [inWords(done), ...done.blocked.map(describeBlocked)].join('; '),
     );
-    if (options.json) printJson(refreshed);
-    else print(...describe(refreshed));
-    if (refreshed.blocked.length > 0) process.exitCode = 1;
+    if (options.json) printJson(done);
+    else print(...done.applied, inWords(done), ...done.blocked.map(describeBlocked));
+    if (done.blocked.length > 0) process.exitCode = 1;
   });
 }
 
-function describe(refreshed: RefreshedViews): string[] {
-  const { made, blocked, warnings } = refreshed;
-  const lines = made.map((view) => `fields.${view}`);
-  return [...lines, inWords(refreshed), ...blocked.map(describeBlocked), ...warnings];
+function explain(error: unknown): never {
+  if (sqlState(error) === locked)
+    throw new Error('a view is being read, or changed, right now: try again', { cause: error });
+  if (sqlState(error) !== notAllowed) throw error;
+  throw new Error(
+    `only the owner of the warehouse may change its views (${sqlMessage(error)}): run this as the user that runs metersync migrate, or give the owner what metersync views apply --print prints`,
+    { cause: error },
+  );
 }
 
-const inWords = ({ made, unchanged }: RefreshedViews): string =>
-  `${counted(made.length, 'view')} made, ${unchanged} as they were`;
+const inWords = ({ applied }: AppliedTypedViews): string =>
+  applied.length === 0 ? 'No view had to change.' : `Applied ${counted(applied.length, 'view')}.`;
+
+/** Says what keeps a view from being replaced, and what to do. */
+export function describeBlocked({ view, by, error }: BlockedView): string {
+  if (by.length === 0) return `${view} could not be applied: ${error}`;
+  const built = by.length === 1 ? 'was built on it. Drop that' : 'were built on it. Drop those';
+  return `${view} stays as it is, as ${by.join(', ')} ${built}, run metersync views apply, and make what you dropped again.`;
+}

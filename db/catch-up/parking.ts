@@ -3,7 +3,7 @@ import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../arrays.ts';
-import type { Database, Executor } from '../connect.ts';
+import { type Database, type Executor, withTransaction } from '../connect.ts';
 import { parked, runs, settlements, staleRecords } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 import {
@@ -116,7 +116,7 @@ export async function reviveParked(
 ): Promise<Revived> {
   // One transaction: an event whose settlement is deleted but that has no stale record would stay
   // pending forever.
-  return await db.transaction((tx) => reviveTogether(tx, codes, how));
+  return await withTransaction(db, (tx) => reviveTogether(tx, codes, how));
 }
 
 async function reviveTogether(

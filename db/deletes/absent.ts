@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { array, columnNames, printedUuids, type RowOf, setToExcluded } from '../arrays.ts';
 import { recordRead } from '../backfill/strangers.ts';
 import { lookAtOnce } from '../catch-up/stale.ts';
-import type { Database, Executor } from '../connect.ts';
+import { type Database, type Executor, withTransaction } from '../connect.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
@@ -154,7 +154,7 @@ export async function retireAbsent(
   cap: DeletesCap,
 ): Promise<{ quarantined: number; awaited: number }> {
   const { resource, companyId } = listing;
-  return await db.transaction(async (tx) => {
+  return await withTransaction(db, async (tx) => {
     await clearQuarantine(tx, listing);
     const { live, absent } = await countAbsent(tx, listing, seen, capped(resource, seen));
     const noted = await noteAbsent(tx, runId, listing, seen, overCap(cap, absent, live));

@@ -1,5 +1,5 @@
 import { and, desc, eq, max, type SQL, sql } from 'drizzle-orm';
-import type { Database, Executor } from '../connect.ts';
+import { type Database, type Executor, withTransaction } from '../connect.ts';
 import { namesOfRecords } from '../read/names.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes, runs } from '../schema/metersync.ts';
@@ -101,7 +101,7 @@ export async function approveDeletes(
   db: Database,
   runId: string,
 ): Promise<{ tombstoned: number; spared: number }> {
-  const approved = await db.transaction(async (tx) => {
+  const approved = await withTransaction(db, async (tx) => {
     const readings = await approveReadings(tx, runId);
     const { tombstoned, held } = await retireHeld(tx, runId, stillAbsent);
     await tx.delete(deletes).where(and(eq(deletes.runId, runId), eq(deletes.state, 'quarantined')));
@@ -124,7 +124,7 @@ export async function settleHeld(db: Database): Promise<void> {
     .from(deletes)
     .where(sql`${deletes.state} = 'quarantined'`);
   for (const { runId } of holding) {
-    await db.transaction(async (tx) => {
+    await withTransaction(db, async (tx) => {
       await retireHeld(
         tx,
         runId,
@@ -169,7 +169,7 @@ export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept
  * Revives what a run tombstoned, unless something else tombstoned it since; later runs ask first.
  */
 export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
-  return await db.transaction(async (tx) => {
+  return await withTransaction(db, async (tx) => {
     let revived = await reviveReadings(tx, runId);
     for (const resource of recordResources) {
       await lockNotes(tx, runId, resource, 'applied');

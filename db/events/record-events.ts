@@ -5,7 +5,7 @@ import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { jsonStopsAt } from '../../contract/json-members.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { refreshEach, refreshStale, type StaleRecord } from '../catch-up/stale.ts';
-import type { Database, Transaction } from '../connect.ts';
+import { type Database, type Transaction, withTransaction } from '../connect.ts';
 import { sqlMessage, warehouseFailure } from '../failures.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
@@ -43,7 +43,7 @@ export async function recordEvents(
   const unique = new Map(events.map((event) => [event.id, event]));
   const entries = [...unique.values()].map((event) => readDelivery(event, recording));
   const recordInOne = (part: readonly JournalEntry[]): Promise<Recorded> =>
-    db.transaction((tx) => recordTogether(tx, part, recording));
+    withTransaction(db, (tx) => recordTogether(tx, part, recording));
   try {
     const refused: JournalEntry[] = [];
     const parts = await splitOnRefusal(entries, recordInOne, (only, error) => {

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Database } from '../connect.ts';
+import { type Database, withTransaction } from '../connect.ts';
 import { events, journal } from '../schema/metersync.ts';
 
 export interface PayloadsDropped {
@@ -17,7 +17,7 @@ export async function dropPayloads(
   db: Database,
   { days, limit, after = null }: { days: number; limit: number; after?: string | null },
 ): Promise<PayloadsDropped> {
-  return await db.transaction(async (tx) => {
+  return await withTransaction(db, async (tx) => {
     // Else the planner may sort all old events for each batch: it knows neither how many there are, nor how
     // many still have a payload.
     await tx.execute(sql`

@@ -39,15 +39,13 @@ interface Kept {
 
 /**
  * Creates the catalogue of a process. It counts in memory and writes to
- * `metersync.field_catalogue`, where several processes add up. `onNewField` is called after a new
- * field, or a new kind of value, is in the warehouse.
+ * `metersync.field_catalogue`, where several processes add up.
  */
 export function createFieldCatalogue(options: {
   readonly db: Executor;
-  readonly onNewField?: () => void;
   readonly onError: (error: unknown) => void;
 }): FieldCatalogue {
-  const { db, onNewField, onError } = options;
+  const { db, onError } = options;
   const trees = new Map<string, Kept>();
   const others = noneOf('*', '*');
   let writing: Promise<void> = Promise.resolve();
@@ -105,7 +103,7 @@ export function createFieldCatalogue(options: {
   const writeFields = async (kept: Kept, seen: readonly SeenField[]): Promise<void> => {
     if (seen.length === 0) return;
     try {
-      if (await writeSeen(db, kept, seen)) onNewField?.();
+      await writeSeen(db, kept, seen);
       await takeOver(kept, isMap);
     } catch (error) {
       if (!isRefusal(error)) throw error;
@@ -181,9 +179,9 @@ const isOf = ({ resource, apiVersion }: Kept): SQL | undefined =>
 /** Whether a field is a map. A record itself never is: its own fields stay. */
 const isMap = and(eq(fieldCatalogue.collapsed, true), ne(fieldCatalogue.path, ''));
 
-/** Adds observed fields to the catalogue; returns whether fields or kinds are new. */
-async function writeSeen(db: Executor, kept: Kept, seen: readonly SeenField[]): Promise<boolean> {
-  const { rows } = await db.execute<{ changed: boolean }>(sql`
+/** Adds observed fields to the catalogue. */
+async function writeSeen(db: Executor, kept: Kept, seen: readonly SeenField[]): Promise<void> {
+  await db.execute(sql`
     with seen as (
       select *
       from jsonb_to_recordset(${JSON.stringify(seen)}::jsonb) as s (
@@ -194,37 +192,26 @@ async function writeSeen(db: Executor, kept: Kept, seen: readonly SeenField[]): 
         "values" text[],
         collapsed boolean
       )
-    ), existing as materialized (
-      select ${fieldCatalogue.path}, ${fieldCatalogue.types}
-      from ${fieldCatalogue}
-        join seen on seen.path = ${fieldCatalogue.path}
-      where ${isOf(kept)}
-    ), written as (
-      insert into ${fieldCatalogue} as held (${columnNames(writtenColumns)})
-      select
-        ${kept.resource},
-        ${kept.apiVersion},
-        path,
-        kinds,
-        records,
-        example,
-        "values",
-        collapsed
-      from seen
-      order by path
-      on conflict (resource, api_version, path) do update set
-        types = metersync.union_of(held.types, excluded.types),
-        records = held.records + excluded.records,
-        last_seen_at = excluded.last_seen_at,
-        example = coalesce(held.example, excluded.example),
-        enum_values = metersync.enum_union(held.enum_values, excluded.enum_values),
-        collapsed = held.collapsed or excluded.collapsed
-      returning path, types
     )
-    select coalesce(bool_or(existing.types is distinct from written.types), false) as changed
-    from written
-      left join existing on existing.path = written.path`);
-  return rows[0]?.changed ?? false;
+    insert into ${fieldCatalogue} as held (${columnNames(writtenColumns)})
+    select
+      ${kept.resource},
+      ${kept.apiVersion},
+      path,
+      kinds,
+      records,
+      example,
+      "values",
+      collapsed
+    from seen
+    order by path
+    on conflict (resource, api_version, path) do update set
+      types = metersync.union_of(held.types, excluded.types),
+      records = held.records + excluded.records,
+      last_seen_at = excluded.last_seen_at,
+      example = coalesce(held.example, excluded.example),
+      enum_values = metersync.enum_union(held.enum_values, excluded.enum_values),
+      collapsed = held.collapsed or excluded.collapsed`);
 }
 
 const writtenColumns = [

@@ -26,9 +26,8 @@ export interface TypedColumn {
 /** A typed view: the records of a resource, or the objects or elements at `path` in them. */
 export interface TypedView {
   readonly name: string;
-  readonly resource: string;
+  readonly of: ViewedResource;
   readonly path: string;
-  /** In the order in which they came: names and positions never change. */
   readonly columns: readonly TypedColumn[];
 }
 
@@ -41,7 +40,7 @@ export interface ViewedResource {
   readonly ofCompany: boolean;
 }
 
-export const viewedResources: readonly ViewedResource[] = Object.values(resources).map(
+const viewedResources: readonly ViewedResource[] = Object.values(resources).map(
   ({ name, table, key }) => ({
     resource: name,
     table: tableName(name),
@@ -55,69 +54,88 @@ export const viewedResources: readonly ViewedResource[] = Object.values(resource
  * Postgres has room for 1,600, of which an object's own fields may take `fieldsMax` more.
  */
 const columnsMax = 1_000;
+/** Beyond it fields of objects within get no column, so that there is room for a record's own. */
+const flattenedMax = columnsMax - fieldsMax;
 /** Most views of a resource: further objects stand in columns of their owner. */
 const viewsMax = 200;
 
 interface Place {
   readonly path: string;
+  /** How many places were seen before it: names go to the field that came first. */
+  readonly nth: number;
   kinds: readonly FieldKind[];
   collapsed: boolean;
   /** Whether it is an object that gets no view: its owner has a column for all of it. */
   isWhole: boolean;
+  /** In the order in which they came. */
   readonly fields: Map<string, Place>;
   any: Place | undefined;
 }
 
 /**
- * Plans the views of a catalogue. Existing views keep their names and columns; columns only widen
- * and increase. `isTaken` tests names of relations that are not typed views.
+ * Plans the views of a catalogue, whose fields come in the order in which they were seen first: so
+ * a later field takes no name from an earlier one. `isTaken` tests names of relations that are not
+ * typed views.
  */
 export function planViews(
   fields: readonly CataloguedField[],
-  existing: readonly TypedView[],
   isTaken: (name: string) => boolean,
 ): TypedView[] {
-  const names = new Set(existing.map(({ name }) => name));
-  const nameOf = (resource: string, path: string, wanted: string): string => {
-    const before = existing.find((view) => view.resource === resource && view.path === path);
-    const name = before?.name ?? freeName(wanted, (taken) => names.has(taken) || isTaken(taken));
-    names.add(name);
-    return name;
-  };
-  return viewedResources.flatMap(({ resource, table, key }) => {
-    const root = placesOf(fields.filter((field) => field.resource === resource));
-    const before = existing.filter((view) => view.resource === resource);
-    const shown: { readonly name: string; readonly place: Place }[] = [];
-    const add = (place: Place, wanted: string): void => {
-      place.isWhole = shown.length >= viewsMax && !before.some(({ path }) => path === place.path);
-      if (place.isWhole) return;
-      const name = nameOf(resource, place.path, wanted);
-      shown.push({ name, place });
-      if (place.collapsed && place !== root) return;
-      for (const [field, at] of sorted(place.fields)) addParts(at, `${name}_${snakeCase(field)}`);
+  const names = new Set<string>();
+  return viewedResources.flatMap((of) => {
+    const root = placesOf(fields.filter((field) => field.resource === of.resource));
+    const shown = new Map<Place, string>();
+    const show = (place: Place, wanted: string): void => {
+      const name = freeName(wanted, (taken) => names.has(taken) || isTaken(taken));
+      names.add(name);
+      shown.set(place, name);
     };
-    const addParts = (place: Place, wanted: string): void => {
-      if (place.kinds.includes('object') && !place.collapsed) add(place, wanted);
-      const { any } = place;
-      if (any === undefined || !place.kinds.includes('array')) return;
-      if (!any.kinds.includes('object') && !any.kinds.includes('array')) return;
-      add(any, wanted);
-      if (any.kinds.includes('array')) addParts({ ...any, kinds: ['array'] }, `${wanted}_elements`);
-    };
-    add(root, table);
-    const views = shown.map(({ name, place }): TypedView => {
-      const { path } = place;
-      const columns = before.find((view) => view.path === path)?.columns ?? [];
-      return {
-        name,
-        resource,
-        path,
-        columns: columnsOf(place, root, fixedColumns(key, path), columns),
-      };
-    });
-    const kept = before.filter((view) => !views.some((other) => other.path === view.path));
-    return [...views, ...kept.map((view) => ({ ...view, columns: widened(view.columns, root) }))];
+    show(root, of.table);
+    for (const { place, owner, suffix } of [...partsIn(root, root)].sort(byAge)) {
+      const name = shown.get(owner);
+      place.isWhole = shown.size >= viewsMax || name === undefined;
+      if (!place.isWhole) show(place, `${name}_${suffix}`);
+    }
+    return [...shown].map(([place, name]) => ({
+      name,
+      of,
+      path: place.path,
+      columns: columnsOf(place, fixedColumns(of.key, place.path)),
+    }));
   });
+}
+
+interface Part {
+  readonly place: Place;
+  /** The object or element in whose view it has no row of its own. */
+  readonly owner: Place;
+  readonly suffix: string;
+}
+
+type Placed = Pick<Part, 'place'>;
+const byAge = (a: Placed, b: Placed): number => a.place.nth - b.place.nth;
+
+/** Finds the objects, and elements of arrays, that have views of their own. */
+function* partsIn(place: Place, root: Place): Generator<Part> {
+  if (place.collapsed && place !== root) return;
+  for (const [field, at] of place.fields) yield* partsAt(at, place, snakeCase(field), root);
+}
+
+function* partsAt(at: Place, owner: Place, suffix: string, root: Place): Generator<Part> {
+  if (at.kinds.includes('object') && !at.collapsed) {
+    yield { place: at, owner, suffix };
+    yield* partsIn(at, root);
+  }
+  yield* elementsOf(at, owner, suffix, root);
+}
+
+function* elementsOf(at: Place, owner: Place, suffix: string, root: Place): Generator<Part> {
+  const { any } = at;
+  if (any === undefined || !at.kinds.includes('array')) return;
+  if (!any.kinds.includes('object') && !any.kinds.includes('array')) return;
+  yield { place: any, owner, suffix };
+  yield* partsIn(any, root);
+  yield* elementsOf(any, any, 'elements', root);
 }
 
 /** Names the columns that a view has beside those of fields. */
@@ -138,6 +156,16 @@ export function fixedColumns(key: string, path: string): string[] {
 }
 
 function placesOf(fields: readonly CataloguedField[]): Place {
+  let count = 0;
+  const place = (path: string): Place => ({
+    path,
+    nth: count++,
+    kinds: [],
+    collapsed: false,
+    isWhole: false,
+    any: undefined,
+    fields: new Map(),
+  });
   const root = place('');
   for (const field of fields) {
     let at = root;
@@ -165,78 +193,53 @@ function collapseMaps(at: Place): void {
     collapseMaps(inner);
 }
 
-const place = (path: string): Place => ({
-  path,
-  kinds: [],
-  collapsed: false,
-  isWhole: false,
-  any: undefined,
-  fields: new Map(),
-});
-
-/** Sorts fields by name, so that the order of new columns does not depend on the process. */
-const sorted = (fields: ReadonlyMap<string, Place>): [string, Place][] =>
-  [...fields].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-
 /** The type of a field's column; null if it has none because its own fields have columns. */
 const typeOf = ({ kinds, collapsed, isWhole }: Place): ColumnType | null =>
   collapsed || isWhole ? 'jsonb' : columnType(kinds);
 
-function columnsOf(
-  of: Place,
-  root: Place,
-  fixed: readonly string[],
-  before: readonly TypedColumn[],
-): readonly TypedColumn[] {
-  const columns = [...widened(before, root)];
-  const paths = new Set(columns.map(({ path }) => path));
-  const isUsed = (name: string) =>
-    fixed.includes(name) || columns.some((column) => column.name === name);
-  const add = (path: string, name: string, type: ColumnType | null): void => {
-    if (type === null || paths.has(path)) return;
-    paths.add(path);
-    columns.push({ name: freeName(name, isUsed), path, type });
+/** A field that wants a column: one of an object within needs none, as that has a view, too. */
+interface Wanted {
+  readonly place: Place;
+  readonly name: string;
+  readonly isOwn: boolean;
+}
+
+function columnsOf(of: Place, fixed: readonly string[]): TypedColumn[] {
+  const isRecord = of.path === '';
+  const names = new Set(fixed);
+  const columns: TypedColumn[] = [];
+  const add = (name: string, path: string, type: ColumnType): void => {
+    const free = freeName(name, (taken) => names.has(taken));
+    names.add(free);
+    columns.push({ name: free, path, type });
   };
-  const isRecord = of === root;
-  if (!isRecord && of.path.endsWith(`/${anyStep}`)) add(of.path, 'value', typeOf(of));
+  const ownType = typeOf(of);
+  if (!isRecord && of.path.endsWith(`/${anyStep}`) && ownType !== null)
+    add('value', of.path, ownType);
   if (of.collapsed && !isRecord) return columns;
-  const own = sorted(of.fields).filter(([field]) => !isRecord || field !== 'id');
-  for (const [field, at] of own) {
-    if (!isRecord || columns.length < columnsMax) add(at.path, snakeCase(field), typeOf(at));
+  const own = [...of.fields]
+    .filter(([field]) => !isRecord || field !== 'id')
+    .map(([field, place]): Wanted => ({ place, name: snakeCase(field), isOwn: true }));
+  const inner = own.flatMap(({ place, name }) => [...fieldsWithin(place, name)]);
+  let hasOthers = of.collapsed;
+  for (const { place, name, isOwn } of [...own, ...inner].sort(byAge)) {
+    const type = typeOf(place);
+    if (type === null) continue;
+    const isFull = columns.length >= (isOwn ? columnsMax : flattenedMax);
+    if (isOwn && isFull && isRecord) hasOthers = true;
+    else if (isOwn || !(isFull || names.has(freeName(name, () => false))))
+      add(name, place.path, type);
   }
-  const hasColumn = ([, at]: [string, Place]): boolean => typeOf(at) === null || paths.has(at.path);
-  if (isRecord && (of.collapsed || !own.every(hasColumn)))
-    add(`/${anyStep}`, 'other_fields', 'jsonb');
-  const flatten = (at: Place, name: string): void => {
-    for (const [field, inner] of sorted(at.fields)) {
-      const flat = `${name}_${snakeCase(field)}`;
-      if (columns.length < columnsMax && !isUsed(freeName(flat, () => false)))
-        add(inner.path, flat, typeOf(inner));
-      if (!inner.collapsed) flatten(inner, flat);
-    }
-  };
-  for (const [field, at] of own) if (!at.collapsed) flatten(at, snakeCase(field));
+  if (isRecord && hasOthers) add('other_fields', `/${anyStep}`, 'jsonb');
   return columns;
 }
 
-/** Widens existing columns to hold values that came since. */
-function widened(columns: readonly TypedColumn[], root: Place): readonly TypedColumn[] {
-  return columns.map((column) => {
-    const at = find(root, column.path);
-    const type = at === 'in a map' ? 'jsonb' : at === undefined ? null : typeOf(at);
-    return type === null ? column : { ...column, type: widerOf(column.type, type) };
-  });
-}
-
-function find(root: Place, path: string): Place | 'in a map' | undefined {
-  let at: Place | undefined = root;
-  for (const step of stepsOf(path)) {
-    if (at !== root && at.collapsed) return 'in a map';
-    at = step === 'any' ? at.any : at.fields.get(step.field);
-    if (at === undefined) return undefined;
+/** Finds the fields of an object, and of the objects in it. */
+function* fieldsWithin(at: Place, name: string): Generator<Wanted> {
+  if (at.collapsed) return;
+  for (const [field, place] of at.fields) {
+    const flat = `${name}_${snakeCase(field)}`;
+    yield { place, name: flat, isOwn: false };
+    yield* fieldsWithin(place, flat);
   }
-  return at;
 }
-
-const widerOf = (a: ColumnType, b: ColumnType): ColumnType =>
-  a === b ? a : a === 'jsonb' || b === 'jsonb' ? 'jsonb' : 'text';

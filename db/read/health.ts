@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../contract/verdict.ts';
-import type { Database, Executor, Transaction } from '../connect.ts';
+import { type Database, type Executor, type Transaction, withTransaction } from '../connect.ts';
 import { waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
@@ -11,7 +11,6 @@ import { readDelays } from './delays.ts';
 import { countGivenUp } from './given-up.ts';
 import { countIssuesByCheck } from './issues.ts';
 import { isLoaded, readKindOfRuns } from './kinds-of-runs.ts';
-import { readNarrowViews } from './narrow-views.ts';
 import { readParked } from './parked.ts';
 import { readPending } from './pending.ts';
 import { readShortfall } from './shortfall.ts';
@@ -40,7 +39,8 @@ export async function withinTime<T>(
   db: Database,
   read: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
-  return await db.transaction(
+  return await withTransaction(
+    db,
     async (tx) => {
       const within = String(serverWaits.healthWithinMs);
       await tx.execute(sql`select set_config('statement_timeout', ${within}, true)`);
@@ -71,7 +71,6 @@ async function readInOne(
       reconcile: await readKindOfRuns(db, 'reconcile', aside.undecidedDeletes),
     },
     loaded: await isLoaded(db),
-    blockedViews: (await readNarrowViews(db)).length,
     silence: await readSilence(db, silenceHours, most),
     silenceHours,
     delays: await readDelays(db),

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Severity } from '../../contract/names.ts';
-import type { Database, Executor } from '../connect.ts';
+import { type Database, type Executor, withTransaction } from '../connect.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies, meters, sites } from '../schema/utility.ts';
 import { gravity } from './issues.ts';
@@ -144,7 +144,7 @@ export async function readReport(
   companyId?: string,
   onProgress: (part: string) => void = () => {},
 ): Promise<Report> {
-  return await db.transaction((tx) => readWithin(tx, companyId, onProgress), {
+  return await withTransaction(db, (tx) => readWithin(tx, companyId, onProgress), {
     isolationLevel: 'repeatable read',
     accessMode: 'read only',
   });

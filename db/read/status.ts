@@ -12,7 +12,7 @@ import type {
 import type { Database, Executor } from '../connect.ts';
 import { waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
-import type { BlockedView } from '../fields/refresh-views.ts';
+import { type FieldName, fieldsWithoutColumn } from '../fields/typed-views.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
 import {
   deletes,
@@ -29,7 +29,6 @@ import { countEvents } from './events.ts';
 import { withinTime } from './health.ts';
 import { countIssues, type IssueCounts } from './issues.ts';
 import { readKindOfRuns } from './kinds-of-runs.ts';
-import { readNarrowViews } from './narrow-views.ts';
 import { readParked } from './parked.ts';
 import { readShortfall } from './shortfall.ts';
 import { readSilence } from './silence.ts';
@@ -67,8 +66,8 @@ export interface WarehouseStatus {
   readonly unreadableValues: number;
   /** Quarantined rows, and readings of ranges, that wait for `metersync deletes`. */
   readonly quarantinedDeletes: number;
-  /** Typed views that cannot hold all values, because something was built on them. */
-  readonly blockedViews: readonly BlockedView[];
+  /** Fields that no typed view shows with all of their values yet. */
+  readonly fieldsWithoutColumn: readonly FieldName[];
   /** Open issues of the data; unacknowledged ones by severity. */
   readonly issues: IssueCounts;
   readonly rows: Readonly<Record<string, number>>;
@@ -104,7 +103,7 @@ export async function readStatus(
     rejectedRecords: aside.rejected,
     unreadableValues: await countUnreadable(db, null),
     quarantinedDeletes: aside.quarantined,
-    blockedViews: await readNarrowViews(db),
+    fieldsWithoutColumn: await fieldsWithoutColumn(db),
     issues: await countIssues(db),
     rows: await countRows(db),
   };
@@ -131,7 +130,7 @@ export async function readStatusAbout(
       rejectedRecords: health.rejectedRecords,
       unreadableValues: await countUnreadable(tx, mostCounted),
       quarantinedDeletes: health.undecidedDeletes,
-      blockedViews: await readNarrowViews(tx),
+      fieldsWithoutColumn: await fieldsWithoutColumn(tx),
       issues: issuesOf(health),
       rows: await aboutRows(tx),
     };

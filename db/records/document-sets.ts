@@ -1,4 +1,4 @@
-import type { Database } from '../connect.ts';
+import { type Database, withTransaction } from '../connect.ts';
 import { warehouseFailure } from '../failures.ts';
 import { upsertDocuments } from './documents.ts';
 import type { RecordPage } from './page.ts';
@@ -34,7 +34,7 @@ export async function writeDocumentSets(db: Database, sets: DocumentSets): Promi
   const { documentIds, partialIds = [], documents, usage, readAt } = sets;
   const completeIds = documentIds.filter((id) => !partialIds.includes(id));
   try {
-    await db.transaction(async (tx) => {
+    await withTransaction(db, async (tx) => {
       await holdDocuments(tx, documentIds);
       if (documents !== undefined) {
         const page: RecordPage = { ...documents.page, usage: 'none', confirms: true };

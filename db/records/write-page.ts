@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { warehouseNow } from '../catch-up/due.ts';
-import type { Database, Transaction } from '../connect.ts';
+import { type Database, type Transaction, withTransaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { isListedByCompany, type RecordResource } from '../resources.ts';
 import { splitOnRefusal } from '../split-on-refusal.ts';
@@ -52,7 +52,7 @@ export async function writePage(
     partIds: readonly (string | null)[],
     more?: Step,
   ): Promise<PageWrittenAt> =>
-    await db.transaction(async (tx) => {
+    await withTransaction(db, async (tx) => {
       const forgotten = forgettingRejected({ resource, ids: partIds, readAt: page.readAt });
       const closing = sql`forgotten as (${forgotten}
     )${more === undefined ? sql`` : sql`, ${more}`}`;

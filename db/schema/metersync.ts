@@ -607,32 +607,3 @@ export const fieldCatalogue = metersync.table(
   },
   (t) => [primaryKey({ columns: [t.resource, t.apiVersion, t.path] })],
 );
-
-/** The typed views of schema fields made from the catalogue; their names never change. */
-export const typedViews = metersync.table(
-  'typed_views',
-  {
-    name: text('name').primaryKey(),
-    resource: text('resource').notNull(),
-    path: text('path').notNull(),
-    definition: text('definition').notNull(),
-    madeAt: time('made_at').notNull().default(now),
-  },
-  (t) => [unique('typed_views_place').on(t.resource, t.path)],
-);
-
-/** Columns of typed views, and the field of each. */
-export const typedColumns = metersync.table(
-  'typed_columns',
-  {
-    viewName: text('view_name').notNull(),
-    position: integer('position').notNull(),
-    name: text('name').notNull(),
-    path: text('path').notNull(),
-    type: text('type').notNull(),
-  },
-  (t) => [
-    primaryKey({ columns: [t.viewName, t.position] }),
-    unique('typed_columns_name').on(t.viewName, t.name),
-  ],
-);

@@ -10,7 +10,7 @@ import {
 } from '../../contract/alert-changes.ts';
 import { type AlertName, isAlertName } from '../../contract/alerts.ts';
 import { notifyPolicy } from '../../contract/retry-policy.ts';
-import type { Database, Executor } from '../connect.ts';
+import { type Database, type Executor, withTransaction } from '../connect.ts';
 import { lock } from '../locks.ts';
 import { alerts, heartbeat } from '../schema/metersync.ts';
 import { isToSend } from './sent.ts';
@@ -46,7 +46,7 @@ export interface Looked {
 
 /** Notes a look: beats, opens and closes alarms, and reads which of them are to be sent. */
 export async function noteLook(db: Database, look: Look): Promise<Looked> {
-  return await db.transaction(async (tx) => {
+  return await withTransaction(db, async (tx) => {
     await lock(tx, 'alerts', 'inTurn');
     const { at, carried } = look;
     await tx

@@ -1,7 +1,7 @@
 import { readUntilProved } from '../../activities/reading/replace-range.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { metersAfter } from '../../db/backfill/order.ts';
-import type { Warehouse } from '../../db/connect.ts';
+import { type Warehouse, withTransaction } from '../../db/connect.ts';
 import {
   compareIntervals,
   compareListed,
@@ -98,7 +98,7 @@ export class MeterAudit {
 
   async #compareAll(found: AuditReport, meterId: string): Promise<Pass> {
     const range = this.#since === null ? {} : { start: this.#since };
-    return await this.#warehouse.db.transaction(async (tx) => {
+    return await withTransaction(this.#warehouse.db, async (tx) => {
       const { proved } = await readUntilProved(tx, this.#warehouse, meterId, {
         walk: () => this.#walk(meterId),
         onPage: async () => undefined,

@@ -21,14 +21,7 @@ import { checkEndpoints } from './endpoints.ts';
 import { checkReceiver } from './probe.ts';
 import { checkClock, checkVersion, checkWebhooks, pingService, wrongAddress } from './service.ts';
 import { checkTemporal } from './temporal.ts';
-import {
-  askWarehouse,
-  describeReplicas,
-  judgeEventTypes,
-  judgeSchema,
-  judgeServer,
-  judgeViews,
-} from './warehouse.ts';
+import { askWarehouse, describeReplicas, judgeEventTypes, judgeSchema, judgeServer } from './warehouse.ts';
 
 export interface DoctorOptions {
   readonly settings: Settings;
@@ -150,22 +143,15 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
     }
   });
   if (reached.state === 'fail') {
-    const rest = ['schema', 'typed views'].map((name) => ({
-      name,
-      ...notChecked('Postgres did not answer'),
-    }));
-    return { checks: [reached, ...rest], db: undefined, aheadMs };
+    const schema = { name: 'schema', ...notChecked('Postgres did not answer') };
+    return { checks: [reached, schema], db: undefined, aheadMs };
   }
   const server = [reached, ...(standby === undefined ? await examineReplicas(db) : [])];
   const schema = await check('schema', 'Run metersync migrate.', async () =>
     judgeSchema(await readSchemaVersions(db)),
   );
-  if (schema.state === 'fail') {
-    const views = { name: 'typed views', ...notChecked('the schema is another') };
-    return { checks: [...server, schema, views], db: undefined, aheadMs };
-  }
-  const views = await check('typed views', 'See metersync views refresh.', () => judgeViews(db));
-  return { checks: [...server, schema, views], db, aheadMs };
+  const fits = schema.state !== 'fail';
+  return { checks: [...server, schema], db: fits ? db : undefined, aheadMs };
 }
 
 /** Says how far replicas are behind, if there are any that the role may see. */

@@ -1,12 +1,8 @@
-import { blockedOperator, grantWriter, mayNotMake, sawBlocked } from '../../app/typed-views.ts';
 import { type EventKind, eventTypes } from '../../contract/event.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-versions.ts';
 import { counted } from '../../contract/words.ts';
 import type { Executor } from '../../db/connect.ts';
-import { describeWrong, readExistingViews, readRelations } from '../../db/fields/existing-views.ts';
-import { mayMakeViews } from '../../db/fields/refresh-views.ts';
 import { kindsHeld, typesAmong, typesSeen } from '../../db/read/event-types.ts';
-import { readNarrowViews } from '../../db/read/narrow-views.ts';
 import { type Replica, readServer, type Standby } from '../../db/read/session.ts';
 import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
@@ -50,20 +46,6 @@ export function judgeSchema(versions: SchemaVersions): Verdict {
   if (fit === 'same') return ok('that of this metersync');
   const { saw, todo } = describeFit(versions);
   return fit === 'ahead' ? warn(saw, todo) : fail(saw, todo);
-}
-
-export async function judgeViews(db: Executor): Promise<Verdict> {
-  const { wrong } = await readExistingViews(db, await readRelations(db));
-  if (wrong.length > 0) {
-    return warn(
-      wrong.map(describeWrong).join('; '),
-      'Run metersync migrate, which removes these rows. metersync writes none like them: see who has the role metersync_writer.',
-    );
-  }
-  if (!(await mayMakeViews(db))) return warn(mayNotMake, grantWriter);
-  const blocked = await readNarrowViews(db);
-  if (blocked.length === 0) return ok('every column has the type of its values');
-  return warn(blocked.map(sawBlocked).join('; '), blockedOperator(blocked));
 }
 
 const kindOf = (type: string): EventKind | 'ignored' =>

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openService } from '../../app/service.ts';
 import { readSettings } from '../../app/settings.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
-import { refreshViews } from '../../db/fields/refresh-views.ts';
+import { applyTypedViews } from '../../db/fields/typed-views.ts';
 import { missingValues } from '../db/fields/missing-values.ts';
 import { activitiesAlone, activityEnvironment } from '../support/activities.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
@@ -51,7 +51,7 @@ async function backfill(version: string, companies?: readonly string[]): Promise
         step = await run(readCompany, { runId, companyId, cursor: step.cursor });
       }
     }
-    await refreshViews(warehouse.db, 10_000);
+    await applyTypedViews(warehouse.db);
   } finally {
     await catalogue.close();
     await client.close();

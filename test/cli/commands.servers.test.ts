@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { auditResources } from '../../contract/endpoints.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { listOperations } from '../../db/operations.ts';
-import { recordResources, tableName } from '../../db/resources.ts';
 import { runCommand } from '../support/command.ts';
 import { type RunningCommand, startCommand, withoutThreads } from '../support/command-process.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -144,7 +143,7 @@ describe('before anything runs', () => {
         unreadableValues: 0,
         quarantinedDeletes: 0,
         intervalShortfall: { events: 0, readings: 0 },
-        blockedViews: [],
+        fieldsWithoutColumn: [],
         issues: { error: 0, warning: 0, info: 0, acknowledged: 0 },
         rows: {
           companies: 0,
@@ -228,28 +227,14 @@ describe('while metersync start runs', () => {
     expect(await count('utility.documents')).toBe(20);
   });
 
-  test('the worker made typed views of the records; views refresh finds nothing to do', async () => {
-    await until('documents have columns of their fields', async () => {
-      const columns = await rows(sql`select attname from pg_attribute where attnum > 0
-        and attrelid in ('fields.documents'::regclass, to_regclass('fields.documents_usage_data'))`);
-      const made =
-        await rows(sql`select from unnest(${sql.param(recordResources.map(tableName))}::text[]) name
-        where to_regclass('fields.' || name) is not null`);
-      return columns.length > 20 && made.length === recordResources.length;
+  test('the backfill gave the fields of the records columns; views apply finds nothing to do', async () => {
+    expect(await rows(sql`select distinct total_charges is null as empty from fields.documents`)).toEqual([
+      { empty: false },
+    ]);
+    expect(await json('views', 'apply')).toMatchObject({
+      status: 0,
+      said: { applied: [], blocked: [] },
     });
-    // Views of the last pages' fields are made a moment after them.
-    let before = -1;
-    await until(
-      'the worker makes no more columns',
-      async () => {
-        const previous = before;
-        before = await count('metersync.typed_columns');
-        return previous === before;
-      },
-      { everyMs: 3_000 },
-    );
-    const { status, said } = await json('views', 'refresh');
-    expect({ status, said }).toMatchObject({ status: 0, said: { made: [], blocked: [] } });
     expect(await count('fields.documents')).toBe(20);
   });
 
@@ -646,7 +631,7 @@ test('the log of operations has each action of these commands, also one that fai
   ]);
   expect(detailsOf('backfill: refused')).toEqual([expect.stringContaining('no worker is running')]);
   expect(detailsOf('deletes approve: refused')).toHaveLength(1);
-  expect(detailsOf('views refresh: done')).toEqual([expect.stringMatching(/^0 views made, /)]);
+  expect(detailsOf('views apply: done')).toEqual(['No view had to change.']);
   expect(detailsOf('checks run: done')).toEqual([expect.stringMatching(/^0 issues opened, 0 closed, /)]);
   expect(detailsOf('webhooks disable: done')).toHaveLength(1);
   expect(detailsOf('webhooks enable: done')).toHaveLength(1);

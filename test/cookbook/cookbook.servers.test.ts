@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { refreshNow } from '../../app/typed-views.ts';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
+import { applyTypedViews } from '../../db/fields/typed-views.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { answers, type Sandbox } from './answers.ts';
 import { effective, readSandbox } from './sandbox-data.ts';
@@ -86,7 +86,7 @@ test.each(recipes)('$question', async ({ question, query }) => {
 });
 
 test('every piece of SQL in docs/guides/analytics.md runs unchanged', async () => {
-  await refreshNow(pipeline.warehouse.db);
+  await applyTypedViews(pipeline.warehouse.db);
   expect(examples.length).toBeGreaterThanOrEqual(4);
   for (const example of examples) {
     await client.query('begin');

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { countMissed } from '../../db/backfill/missed.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
+import type { Database } from '../../db/connect.ts';
 import { countAbsent, countTombstoned, type DeletesCap, retireAbsent } from '../../db/deletes/absent.ts';
 import { absentSites } from '../../db/deletes/absent-sites.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
@@ -158,7 +159,10 @@ test('a row that is read while a run waits to tombstone it lives, and no note of
   const [read = '', gone = ''] = ids;
   const retired = await warehouse.db.transaction(async (tx) => {
     const again = { id: read, updated, note: 'read again' };
-    await writeRecords({ ...warehouse, db: tx }, 'documents', [again], { readAt: await now(), companyId });
+    await writeRecords({ ...warehouse, db: tx as unknown as Database }, 'documents', [again], {
+      readAt: await now(),
+      companyId,
+    });
     const retiring = retire(companyId, [], beganAt, roomy, runId);
     await untilLocked(warehouse.db, 'the run waits for the row');
     return { retiring };

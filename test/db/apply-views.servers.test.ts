@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sqlMessage } from '../../db/failures.ts';
-import { refreshViews } from '../../db/fields/refresh-views.ts';
+import { applyTypedViews } from '../../db/fields/typed-views.ts';
 import { migrateWarehouse } from '../../db/migrate.ts';
 import { keepMonths } from '../../db/months.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -111,7 +111,7 @@ test("typed views are made again with their grants; a user's view on one is name
   );
   await run(`insert into metersync.field_catalogue (resource, api_version, path, types, records)
     values ('documents', 'v2.2', '', '{object}', 1), ('documents', 'v2.2', '/amount', '{number}', 1)`);
-  await refreshViews(warehouse.db, 1_000);
+  await applyTypedViews(warehouse.db);
   await run('grant select on fields.documents to public');
   await run('create view public.mine as select amount from fields.documents');
   await fromEarlierVersion();

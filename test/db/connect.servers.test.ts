@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
-import { connectWarehouse } from '../../db/connect.ts';
+import { connectWarehouse, withTransaction } from '../../db/connect.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { delivery, intervalsEvent } from '../support/events.ts';
 import { outageOf } from '../support/outage.ts';
@@ -13,7 +13,7 @@ test('a cut connection fails the work that used it, and nothing else', async () 
   const outage = await outageOf(warehouse.url);
   onTestFinished(() => outage.close());
 
-  const work = warehouse.db.transaction(async (tx) => {
+  const work = withTransaction(warehouse.db, async (tx) => {
     await tx.execute(sql`select 1`);
     // Cut between two statements: no pending query can report it.
     await outage.cut();
@@ -47,7 +47,7 @@ test('a transaction throws the error of its work, not that of the failed rollbac
   onTestFinished(() => warehouse.drop());
   const outage = await outageOf(warehouse.url);
   onTestFinished(() => outage.close());
-  const work = warehouse.db.transaction(async () => {
+  const work = withTransaction(warehouse.db, async () => {
     await outage.cut();
     throw new Error('the reason');
   });

@@ -5,7 +5,7 @@ import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { trySleep } from '../../db/events/wake.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
-import { refreshViews } from '../../db/fields/refresh-views.ts';
+import { applyTypedViews } from '../../db/fields/typed-views.ts';
 import { migrateWarehouse } from '../../db/migrate.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { readIntervals } from '../../service/intervals.ts';
@@ -59,7 +59,7 @@ test('a login without a role that holds every advisory lock blocks nothing', asy
     advisory.map((key) => `select pg_advisory_xact_lock(${key})`),
   );
   await sync();
-  await refreshViews(warehouse.db, 10_000);
+  await applyTypedViews(warehouse.db);
   await fromEarlierVersion();
   expect(await migrateWarehouse(warehouse.db)).toMatchObject({ views: true });
   const functions = await rows(`select proname from pg_proc where prosrc like '%advisory%'
@@ -69,7 +69,6 @@ test('a login without a role that holds every advisory lock blocks nothing', asy
 
 const locked = [
   'metersync.catch_ups',
-  'metersync.typed_views',
   'metersync.events',
   'metersync_migrations.schema_migrations',
   'utility.intervals',

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
-import { connectWarehouse, type Executor } from '../../db/connect.ts';
+import { connectWarehouse, type Executor, withTransaction } from '../../db/connect.ts';
 import { isMistake, sqlState, warehouseFailure } from '../../db/failures.ts';
 import { charactersMax, plannedEachTime, sendsMin } from '../../db/prepare.ts';
 import { rejection } from '../service/setup.ts';
@@ -47,7 +47,8 @@ test('statements with large or no parameters, or with a plan of their own, are n
 test('a statement whose columns a migration changes fails once, then works again', async () => {
   const { db, prepared } = await oneConnection();
   await db.execute(sql`create table public.it (a int)`);
-  const read = () => db.transaction((tx) => tx.execute(sql`select * from public.it where ${1}::int = 1`));
+  const read = () =>
+    withTransaction(db, (tx) => tx.execute(sql`select * from public.it where ${1}::int = 1`));
   await sendOften(db, read);
   expect(await prepared()).toHaveLength(1);
   await db.execute(sql`alter table public.it add b int`);

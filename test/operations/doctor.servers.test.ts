@@ -80,7 +80,6 @@ describe('the doctor', () => {
       ...fine,
       warehouse: 'ok',
       schema: 'ok',
-      'typed views': 'ok',
       Temporal: 'ok',
       workers: 'ok',
       payloads: 'ok',

@@ -30,7 +30,6 @@ export const warehouse: WarehouseHealth = {
   runs: { full: completed, reconcile: completed },
   undecidedDeletes: 0,
   rejectedRecords: 0,
-  blockedViews: 0,
   silenceHours: 72,
   silence: {
     lastEventAt: '2026-11-22',
@@ -143,7 +142,6 @@ export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalH
   ['work that nobody does', { oldestDueSeconds: 901 }, {}, 'Broken', /log of the workers/],
   ['deletions to decide', { undecidedDeletes: 2 }, {}, 'Needs you', /deletes approve/],
   ['records that Postgres refuses', { rejectedRecords: 2 }, {}, 'Needs you', /rejected_records/],
-  ['views that are blocked', { blockedViews: 1 }, {}, 'Needs you', /views refresh/],
   ['silence', { silence: quiet }, {}, 'Broken', /endpoint may be disabled/],
   [
     'a watch that stopped',

@@ -51,8 +51,9 @@ async function empty({ db, rowsAdded }: Warehouse): Promise<boolean> {
   rowsAdded.clear();
   const { rows } = await db.execute<{ made: boolean }>(sql`
     select exists (
-      select from pg_class where relnamespace = 'fields'::regnamespace and relname not in (
-        select name from metersync.typed_views where path = '')
+      select from pg_attribute a join pg_class c on c.oid = a.attrelid
+      where c.relnamespace = 'fields'::regnamespace and a.attnum > 0
+        and a.attname not in ('id', 'company_id', 'api_version', 'first_synced_at', 'synced_at')
     ) as made`);
   if (rows[0]?.made !== false) return false;
   await db.transaction(async (tx) => {
@@ -68,8 +69,7 @@ async function empty({ db, rowsAdded }: Warehouse): Promise<boolean> {
           select oid::regclass::text from pg_class
           where relnamespace::regnamespace::text in ('utility', 'history', 'ops', 'metersync')
             and relkind in ('r', 'p') and not relispartition
-            and oid::regclass::text not in
-              ('metersync.catch_ups', 'metersync.typed_views', 'ops.unit_factors')
+            and oid::regclass::text not in ('metersync.catch_ups', 'ops.unit_factors')
         loop
           execute format('select exists (select from %s)', emptied) into used;
           if used then

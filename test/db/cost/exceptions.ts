@@ -25,9 +25,6 @@ export const notMeasured: readonly { readonly statement: string; readonly why: s
   { statement: 'metersync_migrations.', why: 'A row for each migration.' },
   { statement: 'to_regclass(', why: 'The catalogue of Postgres.' },
   { statement: 'pg_class', why: 'The catalogue of Postgres.' },
-  { statement: 'metersync.make_typed_view(', why: 'It makes a view, and reads no table.' },
-  { statement: 'metersync.typed_views', why: 'A row for each kind of object that the service sends.' },
-  { statement: 'metersync.typed_columns', why: 'A row for each field that the service sends.' },
   {
     statement: 'from metersync.field_catalogue left join',
     why: 'A row for each field that the service sends.',

@@ -17,11 +17,11 @@ afterAll(async () => {
 });
 
 /** Opens the catalogue of another process. */
-function open(onNewField?: () => void): FieldCatalogue {
+function open(): FieldCatalogue {
   const onError = (error: unknown) => {
     throw error;
   };
-  const catalogue = createFieldCatalogue({ db: warehouse.db, onError, ...(onNewField && { onNewField }) });
+  const catalogue = createFieldCatalogue({ db: warehouse.db, onError });
   opened.push(catalogue);
   return catalogue;
 }
@@ -138,17 +138,6 @@ describe('the field catalogue', () => {
     await catalogue.close();
     expect(read).toBeGreaterThan(1_000);
     expect(read).toBeLessThan(100_000);
-  });
-
-  test('calls back for new fields and types only', async () => {
-    let calls = 0;
-    const catalogue = open(() => calls++);
-    for (const record of [{ a: 1 }, { a: 2 }, { a: 'x' }, { a: 'y' }, { a: 'y', b: null }]) {
-      await catalogue.note(resource, 'v2', [record]);
-    }
-    expect(calls).toBe(3);
-    await open(() => calls++).note(resource, 'v2', [{ a: 1, b: 'x' }]);
-    expect(calls).toBe(4);
   });
 
   test('has one entry for all resources beyond its limit', async () => {

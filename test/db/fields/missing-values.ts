@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import type { Warehouse } from '../../../db/connect.ts';
 import { stepOf } from '../../../db/fields/paths.ts';
+import { plannedViews } from '../../../db/fields/typed-views.ts';
 
 interface Column {
   readonly name: string;
@@ -15,17 +16,10 @@ type Row = Readonly<Record<string, string | null>>;
  */
 export async function missingValues(warehouse: Warehouse, resource: string): Promise<string[]> {
   const all = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
-  const views = (await all(
-    `select name, path from metersync.typed_views where resource = '${resource}'`,
-  )) as {
-    name: string;
-    path: string;
-  }[];
   const columns = new Map<string, Map<string, Column>>();
   const viewRows = new Map<string, Row[]>();
-  for (const { name, path } of views) {
-    const own = (await all(`select name, path, type from metersync.typed_columns
-      where view_name = ${pg.escapeLiteral(name)}`)) as { name: string; path: string; type: string }[];
+  for (const { name, of, path, columns: own } of await plannedViews(warehouse.db)) {
+    if (of.resource !== resource) continue;
     columns.set(path, new Map(own.map((column) => [column.path, column])));
     const positions = (
       (await all(`select attname from pg_attribute where attrelid = ${pg.escapeLiteral(`fields.${pg.escapeIdentifier(name)}`)}::regclass

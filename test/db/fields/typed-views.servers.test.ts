@@ -4,10 +4,17 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createFieldCatalogue, type FieldCatalogue } from '../../../db/fields/field-catalogue.ts';
-import { type RefreshedViews, refreshViews } from '../../../db/fields/refresh-views.ts';
+import {
+  type AppliedTypedViews,
+  applyTypedViews,
+  fieldsWithoutColumn,
+  typedViewsSql,
+} from '../../../db/fields/typed-views.ts';
 import { migrateWarehouse } from '../../../db/migrate.ts';
 import { cases } from '../../support/cases.ts';
+import { loginAs } from '../../support/login.ts';
 import { type SentRecord, writeRecords } from '../../support/pages.ts';
+import { anyCharacter } from '../../support/text.ts';
 import { createWarehouse } from '../../support/warehouse.ts';
 import { missingValues } from './missing-values.ts';
 
@@ -30,29 +37,27 @@ afterEach(async () => {
   await forget();
 });
 
-const lockTimeoutMs = 10_000;
 const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
 
 /** Restores the state before any record was read. */
 async function forget(): Promise<void> {
   await catalogue.close();
+  await rows(`drop table if exists fields.documents_lines`).catch(() => {});
   for (const { name } of await rows(
-    `select name from metersync.typed_views where path <> '' or name = 'documents'`,
+    `select c.oid::regclass::text as name from pg_class c where relnamespace = 'fields'::regnamespace`,
   )) {
-    await rows(`drop view fields.${pg.escapeIdentifier(String(name))} cascade`);
+    await rows(`drop view ${name} cascade`);
   }
-  await rows(`delete from metersync.typed_columns where view_name like 'documents%'`);
-  await rows(`delete from metersync.typed_views where resource = 'documents'`);
   await rows(`truncate utility.documents, metersync.field_catalogue`);
-  await rows(`drop table if exists fields.documents_lines`);
+  await applyTypedViews(warehouse.db);
 }
 
 /** Writes documents as a page, and makes the views of the catalogue. */
-async function sync(records: readonly SentRecord[], apiVersion = 'v2.2'): Promise<RefreshedViews> {
+async function sync(records: readonly SentRecord[], apiVersion = 'v2.2'): Promise<AppliedTypedViews> {
   await writeRecords(warehouse, 'documents', records, { companyId, apiVersion });
   const parsed = records.map((record) => (typeof record === 'string' ? JSON.parse(record) : record));
   await catalogue.note('documents', apiVersion, parsed);
-  return await refreshViews(warehouse.db, lockTimeoutMs);
+  return await applyTypedViews(warehouse.db);
 }
 
 const types = async (view: string) =>
@@ -121,7 +126,7 @@ describe('typed views', () => {
       await writeRecords(other, 'documents', [record], { companyId });
       await own.note('documents', 'v2.2', [record]);
       await own.close();
-      await refreshViews(other.db, lockTimeoutMs);
+      await applyTypedViews(other.db);
       const { rows: found } = await other.db.transaction(async (tx) => {
         await tx.execute(sql`set local time zone 'UTC'`);
         return await tx.execute(sql`select at from fields.documents`);
@@ -176,7 +181,7 @@ describe('a change of what the service sends', () => {
     expect(await sync([record({ b: 2, a: true, c: { d: 1 } })])).toMatchObject({ blocked: [] });
     expect(Object.keys(await types('documents')).slice(5)).toEqual(['b', 'a', 'c_d']);
     expect(await rows(`select count(*)::int as count from public.mine`)).toEqual([{ count: 2 }]);
-    expect(await sync([])).toEqual({ made: [], unchanged: 7, blocked: [], warnings: [] });
+    expect(await sync([])).toEqual({ applied: [], blocked: [] });
   });
 
   test('widens types, keeps grants, and loses no value', async () => {
@@ -203,34 +208,40 @@ describe('a change of what the service sends', () => {
     }
   });
 
-  test("that a user's view blocks is reported, and all other changes are made", async () => {
+  test("that a user's view blocks is reported, and all other views are applied", async () => {
     await sync([record({ amount: 1.5 })]);
     await rows(`create view public.mine as select id, amount from fields.documents`);
     await rows(`create function public.all_of_it() returns setof fields.documents language sql
       as 'select * from fields.documents'`);
-    const refreshed = await sync([record({ amount: 'n/a', more: 'x', list: [{ a: 1 }] })]);
-    expect(refreshed.blocked).toEqual([
-      {
-        view: 'fields.documents',
-        columns: ['amount'],
-        by: expect.arrayContaining(['view public.mine', 'function public.all_of_it()']),
-      },
-    ]);
-    expect(await types('documents')).toMatchObject({ amount: 'numeric', more: 'text' });
+    const before = await types('documents');
+    const done = await sync([record({ amount: 'n/a', list: [{ a: 1 }] })]);
+    expect(done.applied).toEqual(['fields."documents_list"']);
+    const by = expect.arrayContaining(['view public.mine', 'function public.all_of_it()']);
+    expect(done.blocked).toMatchObject([{ view: 'fields."documents"', by }]);
+    expect(await types('documents')).toEqual(before);
     expect(await rows(`select a from fields.documents_list`)).toEqual([{ a: '1' }]);
-    const narrow = () =>
-      rows(`select view_name, column_name, path, type from ops.typed_columns where is_narrow`);
-    expect(await narrow()).toEqual([
-      { view_name: 'documents', column_name: 'amount', path: '/amount', type: 'text' },
-    ]);
+    const without = [
+      { resource: 'documents', path: '/amount' },
+      { resource: 'documents', path: '/list' },
+    ];
+    expect(await fieldsWithoutColumn(warehouse.db)).toEqual(without);
+    expect(await typedViewsSql(warehouse.db)).toContain('drop view fields."documents"');
     await rows(`drop view public.mine`);
     await rows(`drop function public.all_of_it()`);
-    expect(await refreshViews(warehouse.db, lockTimeoutMs)).toMatchObject({
-      made: ['documents'],
-      blocked: [],
-    });
-    expect(await types('documents')).toMatchObject({ amount: 'text', more: 'text' });
-    expect(await narrow()).toEqual([]);
+    const rest = { applied: ['fields."documents"'], blocked: [] };
+    expect(await applyTypedViews(warehouse.db)).toEqual(rest);
+    expect(await types('documents')).toMatchObject({ amount: 'text', list: 'jsonb' });
+    expect(await fieldsWithoutColumn(warehouse.db)).toEqual([]);
+  });
+
+  test('is made by the printed statements, too', async () => {
+    await sync([record({ a: 1, gone: { b: 1 } })]);
+    await writeRecords(warehouse, 'documents', [record({ a: 'x', c: [{ d: "it's" }] })], { companyId });
+    await catalogue.note('documents', 'v2.2', [record({ a: 'x', c: [{ d: "it's" }] })]);
+    const statements = await typedViewsSql(warehouse.db);
+    await rows(statements.join(';\n'));
+    expect(await typedViewsSql(warehouse.db)).toEqual([]);
+    expect(await rows('select d from fields.documents_c')).toEqual([{ d: "it's" }]);
   });
 
   test('to another API version fills its columns by a backfill; versions stay apart', async () => {
@@ -267,18 +278,19 @@ describe('a change of what the service sends', () => {
     ).toEqual([{ comment: '/charges: number, object; in v2, v2.2.' }]);
   });
 
-  test('that makes a map widens its columns for any value', async () => {
+  test('that makes a map shows all of it in one column', async () => {
     await sync([record({ map: { k0: 1, k1: { a: 1 } } })]);
     const many = Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`k${n}`, 'text']));
     await sync([record({ map: many })]);
-    expect(await types('documents')).toMatchObject({ map: 'jsonb', map_k0: 'jsonb', map_k1_a: 'jsonb' });
+    expect(Object.entries(await types('documents')).slice(5)).toEqual([['map', 'jsonb']]);
     const found = await rows(
-      `select map_k0, map ->> 'k399' as last from fields.documents order by map_k0::text`,
+      `select map -> 'k0' as k0, map ->> 'k399' as last from fields.documents order by 1`,
     );
     expect(found).toEqual([
-      { map_k0: 'text', last: 'text' },
-      { map_k0: 1, last: null },
+      { k0: 'text', last: 'text' },
+      { k0: 1, last: null },
     ]);
+    expect(await rows(`select to_regclass('fields.documents_map_k1') as view`)).toEqual([{ view: null }]);
   });
 
   test.each([
@@ -301,7 +313,8 @@ describe('a change of what the service sends', () => {
 
   test('of a record whose view is full puts new fields into other_fields', async () => {
     const inner = Object.fromEntries(Array.from({ length: 250 }, (_, n) => [`f${n}`, n]));
-    const wide = { one: inner, two: inner, three: inner, four: inner, five: inner };
+    const wide = { ...inner, one: inner, two: inner, three: inner, four: inner, five: inner };
+    for (let more = 0; more < 50; more++) Object.assign(wide, { [`more${more}`]: more });
     await sync([record(wide)]);
     await sync([record({ ...wide, late: 'text', later: { at: 'all' } })]);
     expect(await missingValues(warehouse, 'documents')).toEqual([]);
@@ -313,8 +326,8 @@ describe('a change of what the service sends', () => {
   test('is made once by several processes', async () => {
     await writeRecords(warehouse, 'documents', [record({ a: 1 })], { companyId });
     await catalogue.note('documents', 'v2.2', [record({ a: 1, b: [{ c: 1 }] })]);
-    const refreshed = await Promise.all([1, 2, 3, 4].map(() => refreshViews(warehouse.db, lockTimeoutMs)));
-    expect(refreshed.map(({ made }) => made.length).sort()).toEqual([0, 0, 0, 2]);
+    const done = await Promise.all([1, 2, 3, 4].map(() => applyTypedViews(warehouse.db)));
+    expect(done.map(({ applied }) => applied.length).sort()).toEqual([0, 0, 0, 2]);
   });
 });
 
@@ -364,14 +377,14 @@ describe('names', () => {
       Object.fromEntries(names.map((name) => [name, value(name)]));
     const nested = all(() => ({ list: [all(() => 'in a list')], ...all(() => 'in an object') }));
     await sync([{ ...nested, plain: [all(() => 1)], id: randomUUID() }]);
-    const views = await rows(`select name, resource, path from metersync.typed_views`);
+    const views = await rows(`select viewname as name from pg_views where schemaname = 'fields'`);
     expect(views.length).toBeGreaterThan(names.length * 2);
     for (const { name } of views) {
       await rows(`select * from fields.${pg.escapeIdentifier(String(name))}`);
     }
     expect(
-      await rows(`select count(distinct name)::int as columns from metersync.typed_columns
-      where view_name = 'documents_plain'`),
+      await rows(`select count(*)::int - 4 as columns from pg_attribute
+        where attrelid = 'fields.documents_plain'::regclass and attnum > 0`),
     ).toEqual([{ columns: names.length }]);
     const [row] = await rows(`select * from fields.documents_plain`);
     expect(Object.values(row ?? {}).filter((value) => value === '1')).toHaveLength(names.length);
@@ -396,6 +409,32 @@ describe('names', () => {
     });
     expect(await missingValues(warehouse, 'documents')).toEqual([]);
   });
+});
+
+test('a writer may not change views; the owner is not led astray by what it put into the catalogue', async () => {
+  const writer = await loginAs('metersync_writer', warehouse);
+  await rows(`create or replace function public.called() returns text language sql as $$ select 'called' $$`);
+  await rows('create view fields.mine as select 1 as mine');
+  const odd = [
+    `/a' || public.called() || 'b`,
+    `/a"; drop view fields.mine; --`,
+    `/x/*/y' || public.called() || '`,
+    `'; drop view fields.mine; --`,
+    '/lines\\',
+  ];
+  const strange = fc.string({ unit: anyCharacter, maxLength: 60 });
+  for (const text of [...odd, ...fc.sample(strange, cases(40, 400))]) {
+    const path = text.replaceAll('\0', '').toWellFormed();
+    await writer.db.execute(sql`insert into metersync.field_catalogue (resource, api_version, path, types, records)
+      values ('documents', ${path}, ${path}, ${sql.param([path, 'text', 'object', 'array'])}::text[], 1) on conflict do nothing`);
+  }
+  const code = '42501';
+  await expect(applyTypedViews(writer.db)).rejects.toMatchObject({ cause: { code } });
+  expect(await applyTypedViews(warehouse.db)).toMatchObject({ blocked: [] });
+  expect(await rows('select mine from fields.mine')).toEqual([{ mine: 1 }]);
+  const calls = await rows(`select from pg_depend where refobjid = 'public.called()'::regprocedure`);
+  expect(calls).toEqual([]);
+  await rows('drop function public.called()');
 });
 
 test('typed views lose no value of any records, in any order', async () => {

@@ -1,0 +1,45 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { startRun } from '../../db/backfill/runs.ts';
+import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
+import { readStatus } from '../../db/read/status.ts';
+import type { ServiceClient } from '../../service/client.ts';
+import { activitiesAlone, activityEnvironment } from '../support/activities.ts';
+import { loginAs } from '../support/login.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+/** Nothing is asked of the service. */
+const service = { service: {} as ServiceClient, apiVersion: 'v2.2' };
+
+test('the end of a full backfill gives new fields their columns, and status names those without', async () => {
+  const warehouse = await createWarehouse();
+  onTestFinished(() => warehouse.drop());
+  const { db } = warehouse;
+  const catalogue = createFieldCatalogue({ db, onError: () => {} });
+  onTestFinished(() => catalogue.close());
+  const lines: { msg: string; level: number }[] = [];
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+  const conclude = async (of: Pick<typeof warehouse, 'db'>) => {
+    const { concludeRun } = activitiesAlone({ ...warehouse, ...of }, catalogue, { ...service, log });
+    const runId = randomUUID();
+    await startRun(db, { runId, companyId: null, resource: null }, { kind: 'full' });
+    return await activityEnvironment().run(concludeRun, { runId });
+  };
+  const without = async () => (await readStatus(db)).fieldsWithoutColumn;
+
+  await catalogue.note('documents', 'v2.2', [{ amount: 1, lines: [{ kind: 'A' }] }]);
+  expect(await without()).toEqual([
+    { resource: 'documents', path: '/amount' },
+    { resource: 'documents', path: '/lines' },
+    { resource: 'documents', path: '/lines/*/kind' },
+  ]);
+  // A login that may only write rows ends the run as well, and says who applies the views.
+  expect(await conclude(await loginAs('metersync_writer', warehouse))).toBe('complete');
+  expect(lines).toMatchObject([{ msg: expect.stringContaining('run metersync views apply as the owner') }]);
+  expect(await without()).toHaveLength(3);
+  expect(await conclude(warehouse)).toBe('complete');
+  expect(await without()).toEqual([]);
+  expect((await db.execute(sql`select amount from fields.documents`)).rows).toEqual([]);
+});
