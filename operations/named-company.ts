@@ -1,5 +1,5 @@
 import { lookFor, refusalOf } from '../activities/backfill/named-companies.ts';
-import { isConfirmedCompany } from '../db/backfill/strangers.ts';
+import { isConfirmedCompany } from '../db/backfill/known-companies.ts';
 import type { Database } from '../db/connect.ts';
 import type { ServiceClient } from '../service/client.ts';
 

@@ -4,7 +4,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../arrays.ts';
 import type { Database, Executor } from '../connect.ts';
-import { parked, runs, settlements, staleRecords } from '../schema/metersync.ts';
+import { parked, runs, settlements, staleRecords, unknownCompanies } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 import {
   backOff,
@@ -126,6 +126,8 @@ async function reviveTogether(
 ): Promise<Revived> {
   const chosen = array(codes, 'text');
   const isChosen = sql`${parked.code} = any(${chosen})`;
+  if (codes.includes('UNKNOWN_TO_SERVICE'))
+    await db.update(unknownCompanies).set({ nextCheckAt: sql`clock_timestamp()` });
   if (over) await db.delete(parked).where(isChosen);
   else {
     const anew = { attempts: 0, nextAttemptAt: sql`clock_timestamp()` };

@@ -169,11 +169,15 @@ export async function lookAtOnce(
   kind: 'connection' | 'document',
   recordIds: readonly string[],
 ): Promise<number> {
-  if (recordIds.length === 0) return 0;
+  return recordIds.length === 0 ? 0 : await makeDue(db, staleOf.records(`${kind}s`, recordIds));
+}
+
+/** Makes stale records `s`, which are locked, due at once; returns how many there are. */
+export async function makeDue(db: Executor, records: SQL): Promise<number> {
   const result = await db.execute(sql`
     with waiting as materialized (
       select s.key
-      from ${staleOf.records(`${kind}s`, recordIds)}
+      from ${records}
     )
     update ${staleRecords}
     set due_at = least(due_at, clock_timestamp())

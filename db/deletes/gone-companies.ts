@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { array, printedUuids } from '../arrays.ts';
-import { anyOf } from '../backfill/strangers.ts';
+import { anyOf } from '../backfill/known-companies.ts';
 import type { Executor } from '../connect.ts';
 import { companies, connections, documents, meters, usageData } from '../schema/utility.ts';
 
