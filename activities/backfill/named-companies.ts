@@ -1,5 +1,4 @@
 import { Context } from '@temporalio/activity';
-import type { EndpointName } from '../../contract/endpoints.ts';
 import { Failure } from '../../contract/failures.ts';
 import { canonicalId } from '../../contract/ids.ts';
 import { batches } from '../../contract/limits.ts';
@@ -11,6 +10,7 @@ import {
 } from '../../db/backfill/known-companies.ts';
 import { finishRun, forgetPartsOfGone, noteRunError } from '../../db/backfill/runs.ts';
 import { noteCompanies } from '../../db/companies.ts';
+import { listedByCompanies } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { walkPages } from '../../service/walk.ts';
 import { reviveUnknown } from '../catch-up/check-company.ts';
@@ -22,13 +22,6 @@ import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
  * now.
  */
 export type CompanyAnswer = 'found' | 'unknown' | 'denied' | 'unsure';
-
-const listings = [
-  'connections',
-  'documents',
-  'meters',
-  'usageData',
-] as const satisfies readonly EndpointName[];
 
 /** Explains to a person why the company is refused; undefined if it is not. */
 export function refusalOf(companyId: string, answer: CompanyAnswer): string | undefined {
@@ -51,7 +44,7 @@ async function askAbout(
   listed: boolean,
 ): Promise<CompanyAnswer> {
   const answers = new Set<CompanyAnswer>();
-  for (const endpoint of listings) {
+  for (const endpoint of listedByCompanies) {
     if (!service.has(endpoint)) continue;
     try {
       const page = await service.page({ endpoint, params: { companyId }, page: 1, lane: 'backfill' });

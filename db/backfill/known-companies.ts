@@ -24,17 +24,9 @@ import {
   staleOf,
 } from '../catch-up/stale.ts';
 import type { Database, Executor } from '../connect.ts';
-import { tableOf } from '../resources.ts';
+import { listedByCompanies, resources, tableOf } from '../resources.ts';
 import { journal, settlements, unknownCompanies } from '../schema/metersync.ts';
-import {
-  companies,
-  connections,
-  documents,
-  intervals,
-  meters,
-  sites,
-  usageData,
-} from '../schema/utility.ts';
+import { companies, intervals, meters, sites, usageData } from '../schema/utility.ts';
 
 /**
  * Which companies are known. An event is only a claim: a company gets a row once the service lists
@@ -45,7 +37,7 @@ import {
 /** The code with which events wait whose company or meter the service does not know. */
 export const unknownCode: FailureCode = 'UNKNOWN_TO_SERVICE';
 
-type OfCompanies = PgTable & { readonly companyId: PgColumn };
+type OfCompanies = PgTable & { readonly companyId?: PgColumn };
 
 /**
  * Whether a table has a row of a company. For a plain `exists` the planner expects to meet one soon
@@ -68,8 +60,8 @@ export const anyOf = (
 
 /** Whether any record of a company was ever read from the service. */
 export const recordRead = (companyId: SQLWrapper): SQL => {
-  const read = [documents, connections, usageData, meters].map((table) =>
-    anyOf(table, companyId, isNotNull(table.raw)),
+  const read = listedByCompanies.map((resource) =>
+    anyOf(resources[resource].table, companyId, isNotNull(resources[resource].table.raw)),
   );
   return sql`(${sql.join(read, sql` or `)})`;
 };

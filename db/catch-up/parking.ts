@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { eventKinds } from '../../contract/event.ts';
 import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
@@ -163,7 +164,7 @@ async function reviveTogether(
   for (const { kind } of found) events.set(kind, (events.get(kind) ?? 0) + 1);
   return {
     events: [...events.values()].reduce((sum, count) => sum + count, 0),
-    kinds: [...events.keys()].map((kind) => `${kind}s` as const),
+    kinds: [...events.keys()].map((kind) => eventKinds[kind].plural),
   };
 }
 

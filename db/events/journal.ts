@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Replay } from '../../contract/delivery.ts';
-import type { DecodedEvent } from '../../contract/event.ts';
+import { companyEventKinds, type DecodedEvent } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import { array, columnNames, type RowOf, setToExcluded, unnested } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
@@ -173,7 +173,7 @@ export async function insertJournal(
         company_id as id,
         payload #>> '{company,publicId}' as public_id
       from fresh
-      where kind in ('connection', 'document')
+      where kind = any(${array(companyEventKinds, 'text')})
         and payload #>> '{company,publicId}' is not null
       order by company_id, occurred_at desc nulls last, payload -> 'company'
     ), filled as (
