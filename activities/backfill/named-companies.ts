@@ -24,7 +24,7 @@ import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
 export type CompanyAnswer = 'found' | 'unknown' | 'denied' | 'unsure';
 
 /** Explains to a person why the company is refused; undefined if it is not. */
-export function refusalOf(companyId: string, answer: CompanyAnswer): string | undefined {
+export function explainRefusal(companyId: string, answer: CompanyAnswer): string | undefined {
   if (answer === 'unknown')
     return `the service has no company ${companyId}: it is in no list and has no records; check the id`;
   if (answer === 'denied')
@@ -38,7 +38,7 @@ export function refusalOf(companyId: string, answer: CompanyAnswer): string | un
  *   nothing
  * @throws Failure SERVICE_KEY_REFUSED
  */
-async function askAbout(
+async function probeCompany(
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,
   listed: boolean,
@@ -67,7 +67,7 @@ function answerOf(error: unknown): CompanyAnswer {
 /**
  * Looks for the company in the list of companies, if the service has one and allows it; then asks about it.
  */
-export async function lookFor(
+export async function findCompany(
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,
 ): Promise<CompanyAnswer> {
@@ -83,7 +83,7 @@ export async function lookFor(
       answerOf(error);
     }
   }
-  return await askAbout(service, id, listed);
+  return await probeCompany(service, id, listed);
 }
 
 /**
@@ -101,7 +101,9 @@ export async function noteNamed(
   const refused: string[] = [];
   for (const id of ids) {
     Context.current().cancellationSignal.throwIfAborted();
-    const answer = (await isConfirmedCompany(db, id)) ? 'found' : await askAbout(deps.service, id, listed);
+    const answer = (await isConfirmedCompany(db, id))
+      ? 'found'
+      : await probeCompany(deps.service, id, listed);
     // A configured company that the key may not see yet is parked until somebody grants access.
     const isRefused = answer === 'unknown' || (answer === 'denied' && !isConfigured(deps, id));
     (isRefused ? refused : noted).push(id);
@@ -140,7 +142,7 @@ export async function checkUnknown(
   const { db } = deps.warehouse;
   for (const id of listed ? [] : await unknownFor(db, batches.unknownCompanies)) {
     Context.current().cancellationSignal.throwIfAborted();
-    if ((await askAbout(deps.service, id, true)) === 'found') await noteCompanies(db, [id]);
+    if ((await probeCompany(deps.service, id, true)) === 'found') await noteCompanies(db, [id]);
     else await noteUnknown(db, id);
   }
   await reviveUnknown(deps);
