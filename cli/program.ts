@@ -37,6 +37,10 @@ export function buildProgram(): Command {
   addAnalyse(program);
   program.commandsGroup('Try:');
   addTry(program);
+  program.commandsGroup('Rarely:');
+  addUpgrade(program);
+  addViews(program);
+  addHealthcheck(program);
   pointToHelp(program);
   return program;
 }
@@ -65,7 +69,6 @@ function addRun(program: Command): void {
     .option('--plan', 'only show the statements of the migrations that would run')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/migrate.ts')).migrateCommand(options));
-  addUpgrade(program);
   addSchedule(program);
   addWebhooks(program);
 }
@@ -93,14 +96,6 @@ function addLook(program: Command): void {
   )
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/doctor.ts')).doctor(options));
-  add(
-    program,
-    'healthcheck',
-    'Ask the private port whether the process lives, for containers: status 0 or 1',
-    'metersync healthcheck --ready',
-  )
-    .option('--ready', 'ask whether it can do its work, too')
-    .action(async (options) => (await import('./commands/healthcheck.ts')).healthcheck(options));
   addAlerts(program);
   addEvents(program);
   add(
@@ -114,6 +109,16 @@ function addLook(program: Command): void {
     .option('--all', 'also runs that read it and changed nothing')
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
+}
+
+/** Adds the command that containers run; `--help` does not list it. */
+function addHealthcheck(program: Command): void {
+  program
+    .command('healthcheck', { hidden: true })
+    .description('Ask the private port whether the process lives, for containers: status 0 or 1')
+    .addHelpText('after', '\nExample:\n  metersync healthcheck --ready')
+    .option('--ready', 'ask whether it can do its work, too')
+    .action(async (options) => (await import('./commands/healthcheck.ts')).healthcheck(options));
 }
 
 /** Adds the commands that load data and repair it. */
@@ -172,7 +177,6 @@ function addLoad(program: Command): void {
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/resume.ts')).resume(options));
   addDeletes(program);
-  addViews(program);
 }
 
 /** Adds the commands that report and export. */

@@ -9,7 +9,7 @@ import { limits } from '../contract/limits.ts';
 import { type OperationAction, type RunKind, runKinds, type taskQueues } from '../contract/names.ts';
 import { headline } from '../contract/verdict.ts';
 import { counted } from '../contract/words.ts';
-import { strangerCode } from '../db/backfill/strangers.ts';
+import { unknownCode } from '../db/backfill/known-companies.ts';
 import { acknowledgeIssue } from '../db/checks/check-data.ts';
 import { readDeletes } from '../db/deletes/decide.ts';
 import { readCompany } from '../db/read/companies.ts';
@@ -87,7 +87,7 @@ async function withTemporal<T>(
 
 async function askResume(asking: Asking): Promise<Question> {
   const { deps, query, health } = asking;
-  const code = oneOf(query, 'code', [...parkingCodes, strangerCode]);
+  const code = oneOf(query, 'code', [...parkingCodes, unknownCode]);
   requireRead(query, { code });
   if ('away' in health.warehouse) throw new Refused(health.warehouse.away);
   const parked = health.warehouse.parked.filter((one) => code === undefined || one.code === code);

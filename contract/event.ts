@@ -2,19 +2,50 @@ import { z } from 'zod';
 import { isObject } from './exact-json.ts';
 import { Failure } from './failures.ts';
 import { canonicalId, canonicalUuid } from './ids.ts';
+import type { CatchUpKind } from './names.ts';
 import { isDateText, isTimeText } from './value-texts.ts';
 
-/** Event types of the service (seed 6.2). */
-export const eventTypes = [
-  'connection.created.v2',
-  'connection.updated.v2',
-  'connection.validated.v2',
-  'document.created.v2',
-  'document.updated.v2',
-  'document.deleted.v2',
-  'intervals.synced',
-] as const;
-export type EventType = (typeof eventTypes)[number];
+/** What events of a kind are about. */
+interface EventKindFacts {
+  /** The resource of their records, which is also the name of the catch-up that reads these. */
+  readonly plural: CatchUpKind;
+}
+
+/** The kinds of events: the words that the journal has for them. */
+export const eventKinds = {
+  connection: { plural: 'connections' },
+  document: { plural: 'documents' },
+  interval: { plural: 'intervals' },
+} as const satisfies Readonly<Record<string, EventKindFacts>>;
+
+/** A kind of events that is about records. */
+export type RecordEventKind = keyof typeof eventKinds;
+export const recordEventKinds = Object.keys(eventKinds) as RecordEventKind[];
+
+/** The kinds whose events name a company, which lists their records. */
+export const companyEventKinds = ['connection', 'document'] as const satisfies readonly RecordEventKind[];
+
+/** Event types of the service (seed 6.2), each with its kind, and whether it deletes its record. */
+const typesOfEvents = {
+  'connection.created.v2': { kind: 'connection', deletes: false },
+  'connection.updated.v2': { kind: 'connection', deletes: false },
+  'connection.validated.v2': { kind: 'connection', deletes: false },
+  'document.created.v2': { kind: 'document', deletes: false },
+  'document.updated.v2': { kind: 'document', deletes: false },
+  'document.deleted.v2': { kind: 'document', deletes: true },
+  'intervals.synced': { kind: 'interval', deletes: false },
+} as const satisfies Readonly<Record<string, { readonly kind: RecordEventKind; readonly deletes: boolean }>>;
+export type EventType = keyof typeof typesOfEvents;
+export const eventTypes = Object.keys(typesOfEvents) as EventType[];
+
+/** The types whose events delete their record. */
+export const deletingTypes = eventTypes.filter((type) => typesOfEvents[type].deletes);
+
+/** Returns the kind of a type of events; `ignored` if it is unknown. */
+export const kindOfType = (type: string): EventKind =>
+  isEventType(type) ? typesOfEvents[type].kind : 'ignored';
+
+const isEventType = (type: string): type is EventType => Object.hasOwn(typesOfEvents, type);
 
 /**
  * Sent by `metersync doctor` through the public address of the receiver: signed, journalled as ignored,
@@ -22,7 +53,7 @@ export type EventType = (typeof eventTypes)[number];
  */
 export const probeEventType = 'metersync.probe';
 
-export type EventKind = 'connection' | 'document' | 'interval' | 'ignored';
+export type EventKind = RecordEventKind | 'ignored';
 
 /**
  * The parts of an event that the pipeline needs to journal it. The rest stays in its payload, which Postgres
@@ -89,16 +120,17 @@ export function decodeEvent(payload: unknown): DecodedEvent {
   }
   const type = typeOfEvent(payload);
   if (type === undefined) return ignoredEvent('unknown');
-  if (!(eventTypes as readonly string[]).includes(type)) return ignoredEvent(type);
-  if (type === 'intervals.synced') {
+  if (!isEventType(type)) return ignoredEvent(type);
+  const { kind, deletes } = typesOfEvents[type];
+  if (kind === 'interval') {
     const { meterId } = read(intervals, payload, type);
-    return { type, kind: 'interval', deletes: false, recordId: meterId, companyId: null, occurredAt: null };
+    return { type, kind, deletes, recordId: meterId, companyId: null, occurredAt: null };
   }
   const { id, company, updated } = read(record, payload, type);
   return {
     type,
-    kind: type.startsWith('document.') ? 'document' : 'connection',
-    deletes: type === 'document.deleted.v2',
+    kind,
+    deletes,
     recordId: id,
     companyId: company.id,
     occurredAt: updated,

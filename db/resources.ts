@@ -1,6 +1,6 @@
 import { getTableName, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
-import type { AuditResource } from '../contract/endpoints.ts';
+import { type AuditResource, companyResources } from '../contract/endpoints.ts';
 import type { EventKind } from '../contract/event.ts';
 import { companies, connections, documents, meters, sites, usageData } from './schema/utility.ts';
 
@@ -43,6 +43,11 @@ export interface RecordColumn {
 /** A resource of the service, and how its records from endpoints and events become rows. */
 export interface Resource {
   readonly name: RecordResource;
+  /**
+   * Who lists its records: the service lists companies, each company its records, and the records of
+   * companies their sites.
+   */
+  readonly listedBy: 'service' | 'company' | 'record';
   /** The kind of the events about its records; null if there are none. */
   readonly eventKind: Exclude<EventKind, 'ignored' | 'interval'> | null;
   readonly table: RecordTable;
@@ -146,6 +151,7 @@ const meterOfUsage = sql`coalesce(${idIn("-> 'meter'")}, ${text('meterId')})`;
 export const resources: Readonly<Record<RecordResource, Resource>> = {
   companies: {
     name: 'companies',
+    listedBy: 'service',
     eventKind: null,
     table: companies,
     columns: [
@@ -159,6 +165,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
   },
   sites: {
     name: 'sites',
+    listedBy: 'record',
     eventKind: null,
     table: sites,
     columns: [
@@ -171,6 +178,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
   },
   connections: {
     name: 'connections',
+    listedBy: 'company',
     eventKind: 'connection',
     table: connections,
     columns: [
@@ -192,6 +200,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
   },
   meters: {
     name: 'meters',
+    listedBy: 'company',
     eventKind: null,
     table: meters,
     columns: [
@@ -209,6 +218,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
   },
   documents: {
     name: 'documents',
+    listedBy: 'company',
     eventKind: 'document',
     table: documents,
     columns: [
@@ -231,6 +241,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
   },
   usageData: {
     name: 'usageData',
+    listedBy: 'company',
     eventKind: null,
     table: usageData,
     columns: [
@@ -276,7 +287,13 @@ export const tableOf = (resource: RecordResource): SQL => sql`${resources[resour
 
 /** Whether companies list the records of a resource, each record mostly in one listing. */
 export const isListedByCompany = (resource: RecordResource): boolean =>
-  resource !== 'companies' && resource !== 'sites';
+  resources[resource].listedBy === 'company';
+
+/** The resources that companies list, documents before their usage, which moves with them. */
+export const listedByCompanies = (companyResources as readonly AuditResource[]).filter(
+  (resource): resource is CompanyListed => resource !== 'intervals' && isListedByCompany(resource),
+);
+export type CompanyListed = Exclude<RecordResource, 'companies' | 'sites'>;
 
 /** Whether the records of a resource say in `updated` when the service last changed them. */
 export const isVersioned = (resource: RecordResource): boolean =>

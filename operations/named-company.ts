@@ -1,5 +1,5 @@
-import { lookFor, refusalOf } from '../activities/backfill/named-companies.ts';
-import { isConfirmedCompany } from '../db/backfill/strangers.ts';
+import { explainRefusal, findCompany } from '../activities/backfill/named-companies.ts';
+import { isConfirmedCompany } from '../db/backfill/known-companies.ts';
 import type { Database } from '../db/connect.ts';
 import type { ServiceClient } from '../service/client.ts';
 
@@ -13,5 +13,5 @@ export async function whyRefused(
   companyId: string,
 ): Promise<string | undefined> {
   if (await isConfirmedCompany(db, companyId)) return undefined;
-  return refusalOf(companyId, await lookFor(service, companyId));
+  return explainRefusal(companyId, await findCompany(service, companyId));
 }

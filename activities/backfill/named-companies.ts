@@ -1,12 +1,19 @@
 import { Context } from '@temporalio/activity';
-import type { EndpointName } from '../../contract/endpoints.ts';
 import { Failure } from '../../contract/failures.ts';
 import { canonicalId } from '../../contract/ids.ts';
+import { batches } from '../../contract/limits.ts';
+import {
+  isConfirmedCompany,
+  noteUnknown,
+  tombstoneUnread,
+  unknownFor,
+} from '../../db/backfill/known-companies.ts';
 import { finishRun, forgetPartsOfGone, noteRunError } from '../../db/backfill/runs.ts';
-import { forgetStranger, isConfirmedCompany } from '../../db/backfill/strangers.ts';
 import { noteCompanies } from '../../db/companies.ts';
+import { listedByCompanies } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { walkPages } from '../../service/walk.ts';
+import { reviveUnknown } from '../catch-up/check-company.ts';
 import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
 
 /**
@@ -16,15 +23,8 @@ import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
  */
 export type CompanyAnswer = 'found' | 'unknown' | 'denied' | 'unsure';
 
-const listings = [
-  'connections',
-  'documents',
-  'meters',
-  'usageData',
-] as const satisfies readonly EndpointName[];
-
 /** Explains to a person why the company is refused; undefined if it is not. */
-export function refusalOf(companyId: string, answer: CompanyAnswer): string | undefined {
+export function explainRefusal(companyId: string, answer: CompanyAnswer): string | undefined {
   if (answer === 'unknown')
     return `the service has no company ${companyId}: it is in no list and has no records; check the id`;
   if (answer === 'denied')
@@ -38,13 +38,13 @@ export function refusalOf(companyId: string, answer: CompanyAnswer): string | un
  *   nothing
  * @throws Failure SERVICE_KEY_REFUSED
  */
-async function askAbout(
+async function probeCompany(
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,
   listed: boolean,
 ): Promise<CompanyAnswer> {
   const answers = new Set<CompanyAnswer>();
-  for (const endpoint of listings) {
+  for (const endpoint of listedByCompanies) {
     if (!service.has(endpoint)) continue;
     try {
       const page = await service.page({ endpoint, params: { companyId }, page: 1, lane: 'backfill' });
@@ -67,7 +67,7 @@ function answerOf(error: unknown): CompanyAnswer {
 /**
  * Looks for the company in the list of companies, if the service has one and allows it; then asks about it.
  */
-export async function lookFor(
+export async function findCompany(
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,
 ): Promise<CompanyAnswer> {
@@ -83,12 +83,12 @@ export async function lookFor(
       answerOf(error);
     }
   }
-  return await askAbout(service, id, listed);
+  return await probeCompany(service, id, listed);
 }
 
 /**
  * Notes companies that a person named, so that they are read. Refuses those that the service does not have,
- * and tombstones rows that nothing but events wrote. Notes a company about which the answers are unsure: the
+ * and tombstones rows of which nothing was read. Notes a company about which the answers are unsure: the
  * read decides.
  * @param named.listed whether the list of companies was read
  */
@@ -101,11 +101,13 @@ export async function noteNamed(
   const refused: string[] = [];
   for (const id of ids) {
     Context.current().cancellationSignal.throwIfAborted();
-    const answer = (await isConfirmedCompany(db, id)) ? 'found' : await askAbout(deps.service, id, listed);
+    const answer = (await isConfirmedCompany(db, id))
+      ? 'found'
+      : await probeCompany(deps.service, id, listed);
     // A configured company that the key may not see yet is parked until somebody grants access.
     const isRefused = answer === 'unknown' || (answer === 'denied' && !isConfigured(deps, id));
     (isRefused ? refused : noted).push(id);
-    if (isRefused) await forgetStranger(db, id);
+    if (isRefused) await tombstoneUnread(db, id);
   }
   if (refused.length > 0)
     deps.log.warn({ companies: refused }, 'the service does not have companies that were named');
@@ -130,6 +132,23 @@ export async function noteConfigured(
 }
 
 /**
+ * Asks again about companies that only events name, for a service without a list of companies; notes those
+ * that it has by now. What waited for a company that is known by now becomes due.
+ */
+export async function checkUnknown(
+  deps: ActivityDependencies,
+  { listed }: { readonly listed: boolean },
+): Promise<void> {
+  const { db } = deps.warehouse;
+  for (const id of listed ? [] : await unknownFor(db, batches.unknownCompanies)) {
+    Context.current().cancellationSignal.throwIfAborted();
+    if ((await probeCompany(deps.service, id, true)) === 'found') await noteCompanies(db, [id]);
+    else await noteUnknown(db, id);
+  }
+  await reviveUnknown(deps);
+}
+
+/**
  * Forgets a company whose every listing was refused, and its parts of the run. Keeps a company of the
  * settings, one that was read before, and one whose events wait.
  * @returns whether it was forgotten
@@ -141,6 +160,6 @@ export async function forgetUnread(
   const { db } = deps.warehouse;
   if (isConfigured(deps, companyId)) return false;
   if (await isConfirmedCompany(db, companyId)) return false;
-  await forgetStranger(db, companyId);
+  await tombstoneUnread(db, companyId);
   return await forgetPartsOfGone(db, { runId, companyId });
 }

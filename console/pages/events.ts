@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import { connectOptions } from '../../app/temporal-place.ts';
-import { eventTypes } from '../../contract/event.ts';
+import { eventTypes, kindOfType } from '../../contract/event.ts';
 import { failureTypes } from '../../contract/failures.ts';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { consoleBounds } from '../../contract/limits.ts';
@@ -192,11 +192,8 @@ ${section('What was signed', payload(event, at, query.get('show') === 'payload')
 };
 
 function recordLink({ type, recordId }: EventDetails): Markup {
-  const kind = type.startsWith('document')
-    ? 'document'
-    : type.startsWith('interval')
-      ? 'meter'
-      : 'connection';
+  const of = kindOfType(type);
+  const kind = of === 'interval' ? 'meter' : of;
   return html`<a href="${address('/trace', { kind, id: recordId ?? '' })}"><code>${text(recordId)}</code></a>`;
 }
 

@@ -1,10 +1,11 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { eventKinds } from '../../contract/event.ts';
 import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connect.ts';
-import { parked, runs, settlements, staleRecords } from '../schema/metersync.ts';
+import { parked, runs, settlements, staleRecords, unknownCompanies } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 import {
   backOff,
@@ -126,6 +127,8 @@ async function reviveTogether(
 ): Promise<Revived> {
   const chosen = array(codes, 'text');
   const isChosen = sql`${parked.code} = any(${chosen})`;
+  if (codes.includes('UNKNOWN_TO_SERVICE'))
+    await db.update(unknownCompanies).set({ nextCheckAt: sql`clock_timestamp()` });
   if (over) await db.delete(parked).where(isChosen);
   else {
     const anew = { attempts: 0, nextAttemptAt: sql`clock_timestamp()` };
@@ -161,7 +164,7 @@ async function reviveTogether(
   for (const { kind } of found) events.set(kind, (events.get(kind) ?? 0) + 1);
   return {
     events: [...events.values()].reduce((sum, count) => sum + count, 0),
-    kinds: [...events.keys()].map((kind) => `${kind}s` as const),
+    kinds: [...events.keys()].map((kind) => eventKinds[kind].plural),
   };
 }
 

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { EventKind } from '../../contract/event.ts';
+import { eventKinds, type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
@@ -8,14 +8,19 @@ import type { Executor } from '../connect.ts';
 import { events, settlements, staleRecords } from '../schema/metersync.ts';
 
 /** What can be stale. */
-export type StaleKind = Exclude<EventKind, 'ignored'>;
+export type StaleKind = RecordEventKind;
 
 /** The kind of events that a catch-up is for. */
-export const eventKind: Readonly<Record<CatchUpKind, StaleKind>> = {
-  connections: 'connection',
-  documents: 'document',
-  intervals: 'interval',
-};
+export const eventKind = Object.fromEntries(
+  recordEventKinds.map((kind) => [eventKinds[kind].plural, kind]),
+) as Readonly<Record<CatchUpKind, StaleKind>>;
+
+/** The catch-up for a kind of events. */
+export const catchUpOf = (kind: SQL): SQL =>
+  sql`case ${kind} ${sql.join(
+    recordEventKinds.map((one) => sql`when ${one} then ${eventKinds[one].plural}`),
+    sql` `,
+  )} end`;
 
 /** The key of a stale record, or with the id of an owner its queue. */
 export const keyOf = (kind: StaleKind, id: SQL | string): SQL =>
@@ -169,11 +174,17 @@ export async function lookAtOnce(
   kind: 'connection' | 'document',
   recordIds: readonly string[],
 ): Promise<number> {
-  if (recordIds.length === 0) return 0;
+  return recordIds.length === 0
+    ? 0
+    : await makeDue(db, staleOf.records(eventKinds[kind].plural, recordIds));
+}
+
+/** Makes stale records `s`, which are locked, due at once; returns how many there are. */
+export async function makeDue(db: Executor, records: SQL): Promise<number> {
   const result = await db.execute(sql`
     with waiting as materialized (
       select s.key
-      from ${staleOf.records(`${kind}s`, recordIds)}
+      from ${records}
     )
     update ${staleRecords}
     set due_at = least(due_at, clock_timestamp())

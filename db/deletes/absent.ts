@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, columnNames, printedUuids, type RowOf, setToExcluded } from '../arrays.ts';
-import { recordRead } from '../backfill/strangers.ts';
+import { recordRead } from '../backfill/known-companies.ts';
 import { lookAtOnce } from '../catch-up/stale.ts';
 import { type Database, type Executor, withTransaction } from '../connect.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';

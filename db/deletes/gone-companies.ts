@@ -1,8 +1,9 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { array, printedUuids } from '../arrays.ts';
-import { anyOf } from '../backfill/strangers.ts';
+import { anyOf } from '../backfill/known-companies.ts';
 import type { Executor } from '../connect.ts';
-import { companies, connections, documents, meters, usageData } from '../schema/utility.ts';
+import { type CompanyListed, listedByCompanies, resources } from '../resources.ts';
+import { companies } from '../schema/utility.ts';
 
 /**
  * Lists companies that the service listed once, and that are tombstoned because their list lacks
@@ -25,13 +26,10 @@ export async function goneCompanies(db: Executor, listedIds: readonly string[]):
   return gone.map(({ id }) => id);
 }
 
-/** Tables of what companies list, documents before their usage, which moves with them. */
-const tables = { connections, meters, documents, usageData } as const;
-
 /** A listing of a company. */
 export interface CompanyListing {
   readonly companyId: string;
-  readonly resource: keyof typeof tables;
+  readonly resource: CompanyListed;
 }
 
 /** Lists the listings of companies of which rows live. */
@@ -39,10 +37,10 @@ export async function livingOf(
   db: Executor,
   companyIds: readonly string[],
 ): Promise<CompanyListing[]> {
-  const living = Object.entries(tables).map(
-    ([resource, table], place) => sql`
+  const living = listedByCompanies.map(
+    (resource, place) => sql`
       select ${resource} as resource, ${place}::int as place
-      where ${anyOf(table, sql`asked.id`, sql`${table.deletedAt} is null`)}`,
+      where ${anyOf(resources[resource].table, sql`asked.id`, sql`${resources[resource].table.deletedAt} is null`)}`,
   );
   const result = await db.execute<Record<string, unknown> & CompanyListing>(sql`
     select asked.id as "companyId", living.resource

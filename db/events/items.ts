@@ -1,8 +1,13 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { deletingTypes } from '../../contract/event.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { journal } from '../schema/metersync.ts';
+
+/** Whether events of a type delete their record. */
+export const isDeletion = (type: SQLWrapper): SQL =>
+  sql`${type} = any(${array(deletingTypes, 'text')})`;
 
 /** Writes events as rows. @param steps of a statement that ends with the insert of these rows */
 export async function writeEvents(tx: Executor, steps: SQL): Promise<WrittenRows> {
@@ -31,7 +36,7 @@ export const eventItems = (
       ${journal.type},
       ${journal.occurredAt},
       case
-        when ${journal.type} = 'document.deleted.v2'
+        when ${isDeletion(journal.type)}
         then least(${journal.receivedAt}, ${journal.recordedAt})
       end as deleted_at
     from ${journal}

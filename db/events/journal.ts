@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Replay } from '../../contract/delivery.ts';
-import type { DecodedEvent } from '../../contract/event.ts';
+import { companyEventKinds, type DecodedEvent } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import { array, columnNames, type RowOf, setToExcluded, unnested } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
@@ -84,7 +84,7 @@ const boundOf = (field: 'start' | 'end'): SQL => sql`case
  * the missing and those that a replay names. This makes recording idempotent: any other event in
  * the journal has had, or will have, its effect.
  * Also writes `public_id`, which may be in events alone, to existing companies without one. The
- * API's record outranks it. No event makes the row of a company (see db/backfill/strangers.ts).
+ * API's record outranks it. No event makes the row of a company (see db/backfill/known-companies.ts).
  * Events that take effect at once leave nothing to read. If their company does not exist they wait
  * all the same, until the service is asked about it.
  */
@@ -173,7 +173,7 @@ export async function insertJournal(
         company_id as id,
         payload #>> '{company,publicId}' as public_id
       from fresh
-      where kind in ('connection', 'document')
+      where kind = any(${array(companyEventKinds, 'text')})
         and payload #>> '{company,publicId}' is not null
       order by company_id, occurred_at desc nulls last, payload -> 'company'
     ), filled as (

@@ -4,6 +4,7 @@ import { keyOf } from '../catch-up/stale.ts';
 import type { Executor } from '../connect.ts';
 import { events, settlements, staleRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
+import { isDeletion } from './items.ts';
 
 /**
  * Deletes the usage of documents that events deleted. Waiting and missing events that the deletions
@@ -55,7 +56,7 @@ export async function noteDeleted(tx: Executor, deleted: readonly string[]): Pro
           and e.recorded_at >= s.since
           and e.kind = 'document'
           and e.outcome = 'pending'
-          and e.type <> 'document.deleted.v2'
+          and not ${isDeletion(sql`e.type`)}
           and e.occurred_at <= g.updated
         offset 0
       )

@@ -1,9 +1,11 @@
 import { sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
+import { catchUpOf } from '../catch-up/stale.ts';
 import type { Executor } from '../connect.ts';
 import { catchUps, journal, settlements, staleRecords } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
+import { isDeletion } from './items.ts';
 
 /**
  * Makes the records of events stale, and wakes sleeping catch-ups; returns the kinds of those.
@@ -22,7 +24,7 @@ export async function noteStale(tx: Executor, eventIds: readonly string[]): Prom
         e.recorded_at,
         e.occurred_at,
         case e.kind
-          when 'document' then e.type <> 'document.deleted.v2' and (
+          when 'document' then not ${isDeletion(sql`e.type`)} and (
             select e.occurred_at < d.raw_updated and d.usage_read_at >= d.synced_at
               or d.deleted_reason = 'event' and e.occurred_at <= d.updated
             from ${documents} d
@@ -79,7 +81,7 @@ export async function noteStale(tx: Executor, eventIds: readonly string[]): Prom
     ), woken as (
       update ${catchUps} set awake = true
       where not awake
-        and kind in (select kind || 's' from stale)
+        and kind in (select ${catchUpOf(sql`kind`)} from stale)
       returning kind
     )
     select kind as wake

@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
-import { eventKind } from '../catch-up/stale.ts';
+import { catchUpOf, eventKind } from '../catch-up/stale.ts';
 import type { Executor } from '../connect.ts';
 import { lock } from '../locks.ts';
 import { catchUps, events, parked, staleRecords } from '../schema/metersync.ts';
@@ -26,7 +26,7 @@ export async function maybeMissedWakeups(
   const result = await tx.execute<{ kind: CatchUpKind }>(sql`
     select distinct c.kind
     from ${events} e
-      join ${catchUps} c on c.kind = e.kind || 's'
+      join ${catchUps} c on c.kind = ${catchUpOf(sql`e.kind`)}
     where e.id = any(${array(eventIds, 'text')})
       and (e.outcome = 'pending' or c.awake)`);
   return result.rows.map((row) => row.kind);

@@ -1,6 +1,6 @@
 import { isNull, sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
-import { recordRead } from '../backfill/strangers.ts';
+import { recordRead } from '../backfill/known-companies.ts';
 import type { Executor } from '../connect.ts';
 import { companies } from '../schema/utility.ts';
 

@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { companyEventKinds, recordEventKinds } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import { journal, settlements, staleRecords } from '../schema/metersync.ts';
@@ -38,7 +39,7 @@ export function candidatesOf(filter: EventFilter): Candidates {
   if (recordId !== undefined) return chosen(sql`${journal.recordId} = ${recordId}`);
   if (queueOf !== undefined)
     return firstOf(
-      (['connection', 'document'] as const).map((kind) =>
+      companyEventKinds.map((kind) =>
         waiting(sql`${staleRecords.queue} = ${`${kind}/${queueOf}`}`),
       ),
     );
@@ -62,9 +63,7 @@ type Parts = readonly Candidates[];
 const partsOf: Readonly<Partial<Record<EventOutcome, (code: string | undefined) => Parts>>> = {
   pending: (code) =>
     code === undefined
-      ? (['connection', 'document', 'interval'] as const).map((kind) =>
-          waiting(sql`${staleRecords.kind} = ${kind}`),
-        )
+      ? recordEventKinds.map((kind) => waiting(sql`${staleRecords.kind} = ${kind}`))
       : [waiting(sql`${staleRecords.errorCode} = ${code}`)],
   missing: () => [settled('missing')],
   superseded: () => [settled('superseded')],

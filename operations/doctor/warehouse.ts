@@ -1,4 +1,4 @@
-import { type EventKind, eventTypes } from '../../contract/event.ts';
+import { eventKinds, eventTypes, kindOfType } from '../../contract/event.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-versions.ts';
 import { counted } from '../../contract/words.ts';
 import type { Executor } from '../../db/connect.ts';
@@ -48,17 +48,6 @@ export function judgeSchema(versions: SchemaVersions): Verdict {
   return fit === 'ahead' ? warn(saw, todo) : fail(saw, todo);
 }
 
-const kindOf = (type: string): EventKind | 'ignored' =>
-  type.startsWith('connection.')
-    ? 'connection'
-    : type.startsWith('document.')
-      ? 'document'
-      : type === 'intervals.synced'
-        ? 'interval'
-        : 'ignored';
-
-const tableOf = { connection: 'connections', document: 'documents', interval: 'intervals' } as const;
-
 /** Of fewer events than this, a kind may lack any by chance. */
 const typesJudgedFrom = 100;
 
@@ -75,9 +64,9 @@ export async function judgeEventTypes(db: Executor): Promise<Verdict> {
       : `among the newest ${typesAmong.toLocaleString('en')} events`;
   const saw = never.length === 0 ? 'every type comes' : `no ${never.join(', ')} ${among}`;
   const held = await kindsHeld(db);
-  const silent = held.filter((kind) => ![...seen.keys()].some((type) => kindOf(type) === kind));
+  const silent = held.filter((kind) => ![...seen.keys()].some((type) => kindOfType(type) === kind));
   if (silent.length === 0 || events < typesJudgedFrom) return ok(saw);
-  const kinds = silent.map((kind) => tableOf[kind]).join(' and ');
+  const kinds = silent.map((kind) => eventKinds[kind].plural).join(' and ');
   return warn(
     `${saw}; none of ${kinds}, which the warehouse holds`,
     'Look in the portal (metersync webhooks portal) whether the endpoint is subscribed to all types.',

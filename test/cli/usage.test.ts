@@ -38,6 +38,12 @@ function helpOf(command: Command): string {
 }
 
 describe('help', () => {
+  test('lists rarely used commands last, and not the one that containers run', () => {
+    const [, rarely] = helpOf(buildProgram()).split('Rarely:');
+    expect(rarely).toMatch(/upgrade[\s\S]*views/);
+    expect(helpOf(buildProgram())).not.toContain('healthcheck');
+  });
+
   const options = {
     start: ['--live <n>', '--temporal-ui'],
     receiver: [],
@@ -73,7 +79,8 @@ describe('help', () => {
     const { status, stdout, stderr } = await metersync(['--help']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(/^Usage: metersync \[options\] \[command\]$/m);
-    for (const { name } of calls()) expect(stdout).toMatch(new RegExp(`^ {2}${name.split(' ')[0]} `, 'm'));
+    for (const { name } of calls().filter(({ name }) => name !== 'healthcheck'))
+      expect(stdout).toMatch(new RegExp(`^ {2}${name.split(' ')[0]} `, 'm'));
     const groups = stdout.match(/^\w.*:$/gm);
     expect(groups).toEqual([
       'Options:',
@@ -82,6 +89,7 @@ describe('help', () => {
       'Load and repair:',
       'Analyse:',
       'Try:',
+      'Rarely:',
       'Commands:',
     ]);
   });

@@ -8,7 +8,7 @@ import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../../db/arrays.ts';
-import { admitCompany, isStranger, postponeStranger } from '../../db/backfill/strangers.ts';
+import { isKnownMeter, postponeUnknown } from '../../db/backfill/known-companies.ts';
 import { dueOwners, dueRecords, warehouseNow } from '../../db/catch-up/due.ts';
 import {
   dueRanges,
@@ -20,6 +20,7 @@ import {
   type TimeRange,
 } from '../../db/catch-up/interval-ledger.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
+import { noteCompanies } from '../../db/companies.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { trySleep } from '../../db/events/wake.ts';
@@ -232,8 +233,8 @@ class World {
   async #refuse(kind: CatchUpKind, owner: string): Promise<void> {
     const { db } = this.#warehouse;
     await this.#turn(`the service does not know whose ${kind} are asked for`);
-    expect(await isStranger(db, kind, owner)).toBe(true);
-    await postponeStranger(db, kind, owner, '404');
+    if (kind === 'intervals') expect(await isKnownMeter(db, owner)).toBe(false);
+    await postponeUnknown(db, kind, owner, '404');
   }
 
   /** Like activities/catch-up/documents.ts and connections.ts. */
@@ -247,7 +248,7 @@ class World {
     if (kind === 'connections') {
       await this.#turn('connections are written');
       await writeRecords(this.#warehouse, 'connections', life.connections(state), read);
-      await admitCompany(db, companyId);
+      await noteCompanies(db, [companyId]);
       await settleRecords(db, kind, due, readAt);
       return;
     }
@@ -263,7 +264,7 @@ class World {
       const usage = rows.length > 0 ? page(rows) : undefined;
       await writeDocumentSets(db, { documentIds: [document.id], readAt, documents: page([document]), usage });
     }
-    await admitCompany(db, companyId);
+    await noteCompanies(db, [companyId]);
     await settleRecords(db, kind, due, readAt, document === undefined ? due : []);
   }
 

@@ -1,13 +1,15 @@
 import { sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../../../contract/names.ts';
 import {
-  admitCompany,
-  admitSites,
-  forgetStranger,
   isConfirmedCompany,
-  isStranger,
-  postponeStranger,
-} from '../../../../db/backfill/strangers.ts';
+  isKnownMeter,
+  noteUnknown,
+  postponeUnknown,
+  reviveKnown,
+  tombstoneUnread,
+  unknownAmong,
+  unknownFor,
+} from '../../../../db/backfill/known-companies.ts';
 import {
   createdTimes,
   dueDocuments,
@@ -25,7 +27,7 @@ import {
   postponeFailed,
   settleRecords,
 } from '../../../../db/catch-up/settle.ts';
-import { surroundings, unreadNeighbours } from '../../../../db/catch-up/surroundings.ts';
+import { readSurroundings } from '../../../../db/catch-up/surroundings.ts';
 import { trySleep } from '../../../../db/events/wake.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
@@ -84,8 +86,7 @@ export const catchUp: readonly Work[] = [
         );
         await usageListedByRecords(db, ids);
         await moveToCompany(db, companyId, ids);
-        await surroundings(db, 'documents', companyId, ids);
-        await unreadNeighbours(db, companyId, ids);
+        await readSurroundings(db, 'documents', companyId, ids);
         await settleRecords(db, 'documents', ids, readAt, ids.slice(0, 5), companyId);
       },
     }),
@@ -96,7 +97,7 @@ export const catchUp: readonly Work[] = [
     run: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
       await dueRecords(db, 'connections', companyId, 5_000);
-      await surroundings(db, 'connections', companyId, connections(plot));
+      await readSurroundings(db, 'connections', companyId, connections(plot));
       await settleRecords(db, 'connections', connections(plot), readAt, connections(plot), companyId);
     },
   },
@@ -142,30 +143,30 @@ export const catchUp: readonly Work[] = [
   ),
   ...kinds.map(
     (kind): Work => ({
-      name: `${kind} of a stranger back off`,
+      name: `${kind} of an unknown company or meter back off`,
       rows: 50,
       prepare: ({ db }, plot) =>
         db.execute(sql`update metersync.stale_records set error_code = 'UNKNOWN_TO_SERVICE', attempts = 100
           where kind || 's' = ${kind} and owner = ${owner(kind, plot)}`),
       run: async ({ db }, plot) => {
-        await isStranger(db, kind, owner(kind, plot));
-        await postponeStranger(db, kind, owner(kind, plot), 'nobody knows');
+        if (kind === 'intervals') await isKnownMeter(db, owner(kind, plot));
+        else await unknownAmong(db, [owner(kind, plot)]);
+        await postponeUnknown(db, kind, owner(kind, plot), 'nobody knows');
       },
     }),
   ),
   {
-    name: 'a stranger is admitted',
-    rows: 60,
-    prepare: ({ db }, plot) =>
-      db.execute(sql`delete from utility.companies where id = ${idOf('company', plot)}::uuid`),
+    name: 'an unknown company becomes known',
+    rows: 200,
+    prepare: ({ db }, plot) => noteUnknown(db, idOf('company', plot)),
     run: async ({ db }, plot) => {
-      await admitCompany(db, idOf('company', plot));
-      await admitSites(db, 'documents', documents(plot, 50));
-      await admitSites(db, 'connections', connections(plot));
+      await unknownFor(db, 10);
+      await reviveKnown(db);
+      await noteUnknown(db, idOf('company', plot));
     },
   },
   {
-    name: 'rows of a company written from events alone are tombstoned',
+    name: 'a company of which nothing was read is tombstoned',
     rows: 150,
     prepare: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
@@ -179,7 +180,7 @@ export const catchUp: readonly Work[] = [
     },
     run: async ({ db }, plot) => {
       await isConfirmedCompany(db, idOf('company', plot));
-      await forgetStranger(db, idOf('company', plot));
+      await tombstoneUnread(db, idOf('company', plot));
     },
   },
   {
