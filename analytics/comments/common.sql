@@ -57,17 +57,7 @@ select
     ('metersync.' || months || suffix)::regclass
   )
 from
-  unnest(
-    array[
-      'monthly_usage',
-      'monthly_usage_by_site',
-      'monthly_usage_by_company',
-      'monthly_cost',
-      'monthly_cost_by_site',
-      'monthly_cost_by_company',
-      'monthly_by_site'
-    ]
-  ) months,
+  unnest(array['monthly_usage', 'monthly_cost']) months,
   unnest(array['', '_now']) suffix;
 select
   metersync.copy_comments ('analytics.connections_needing_attention', 'metersync.unwell_connections');

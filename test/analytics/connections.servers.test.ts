@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { keepMonths } from '../../db/months.ts';
 import { connectionsNeedingAttention } from '../../db/read/attention.ts';
 import { listConnections } from '../../db/read/companies.ts';
 import { BilledCompany } from '../support/bills.ts';
@@ -307,6 +308,7 @@ test.each([
   await warehouse.db.execute(
     sql`update utility.${sql.raw(table)} set deleted_at = ${at}::timestamptz where company_id = ${silent.id}::uuid`,
   );
+  await keepMonths(warehouse.db, { budgetSeconds: 60 });
   // The usual days are 29: months that began one and a half times as long ago are due.
   const { rows } = await warehouse.db.execute(sql`
     select array_agg(month::text order by month) filter (where availability = 1) as billed,
