@@ -735,63 +735,6 @@ describe('cost', () => {
   });
 });
 
-test('a correction lists each changed field, its event or run, and the change of cost', async () => {
-  const company = await newCompany({});
-  const said = (billed: number, cost: string, usage: string): BillSaid => ({
-    id: 'b0000000-0000-4000-8000-000000000001',
-    billed,
-    cost,
-    usage: [{ meterId: 'm', start: '2026-01-01', end: '2026-01-31', usage }],
-  });
-  await company.bill([said(1, '100.00', '10')]);
-  await company.bill([said(2, '90.50', '9')]);
-  expect(await company.rows('bill_restatements', 'field')).toMatchObject([
-    {
-      field: 'cost',
-      old_value: '100.00',
-      new_value: '90.50',
-      cost_change: '-9.50',
-      usage_change: null,
-      currency: 'USD',
-    },
-    {
-      field: 'usage',
-      old_value: '10',
-      new_value: '9',
-      usage_units: 'kWh',
-      cost_change: null,
-      usage_change: '-1',
-    },
-  ]);
-});
-
-test('reading a bill in another version of the API is no correction, unless it changed at the service or was deleted', async () => {
-  const company = await newCompany();
-  const id = randomUUID();
-  const usage = { id: randomUUID(), usage: '5', usageUnits: 'kWh' };
-  const read = (apiVersion: string, updated: string, more: object) =>
-    writeRecords(
-      warehouse,
-      'documents',
-      [{ id, created: '2025-01-01T00:00:00', updated, company: company.id, chargesUnits: 'USD', ...more }],
-      { companyId: company.id, apiVersion, readAt: `2026-06-0${++reads}T00:00:00Z` },
-    );
-  let reads = 0;
-  const fields = async () =>
-    (await company.rows('bill_restatements', 'changed_at, field')).map(({ field, cost_change }) => [
-      field,
-      cost_change,
-    ]);
-  await read('v2', '2025-01-01T00:00:00', { currentCharges: '10.00', usageData: [usage, usage] });
-  const newer = { isEstimated: false, accountNumber: 'A-1', usageData: [usage] };
-  await read('v2.2', '2025-01-01T00:00:00', { currentCharges: '10.00', ...newer });
-  expect(await fields()).toEqual([]);
-  await read('v2.2', '2025-02-01T00:00:00', { currentCharges: '12.00', ...newer });
-  expect(await fields()).toEqual([['cost', '2.00']]);
-  await read('v2', '2025-03-01T00:00:00', { currentCharges: '13.00', usageData: [usage] });
-  expect(await fields()).toContainEqual(['cost', '1.00']);
-});
-
 test('usage counts by its document also while that has another owner', async () => {
   const company = await newCompany();
   const other = await newCompany();
