@@ -321,11 +321,11 @@ test.each([
   ]);
 });
 
-test("emissions are NULL without a factor, and the region's own factor takes precedence", async () => {
+test("there are no emissions without a factor, and the region's own factor takes precedence", async () => {
   const company = await connected('CONNECTED');
   const emissions = async () =>
     (await company.rows('emissions_monthly', 'month')).map((row) => [row.usage, row.kg_co2e, row.version]);
-  expect(await emissions()).toEqual([['310', null, null]]);
+  expect(await emissions()).toEqual([]);
   const factor = (region: string, value: string) => sql`
     insert into ops.emission_factors (region, datasource_type, scope, method, units, kg_co2e_per_unit, source, version)
     values (${region}, 'ELECTRICITY', 2, 'location', 'kWh', ${value}, 'test', '2026')`;
