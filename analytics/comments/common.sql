@@ -11,7 +11,6 @@ begin
       ('meter_id', 'Meter.'),
       ('connection_id', 'Connection.'),
       ('bill_id', 'Bill: the document.'),
-      ('document_id', 'The same as bill_id.'),
       ('datasource_type', 'Commodity, for example ELECTRICITY.'),
       ('commodity', 'The same as datasource_type.'),
       ('units', 'The same as usage_units.'),
