@@ -110,8 +110,6 @@ export const batches = {
   payloadsRead: 20,
   /** Operations of the log, the newest, among which a record's are looked for: names have no index. */
   operationsSearched: 1_000,
-  /** Companies whose months are kept in one transaction: each takes some 0.1 s with a thousand bills. */
-  companiesOfMonths: 10,
   /** Companies that are asked for after a failure, two requests each: others must not fail for one of them. */
   companiesProbed: 3,
   /** Unknown companies about which a full run asks again, four requests each at most. */

@@ -279,9 +279,7 @@ export const consolePolicy = {
 /** Keeping the months of companies, each minute. */
 export const monthsPolicy = {
   /** How long one turn goes on: far less than a look may take. */
-  keepMs: 20 * seconds,
-  /** Age of a company's first change from which its months are kept: those of a backfill come together. */
-  quietSeconds: 60,
+  budgetSeconds: 20,
 } as const;
 
 /** The watch, and the notifications of what it finds. */

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import type { Transaction } from './connect.ts';
 import { sqlMessage, sqlState } from './failures.ts';
 import { isTypedView } from './fields/typed-views.ts';
+import { gone } from './gone.ts';
 import { migrationsSchema } from './migrations-table.ts';
 import { type Created, createdBy, viewTexts } from './view-files.ts';
 
@@ -22,7 +23,8 @@ export interface AppliedViews {
 /**
  * Applies the views and functions of analytics/, unless this version is applied already. `create or
  * replace` keeps what users built on them. If a view changes its columns, all views and functions
- * without dependents are dropped first; typed views, too, where they keep a function.
+ * without dependents are dropped first; typed views, too, where they keep a function. What earlier
+ * versions had goes last, when no view of ours reads it.
  * @throws Error naming the user's view that stands in the way
  */
 export async function applyViews(tx: Transaction): Promise<AppliedViews> {
@@ -41,7 +43,11 @@ export async function applyViews(tx: Transaction): Promise<AppliedViews> {
     dependents = dropped.dependents;
     made = await make(tx, texts);
   }
-  if (made !== 'made') throw inTheWay(made, dependents);
+  if (made !== 'made')
+    throw inTheWay('have other columns now', `${sqlMessage(made)}: `, dependents) ?? made;
+  const keeping = await dropGone(tx);
+  const inUse = inTheWay('are gone, see Removed in CHANGELOG.md', '', keeping);
+  if (inUse !== undefined) throw inUse;
   await tx.execute(sql`delete from ${versions}`);
   await tx.execute(sql`insert into ${versions} values (${version})`);
   return { views: true, grants };
@@ -82,15 +88,15 @@ async function dropAll(
   const grants: string[] = [];
   // An earlier version may lack the function that reads grants.
   await tx.execute(sql.raw(texts[0] ?? ''));
+  for (const what of gone) ours.add(nameOf(what));
+  await dropGone(tx);
   for (const { kind, name } of created.reverse()) {
     const dropped = kind === 'view' ? [name] : await signatures(tx, name);
     for (const relation of dropped) {
       const granted = kind === 'view' ? await grantsOn(tx, relation) : [];
       const users = await dropUnlessUsed(tx, `${kind} if exists ${relation}`);
       if (users.length === 0) grants.push(...granted);
-      dependents.push(
-        ...users.filter((line) => !ours.has(line.replace(/(\(.*\))? depends on .*$/, ''))),
-      );
+      dependents.push(...users.filter((line) => !ours.has(nameOf(line))));
     }
   }
   return { dependents, grants };
@@ -122,12 +128,29 @@ async function dropUnlessUsed(tx: Transaction, what: string): Promise<string[]> 
   }
 }
 
-function inTheWay(refusal: Error, dependents: readonly string[]): Error {
-  if (dependents.length === 0) return refusal;
-  const why = `${sqlMessage(refusal)}: ${[...new Set(dependents)].join('; ')}`;
+/** Drops what is left of earlier versions; returns the dependents, other than these, of what stays. */
+async function dropGone(tx: Transaction): Promise<string[]> {
+  const names = new Set(gone.map(nameOf));
+  const dependents: string[] = [];
+  for (const what of gone)
+    dependents.push(...(await dropUnlessUsed(tx, what.replace(' ', ' if exists '))));
+  return dependents.filter((line) => !names.has(nameOf(line)));
+}
+
+/** Returns `function f` of `function f(uuid)` and of `function f(uuid) depends on table t`. */
+const nameOf = (line: string): string => line.replace(/(\(.*\))?( depends on .*)?$/, '');
+
+/** The error for users' views that stand in the way; undefined when there are none. */
+function inTheWay(
+  change: string,
+  refusal: string,
+  dependents: readonly string[],
+): Error | undefined {
+  if (dependents.length === 0) return undefined;
+  const why = `${refusal}${[...new Set(dependents)].join('; ')}`;
   // Without a cause, whose words would stand in place of these.
   return new Error(
-    `views of yours were built on views that have other columns now: drop them, run metersync migrate, and make them again. ${why}`,
+    `views of yours were built on views that ${change}: drop them, run metersync migrate, and make them again. ${why}`,
   );
 }
 

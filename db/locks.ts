@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
 import { migrations } from './migrations-table.ts';
-import { alerts, catchUps, companyMonths } from './schema/metersync.ts';
+import { alerts, catchUps, monthsKept } from './schema/metersync.ts';
 
 /**
  * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock; a
@@ -13,7 +13,7 @@ const tables = {
   /** Recording events, against a catch-up that wants to sleep. */
   catchUps: sql`${catchUps}`,
   /** Keeping the months of companies. */
-  companyMonths: sql`${companyMonths}`,
+  monthsKept: sql`${monthsKept}`,
   /** Migrations, and making typed views. */
   migrations,
 } as const;

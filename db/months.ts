@@ -3,21 +3,18 @@ import { type Database, withTransaction } from './connect.ts';
 import { lock } from './locks.ts';
 
 /**
- * Keeps the months of companies whose records changed at least `quietSeconds` ago, in one
- * transaction. Views of months work out the others for each question.
- * @returns how many companies; fewer than `companiesMax` when none is left
+ * Works out and keeps the months of companies whose records changed, in one transaction: until none
+ * is left, or no time.
+ * @returns how many companies it worked out
  */
 export async function keepMonths(
   db: Database,
-  { companiesMax, quietSeconds }: { readonly companiesMax: number; readonly quietSeconds: number },
+  { budgetSeconds }: { readonly budgetSeconds: number },
 ): Promise<number> {
   return await withTransaction(db, async (tx) => {
-    await lock(tx, 'companyMonths', 'inTurn');
+    await lock(tx, 'monthsKept', 'inTurn');
     const { rows } = await tx.execute<{ kept: number }>(sql`
-      select metersync.keep_months(
-        ${companiesMax},
-        make_interval(secs => ${quietSeconds})
-      ) as kept`);
+      select metersync.keep_months(make_interval(secs => ${budgetSeconds})) as kept`);
     return rows[0]?.kept ?? 0;
   });
 }

@@ -11,7 +11,6 @@ begin
       ('meter_id', 'Meter.'),
       ('connection_id', 'Connection.'),
       ('bill_id', 'Bill: the document.'),
-      ('document_id', 'The same as bill_id.'),
       ('datasource_type', 'Commodity, for example ELECTRICITY.'),
       ('commodity', 'The same as datasource_type.'),
       ('units', 'The same as usage_units.'),
@@ -57,17 +56,7 @@ select
     ('metersync.' || months || suffix)::regclass
   )
 from
-  unnest(
-    array[
-      'monthly_usage',
-      'monthly_usage_by_site',
-      'monthly_usage_by_company',
-      'monthly_cost',
-      'monthly_cost_by_site',
-      'monthly_cost_by_company',
-      'monthly_by_site'
-    ]
-  ) months,
+  unnest(array['monthly_usage', 'monthly_cost']) months,
   unnest(array['', '_now']) suffix;
 select
   metersync.copy_comments ('analytics.connections_needing_attention', 'metersync.unwell_connections');

@@ -1,92 +1,113 @@
--- Works out the months of some companies whose records changed, and keeps them. The notes of
--- changes go first: a change that is not seen here has a note that stays, also one whose
--- transaction has not ended yet. The oldest note is served first, young ones wait. Joins are by
--- hash, as a company may have many months. Where a record begins later than today, they end with
--- today's month.
-create or replace function metersync.keep_months (companies_max integer, quiet interval) returns integer language plpgsql
+-- Works out the months of companies whose records changed, and keeps them. The company whose first
+-- change is the oldest comes first, until none is left or the budget of time is spent. The notes of
+-- a company's changes are deleted before its records are read, so that a transaction that commits
+-- meanwhile keeps its own note. Changes during this transaction wait for the next one. Every lookup
+-- goes through an index, whatever the statistics of the tables say.
+create or replace function metersync.keep_months (budget interval) returns integer language plpgsql
+set
+  enable_nestloop = on
 set
   enable_seqscan = off
 set
   enable_bitmapscan = off
 set
-  enable_nestloop = off
+  enable_hashjoin = on
 set
-  enable_mergejoin = off as $$
+  enable_mergejoin = off
+set
+  enable_memoize = off
+set
+  jit = off
+set
+  max_parallel_workers_per_gather = 0
+set
+  plan_cache_mode = force_generic_plan as $$
 declare
-  company uuid;
-  is_own boolean;
-  settled_from date;
-  this_month date;
+  changed uuid;
+  concerned uuid;
+  all_changed_at timestamptz;
   kept integer := 0;
 begin
-  -- What concerns all becomes a note for each: the others are none, or have one.
+  -- A change that concerns all companies becomes a note for each of them.
   with everything as (
     delete from metersync.company_changes
     where company_id is null
     returning changed_at
   )
-  insert into metersync.company_changes (company_id, changed_at)
-  select m.company_id, e.changed_at
-  from (select min(changed_at) as changed_at from everything) e
-    cross join metersync.company_months m
-  where e.changed_at is not null;
+  select min(changed_at)
+  into all_changed_at
+  from everything;
+  if all_changed_at is not null then
+    insert into metersync.company_changes (company_id, changed_at)
+    select company_id, all_changed_at
+    from (
+      select id as company_id from utility.companies
+      union
+      select company_id from metersync.months_kept
+    ) companies;
+  end if;
 
-  while kept < companies_max loop
+  loop
     select company_id
-    into company
+    into changed
     from metersync.company_changes
-    where changed_at <= clock_timestamp() - quiet
+    where changed_at < now()
       and company_id is not null
     order by changed_at
     limit 1;
-    if not found then
-      select company_id
-      into company
-      from metersync.company_months
-      where valid_until <= current_date
-      order by valid_until
-      limit 1;
-    end if;
     exit when not found;
+    delete from metersync.company_changes where company_id = changed;
 
-    delete from metersync.company_changes where company_id = company;
-    is_own := metersync.has_own_records(company);
+    -- Months also rest on records of other companies, where a company's records name them.
+    for concerned in
+      with recursive
+        concerned (company_id) as (
+          select changed
+          union
+          select n.company_id
+          from concerned c
+            cross join lateral (
+              select u.company_id
+              from utility.documents d
+                cross join lateral (
+                  select company_id from utility.usage_data where document_id = d.id offset 0
+                ) u
+              where d.company_id = c.company_id
+              union all
+              select u.company_id
+              from utility.meters m
+                cross join lateral (
+                  select company_id from utility.usage_data where meter_id = m.id offset 0
+                ) u
+              where m.company_id = c.company_id
+              union all
+              select p.company_id
+              from utility.documents d
+                cross join lateral (
+                  select company_id from utility.documents where revised_document_id = d.id offset 0
+                ) p
+              where d.company_id = c.company_id
+            ) n
+          where n.company_id is not null
+        )
+      select company_id from concerned
+    loop
+      delete from metersync.monthly_usage where company_id = concerned;
+      insert into metersync.monthly_usage
+      select * from metersync.monthly_usage_now where company_id = concerned;
 
-    {{replace_months of="monthly_usage"}};
-    {{replace_months of="monthly_cost"}};
+      delete from metersync.monthly_cost where company_id = concerned;
+      insert into metersync.monthly_cost
+      select * from metersync.monthly_cost_now where company_id = concerned;
 
-    this_month := date_trunc('month', current_date);
-    select date_trunc('month', max(metersync.first_day(start_date, end_date))) - interval '1 day'
-    into settled_from
-    from utility.usage_data
-    where company_id = company
-      and deleted_at is null;
-    insert into metersync.company_months (company_id, made_at, valid_from, valid_until)
-    select
-      company,
-      clock_timestamp(),
-      case
-        when not is_own then 'infinity'
-        when settled_from > current_date then this_month
-        else coalesce(settled_from, '-infinity')
-      end,
-      case
-        when is_own and settled_from > current_date then this_month + interval '1 month'
-        else 'infinity'
-      end
-    on conflict (company_id) do update
-    set
-      made_at = excluded.made_at,
-      valid_from = excluded.valid_from,
-      valid_until = excluded.valid_until;
-
-    -- The months are kept now, so that sums of them add up what is kept.
-    {{replace_months of="monthly_usage_by_site"}};
-    {{replace_months of="monthly_usage_by_company"}};
-    {{replace_months of="monthly_cost_by_site"}};
-    {{replace_months of="monthly_cost_by_company"}};
-    {{replace_months of="monthly_by_site"}};
-    kept := kept + 1;
+      insert into metersync.months_kept (company_id, kept_at)
+      values (concerned, clock_timestamp())
+      on conflict (company_id) do update
+      set
+        kept_at = excluded.kept_at;
+      kept := kept + 1;
+    end loop;
+    exit when clock_timestamp() > now() + budget;
   end loop;
   return kept;
 end

@@ -140,8 +140,7 @@ with
       superseded_by,
       revised_document_id,
       deleted_at,
-      deleted_reason,
-      bill_id as document_id {{more}}
+      deleted_reason {{more}}
     from
       neighboured
   )

@@ -357,8 +357,7 @@ with
       end as allocation_method,
       cost as bill_cost,
       cost_source,
-      datasource_type as commodity,
-      bill_id as document_id
+      datasource_type as commodity
     from
       weighed
   )

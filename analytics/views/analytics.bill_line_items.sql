@@ -22,8 +22,7 @@ select
   nullif(r."billingPeriod", '') as billing_period,
   metersync.is_current_line (r."billingPeriod") as is_current,
   r."accountIds" as account_ids,
-  c.datasource_type as commodity,
-  b.bill_id as document_id
+  c.datasource_type as commodity
 from
   analytics.bills b
   join utility.documents d on d.id = b.bill_id

@@ -20,7 +20,7 @@ from
   analytics.monthly_usage u
   left join ops.site_overrides o on o.site_id = u.site_id
   left join ops.company_overrides c on c.company_id = u.company_id
-  left join ops.emission_factors f on f.datasource_type = u.datasource_type
+  join ops.emission_factors f on f.datasource_type = u.datasource_type
   and f.units = u.units
   and u.month >= f.valid_from
   and u.month < f.valid_to
@@ -42,7 +42,7 @@ from
         and u.month < own.valid_to
     )
   );
-comment on view analytics.emissions_monthly is 'monthly_usage by your emission factors: one row for each that applies, else one with NULL emissions.';
+comment on view analytics.emissions_monthly is 'monthly_usage by your emission factors: one row for each that applies; none without a factor.';
 comment on column analytics.emissions_monthly.month is 'First day of the month; NULL for what has no dates.';
 comment on column analytics.emissions_monthly.usage is 'Usage, each day counted once.';
 comment on column analytics.emissions_monthly.units is 'Standard unit of the amounts.';
@@ -50,7 +50,7 @@ comment on column analytics.emissions_monthly.coverage is 'Part of the month tha
 comment on column analytics.emissions_monthly.scope is 'Scope of the greenhouse gas protocol, 1 to 3.';
 comment on column analytics.emissions_monthly.method is 'For scope 2: location or market; else empty.';
 comment on column analytics.emissions_monthly.version is 'Set of factors: never add emissions of several.';
-comment on column analytics.emissions_monthly.factor_id is 'Factor; NULL where none applies.';
+comment on column analytics.emissions_monthly.factor_id is 'Factor.';
 comment on column analytics.emissions_monthly.kg_co2e_per_unit is 'Kg CO2e per unit.';
-comment on column analytics.emissions_monthly.kg_co2e is 'Kilograms of CO2 equivalent; NULL without a factor.';
+comment on column analytics.emissions_monthly.kg_co2e is 'Kilograms of CO2 equivalent.';
 comment on column analytics.emissions_monthly.emission_region is 'Region that selects emission factors.';

@@ -1,17 +1,325 @@
 -- Resolutions of a day are never added. The shortest that covers the day counts.
 -- Where none covers it, the one that covers most of it counts.
+-- Each resolution stands by itself. A reading that crosses midnight is split there, by time.
+-- What readings of one resolution cover together is counted once. One without an amount covers
+-- nothing, also of others.
+-- Most readings neither cross midnight nor overlap: their seconds are summed as integers.
+-- Units are looked up once a day, not once a reading.
+-- Readings with the same start count as one reading with their sum. Few meters have any: only days
+-- with several are read again, as grouping all readings by start makes all days a third dearer.
+-- A day that a zone left out, as Samoa did in 2011, has no row.
 create or replace view analytics.interval_daily as
 with
+  followed_readings as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      datasource_type,
+      usage_units,
+      granularity_seconds,
+      time_zone,
+      time_zone_source,
+      standard_quality,
+      start_at,
+      end_at,
+      usage,
+      local_start,
+      ordinal,
+      coalesce(
+        lead(start_at) over (
+          partition by
+            company_id,
+            meter_id,
+            usage_units,
+            granularity_seconds,
+            usage is null
+          order by
+            start_at
+        ),
+        'infinity'
+      ) as next_start
+    from
+      analytics.interval_readings
+  ),
+  -- Where clocks fall back some minutes after midnight, these minutes are of the day before.
+  -- Those of St. John's did so at 00:01 until 2011: the day before goes on after them.
+  dated_readings as (
+    select
+      *,
+      local_start::date - (
+        local_start::time < time '01:00'
+        and start_at < metersync.day_start (local_start::date, time_zone)
+      )::integer as local_date,
+      ((end_at - interval '1 microsecond') at time zone time_zone)::date as last_date
+    from
+      followed_readings
+  ),
+  -- How many midnights a reading crosses: only a long or a late one crosses any.
+  placed_readings as (
+    select
+      *,
+      case
+        when granularity_seconds > 3600
+        or local_start::time >= time '21:00' then last_date - local_date
+        else 0
+      end as parts
+    from
+      dated_readings
+  ),
+  reading_parts as (
+    select
+      *,
+      unnest(
+        case
+          when parts = 0 then array[0]
+          else array(
+            select
+              generate_series(0, parts)
+          )
+        end
+      ) as part
+    from
+      placed_readings
+  ),
+  -- The day of a part, and the seconds of the reading before it begins and until it ends.
+  -- They are worked out once, and for readings that cross midnight alone.
+  day_parts as (
+    select
+      r.*,
+      s.day_start,
+      s.day_end,
+      s.before,
+      s.through
+    from
+      reading_parts r
+      left join lateral (
+        select
+          day_start,
+          day_end,
+          greatest(
+            0,
+            extract(
+              epoch
+              from
+                day_start - r.start_at
+            )
+          )::integer as before,
+          least(
+            r.granularity_seconds,
+            extract(
+              epoch
+              from
+                day_end - r.start_at
+            )
+          )::integer as through
+        from
+          (
+            select
+              metersync.day_start (r.local_date + r.part, r.time_zone) as day_start,
+              metersync.day_start (r.local_date + r.part + 1, r.time_zone) as day_end
+          ) day
+        where
+          r.parts > 0
+        offset
+          0
+      ) s on true
+    where
+      r.parts = 0
+      or s.day_end > s.day_start
+  ),
+  -- Seconds covered are NULL where they are all those of the reading.
+  split_readings as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      datasource_type,
+      local_date + part as local_date,
+      usage_units,
+      granularity_seconds,
+      time_zone,
+      time_zone_source,
+      standard_quality,
+      usage,
+      ordinal,
+      start_at,
+      part,
+      case
+        when parts = 0 then usage
+        when through > before then metersync.share (usage, before, through, granularity_seconds, greatest(scale(usage), 6))
+      end as usage_here,
+      case
+        when usage is null then 0
+        when parts = 0
+        and next_start >= end_at then null
+        when parts = 0 then extract(
+          epoch
+          from
+            next_start - start_at
+        )
+        else greatest(
+          0,
+          extract(
+            epoch
+            from
+              least(end_at, next_start, day_end) - greatest(start_at, day_start)
+          )
+        )
+      end as odd_covered
+    from
+      day_parts
+  ),
   days as (
     select
-      d.*,
-      day.day_seconds,
-      d.covered_seconds >= day.day_seconds as is_covered
+      company_id,
+      site_id,
+      meter_id,
+      datasource_type,
+      local_date,
+      usage_units,
+      granularity_seconds,
+      time_zone,
+      time_zone_source,
+      count(*) filter (
+        where
+          part = 0
+      )::integer as readings,
+      sum(usage_here) as usage,
+      coalesce(
+        sum(granularity_seconds) filter (
+          where
+            odd_covered is null
+        ),
+        0
+      ) as whole_seconds,
+      coalesce(sum(odd_covered), 0) as odd_seconds,
+      count(*) filter (
+        where
+          part = 0
+          and standard_quality = 'estimated'
+      )::integer as estimated_readings,
+      count(*) filter (
+        where
+          part = 0
+          and standard_quality in ('questionable', 'forecast', 'unknown')
+      )::integer as doubtful_readings,
+      max(
+        array[
+          usage,
+          - extract(
+            epoch
+            from
+              start_at
+          )
+        ]
+      ) filter (
+        where
+          usage is not null
+      ) as highest,
+      max(ordinal) > 0 as has_sums
     from
-      analytics.interval_days_by_resolution d
+      split_readings
+    group by
+      company_id,
+      meter_id,
+      usage_units,
+      granularity_seconds,
+      local_date,
+      site_id,
+      datasource_type,
+      time_zone,
+      time_zone_source
+  ),
+  summed_days as (
+    select
+      d.company_id,
+      d.site_id,
+      d.meter_id,
+      d.datasource_type,
+      d.local_date,
+      d.usage_units,
+      d.granularity_seconds,
+      d.time_zone,
+      d.time_zone_source,
+      d.usage,
+      d.whole_seconds,
+      d.odd_seconds,
+      coalesce(s.readings, d.readings) as readings,
+      coalesce(s.estimated_readings, d.estimated_readings) as estimated_readings,
+      coalesce(s.doubtful_readings, d.doubtful_readings) as doubtful_readings,
+      coalesce(s.highest, d.highest) as highest
+    from
+      days d
+      left join lateral (
+        select
+          count(*) filter (
+            where
+              starts_here
+          )::integer as readings,
+          count(*) filter (
+            where
+              starts_here
+              and has_estimated
+          )::integer as estimated_readings,
+          count(*) filter (
+            where
+              starts_here
+              and has_doubtful
+          )::integer as doubtful_readings,
+          max(
+            array[
+              usage,
+              - extract(
+                epoch
+                from
+                  start_at
+              )
+            ]
+          ) filter (
+            where
+              usage is not null
+          ) as highest
+        from
+          (
+            select
+              i.start_at,
+              i.start_at >= day_start as starts_here,
+              sum(metersync.amount (i.usage)) as usage,
+              bool_or(analytics.standard_quality (i.quality) = 'estimated') as has_estimated,
+              bool_or(
+                analytics.standard_quality (i.quality) in ('questionable', 'forecast', 'unknown')
+              ) as has_doubtful
+            from
+              metersync.day_start (d.local_date, d.time_zone) as day_start
+              cross join metersync.day_start (d.local_date + 1, d.time_zone) as day_end
+              join utility.intervals i on i.meter_id = d.meter_id
+              and i.granularity_seconds = d.granularity_seconds
+              and i.usage_units = d.usage_units
+              and i.start_at > day_start - d.granularity_seconds * interval '1 second'
+              and i.start_at < day_end
+            group by
+              i.start_at,
+              day_start
+          ) starts
+        where
+          d.has_sums
+        offset
+          0
+      ) s on d.has_sums
+  ),
+  measured_days as (
+    select
+      d.*,
+      c.covered_seconds,
+      c.day_seconds,
+      c.covered_seconds >= c.day_seconds as is_covered
+    from
+      summed_days d
       cross join lateral (
         -- Worked out once a day.
         select
+          d.whole_seconds + d.odd_seconds as covered_seconds,
           extract(
             epoch
             from
@@ -19,9 +327,9 @@ with
           ) as day_seconds
         offset
           0
-      ) day
+      ) c
   ),
-  days_with_unit as ({{in_standard_units rows="days" commodity="datasource_type"}}),
+  days_with_unit as ({{in_standard_units rows="measured_days" commodity="datasource_type"}}),
   ranked as (
     select
       *,
@@ -62,8 +370,13 @@ with
       usage * factor as standard_usage,
       standard_units,
       dimension,
-      highest[1] as max_kw,
-      to_timestamp(- highest[2]::float8) as max_kw_at,
+      case dimension
+        when 'energy' then round(highest[1] * factor * 3600 / granularity_seconds, 6)
+        when 'power' then highest[1] * factor
+      end as max_kw,
+      case
+        when dimension in ('energy', 'power') then to_timestamp(- highest[2]::float8)
+      end as max_kw_at,
       readings,
       round(day_seconds / granularity_seconds, 2) as expected_readings,
       covered_seconds::integer as covered_seconds,

@@ -1,38 +1,115 @@
+-- Usage and cost beside each other, each once: a commodity of several units or currencies has a row
+-- for each, the first unit beside the first currency, so that no sum has anything twice. Rows of
+-- demand have no usage. What each view says is sorted in by place, as a join would multiply it.
 create or replace view analytics.monthly_by_site as
-select
-  m.company_id,
-  c.name as company,
-  m.site_id,
-  s.name as site,
-  m.commodity,
-  m.month,
-  m.usage,
-  m.units,
-  m.cost,
-  m.currency,
-  m.coverage,
-  m.is_complete,
-  m.commodity as datasource_type
-from
-  (
-    {{months of="monthly_by_site"}}
-    union all
+with
+  amounts as (
     select
-      null as company_id,
+      company_id,
       site_id,
       commodity,
       month,
-      usage,
       units,
-      cost,
-      currency,
-      coverage,
-      is_complete
+      sum(usage) as usage,
+      round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage,
+      bool_and(is_complete) as is_complete,
+      null as currency,
+      null::numeric as cost,
+      row_number() over (
+        partition by
+          company_id,
+          site_id,
+          commodity,
+          month
+        order by
+          units
+      ) as place
     from
-      metersync.monthly_by_site_of (null)
-  ) m
-  left join utility.companies c on c.id = m.company_id
-  left join utility.sites s on s.id = m.site_id;
+      analytics.monthly_usage
+    where
+      units is null
+      or units not in ('kW', 'kVA', 'kVAR')
+    group by
+      company_id,
+      site_id,
+      commodity,
+      month,
+      units
+    union all
+    select
+      company_id,
+      site_id,
+      commodity,
+      month,
+      null,
+      null,
+      null,
+      null,
+      currency,
+      sum(cost),
+      row_number() over (
+        partition by
+          company_id,
+          site_id,
+          commodity,
+          month
+        order by
+          currency
+      )
+    from
+      analytics.monthly_cost
+    group by
+      company_id,
+      site_id,
+      commodity,
+      month,
+      currency
+  ),
+  months as (
+    select
+      company_id,
+      site_id,
+      commodity,
+      month,
+      sum(usage) as usage,
+      min(units) as units,
+      sum(cost) as cost,
+      min(currency) as currency,
+      min(coverage) as coverage,
+      bool_and(is_complete) as is_complete
+    from
+      amounts
+    group by
+      company_id,
+      site_id,
+      commodity,
+      month,
+      place
+  ),
+  final as (
+    select
+      m.company_id,
+      c.name as company,
+      m.site_id,
+      s.name as site,
+      m.commodity,
+      m.month,
+      m.usage,
+      m.units,
+      m.cost,
+      m.currency,
+      m.coverage,
+      m.is_complete,
+      m.commodity as datasource_type
+    from
+      months m
+      left join utility.companies c on c.id = m.company_id
+      left join utility.sites s on s.id = m.site_id
+  )
+select
+  *
+from
+  final;
 comment on view analytics.monthly_by_site is 'Usage and cost of each site, commodity and month. Several units or currencies have rows of their own.';
 comment on column analytics.monthly_by_site.company is 'Name of the company.';
 comment on column analytics.monthly_by_site.site is 'Name of the site.';

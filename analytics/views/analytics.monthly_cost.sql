@@ -1,28 +1,9 @@
 create or replace view analytics.monthly_cost as
 select
-  *
+  *,
+  datasource_type as commodity
 from
-  (
-    {{months of="monthly_cost" more=", datasource_type as commodity"}}
-    union all
-    select
-      null as company_id,
-      site_id,
-      meter_id,
-      datasource_type,
-      currency,
-      month,
-      cost,
-      days_in_month,
-      days_covered,
-      coverage,
-      days_overlapped,
-      bills,
-      bill_ids,
-      datasource_type as commodity
-    from
-      metersync.monthly_cost_of (null)
-  ) m;
+  metersync.monthly_cost;
 comment on view analytics.monthly_cost is 'Cost of each meter by month and currency, from bills spread evenly over their days. A bill''s months sum to it exactly.';
 comment on column analytics.monthly_cost.meter_id is 'Meter; NULL for bills without one.';
 comment on column analytics.monthly_cost.days_in_month is 'Days in month.';

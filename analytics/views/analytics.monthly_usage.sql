@@ -1,38 +1,15 @@
+-- Kept by metersync.keep_months. Months without a billed day are kept up to the next bill; those that
+-- have not begun are left out here, so that no kept row depends on the date.
 create or replace view analytics.monthly_usage as
 select
-  *
+  *,
+  datasource_type as commodity
 from
-  (
-    {{months of="monthly_usage" more=", datasource_type as commodity"}}
-    union all
-    select
-      null as company_id,
-      site_id,
-      meter_id,
-      datasource_type,
-      month,
-      units,
-      billed_usage,
-      usage,
-      extrapolated_usage,
-      original_usage,
-      original_units,
-      generated_usage,
-      peak_demand,
-      days_in_month,
-      days_covered,
-      coverage,
-      days_overlapped,
-      estimated_days,
-      is_complete,
-      bills,
-      bill_ids,
-      peak_demand_units,
-      unmetered_source,
-      datasource_type as commodity
-    from
-      metersync.monthly_usage_of (null)
-  ) m;
+  metersync.monthly_usage
+where
+  month <= current_date
+  or month is null
+  or days_covered > 0;
 comment on view analytics.monthly_usage is 'Usage of each meter by month, from bills spread evenly over their days. Months without a billed day are NULL, not zero.';
 comment on column analytics.monthly_usage.month is 'First day of the month; NULL for what has no dates.';
 comment on column analytics.monthly_usage.units is 'Standard unit of the amounts.';

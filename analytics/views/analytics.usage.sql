@@ -229,7 +229,6 @@ with
       is_excluded,
       net_metering_type,
       billed_demand,
-      metersync.boolean_of (raw ->> 'isImplied') as is_implied,
       raw ->> 'electricityType' as electricity_type,
       raw ->> 'timeOfUse' as time_of_use,
       raw ->> 'tariff' as tariff,
@@ -244,7 +243,6 @@ with
       demand[3] as demand_kvar,
       own_commodity as commodity,
       usage_units as units,
-      bill_id as document_id,
       raw ->> 'utilityName' as provider
     from
       overlapped
@@ -278,7 +276,6 @@ comment on column analytics.usage.signed_usage is 'standard_usage × sign: what 
 comment on column analytics.usage.is_excluded is 'Whether sums subtract it.';
 comment on column analytics.usage.net_metering_type is 'IMPORT, EXPORT or GENERATION; NULL without net metering.';
 comment on column analytics.usage.billed_demand is 'Billed demand.';
-comment on column analytics.usage.is_implied is 'Whether it was derived from another meter.';
 comment on column analytics.usage.electricity_type is 'USAGE or DEMAND, where the API distinguishes them.';
 comment on column analytics.usage.time_of_use is 'PEAK, OFF_PEAK, …';
 comment on column analytics.usage.tariff is 'Tariff.';

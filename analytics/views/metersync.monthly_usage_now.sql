@@ -1,6 +1,6 @@
 -- Usage by calendar month, as bills have it; what has no dates stands in month NULL. Months between
--- two bills have a row with NULL, up to the month of now. They have none where the bills are ten
--- years apart, as one of the dates is wrong then.
+-- two bills have a row with NULL. They have none where the bills are ten years apart, as one of the
+-- dates is wrong then.
 create or replace view metersync.monthly_usage_now as
 with
   usage_months as (
@@ -20,10 +20,7 @@ with
             greatest(
               upper(u.period) - 1,
               case
-                when u.next_start - upper(u.period) <= 3660 then least(
-                  (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date,
-                  current_date
-                )
+                when u.next_start - upper(u.period) <= 3660 then (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date
               end
             ),
             interval '1 month'

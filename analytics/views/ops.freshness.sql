@@ -147,19 +147,12 @@ with
       coalesce(e.pending_events, 0)::integer as pending_events,
       e.oldest_pending_at,
       now() - e.oldest_pending_at as behind_by,
-      k.made_at as months_kept_at
+      k.kept_at as months_kept_at
     from
       last_runs r
       left join events e on e.company_id = r.company_id
       and e.resource = r.resource
-      left join metersync.company_months k on k.company_id = r.company_id
-      and exists (
-        select
-        from
-          metersync.kept_companies c
-        where
-          c.company_id = r.company_id
-      )
+      left join metersync.months_kept k on k.company_id = r.company_id
   )
 select
   *
@@ -177,4 +170,4 @@ comment on column ops.freshness.last_event_applied_at is 'Last event applied at.
 comment on column ops.freshness.pending_events is 'Events whose record waits for a read.';
 comment on column ops.freshness.oldest_pending_at is 'Since when the first of them waits.';
 comment on column ops.freshness.behind_by is 'How long it waits; NULL when nothing does.';
-comment on column ops.freshness.months_kept_at is 'When its months were kept; NULL while they are worked out for each question.';
+comment on column ops.freshness.months_kept_at is 'When its months were last worked out, from what had been committed by then.';

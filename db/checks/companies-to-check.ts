@@ -6,9 +6,9 @@ import { array, type RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import {
   companyChanges,
-  companyMonths,
   dataChecks,
   journal,
+  monthsKept,
   runs,
   settlements,
 } from '../schema/metersync.ts';
@@ -157,16 +157,16 @@ export async function companiesToCheck(
 
 /**
  * Companies whose records changed since a time, whoever wrote them. The note of a change stays until
- * the company's months are made anew.
+ * the company's months are worked out again.
  */
 const companiesChangedSince = (at: SQL): SQL => sql`
   select ${companyChanges.companyId}, null, ${companyChanges.changedAt}
   from ${companyChanges}
   where ${companyChanges.changedAt} between ${at} and 'infinity'
   union all
-  select ${companyMonths.companyId}, null, ${companyMonths.madeAt}
-  from ${companyMonths}
-  where ${companyMonths.madeAt} >= ${at}`;
+  select ${monthsKept.companyId}, null, ${monthsKept.keptAt}
+  from ${monthsKept}
+  where ${monthsKept.keptAt} >= ${at}`;
 
 /** Owners of events applied since a time: by a read, or at once with nothing to read. */
 const eventsAppliedSince = (at: SQL): SQL => sql`

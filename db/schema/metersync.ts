@@ -225,20 +225,11 @@ export const dataChecks = metersync.table(
   (t) => [primaryKey({ columns: [t.companyId, t.runWith] })],
 );
 
-/**
- * Companies whose months were worked out, and the dates on which they hold: usage has months up to
- * that of today. Months that rest on records of other companies hold on no date.
- */
-export const companyMonths = metersync.table(
-  'company_months',
-  {
-    companyId: uuid('company_id').primaryKey(),
-    madeAt: time('made_at').notNull(),
-    validFrom: date('valid_from').notNull(),
-    validUntil: date('valid_until').notNull(),
-  },
-  (t) => [index('company_months_expired').on(t.validUntil)],
-);
+/** When the months of each company were last worked out. */
+export const monthsKept = metersync.table('months_kept', {
+  companyId: uuid('company_id').primaryKey(),
+  keptAt: time('kept_at').notNull(),
+});
 
 /**
  * Companies whose records changed since their months were worked out; NULL for all. A log, so that
@@ -256,40 +247,12 @@ export const companyChanges = metersync.table(
   ],
 );
 
-const companyColumn = () => ({ companyId: uuid('company_id').notNull() });
-const siteColumns = () => ({ ...companyColumn(), siteId: uuid('site_id') });
 const meterColumns = () => ({
-  ...siteColumns(),
+  companyId: uuid('company_id').notNull(),
+  siteId: uuid('site_id'),
   meterId: text('meter_id'),
   datasourceType: text('datasource_type'),
 });
-
-/** Columns of both tables of sums of usage, before and after how many sites and meters these are of. */
-const usageSums = () => ({
-  datasourceType: text('datasource_type'),
-  month: date('month'),
-  units: text('units'),
-  billedUsage: numeric('billed_usage'),
-  usage: numeric('usage'),
-  generatedUsage: numeric('generated_usage'),
-  peakDemand: numeric('peak_demand'),
-});
-const usageMeters = () => ({
-  meters: integer('meters'),
-  metersComplete: integer('meters_complete'),
-  coverage: numeric('coverage'),
-  daysOverlapped: integer('days_overlapped'),
-  estimatedDays: integer('estimated_days'),
-  isComplete: boolean('is_complete'),
-  peakDemandUnits: text('peak_demand_units'),
-});
-
-const costColumns = () => ({
-  currency: text('currency'),
-  month: date('month'),
-  cost: numeric('cost'),
-});
-const costMeters = () => ({ meters: integer('meters'), coverage: numeric('coverage') });
 
 /** The months of companies, as `metersync.monthly_usage_now` and `monthly_cost_now` have them. */
 export const monthlyUsage = metersync.table(
@@ -323,7 +286,9 @@ export const monthlyCost = metersync.table(
   'monthly_cost',
   {
     ...meterColumns(),
-    ...costColumns(),
+    currency: text('currency'),
+    month: date('month'),
+    cost: numeric('cost'),
     daysInMonth: integer('days_in_month'),
     daysCovered: integer('days_covered'),
     coverage: numeric('coverage'),
@@ -332,47 +297,6 @@ export const monthlyCost = metersync.table(
     billIds: uuid('bill_ids').array(),
   },
   (t) => [index('monthly_cost_company').on(t.companyId)],
-);
-
-/** What `metersync.monthly_usage_by_site_now` and the others add up from them. */
-export const monthlyUsageBySite = metersync.table(
-  'monthly_usage_by_site',
-  { ...siteColumns(), ...usageSums(), ...usageMeters() },
-  (t) => [index('monthly_usage_by_site_company').on(t.companyId)],
-);
-
-export const monthlyUsageByCompany = metersync.table(
-  'monthly_usage_by_company',
-  { ...companyColumn(), ...usageSums(), sites: integer('sites'), ...usageMeters() },
-  (t) => [index('monthly_usage_by_company_company').on(t.companyId)],
-);
-
-export const monthlyCostBySite = metersync.table(
-  'monthly_cost_by_site',
-  { ...siteColumns(), ...costColumns(), ...costMeters() },
-  (t) => [index('monthly_cost_by_site_company').on(t.companyId)],
-);
-
-export const monthlyCostByCompany = metersync.table(
-  'monthly_cost_by_company',
-  { ...companyColumn(), ...costColumns(), sites: integer('sites'), ...costMeters() },
-  (t) => [index('monthly_cost_by_company_company').on(t.companyId)],
-);
-
-export const monthlyBySite = metersync.table(
-  'monthly_by_site',
-  {
-    ...siteColumns(),
-    commodity: text('commodity'),
-    month: date('month'),
-    usage: numeric('usage'),
-    units: text('units'),
-    cost: numeric('cost'),
-    currency: text('currency'),
-    coverage: numeric('coverage'),
-    isComplete: boolean('is_complete'),
-  },
-  (t) => [index('monthly_by_site_company').on(t.companyId)],
 );
 
 /** One row per run (company and resource null), and one for each company and resource in it. */

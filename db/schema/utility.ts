@@ -163,7 +163,9 @@ export const documents = utility.table(
   (t) => [
     index('documents_unreadable').on(t.companyId).where(hasUnreadable),
     index('documents_company').on(t.companyId),
-    index('documents_revised').on(t.companyId).where(sql`revised_document_id is not null`),
+    index('documents_successor')
+      .on(t.revisedDocumentId)
+      .where(sql`revised_document_id is not null`),
     check('documents_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
 );

@@ -1,8 +1,8 @@
--- The months of all sites add up to the bills, to the cent; bills without a currency are compared,
+-- The months of all meters add up to the bills, to the cent; bills without a currency are compared,
 -- too.
 with months as (
     select coalesce(currency, '') as currency, sum(cost) as cost
-    from {{ ref('site_monthly_cost') }}
+    from {{ source('analytics', 'monthly_cost') }}
     group by 1
 ), bills as (
     select coalesce(currency, '') as currency, sum(cost) as cost

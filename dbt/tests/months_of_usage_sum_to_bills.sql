@@ -1,11 +1,11 @@
--- The months of all sites add up to what was billed, exactly, with what has no dates and what no
+-- The months of all meters add up to what was billed, exactly, with what has no dates and what no
 -- meter or commodity is known of. Power is a highest value and no sum.
 with months as (
     select
         coalesce(datasource_type, '') as datasource_type,
         coalesce(units, '') as units,
         sum(billed_usage) as usage
-    from {{ ref('site_monthly_usage') }}
+    from {{ source('analytics', 'monthly_usage') }}
     group by 1, 2
 ), bills as (
     select

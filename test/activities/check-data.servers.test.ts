@@ -174,7 +174,7 @@ test.each(['documents', 'connections'] as const)(
     const quarantined = await retire(0);
     expect(await due()).toEqual([]);
     expect(await approveDeletes(db, quarantined)).toMatchObject({ tombstoned: 1 });
-    await keepMonths(db, { companiesMax: 10, quietSeconds: 0 });
+    await keepMonths(db, { budgetSeconds: 60 });
     expect(await due()).toEqual(isDue);
   },
 );

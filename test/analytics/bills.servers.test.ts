@@ -228,8 +228,8 @@ describe('usage', () => {
       ['out', '-31'],
       ['sun', '0'],
     ]);
-    expect(await company.rows('monthly_usage_by_site', 'month')).toMatchObject([
-      { usage: '30969.000000', generated_usage: '31', units: 'kWh', meters: 3, is_complete: true },
+    expect(await company.rows('monthly_by_site', 'month')).toMatchObject([
+      { usage: '30969.000000', units: 'kWh', is_complete: true },
     ]);
   });
 
@@ -255,8 +255,11 @@ describe('usage', () => {
       ['out', 1, '-7'],
       ['sun', 0, '0'],
     ]);
-    expect(await company.rows('monthly_usage_by_site', 'month')).toMatchObject([
-      { billed_usage: '19', generated_usage: '-9' },
+    const months = await company.rows('monthly_usage', 'meter_id');
+    expect(months.map((row) => [row.meter_id, row.billed_usage, row.generated_usage])).toEqual([
+      ['m', '26', null],
+      ['out', '-7', null],
+      ['sun', '0', '-9'],
     ]);
   });
 
@@ -358,11 +361,6 @@ describe('usage', () => {
       ['teu', '2026-01-01', '1.050847', null, null],
       ['teu', '2026-02-01', '0.949153', null, null],
     ]);
-    expect(await company.rows('monthly_usage_by_company', 'units, month')).toMatchObject([
-      { units: 'kW', month: '2026-01-01', billed_usage: null, peak_demand: '9000', peak_demand_units: 'kW' },
-      { units: 'kW', month: '2026-02-01' },
-      ...Array(4).fill({ peak_demand_units: null }),
-    ]);
   });
 
   test('peak demand is that of the demand meters of v2.2, in their unit, without contracted capacity', async () => {
@@ -411,11 +409,6 @@ describe('usage', () => {
       [null, null],
       ['9.000', 'kW'],
       ['12', 'kVA'],
-      [null, null],
-    ]);
-    expect(await peaks('monthly_usage_by_company', 'datasource_type')).toEqual([
-      ['9.000', 'kW'],
-      [null, null],
       [null, null],
     ]);
   });
@@ -523,9 +516,9 @@ describe('usage', () => {
       of(5, null, '2'),
       of(6, 'B', '100', { datasourceType: 'GAS' }),
     ]);
-    expect(await company.rows('monthly_usage_by_company', 'datasource_type')).toMatchObject([
-      { datasource_type: 'GAS', usage: '100', meters: 1, coverage: '1.0000', days_overlapped: 0 },
-      { datasource_type: null, usage: '19.000000', billed_usage: '27', meters: 4, days_overlapped: 31 },
+    expect(await company.rows('monthly_by_site', 'commodity')).toMatchObject([
+      { commodity: 'GAS', usage: '100', coverage: '1.0000', is_complete: true },
+      { commodity: null, usage: '19.000000', coverage: '1.0000', is_complete: false },
     ]);
   });
 });
@@ -687,7 +680,10 @@ describe('cost', () => {
         ...{ billed: at, cost: '33.01', usage, more: { lineItems } },
       }));
       await company.bill(each);
-      return await blocksTouched(young, sql`select * from metersync.monthly_cost_of(${company.id}::uuid)`);
+      return await blocksTouched(
+        young,
+        sql`select * from metersync.monthly_cost_now where company_id = ${company.id}::uuid`,
+      );
     };
     const [few, many] = [await blocksOf(20), await blocksOf(160)];
     expect(many / few).toBeLessThan(10);
@@ -729,70 +725,14 @@ describe('cost', () => {
       { billed: 3, cost: '1.00', usage: [], more: dated },
       { billed: 4, cost: '2.00', usage: [] },
     ]);
-    const months = await company.rows('monthly_cost_by_company', 'currency, month');
+    const months = await company.rows('monthly_cost', 'currency, month, meter_id');
     expect(months.map((row) => [row.currency, row.month, row.cost])).toEqual([
       ['CAD', '2026-01-01', '7.00'],
-      ['USD', '2026-01-01', '6.00'],
+      ['USD', '2026-01-01', '5.00'],
+      ['USD', '2026-01-01', '1.00'],
       ['USD', null, '2.00'],
     ]);
   });
-});
-
-test('a correction lists each changed field, its event or run, and the change of cost', async () => {
-  const company = await newCompany({});
-  const said = (billed: number, cost: string, usage: string): BillSaid => ({
-    id: 'b0000000-0000-4000-8000-000000000001',
-    billed,
-    cost,
-    usage: [{ meterId: 'm', start: '2026-01-01', end: '2026-01-31', usage }],
-  });
-  await company.bill([said(1, '100.00', '10')]);
-  await company.bill([said(2, '90.50', '9')]);
-  expect(await company.rows('bill_restatements', 'field')).toMatchObject([
-    {
-      field: 'cost',
-      old_value: '100.00',
-      new_value: '90.50',
-      cost_change: '-9.50',
-      usage_change: null,
-      currency: 'USD',
-    },
-    {
-      field: 'usage',
-      old_value: '10',
-      new_value: '9',
-      usage_units: 'kWh',
-      cost_change: null,
-      usage_change: '-1',
-    },
-  ]);
-});
-
-test('reading a bill in another version of the API is no correction, unless it changed at the service or was deleted', async () => {
-  const company = await newCompany();
-  const id = randomUUID();
-  const usage = { id: randomUUID(), usage: '5', usageUnits: 'kWh' };
-  const read = (apiVersion: string, updated: string, more: object) =>
-    writeRecords(
-      warehouse,
-      'documents',
-      [{ id, created: '2025-01-01T00:00:00', updated, company: company.id, chargesUnits: 'USD', ...more }],
-      { companyId: company.id, apiVersion, readAt: `2026-06-0${++reads}T00:00:00Z` },
-    );
-  let reads = 0;
-  const fields = async () =>
-    (await company.rows('bill_restatements', 'changed_at, field')).map(({ field, cost_change }) => [
-      field,
-      cost_change,
-    ]);
-  await read('v2', '2025-01-01T00:00:00', { currentCharges: '10.00', usageData: [usage, usage] });
-  const newer = { isEstimated: false, accountNumber: 'A-1', usageData: [usage] };
-  await read('v2.2', '2025-01-01T00:00:00', { currentCharges: '10.00', ...newer });
-  expect(await fields()).toEqual([]);
-  await read('v2.2', '2025-02-01T00:00:00', { currentCharges: '12.00', ...newer });
-  expect(await fields()).toEqual([['cost', '2.00']]);
-  await read('v2', '2025-03-01T00:00:00', { currentCharges: '13.00', usageData: [usage] });
-  expect(await fields()).toContainEqual(['cost', '1.00']);
 });
 
 test('usage counts by its document also while that has another owner', async () => {

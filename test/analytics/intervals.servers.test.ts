@@ -169,7 +169,15 @@ test(`coverage, gaps and overlaps are right for any readings around clock change
         const spans = [...new Map(drawn.map((one) => [`${one.start}/${one.seconds}`, one])).values()];
         const company = await metered(zone, spans);
 
-        const byResolution = await company.rows('interval_days_by_resolution', 'local_date');
+        // Each length of its readings by itself, as those of another meter.
+        const byResolution: Record<string, unknown>[] = [];
+        for (const seconds of new Set(spans.map((one) => one.seconds))) {
+          const alone = await metered(
+            zone,
+            spans.filter((one) => one.seconds === seconds),
+          );
+          byResolution.push(...(await alone.rows('interval_daily', 'local_date')));
+        }
         const covered = byResolution.map((row) => [
           `${row.local_date} ${row.granularity_seconds}`,
           Number(row.covered_seconds) / step,
@@ -286,16 +294,13 @@ test('readings without an amount cover nothing, and a month that they are of cou
   expect(await company.rows('interval_coverage', 'month')).toMatchObject([
     { usage: '18.75', readings: 31, coverage: '0.5000', days: 30, days_covered: 15 },
   ]);
-  expect(await company.rows('monthly_best_usage', 'month')).toMatchObject([
-    { usage: '300', method: 'bill_proration', interval_coverage: '0.5000' },
-  ]);
   expect(await company.rows('interval_overlaps', 'overlap_start')).toEqual([]);
   await warehouse.db.execute(sql`
     update utility.intervals set usage = 1 where meter_id = ${meterId} and start_at = '2026-04-30Z'`);
   expect(await company.rows('interval_gaps', 'gap_start')).toMatchObject([{ seconds: '1209600' }]);
 });
 
-test('readings of exports and generation have the sign of their bills, and add nothing to the load', async () => {
+test('readings of exports and generation add nothing to the load', async () => {
   const company = new BilledCompany(warehouse);
   const [taken, given, made] = [randomUUID(), randomUUID(), randomUUID()];
   await company.add({
@@ -312,28 +317,11 @@ test('readings of exports and generation have the sign of their bills, and add n
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
     select meter, '2026-02-01Z'::timestamptz + n * interval '1 day', 86400, 'kWh', 24, now()
     from generate_series(0, 27) n, unnest(array[${taken}, ${given}, ${made}]) meter`);
-  const months = await company.rows('monthly_best_usage', 'month');
-  const of = (meter: string) =>
-    months
-      .filter((row) => row.meter_id === meter)
-      .map((row) => [row.method, Number(row.usage), row.interval_usage && Number(row.interval_usage)]);
-  expect(of(taken)).toEqual([
-    ['bill_proration', 310, null],
-    ['interval', 672, 672],
-  ]);
-  expect(of(given)).toEqual([
-    ['bill_proration', -310, null],
-    ['interval', -672, -672],
-  ]);
-  expect(of(made)).toEqual([
-    ['bill_proration', 0, null],
-    ['interval', 0, 0],
-  ]);
   const { load } = await readReport(warehouse.db, company.id);
   expect(load.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
-test('readings have the sign that the newest usage record says, else their meter', async () => {
+test('readings are of the net metering that the newest usage record says, else their meter', async () => {
   const company = new BilledCompany(warehouse);
   const [given, taken, turned, unbilled] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
   const exported = { netMeteringType: 'EXPORT' };
@@ -351,13 +339,14 @@ test('readings have the sign that the newest usage record says, else their meter
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
     select meter, '2026-02-01Z'::timestamptz + n * interval '1 day', 86400, 'kWh', 24, now()
     from generate_series(0, 27) n, unnest(array[${given}, ${taken}, ${turned}, ${unbilled}]) meter`);
-  const february = new Map(
-    (await company.rows('monthly_best_usage', 'month'))
-      .filter(({ month }) => month === '2026-02-01')
-      .map(({ meter_id, usage }) => [meter_id, Number(usage)]),
+  const types = new Map(
+    (await company.rows('load_profile', 'hour')).map((row) => [row.meter_id, row.net_metering_type]),
   );
-  expect([given, taken, turned, unbilled].map((meter) => february.get(meter))).toEqual([
-    -672, 672, -672, -672,
+  expect([given, taken, turned, unbilled].map((meter) => types.get(meter))).toEqual([
+    'EXPORT',
+    'IMPORT',
+    'EXPORT',
+    'EXPORT',
   ]);
   const { load } = await readReport(warehouse.db, company.id);
   expect(load.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));

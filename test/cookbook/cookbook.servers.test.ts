@@ -4,6 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { applyTypedViews } from '../../db/fields/typed-views.ts';
+import { keepMonths } from '../../db/months.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { answers, type Sandbox } from './answers.ts';
 import { effective, readSandbox } from './sandbox-data.ts';
@@ -40,6 +41,7 @@ beforeAll(async () => {
 
   const setup = /```sql\n(insert[\s\S]*?)```/.exec(page)?.[1] ?? '';
   await warehouse.db.execute(sql.raw(setup));
+  await keepMonths(warehouse.db, { budgetSeconds: 60 });
   const known = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
   await refreshDataIssues(
     warehouse.db,

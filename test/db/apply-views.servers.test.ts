@@ -41,16 +41,13 @@ test('views call no function that somebody made in public', async () => {
 });
 
 test('months that earlier views kept are worked out again', async () => {
-  await run(`insert into metersync.company_months (company_id, made_at, valid_from, valid_until)
-    values (gen_random_uuid(), now(), '-infinity', 'infinity')`);
+  await run('insert into metersync.months_kept (company_id, kept_at) values (gen_random_uuid(), now())');
   await run('delete from metersync.company_changes');
-  const kept = async () => (await run('select from metersync.kept_companies')).rowCount;
-  expect(await kept()).toBe(1);
+  const keep = () => keepMonths(warehouse.db, { budgetSeconds: 60 });
+  expect(await keep()).toBe(0);
   await fromEarlierVersion();
   await migrateWarehouse(warehouse.db);
-  expect(await kept()).toBe(0);
-  expect(await keepMonths(warehouse.db, { companiesMax: 2, quietSeconds: 0 })).toBe(1);
-  expect(await kept()).toBe(1);
+  expect(await keep()).toBe(1);
 });
 
 test('views with changed columns are dropped and made again', async () => {
@@ -68,7 +65,7 @@ test("grants survive a change of columns, as do users' views on unchanged views"
   const role = `reader_${randomUUID().replaceAll('-', '')}`;
   await run(`create role ${role}`);
   try {
-    await run(`grant select on analytics.bills, analytics.monthly_cost_by_company to ${role}`);
+    await run(`grant select on analytics.bills, analytics.monthly_cost to ${role}`);
     await run(`grant select (bill_id) on analytics.bills_all to ${role}`);
     await run('create view public.mine as select bill_id from analytics.bills');
     await run('drop view analytics.emissions_monthly');
@@ -78,7 +75,7 @@ test("grants survive a change of columns, as do users' views on unchanged views"
     expect(await columnsOf('analytics.emissions_monthly')).toContain('company_id');
     expect((await run('select * from public.mine')).rows).toEqual([]);
     const may = (privilege: string) => `${privilege} as may`;
-    for (const view of ['analytics.bills', 'analytics.monthly_cost_by_company'])
+    for (const view of ['analytics.bills', 'analytics.monthly_cost'])
       expect(
         (await run(`select ${may(`has_table_privilege('${role}', '${view}', 'select')`)}`)).rows,
       ).toEqual([{ may: true }]);
@@ -91,17 +88,17 @@ test("grants survive a change of columns, as do users' views on unchanged views"
 });
 
 test("a user's view that blocks a change is named, and nothing changes", async () => {
-  await run('drop view analytics.monthly_cost_by_company');
-  await run('create view analytics.monthly_cost_by_company as select 1 as other');
-  await run('create view public.mine as select other from analytics.monthly_cost_by_company');
+  await run('drop view analytics.monthly_by_site');
+  await run('create view analytics.monthly_by_site as select 1 as other');
+  await run('create view public.mine as select other from analytics.monthly_by_site');
   await fromEarlierVersion();
   expect(await migrateWarehouse(warehouse.db).catch(sqlMessage)).toMatch(
-    /^views of yours .*drop them, run metersync migrate.*: view public.mine depends on view analytics.monthly_cost_by_company$/,
+    /^views of yours .*drop them, run metersync migrate.*: view public.mine depends on view analytics.monthly_by_site$/,
   );
-  expect(await columnsOf('analytics.monthly_cost_by_company')).toEqual(['other']);
+  expect(await columnsOf('analytics.monthly_by_site')).toEqual(['other']);
   await run('drop view public.mine');
   await migrateWarehouse(warehouse.db);
-  expect(await columnsOf('analytics.monthly_cost_by_company')).toContain('currency');
+  expect(await columnsOf('analytics.monthly_by_site')).toContain('currency');
 });
 
 test("typed views are made again with their grants; a user's view on one is named, and no typed view", async () => {
@@ -132,4 +129,23 @@ test('a warehouse that a newer version migrated keeps its views', async () => {
   await run("update metersync_migrations.views set version = 'later'");
   await expect(migrateWarehouse(warehouse.db)).rejects.toThrow('migrated by a newer metersync');
   expect((await run('select version from metersync_migrations.views')).rows).toEqual([{ version: 'later' }]);
+});
+
+test('views and tables that earlier versions had go, unless a view of a user was built on one', async () => {
+  await run('create table metersync.monthly_cost_by_site (company_id uuid, cost numeric)');
+  await run(`create function metersync.monthly_cost_by_site_of(company uuid)
+    returns setof metersync.monthly_cost_by_site language sql
+    as 'select * from metersync.monthly_cost_by_site where company_id = company'`);
+  await run(`create view analytics.monthly_cost_by_site as
+    select * from metersync.monthly_cost_by_site union all select * from metersync.monthly_cost_by_site_of(null)`);
+  await run('create view public.mine as select cost from analytics.monthly_cost_by_site');
+  await fromEarlierVersion();
+  expect(await migrateWarehouse(warehouse.db).catch(sqlMessage)).toBe(
+    'views of yours were built on views that are gone, see Removed in CHANGELOG.md: drop them, run metersync migrate, and make them again. view public.mine depends on view analytics.monthly_cost_by_site',
+  );
+  await run('drop view public.mine');
+  await migrateWarehouse(warehouse.db);
+  const { rows } = await run(`select to_regclass('analytics.monthly_cost_by_site') as view,
+    to_regclass('metersync.monthly_cost_by_site') as "table", to_regproc('metersync.monthly_cost_by_site_of') as made`);
+  expect(rows).toEqual([{ view: null, table: null, made: null }]);
 });

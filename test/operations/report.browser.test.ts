@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
+import { keepMonths } from '../../db/months.ts';
 import { listDataIssues } from '../../db/read/issues.ts';
 import { readReport } from '../../db/read/report.ts';
 import { reportPage, reportText } from '../../operations/report/report.ts';
@@ -64,6 +65,7 @@ async function fill(): Promise<void> {
     accounts: [{ id: 'a', accountNumber: '1', meters: [electricity] }],
   };
   await writeRecords(warehouse, 'connections', [connection], { companyId: company.id });
+  await keepMonths(warehouse.db, { budgetSeconds: 60 });
 }
 
 test('an empty warehouse says so', async () => {
@@ -186,6 +188,7 @@ describe('a warehouse with bills and readings', () => {
       { billed: 2, cost: '20.00', usage: [without(meter, '7', 'kWh'), without(another, '3', 'cubic m')] },
       { billed: 3, cost: '30.00', currency: 'EUR', usage: [] },
     ]);
+    await keepMonths(warehouse.db, { budgetSeconds: 60 });
     const report = await readReport(warehouse.db, own.id);
     expect(report.undated.cost).toEqual([
       { currency: 'EUR', cost: '30.00', bills: 1 },
@@ -226,6 +229,7 @@ describe('a warehouse with bills and readings', () => {
       // A bill with a mistyped year takes no month off the axis.
       of(4, '9998-01-01', '7.00'),
     ]);
+    await keepMonths(warehouse.db, { budgetSeconds: 60 });
     const report = await readReport(warehouse.db, own.id);
     expect(report.months).toEqual([5, 4, 3, 2, 1, 0].map(month));
     expect(report.cost.map((row) => [row.month, row.cost])).toEqual([

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import type { Warehouse } from '../../db/connect.ts';
+import { keepMonths } from '../../db/months.ts';
 import { writeRecords } from './pages.ts';
 
 /** A usage record of a test. */
@@ -75,8 +76,9 @@ export class BilledCompany {
     return records.map(({ id }) => id);
   }
 
-  /** Reads this company's rows of a view. */
+  /** Reads this company's rows of a view, with its months kept. */
   async rows<T = Record<string, unknown>>(view: string, order: string): Promise<T[]> {
+    if (/monthly|availability/.test(view)) await keepMonths(this.#warehouse.db, { budgetSeconds: 60 });
     const { rows } = await this.#warehouse.db.execute(
       sql`select * from ${sql.raw(`analytics.${view}`)} where company_id = ${this.id}::uuid order by ${sql.raw(order)}`,
     );

@@ -9,7 +9,7 @@ bills as (
         count(*) as bills,
         count(*) filter (where is_estimated) as bills_estimated,
         count(*) filter (where is_flagged) as bills_flagged,
-        max(period_end) as billed_until
+        max(last_day) as billed_until
     from {{ ref('stg_bills') }} group by 1
 ),
 

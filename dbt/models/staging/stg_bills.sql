@@ -1,5 +1,5 @@
--- Bills that count, with their period half-open and its days as two columns: not every tool knows
--- ranges.
+-- Bills that count, with the first and last day of their period as columns: not every tool knows
+-- ranges. A day that the next bill starts on is not the last day: service_end_date is what was sent.
 select
     bill_id,
     company_id,
@@ -7,8 +7,9 @@ select
     account_number,
     provider,
     invoice_id,
-    lower(period) as period_start,
-    upper(period) as period_end,
+    lower(period) as first_day,
+    upper(period) - 1 as last_day,
+    period_end as service_end_date,
     period_days,
     boundary_rule,
     bill_date,

@@ -77,16 +77,19 @@ export const upkeep: readonly Work[] = [
   {
     name: 'the months of a company are read and kept',
     rows: 300,
-    prepare: ({ db }, plot) =>
-      db
+    prepare: async ({ db }, plot) => {
+      // The note of a migration is of all companies.
+      await db.delete(companyChanges);
+      await db
         .insert(companyChanges)
-        .values({ companyId: idOf('company', plot), changedAt: '2020-01-01T00:00:00Z' }),
+        .values({ companyId: idOf('company', plot), changedAt: '2020-01-01T00:00:00Z' });
+    },
     run: async ({ db }, plot) => {
-      for (const view of ['monthly_usage', 'monthly_cost_by_company', 'monthly_by_site'])
+      for (const view of ['monthly_usage', 'monthly_cost', 'monthly_by_site'])
         await db.execute(
           sql`select from ${sql.raw(`analytics.${view}`)} where company_id = ${idOf('company', plot)}`,
         );
-      await keepMonths(db, { companiesMax: 1, quietSeconds: 60 });
+      await keepMonths(db, { budgetSeconds: 0 });
     },
   },
   {

@@ -1,1 +1,0 @@
-{{months_of of="monthly_by_site"}}

@@ -1,1 +1,0 @@
-{{months_of of="monthly_usage_by_company"}}
