@@ -207,21 +207,34 @@ async function mergeIntervals(
       select ${readingKey}, usage, quality, updated, unreadable, synced_at
       from ${intervals}
       where ${inRegion(meterId, region)}
+    ), paired as materialized (
+      select
+        ${readingKey},
+        i.ordinal is not null as is_listed,
+        i.usage,
+        i.quality,
+        i.updated,
+        i.unreadable,
+        h.synced_at as held_since,
+        ${differ('i', 'h')} as differs
+      from held h
+        full join incoming i using (${readingKey})
+      where i.ordinal is null
+        or h.synced_at is null
+        or ${differ('i', 'h')}
+        or (${confirms} and i.updated is null)
     ), written as (
       insert into ${intervals} as t (${columnNames(columnsOfReading)})
       select
         ${meterId},
         ${readingKey},
-        i.usage,
-        i.quality,
-        i.updated,
+        usage,
+        quality,
+        updated,
         ${readAt}::timestamptz,
-        i.unreadable
-      from incoming i
-        left join held h using (${readingKey})
-      where h.synced_at is null
-        or ${differ('i', 'h')}
-        or (${confirms} and i.updated is null)
+        unreadable
+      from paired
+      where is_listed
       on conflict (meter_id, ${readingKey}) do update set
         usage = excluded.usage,
         quality = excluded.quality,
@@ -239,27 +252,18 @@ async function mergeIntervals(
           ${differ('t', 'excluded')}
           or (${confirms} and excluded.updated is null)
         )
-      returning ${readingKey}, usage, quality, updated, unreadable
-    ), compared as (
-      select
-        i.start_at is null as is_unlisted,
-        i.start_at is not null and w.start_at is null and ${differ('i', 'h')} as is_older
-      from held h
-        left join incoming i
-          on (i.start_at, i.granularity_seconds, i.usage_units, i.ordinal)
-            = (h.start_at, h.granularity_seconds, h.usage_units, h.ordinal)
-        left join written w
-          on (w.start_at, w.granularity_seconds, w.usage_units, w.ordinal)
-            = (h.start_at, h.granularity_seconds, h.usage_units, h.ordinal)
-      where h.synced_at < ${readAt}::timestamptz
-        and ${startsWithin(range, sql`h`)}
+      returning ${readingKey}
     )
     select
-      count(*) filter (where h.synced_at is null)::int as inserted,
-      count(*) filter (where h.synced_at is not null and ${differ('w', 'h')})::int as changed,
-      exists (select from compared where is_unlisted or is_older) as doubtful
-    from written w
-      left join held h using (${readingKey})`);
+      count(w.ordinal) filter (where p.held_since is null)::int as inserted,
+      count(w.ordinal) filter (where p.held_since is not null and p.differs)::int as changed,
+      coalesce(bool_or(
+        p.held_since < ${readAt}::timestamptz
+        and ${startsWithin(range, sql`p`)}
+        and (not p.is_listed or w.ordinal is null and p.differs)
+      ), false) as doubtful
+    from paired p
+      left join written w using (${readingKey})`);
   return result.rows[0] ?? { inserted: 0, changed: 0, doubtful: false };
 }
 
