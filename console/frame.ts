@@ -1,6 +1,7 @@
 import { html, raw } from 'hono/html';
 import { consolePolicy } from '../contract/retry-policy.ts';
-import type { Verdict, VerdictWord } from '../contract/verdict.ts';
+import type { VerdictWord } from '../health/finding-type.ts';
+import type { Verdict } from '../health/verdict.ts';
 import type { AssetAddresses } from '../web/assets.ts';
 import { badge, type Tone } from '../web/badge.ts';
 import { documentOf } from '../web/document.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
-import type { PendingEvents, WarehouseHealth } from '../../contract/verdict.ts';
+import type { PendingEvents, WarehouseHealth } from '../../health/measured.ts';
 import type { Database, Executor, Transaction } from '../connect.ts';
 import { waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
@@ -72,7 +72,7 @@ async function readInOne(
     },
     loaded: await isLoaded(db),
     blockedViews: (await readNarrowViews(db)).length,
-    silence: await readSilence(db, silenceHours, most),
+    silence: await readSilence(db, most),
     silenceHours,
     delays: await readDelays(db),
     intervalShortfall: await readShortfall(db, most),

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { parkingCodes } from '../../contract/failures.ts';
-import { type PendingEvents, type PendingKind, pendingKinds } from '../../contract/verdict.ts';
+import { type PendingEvents, type PendingKind, pendingKinds } from '../../health/measured.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { staleRecords } from '../schema/metersync.ts';

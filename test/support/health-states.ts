@@ -1,6 +1,8 @@
-import type { Health, LastRun, TemporalHealth, WarehouseHealth } from '../../contract/verdict.ts';
+import type { FailureCode } from '../../contract/failures.ts';
+import type { VerdictWord } from '../../health/finding-type.ts';
+import type { Health, LastRun, TemporalHealth, WarehouseHealth } from '../../health/measured.ts';
 
-/** Faults of a deployment that the verdict knows. */
+/** States of a deployment: well, and ill in one way. */
 
 const complete: LastRun = {
   runId: 'r',
@@ -8,6 +10,7 @@ const complete: LastRun = {
   startedAt: '2026-11-22',
   finishedAt: '2026-11-22',
   error: null,
+  awaitsDecision: false,
   missedRows: 0,
   parts: { running: 0, complete: 6, partial: 0, suspect: 0, failed: 0 },
 };
@@ -38,7 +41,6 @@ export const warehouse: WarehouseHealth = {
     missedRows: 0,
     missedCompanies: 0,
     missedAt: null,
-    signs: [],
   },
   delays: { row: { p50: 0.02, p99: 0.1 }, record: { p50: 0.2, p99: 1 } },
   intervalShortfall: { events: 0, readings: 0 },
@@ -82,92 +84,258 @@ export const paused = {
   next: null,
   intervalSeconds: null,
 } as const;
-export const refused = { reason: 'no', owners: 0, since: '2026-11-22', nextAttemptAt: null };
+const refused = { reason: 'no', owners: 0, since: '2026-11-22', nextAttemptAt: null };
 const quiet = {
   ...warehouse.silence,
   lastEventAt: '2026-11-01',
   quietSeconds: 80 * 3_600,
-  signs: ['no event came for 80 hours'],
 };
 const missed = {
   ...quiet,
   quietSeconds: 60,
   missedRows: 5,
-  signs: ['5 changes were found without an event'],
+  missedCompanies: 1,
+  missedAt: '2026-11-02',
 };
 
-/** A fault, its word, and the text for the operator. */
-export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalHealth>, string, RegExp][] = [
-  ['no worker', {}, { idle: ['events', 'backfill', 'checks'] }, 'Broken', /metersync worker/],
-  ['none for checks', {}, { idle: ['checks'] }, 'Needs you', /metersync worker/],
-  ['a build that has the work and does not poll', {}, { absent: 'build 2' }, 'Broken', /set-current-version/],
+/** A finding of a type: its severity's word, a part of its sentence, and of what to do. */
+export interface Ill {
+  /** Its entry in the catalogue. */
+  readonly type: string;
+  readonly warehouse?: Partial<WarehouseHealth>;
+  readonly temporal?: Partial<TemporalHealth>;
+  readonly word: VerdictWord;
+  readonly name: string;
+  readonly key?: string;
+  readonly saw: RegExp;
+  readonly todo: RegExp;
+}
+
+const parked = (code: FailureCode, events = 0, parts = 0): Partial<WarehouseHealth> => ({
+  parked: [{ ...refused, code, events, parts }],
+});
+const watch = (more: Partial<WarehouseHealth['watch']>): Partial<WarehouseHealth> => ({
+  watch: { ...warehouse.watch, ...more },
+});
+
+/** Each finding that a worker can make, at least once. */
+export const ills: readonly Ill[] = (
   [
-    'a certificate that expires soon',
-    {},
-    // At the end of 1970's first day, when promtool looks, nine days are left.
-    { certificate: { expiresAt: '1970-01-11T00:00:00Z', secondsLeft: 9 * 86_400 } },
-    ...(['Needs you', /Renew it/] as const),
-  ],
-  ['events that wait to be recorded', {}, { lateGroups: 2 }, 'Catching up', /Nothing, unless/],
-  ['events that nobody records', {}, { lateGroups: 2, stalledGroups: 1 }, 'Broken', /log of the workers/],
-  ['a paused schedule', {}, { schedules: [paused] }, 'Needs you', /schedule resume full/],
-  [
-    'a run that ended partial',
-    lastFull({ state: 'partial', error: 'x' }),
-    {},
-    'Needs you',
-    /backfill --run r/,
-  ],
-  ['a run that failed', lastFull({ state: 'failed' }), {}, 'Needs you', /backfill all/],
-  ['a run that is suspect', lastFull({ state: 'suspect' }), {}, 'Needs you', /deletes list/],
-  ['a dead event', { dead: 1 }, {}, 'Needs you', /events list --outcome dead/],
-  ['a missing event', { missingLately: 1 }, {}, 'Needs you', /--outcome missing/],
-  [
-    'parked work',
-    { parked: [{ ...refused, code: 'SERVICE_ACCESS_DENIED', events: 1, parts: 2 }] },
-    ...([{}, 'Needs you', /metersync resume/] as const),
-  ],
-  [
-    'a refused key',
-    { parked: [{ ...refused, code: 'SERVICE_KEY_REFUSED', events: 0, parts: 0 }] },
-    ...([{}, 'Broken', /SERVICE_API_KEY/] as const),
-  ],
-  [
-    'an outage of the service',
-    { parked: [{ ...refused, code: 'SERVICE_OUTAGE', events: 0, parts: 0 }] },
-    ...([{}, 'Broken', /ask the service/] as const),
-  ],
-  ['nothing ever loaded', { loaded: false, ...lastFull(null) }, {}, 'Needs you', /backfill all/],
-  ['a first backfill', { loaded: false, ...lastFull(null, 1) }, {}, 'Catching up', /Nothing/],
-  ['work that is due for long', { oldestDueSeconds: 61 }, {}, 'Catching up', /Nothing/],
-  ['work that nobody does', { oldestDueSeconds: 901 }, {}, 'Broken', /log of the workers/],
-  ['deletions to decide', { undecidedDeletes: 2 }, {}, 'Needs you', /deletes approve/],
-  ['records that Postgres refuses', { rejectedRecords: 2 }, {}, 'Needs you', /rejected_records/],
-  ['views that are blocked', { blockedViews: 1 }, {}, 'Needs you', /views refresh/],
-  ['silence', { silence: quiet }, {}, 'Broken', /endpoint may be disabled/],
-  [
-    'a watch that stopped',
-    { watch: { ...warehouse.watch, lookedSecondsAgo: 301 } },
-    ...([{}, 'Broken', /metersync worker/] as const),
-  ],
-  [
-    'a target that takes nothing',
-    { watch: { ...warehouse.watch, unsent: { seconds: 601, error: '404' } } },
-    ...([{}, 'Needs you', /NOTIFY_URL/] as const),
-  ],
-  ['changes without an event', { silence: missed }, {}, 'Needs you', /endpoint may be disabled/],
-  ['a workflow whose task fails', {}, { stuckWorkflows: 1 }, 'Broken', /WorkflowsStuck/],
-  [
-    'runs that store nothing',
-    { runs: { full: { ...completed, ...stalled }, reconcile: { ...completed, ...stalled } } },
-    ...([{}, 'Needs you', /backfill --run r/] as const),
-  ],
-  [
-    'runs that are overdue',
-    { runs: { full: { ...completed, ...longAgo }, reconcile: { ...completed, ...longAgo } } },
-    ...([{}, 'Needs you', /backfill all/] as const),
-  ],
-];
+    [
+      'WorkersGone',
+      {},
+      { idle: ['events', 'backfill', 'checks'] },
+      'Broken',
+      'workers',
+      /no worker is running for events/,
+      /metersync worker/,
+    ],
+    [
+      'WorkersGone',
+      {},
+      { absent: 'build 2' },
+      'Broken',
+      'workers',
+      /events to build 2/,
+      /set-current-version/,
+    ],
+    ['QueueIdle', {}, { idle: ['checks'] }, 'Needs you', 'workers', /running for checks/, /metersync worker/],
+    ['WorkflowsStuck', {}, { stuckWorkflows: 1 }, 'Broken', 'workflows', /1 workflow keep/, /WorkflowsStuck/],
+    [
+      'HeartbeatStopped',
+      watch({ lookedSecondsAgo: 301 }),
+      {},
+      'Broken',
+      'watch',
+      /5 min ago/,
+      /metersync worker/,
+    ],
+    [
+      'NotificationsFailing',
+      watch({ unsent: { seconds: 601, error: '404' } }),
+      {},
+      'Needs you',
+      'notifications',
+      /for 10 min: 404/,
+      /NOTIFY_URL/,
+    ],
+    [
+      'CertificateExpires',
+      {},
+      { certificate: { expiresAt: '2026-12-01T00:00:00Z', secondsLeft: 9 * 86_400 } },
+      'Needs you',
+      'certificate',
+      /expires 2026-12-01/,
+      /Renew it/,
+    ],
+    [
+      'KeyRefused',
+      parked('SERVICE_KEY_REFUSED'),
+      {},
+      'Broken',
+      'API key',
+      /^SERVICE_KEY_REFUSED/,
+      /SERVICE_API_KEY/,
+    ],
+    ['ServiceDown', parked('SERVICE_OUTAGE'), {}, 'Broken', 'service', /^SERVICE_OUTAGE/, /ask the service/],
+    [
+      'Parked',
+      parked('SERVICE_ACCESS_DENIED', 1, 2),
+      {},
+      'Needs you',
+      'parked',
+      /1 event and 2 parts of backfills/,
+      /metersync resume/,
+      'code=SERVICE_ACCESS_DENIED',
+    ],
+    [
+      'EventsStalled',
+      { oldestDueSeconds: 901 },
+      {},
+      'Broken',
+      'events',
+      /due for 15 min/,
+      /log of the workers/,
+    ],
+    [
+      'EventsStalled',
+      {},
+      { lateGroups: 2, stalledGroups: 1 },
+      'Broken',
+      'events',
+      /1 group of events waited/,
+      /log of the workers/,
+    ],
+    ['EventsLate', { oldestDueSeconds: 61 }, {}, 'Catching up', 'events', /due for 61 s/, /Nothing, unless/],
+    ['EventsLate', {}, { lateGroups: 2 }, 'Catching up', 'events', /2 groups of events/, /Nothing, unless/],
+    ['Silent', { silence: quiet }, {}, 'Broken', 'silence', /came for 3 days/, /may be disabled/],
+    [
+      'ChangesMissed',
+      { silence: missed },
+      {},
+      'Needs you',
+      'missed changes',
+      /5 changes in 1 company/,
+      /may be disabled/,
+    ],
+    [
+      'EventsDead',
+      { dead: 1 },
+      {},
+      'Needs you',
+      'dead events',
+      /1 event cannot/,
+      /events list --outcome dead/,
+    ],
+    [
+      'EventsMissing',
+      { missingLately: 1 },
+      {},
+      'Needs you',
+      'missing events',
+      /never showed/,
+      /--outcome missing/,
+    ],
+    [
+      'NotLoaded',
+      { loaded: false, ...lastFull(null) },
+      {},
+      'Needs you',
+      'first backfill',
+      /no backfill/,
+      /backfill all/,
+    ],
+    [
+      'Loading',
+      { loaded: false, ...lastFull(null, 1) },
+      {},
+      'Catching up',
+      'first backfill',
+      /is running/,
+      /Nothing/,
+    ],
+    [
+      'RunUnwell',
+      lastFull({ state: 'partial', error: 'x' }),
+      {},
+      'Needs you',
+      'last backfill',
+      /^partial, .*: x$/,
+      /backfill --run r/,
+      'kind=full,state=partial',
+    ],
+    [
+      'RunUnwell',
+      lastFull({ state: 'failed' }),
+      {},
+      'Needs you',
+      'last backfill',
+      /^failed/,
+      /backfill all/,
+      'kind=full,state=failed',
+    ],
+    [
+      'RunUnwell',
+      lastFull({ state: 'suspect' }),
+      {},
+      'Needs you',
+      'last backfill',
+      /^suspect/,
+      /next run reads it again/,
+      'kind=full,state=suspect',
+    ],
+    [
+      'RunOverdue',
+      { runs: { ...warehouse.runs, full: { ...completed, ...longAgo } } },
+      {},
+      'Needs you',
+      'next backfill',
+      /^overdue: .* 36 h ago/,
+      /backfill all/,
+      'kind=full',
+    ],
+    [
+      'RunStalled',
+      { runs: { ...warehouse.runs, reconcile: { ...completed, ...stalled } } },
+      {},
+      'Needs you',
+      'reconcile under way',
+      /30 min ago/,
+      /backfill --run r/,
+      'kind=reconcile',
+    ],
+    [
+      'SchedulePaused',
+      {},
+      { schedules: [paused] },
+      'Needs you',
+      'schedule full',
+      /^paused: a move$/,
+      /schedule resume full/,
+      'schedule=full',
+    ],
+    ['Decide', { undecidedDeletes: 2 }, {}, 'Needs you', 'deletes', /2 rows disappeared/, /deletes approve/],
+    [
+      'RecordsRefused',
+      { rejectedRecords: 2 },
+      {},
+      'Needs you',
+      'refused records',
+      /2 records/,
+      /rejected_records/,
+    ],
+    ['ViewsBlocked', { blockedViews: 1 }, {}, 'Needs you', 'blocked views', /1 typed view/, /views refresh/],
+  ] as const
+).map(([type, a, b, word, name, saw, todo, key = '']) => ({
+  type,
+  warehouse: a,
+  temporal: b,
+  word,
+  name,
+  saw,
+  todo,
+  key,
+}));
 
 const schema = { known: 1, applied: 1, floor: 1 };
 
