@@ -19,6 +19,7 @@ export interface Raised {
 const lasting: readonly AlarmName[] = [
   'ChangesMissed',
   'Decide',
+  'RecordsRefused',
   'EventsDead',
   'EventsMissing',
   'RunUnwell',

@@ -1,5 +1,4 @@
 import type { FailureCode } from '../../contract/failures.ts';
-import type { VerdictWord } from '../../health/finding-type.ts';
 import type { Health, LastRun, TemporalHealth, WarehouseHealth } from '../../health/measured.ts';
 
 /** States of a deployment: well, and ill in one way. */
@@ -65,12 +64,6 @@ export const temporal: TemporalHealth = {
   certificate: null,
 };
 export const away = { away: 'it does not answer', todo: 'Bring it up.' };
-const lastFull = (last: Partial<LastRun> | null, running = 0): Partial<WarehouseHealth> => ({
-  runs: {
-    ...warehouse.runs,
-    full: { ...completed, running, last: last === null ? null : { ...complete, ...last } },
-  },
-});
 const stalled = {
   running: 1,
   underWay: { runId: 'r', startedAt: '2026-11-22', progressAt: '2026-11-22', progressSecondsAgo: 1_801 },
@@ -84,7 +77,6 @@ export const paused = {
   next: null,
   intervalSeconds: null,
 } as const;
-const refused = { reason: 'no', owners: 0, since: '2026-11-22', nextAttemptAt: null };
 const quiet = {
   ...warehouse.silence,
   lastEventAt: '2026-11-01',
@@ -98,245 +90,6 @@ const missed = {
   missedAt: '2026-11-02',
 };
 
-/** A finding of a type: its severity's word, a part of its sentence, and of what to do. */
-export interface Ill {
-  /** Its entry in the catalogue. */
-  readonly type: string;
-  readonly warehouse?: Partial<WarehouseHealth>;
-  readonly temporal?: Partial<TemporalHealth>;
-  readonly word: VerdictWord;
-  readonly name: string;
-  readonly key?: string;
-  readonly saw: RegExp;
-  readonly todo: RegExp;
-}
-
-const parked = (code: FailureCode, events = 0, parts = 0): Partial<WarehouseHealth> => ({
-  parked: [{ ...refused, code, events, parts }],
-});
-const watch = (more: Partial<WarehouseHealth['watch']>): Partial<WarehouseHealth> => ({
-  watch: { ...warehouse.watch, ...more },
-});
-
-/** Each finding that a worker can make, at least once. */
-export const ills: readonly Ill[] = (
-  [
-    [
-      'WorkersGone',
-      {},
-      { idle: ['events', 'backfill', 'checks'] },
-      'Broken',
-      'workers',
-      /no worker is running for events/,
-      /metersync worker/,
-    ],
-    [
-      'WorkersGone',
-      {},
-      { absent: 'build 2' },
-      'Broken',
-      'workers',
-      /events to build 2/,
-      /set-current-version/,
-    ],
-    ['QueueIdle', {}, { idle: ['checks'] }, 'Needs you', 'workers', /running for checks/, /metersync worker/],
-    ['WorkflowsStuck', {}, { stuckWorkflows: 1 }, 'Broken', 'workflows', /1 workflow keep/, /WorkflowsStuck/],
-    [
-      'HeartbeatStopped',
-      watch({ lookedSecondsAgo: 301 }),
-      {},
-      'Broken',
-      'watch',
-      /5 min ago/,
-      /metersync worker/,
-    ],
-    [
-      'NotificationsFailing',
-      watch({ unsent: { seconds: 601, error: '404' } }),
-      {},
-      'Needs you',
-      'notifications',
-      /for 10 min: 404/,
-      /NOTIFY_URL/,
-    ],
-    [
-      'CertificateExpires',
-      {},
-      { certificate: { expiresAt: '2026-12-01T00:00:00Z', secondsLeft: 9 * 86_400 } },
-      'Needs you',
-      'certificate',
-      /expires 2026-12-01/,
-      /Renew it/,
-    ],
-    [
-      'KeyRefused',
-      parked('SERVICE_KEY_REFUSED'),
-      {},
-      'Broken',
-      'API key',
-      /^SERVICE_KEY_REFUSED/,
-      /SERVICE_API_KEY/,
-    ],
-    ['ServiceDown', parked('SERVICE_OUTAGE'), {}, 'Broken', 'service', /^SERVICE_OUTAGE/, /ask the service/],
-    [
-      'Parked',
-      parked('SERVICE_ACCESS_DENIED', 1, 2),
-      {},
-      'Needs you',
-      'parked',
-      /1 event and 2 parts of backfills/,
-      /metersync resume/,
-      'code=SERVICE_ACCESS_DENIED',
-    ],
-    [
-      'EventsStalled',
-      { oldestDueSeconds: 901 },
-      {},
-      'Broken',
-      'events',
-      /due for 15 min/,
-      /log of the workers/,
-    ],
-    [
-      'EventsStalled',
-      {},
-      { lateGroups: 2, stalledGroups: 1 },
-      'Broken',
-      'events',
-      /1 group of events waited/,
-      /log of the workers/,
-    ],
-    ['EventsLate', { oldestDueSeconds: 61 }, {}, 'Catching up', 'events', /due for 61 s/, /Nothing, unless/],
-    ['EventsLate', {}, { lateGroups: 2 }, 'Catching up', 'events', /2 groups of events/, /Nothing, unless/],
-    ['Silent', { silence: quiet }, {}, 'Broken', 'silence', /came for 3 days/, /may be disabled/],
-    [
-      'ChangesMissed',
-      { silence: missed },
-      {},
-      'Needs you',
-      'missed changes',
-      /5 changes in 1 company/,
-      /may be disabled/,
-    ],
-    [
-      'EventsDead',
-      { dead: 1 },
-      {},
-      'Needs you',
-      'dead events',
-      /1 event cannot/,
-      /events list --outcome dead/,
-    ],
-    [
-      'EventsMissing',
-      { missingLately: 1 },
-      {},
-      'Needs you',
-      'missing events',
-      /never showed/,
-      /--outcome missing/,
-    ],
-    [
-      'NotLoaded',
-      { loaded: false, ...lastFull(null) },
-      {},
-      'Needs you',
-      'first backfill',
-      /no backfill/,
-      /backfill all/,
-    ],
-    [
-      'Loading',
-      { loaded: false, ...lastFull(null, 1) },
-      {},
-      'Catching up',
-      'first backfill',
-      /is running/,
-      /Nothing/,
-    ],
-    [
-      'RunUnwell',
-      lastFull({ state: 'partial', error: 'x' }),
-      {},
-      'Needs you',
-      'last backfill',
-      /^partial, .*: x$/,
-      /backfill --run r/,
-      'kind=full,state=partial',
-    ],
-    [
-      'RunUnwell',
-      lastFull({ state: 'failed' }),
-      {},
-      'Needs you',
-      'last backfill',
-      /^failed/,
-      /backfill all/,
-      'kind=full,state=failed',
-    ],
-    [
-      'RunUnwell',
-      lastFull({ state: 'suspect' }),
-      {},
-      'Needs you',
-      'last backfill',
-      /^suspect/,
-      /next run reads it again/,
-      'kind=full,state=suspect',
-    ],
-    [
-      'RunOverdue',
-      { runs: { ...warehouse.runs, full: { ...completed, ...longAgo } } },
-      {},
-      'Needs you',
-      'next backfill',
-      /^overdue: .* 36 h ago/,
-      /backfill all/,
-      'kind=full',
-    ],
-    [
-      'RunStalled',
-      { runs: { ...warehouse.runs, reconcile: { ...completed, ...stalled } } },
-      {},
-      'Needs you',
-      'reconcile under way',
-      /30 min ago/,
-      /backfill --run r/,
-      'kind=reconcile',
-    ],
-    [
-      'SchedulePaused',
-      {},
-      { schedules: [paused] },
-      'Needs you',
-      'schedule full',
-      /^paused: a move$/,
-      /schedule resume full/,
-      'schedule=full',
-    ],
-    ['Decide', { undecidedDeletes: 2 }, {}, 'Needs you', 'deletes', /2 rows disappeared/, /deletes approve/],
-    [
-      'RecordsRefused',
-      { rejectedRecords: 2 },
-      {},
-      'Needs you',
-      'refused records',
-      /2 records/,
-      /rejected_records/,
-    ],
-    ['ViewsBlocked', { blockedViews: 1 }, {}, 'Needs you', 'blocked views', /1 typed view/, /views refresh/],
-  ] as const
-).map(([type, a, b, word, name, saw, todo, key = '']) => ({
-  type,
-  warehouse: a,
-  temporal: b,
-  word,
-  name,
-  saw,
-  todo,
-  key,
-}));
-
 const schema = { known: 1, applied: 1, floor: 1 };
 
 export const health = (a: Partial<WarehouseHealth> = {}, b: Partial<TemporalHealth> = {}): Health => ({
@@ -344,3 +97,92 @@ export const health = (a: Partial<WarehouseHealth> = {}, b: Partial<TemporalHeal
   temporal: { ...temporal, ...b },
   schema,
 });
+
+/** A state with one finding, and what is said of it. */
+export interface Ill {
+  /** Its entry in the catalogue. */
+  readonly type: string;
+  readonly state: Health;
+  readonly side: 'warehouse' | 'temporal';
+  readonly saw: RegExp;
+  readonly todo: RegExp;
+  readonly key: string;
+}
+
+const inWarehouse = (
+  type: string,
+  state: Partial<WarehouseHealth>,
+  saw: RegExp,
+  todo: RegExp,
+  key = '',
+): Ill => ({ type, state: health(state), side: 'warehouse', saw, todo, key });
+const inTemporal = (
+  type: string,
+  state: Partial<TemporalHealth>,
+  saw: RegExp,
+  todo: RegExp,
+  key = '',
+): Ill => ({ type, state: health({}, state), side: 'temporal', saw, todo, key });
+
+const parked = (code: FailureCode, events = 0, parts = 0): Partial<WarehouseHealth> => ({
+  parked: [{ reason: 'no', owners: 0, since: '2026-11-22', nextAttemptAt: null, code, events, parts }],
+});
+const watch = (more: Partial<WarehouseHealth['watch']>): Partial<WarehouseHealth> => ({
+  watch: { ...warehouse.watch, ...more },
+});
+const runs = (kind: 'full' | 'reconcile', more: object): Partial<WarehouseHealth> => ({
+  runs: { ...warehouse.runs, [kind]: { ...completed, ...more } },
+});
+const unwell = (last: Partial<LastRun>) => runs('full', { last: { ...complete, ...last } });
+const unloaded = (running: number) => ({ loaded: false, ...runs('full', { running, last: null }) });
+const certificate = { expiresAt: '2026-12-01T00:00:00Z', secondsLeft: 9 * 86_400 };
+
+/** Each finding about what can be asked, at least once. */
+export const ills: readonly Ill[] = [
+  inTemporal('WorkersGone', { idle: ['events', 'watch'] }, /running for events, watch/, /metersync worker/),
+  inTemporal('WorkersGone', { absent: 'build 2' }, /gives events to build 2/, /set-current-version/),
+  inTemporal('QueueIdle', { idle: ['checks'] }, /running for checks/, /metersync worker/),
+  inTemporal('WorkflowsStuck', { stuckWorkflows: 1 }, /1 workflow keep/, /WorkflowsStuck/),
+  inTemporal('CertificateExpires', { certificate }, /expires 2026-12-01/, /Renew it/),
+  inTemporal('SchedulePaused', { schedules: [paused] }, /^paused: a move$/, /resume full/, 'schedule=full'),
+  inTemporal('EventsStalled', { lateGroups: 2, stalledGroups: 1 }, /1 group of events/, /log of the workers/),
+  inTemporal('EventsLate', { lateGroups: 2 }, /2 groups of events/, /Nothing, unless/),
+  inWarehouse('HeartbeatStopped', watch({ lookedSecondsAgo: 301 }), /5 min ago/, /metersync worker/),
+  inWarehouse(
+    'NotificationsFailing',
+    watch({ unsent: { seconds: 601, error: '4' } }),
+    /10 min: 4/,
+    /NOTIFY_URL/,
+  ),
+  inWarehouse('KeyRefused', parked('SERVICE_KEY_REFUSED'), /^SERVICE_KEY_REFUSED/, /SERVICE_API_KEY/),
+  inWarehouse('ServiceDown', parked('SERVICE_OUTAGE'), /^SERVICE_OUTAGE/, /ask the service/),
+  inWarehouse(
+    'Parked',
+    parked('SERVICE_ACCESS_DENIED', 1, 2),
+    /1 event and 2 parts/,
+    /resume/,
+    'code=SERVICE_ACCESS_DENIED',
+  ),
+  inWarehouse('EventsStalled', { oldestDueSeconds: 901 }, /due for 15 min/, /log of the workers/),
+  inWarehouse('EventsLate', { oldestDueSeconds: 61 }, /due for 61 s/, /Nothing, unless/),
+  inWarehouse('Silent', { silence: quiet }, /came for 3 days/, /may be disabled/),
+  inWarehouse('ChangesMissed', { silence: missed }, /5 changes in 1 company/, /may be disabled/),
+  inWarehouse('EventsDead', { dead: 1 }, /1 event cannot/, /events list --outcome dead/),
+  inWarehouse('EventsMissing', { missingLately: 1 }, /never showed/, /--outcome missing/),
+  inWarehouse('NotLoaded', unloaded(0), /no backfill/, /backfill all/),
+  inWarehouse('Loading', unloaded(1), /is running/, /Nothing/),
+  inWarehouse(
+    'RunUnwell',
+    unwell({ state: 'partial', error: 'x' }),
+    /: x$/,
+    /--run r/,
+    'kind=full,state=partial',
+  ),
+  inWarehouse('RunUnwell', unwell({ state: 'failed' }), /^failed/, /backfill all/, 'kind=full,state=failed'),
+  inWarehouse('RunUnwell', unwell({ state: 'suspect' }), /^suspect/, /next run/, 'kind=full,state=suspect'),
+  inWarehouse('RunOverdue', runs('full', longAgo), /^overdue: .* 36 h ago/, /backfill all/, 'kind=full'),
+  inWarehouse('RunStalled', runs('reconcile', stalled), /30 min ago/, /backfill --run r/, 'kind=reconcile'),
+  inWarehouse('Decide', { undecidedDeletes: 2 }, /2 rows disappeared/, /deletes approve/),
+  inWarehouse('RecordsRefused', { rejectedRecords: 2 }, /2 records/, /rejected_records/),
+  inWarehouse('ViewsBlocked', { blockedViews: 1 }, /1 typed view/, /views refresh/),
+];
