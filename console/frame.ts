@@ -20,7 +20,6 @@ export const sections = {
   Runs: { at: '/runs', key: 'r' },
   Deletes: { at: '/deletes', key: 'd' },
   Issues: { at: '/issues', key: 'u' },
-  Data: { at: '/data', key: 'a' },
   System: { at: '/system', key: 's' },
   Log: { at: '/log', key: 'l' },
 } as const;

@@ -19,7 +19,6 @@ import type { ConsoleDependencies } from './dependencies.ts';
 import { type Frame, layout, missing, type Page, plainPage } from './frame.ts';
 import type { Identity } from './identity.ts';
 import { companyList, companyPage } from './pages/companies.ts';
-import { dataPage } from './pages/data.ts';
 import { deletesPage } from './pages/deletes.ts';
 import { eventList, eventPage } from './pages/events.ts';
 import { inbox } from './pages/inbox.ts';
@@ -50,7 +49,6 @@ const pages: Readonly<Record<string, MakePage>> = {
   '/deletes': deletesPage,
   '/issues': issueList,
   '/issues/:id': issuePage,
-  '/data': dataPage,
   '/trace': tracePage,
   '/system': systemPage,
   '/log': logList,

@@ -166,8 +166,6 @@ export interface ScheduleHealth {
 export interface TemporalHealth {
   /** Queues without a worker. */
   readonly idle: readonly string[];
-  /** Build ids of the workers that poll the queue of events. */
-  readonly builds: readonly string[];
   /** The workers that Temporal gives events to, if none of them polls; else null. */
   readonly absent: string | null;
   readonly schedules: readonly ScheduleHealth[];

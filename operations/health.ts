@@ -169,7 +169,6 @@ async function askTemporal(client: Client, now: number): Promise<Omit<TemporalHe
   const ofEvents = pollers[queues.indexOf('events')];
   return {
     idle: queues.filter((_, at) => !pollers[at]?.polled),
-    builds: ofEvents?.builds ?? [],
     absent: ofEvents?.absent ?? null,
     schedules,
     ...groups,

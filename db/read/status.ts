@@ -180,7 +180,7 @@ const statusOfParked = (work: readonly ParkedWork[]): ParkedStatus[] =>
   }));
 
 /** Adds up a health's counts of open issues. */
-export function issuesOf({
+function issuesOf({
   issues,
   acknowledgedIssues,
 }: Pick<WarehouseHealth, 'issues' | 'acknowledgedIssues'>): IssueCounts {

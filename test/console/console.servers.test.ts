@@ -109,7 +109,6 @@ describe('the pages', () => {
       '/issues',
       '/issues?known=yes&severity=error',
       `/issues/${issue}`,
-      '/data',
       '/system',
       '/log',
       '/trace',
@@ -132,7 +131,7 @@ describe('the pages', () => {
 
   test('wherever an issue stands, its bill, meter or connection is named', async () => {
     const { ask } = await serve();
-    for (const path of ['/issues', '/data', `/companies/${trouble.companies[0]}`]) {
+    for (const path of ['/issues', `/companies/${trouble.companies[0]}`]) {
       expect(await (await ask(path)).text(), path).toContain('invoice 4711');
     }
   });

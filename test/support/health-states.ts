@@ -51,7 +51,6 @@ export const warehouse: WarehouseHealth = {
 const scheduled = { state: 'active', reason: null, missed: 0 } as const;
 export const temporal: TemporalHealth = {
   idle: [],
-  builds: ['a'],
   absent: null,
   schedules: [
     { ...scheduled, name: 'full', next: '2026-11-23T03:00:00Z', intervalSeconds: 86_400 },
