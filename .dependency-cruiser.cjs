@@ -1,18 +1,19 @@
 /** The arrows between rooms. ARCHITECTURE.md says why each room may know what it knows. */
 const rooms = {
   contract: [],
+  health: ['contract'],
   receiver: ['contract'],
   workflows: ['contract'],
   service: ['contract'],
-  db: ['contract'],
-  activities: ['contract', 'service', 'db'],
+  db: ['contract', 'health'],
+  activities: ['contract', 'health', 'service', 'db'],
   embedded: [],
   web: [],
   sandbox: ['web'],
-  app: ['contract', 'receiver', 'workflows', 'activities', 'service', 'db', 'embedded'],
-  operations: ['contract', 'receiver', 'workflows', 'activities', 'service', 'db', 'app'],
-  console: ['contract', 'web', 'db', 'app', 'operations'],
-  cli: ['operations', 'app', 'contract', 'db', 'embedded', 'sandbox', 'console'],
+  app: ['contract', 'health', 'receiver', 'workflows', 'activities', 'service', 'db', 'embedded'],
+  operations: ['contract', 'health', 'receiver', 'workflows', 'activities', 'service', 'db', 'app'],
+  console: ['contract', 'health', 'web', 'db', 'app', 'operations'],
+  cli: ['operations', 'app', 'contract', 'health', 'db', 'embedded', 'sandbox', 'console'],
 };
 
 const all = Object.keys(rooms);

@@ -1,8 +1,8 @@
 import { unescape as decoded } from 'node:querystring';
 import { Webhook } from 'standardwebhooks';
 import { type Dispatcher, request } from 'undici';
-import type { AlarmNotice } from '../contract/alarm-notice.ts';
 import { notifyPolicy } from '../contract/retry-policy.ts';
+import type { AlarmNotice } from '../health/alarms.ts';
 
 /** Where alarms are sent: an incoming webhook of Slack, or an address that takes signed JSON. */
 export interface NotifyTarget {
@@ -72,9 +72,9 @@ function signedJson(notice: AlarmNotice, secret: string | undefined, at: Date): 
   return { body, headers };
 }
 
-function slackText({ change, alert, severity, labels, means, detail, todo, runbook }: AlarmNotice): Message {
+function slackText({ change, alert, severity, labels, detail, todo, runbook }: AlarmNotice): Message {
   const of = Object.values(labels).join(' ');
-  const head = `metersync: ${alert}${of === '' ? '' : ` ${of}`} ${change} (${severity}): ${means} ${detail}`;
+  const head = `metersync: ${alert}${of === '' ? '' : ` ${of}`} ${change} (${severity}): ${detail}`;
   const lines =
     change === 'resolved' ? [head] : [head, `What to do: ${todo.join(' ')}`, `Runbook: ${runbook}`];
   const text = lines.join('\n').replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

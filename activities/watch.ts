@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { type AlarmNotice, noticeOf } from '../contract/alarm-notice.ts';
-import { seenIn } from '../contract/alert-changes.ts';
-import { alertTypes } from '../contract/alerts.ts';
 import { notifyPolicy } from '../contract/retry-policy.ts';
 import { answered } from '../db/answered.ts';
 import { sqlMessage } from '../db/failures.ts';
 import { type Carried, type Look, type Looked, noteLook } from '../db/watch/look.ts';
 import { noteSent } from '../db/watch/sent.ts';
+import { type AlarmNotice, findingOf, noticeOf, seenIn } from '../health/alarms.ts';
+import { alarmTypes } from '../health/findings.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
@@ -42,21 +41,17 @@ export function watchActivities(deps: ActivityDependencies) {
 
   async function look({ absence }: LookInput): Promise<LookResult> {
     const health = await deps.readHealth(db);
-    if ('away' in health.warehouse) {
-      const [down] = alertTypes.WarehouseDown.judge(health);
-      return { absence: down === undefined ? absence : await lookWithout(deps, absence, down.detail) };
-    }
     const seen = seenIn(health);
+    if ('away' in health.warehouse) {
+      const down = findingOf(seen, { name: 'WarehouseDown', key: '' });
+      return { absence: down === undefined ? absence : await lookWithout(deps, absence, down.saw) };
+    }
     const carried = openedIn(absence);
     const noted = await note({ seen, at: at(), carried });
     if ('away' in noted) return { absence: await lookWithout(deps, absence, noted.away) };
     const { open, changes, toSend } = noted;
-    for (const { alert, change, severity, detail } of changes)
-      log[severity === 'page' && change === 'opened' ? 'error' : 'warn'](
-        { alert, change, severity, detail },
-        `alarm ${change}`,
-      );
-    await beatUnless(open.some((name) => alertTypes[name].severity === 'page'));
+    for (const change of changes) logChange(log, change);
+    await beatUnless(open.some((name) => alarmTypes[name].severity === 'page'));
     if (notifier.sends) await send(toSend);
     return { absence: null };
   }
@@ -102,6 +97,15 @@ export function watchActivities(deps: ActivityDependencies) {
   };
 }
 
+const logChange = (
+  log: ActivityDependencies['log'],
+  { alert, change, severity, detail }: AlarmNotice,
+): void =>
+  log[severity === 'page' && change === 'opened' ? 'error' : 'warn'](
+    { alert, change, severity, detail },
+    `alarm ${change}`,
+  );
+
 /** Opens WarehouseDown when its minutes are over, and sends it until it was taken. */
 async function lookWithout(
   deps: ActivityDependencies,
@@ -119,12 +123,12 @@ async function lookWithout(
     notified: false,
   };
   const minutes = (Date.parse(at) - Date.parse(now.since)) / 60_000;
-  if (minutes < alertTypes.WarehouseDown.forMinutes) return now;
+  if (minutes < alarmTypes.WarehouseDown.forMinutes) return now;
   const opened = { ...now, openedAt: now.openedAt ?? at };
+  const notice = noticeOf({ ...now, key: '' }, { since: now.since, until: null });
+  if (now.openedAt === null) logChange(log, notice);
   if (now.notified || !notifier.sends) return opened;
-  const error = await errorOf(
-    notifier.send(noticeOf({ ...now, key: '' }, { since: now.since, until: null })),
-  );
+  const error = await errorOf(notifier.send(notice));
   if (error !== null) log.warn({ error }, 'an alarm was not sent');
   return { ...opened, notified: error === null };
 }

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 import { workflowNames } from '../contract/names.ts';
 import { monitorPolicy } from '../contract/retry-policy.ts';
-import type { Health } from '../contract/verdict.ts';
+import { observeDeployment } from '../health/deployment-metrics.ts';
+import type { Health } from '../health/measured.ts';
+import { createMetrics } from '../health/registry.ts';
 import { remember } from '../receiver/remember.ts';
 import type { Liveness } from './liveness.ts';
-import { observeDeployment } from './metrics/deployment.ts';
 import { observeProcess } from './metrics/process.ts';
 import { observeReceiver, type ReceiverObserver } from './metrics/receiver.ts';
-import { createMetrics } from './metrics/registry.ts';
 import { type CoreMetrics, placeCoreMetrics, withCoreMetrics } from './metrics/temporal-core.ts';
 import { observeWorker, type WorkerObserver } from './metrics/worker.ts';
 import { servePrivately, type WatchedPart } from './private-port.ts';

@@ -15,7 +15,7 @@ import {
   workflowIds,
   workflowNames,
 } from '../contract/names.ts';
-import type { ScheduleHealth } from '../contract/verdict.ts';
+import type { ScheduleHealth } from '../health/measured.ts';
 import { cronComment, describeTimes, type ScheduleTimes, timesOf } from './schedule-times.ts';
 import { SettingsError } from './settings.ts';
 

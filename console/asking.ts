@@ -1,4 +1,5 @@
-import type { Health, Verdict } from '../contract/verdict.ts';
+import type { Health } from '../health/measured.ts';
+import type { Verdict } from '../health/verdict.ts';
 import type { Activity } from './activity.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
 import type { Page } from './frame.ts';

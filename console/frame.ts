@@ -1,6 +1,7 @@
 import { html, raw } from 'hono/html';
 import { consolePolicy } from '../contract/retry-policy.ts';
-import type { Verdict, VerdictWord } from '../contract/verdict.ts';
+import type { VerdictWord } from '../health/finding-type.ts';
+import type { Verdict } from '../health/verdict.ts';
 import type { AssetAddresses } from '../web/assets.ts';
 import { badge, type Tone } from '../web/badge.ts';
 import { documentOf } from '../web/document.ts';
@@ -19,7 +20,6 @@ export const sections = {
   Runs: { at: '/runs', key: 'r' },
   Deletes: { at: '/deletes', key: 'd' },
   Issues: { at: '/issues', key: 'u' },
-  Data: { at: '/data', key: 'a' },
   System: { at: '/system', key: 's' },
   Log: { at: '/log', key: 'l' },
 } as const;

@@ -1,12 +1,12 @@
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { html } from 'hono/html';
-import { alertTypes, isAlertName } from '../contract/alerts.ts';
 import { consoleBounds } from '../contract/limits.ts';
-import { verdictOf } from '../contract/verdict.ts';
 import { sqlMessage, sqlState } from '../db/failures.ts';
 import { readOperation } from '../db/operations.ts';
 import { readStatusAbout } from '../db/read/status.ts';
+import { alarmTypes, isAlarmName } from '../health/findings.ts';
+import { verdictOf } from '../health/verdict.ts';
 import { readAlarms } from '../operations/alarms.ts';
 import { type AssetAddresses, type Assets, serveAssets } from '../web/assets.ts';
 import { queryOf, takeForms } from '../web/form.ts';
@@ -19,7 +19,6 @@ import type { ConsoleDependencies } from './dependencies.ts';
 import { type Frame, layout, missing, type Page, plainPage } from './frame.ts';
 import type { Identity } from './identity.ts';
 import { companyList, companyPage } from './pages/companies.ts';
-import { dataPage } from './pages/data.ts';
 import { deletesPage } from './pages/deletes.ts';
 import { eventList, eventPage } from './pages/events.ts';
 import { inbox } from './pages/inbox.ts';
@@ -50,7 +49,6 @@ const pages: Readonly<Record<string, MakePage>> = {
   '/deletes': deletesPage,
   '/issues': issueList,
   '/issues/:id': issuePage,
-  '/data': dataPage,
   '/trace': tracePage,
   '/system': systemPage,
   '/log': logList,
@@ -197,7 +195,7 @@ function jsonRoutes(app: FastifyInstance, deps: ConsoleDependencies, activity: A
     const raised = 'away' in health.warehouse ? [] : health.warehouse.watch.open;
     const broken =
       ['Broken', 'Unknown'].includes(verdict.word) ||
-      raised.some(({ name }) => isAlertName(name) && alertTypes[name].severity === 'page');
+      raised.some(({ name }) => isAlarmName(name) && alarmTypes[name].severity === 'page');
     return reply
       .status(asking.query.get('fail') === 'page' && broken ? 503 : 200)
       .headers({ ...pageHeaders, 'content-type': 'application/json; charset=utf-8' })

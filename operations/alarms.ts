@@ -1,10 +1,10 @@
-import { type AlertType, alertTypes, isAlertName } from '../contract/alerts.ts';
 import type { Executor } from '../db/connect.ts';
 import { type ListedAlert, listAlerts, readLastLook } from '../db/read/watch.ts';
+import { alarmTypes, isAlarmName } from '../health/findings.ts';
 
 /** An alarm with its severity; null if it is of another version. */
 export interface Alarm extends ListedAlert {
-  readonly severity: AlertType['severity'] | null;
+  readonly severity: 'page' | 'ticket' | null;
 }
 
 /** The alarms that workers raised, and when the watch last ran. */
@@ -20,7 +20,7 @@ export async function readAlarms(
 ): Promise<Alarms> {
   const alerts = (await listAlerts(db, options)).map((alert) => ({
     ...alert,
-    severity: isAlertName(alert.name) ? alertTypes[alert.name].severity : null,
+    severity: isAlarmName(alert.name) ? alarmTypes[alert.name].severity : null,
   }));
   const { lookedAt } = await readLastLook(db);
   return { alerts, lookedAt };

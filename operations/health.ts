@@ -8,13 +8,13 @@ import { certificateExpiry, inWords, type TemporalPlace } from '../app/temporal-
 import { runKinds, taskQueues, workflowNames } from '../contract/names.ts';
 import { recordPolicy, serverWaits } from '../contract/retry-policy.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../contract/schema-versions.ts';
-import type { Away, Health, TemporalHealth } from '../contract/verdict.ts';
 import { answered } from '../db/answered.ts';
 import type { Database } from '../db/connect.ts';
 import { sqlMessage } from '../db/failures.ts';
 import { readSchemaVersions } from '../db/migrate.ts';
 import { readHealth } from '../db/read/health.ts';
 import { readServer, readsOnly } from '../db/read/session.ts';
+import type { Away, Health, TemporalHealth } from '../health/measured.ts';
 
 /** Reads the health of a deployment. Never rejects: a server that cannot be reached counts as away. */
 export async function readDeployment(options: {
@@ -169,7 +169,6 @@ async function askTemporal(client: Client, now: number): Promise<Omit<TemporalHe
   const ofEvents = pollers[queues.indexOf('events')];
   return {
     idle: queues.filter((_, at) => !pollers[at]?.polled),
-    builds: ofEvents?.builds ?? [],
     absent: ofEvents?.absent ?? null,
     schedules,
     ...groups,

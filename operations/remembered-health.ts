@@ -1,5 +1,5 @@
 import { consolePolicy } from '../contract/retry-policy.ts';
-import type { Health } from '../contract/verdict.ts';
+import type { Health } from '../health/measured.ts';
 import { remember } from '../receiver/remember.ts';
 
 /** Makes the function that reads a deployment's health for pages: one reading serves all for some seconds. */

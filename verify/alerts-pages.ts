@@ -1,11 +1,12 @@
 import { stringify } from 'yaml';
-import { type AlertName, type AlertType, alertTypes, runbookOf } from '../contract/alerts.ts';
 import { scheduleIds } from '../contract/names.ts';
+import type { AlarmType } from '../health/finding-type.ts';
+import { type AlarmName, alarmTypes, runbookOf, watchedNames } from '../health/findings.ts';
 import { generatedFrom } from './markdown.ts';
 
-const source = 'contract/alerts.ts';
+const source = 'health/findings.ts';
 
-const entries: readonly (readonly [string, AlertType])[] = Object.entries(alertTypes);
+const entries = Object.entries(alarmTypes) as [AlarmName, AlarmType][];
 
 /** Makes deploy/prometheus/rules.yml from the catalogue of alarms. */
 export function alertRules(): string {
@@ -22,16 +23,32 @@ export function operatorRules(): string {
   });
 }
 
+/** The alarms that workers hold open, in one rule; then those that only Prometheus can see. */
 function rules() {
-  const all = entries.map(([name, { promql, forMinutes, severity, means }]) => ({
-    alert: `Metersync${name}`,
-    expr: promql,
-    ...(forMinutes === 0 ? {} : { for: `${forMinutes}m` }),
-    // The label is for links of dashboards, which cannot write an anchor in lower case.
-    labels: { severity, runbook: name.toLowerCase() },
-    annotations: { summary: means, runbook: runbookOf(name as AlertName) },
-  }));
-  return { groups: [{ name: 'metersync', rules: all }] };
+  const open = {
+    alert: 'MetersyncAlarm',
+    expr: 'max by (job, namespace, alert, severity) (metersync_alerts) > 0',
+    labels: { runbook: '{{ $labels.alert | toLower }}' },
+    annotations: {
+      summary: '{{ $labels.alert }} is open: metersync status says what to do.',
+      runbook: 'docs/runbooks.md#{{ $labels.alert | toLower }}',
+    },
+  };
+  const others = entries.flatMap(([name, { promql, forMinutes, severity, means }]) =>
+    promql === undefined
+      ? []
+      : [
+          {
+            alert: `Metersync${name}`,
+            expr: promql,
+            ...(forMinutes === 0 ? {} : { for: `${forMinutes}m` }),
+            // The label is for links of dashboards, which cannot write an anchor in lower case.
+            labels: { severity, runbook: name.toLowerCase() },
+            annotations: { summary: means, runbook: runbookOf(name) },
+          },
+        ],
+  );
+  return { groups: [{ name: 'metersync', rules: [open, ...others] }] };
 }
 
 const generated = (value: unknown): string =>
@@ -41,13 +58,13 @@ const generated = (value: unknown): string =>
 export function runbooksPage(): string {
   const items = (lines: readonly string[]) => lines.map((line) => `- ${line}`).join('\n');
   const sections = entries.map(
-    ([name, { severity, means, judge, causes, act, verify }]) => `## ${name}
+    ([name, { severity, means, promql, causes, todo, over }]) => `## ${name}
 
-${means} (${severity}${judge === undefined ? '; Prometheus' : ''})
+${means} (${severity}${promql === undefined ? '' : watchedNames.includes(name) ? '; also Prometheus' : '; Prometheus'})
 
 ${items(causes)}
 
-Act: ${act.join(' ')}${verify === undefined ? '' : `\n\nOver: ${verify}`}`,
+Act: ${todo}${over === undefined ? '' : `\n\nOver: ${over}`}`,
   );
   return `${generatedFrom(source)}
 # Runbooks
@@ -55,7 +72,7 @@ Act: ${act.join(' ')}${verify === undefined ? '' : `\n\nOver: ${verify}`}`,
 One for each alarm: its causes with what shows them, how to act, and what shows that it is over, if its
 condition does not say so. \`page\`: act now. \`ticket\`: act within days. Workers
 [raise them](guides/running.md#notifications) each minute; those marked Prometheus need it and
-\`deploy/prometheus/rules.yml\`.
+\`deploy/prometheus/rules.yml\`, which has one rule for all that workers raise: \`MetersyncAlarm\`.
 
 ${sections.join('\n\n')}
 

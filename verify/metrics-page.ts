@@ -1,4 +1,4 @@
-import { type MetricType, metricTypes } from '../contract/metrics.ts';
+import { type MetricType, metricTypes } from '../health/metrics.ts';
 import { generatedFrom } from './markdown.ts';
 
 const parts: readonly (readonly [MetricType['of'], string])[] = [
@@ -12,7 +12,7 @@ const parts: readonly (readonly [MetricType['of'], string])[] = [
 /** Makes docs/reference/metrics.md from the catalogue of metrics. */
 export function metricsPage(): string {
   const sections = parts.map(([of, title]) => `## ${title}\n\n${listOf(of)}`);
-  return `${generatedFrom('contract/metrics.ts')}
+  return `${generatedFrom('health/metrics.ts')}
 # Metrics
 
 Each process serves \`/metrics\`, \`/healthz\` and \`/readyz\` on a private port (127.0.0.1:9464;

@@ -1,9 +1,9 @@
 import { limits } from '../../contract/limits.ts';
+import type { Metrics } from '../../health/registry.ts';
 import { type AnswerReason, answerStatus } from '../../receiver/answers.ts';
 import type { GroupCommit, GroupFigures } from '../../receiver/group-commit.ts';
 import type { ConfiguredSecrets } from '../../receiver/secrets.ts';
 import type { Receiver } from '../../receiver/server.ts';
-import type { Metrics } from './registry.ts';
 
 export interface ReceiverParts {
   readonly receiver: Receiver;

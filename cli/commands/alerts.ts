@@ -16,25 +16,24 @@ export async function alertsList({ closed = false, limit, json }: AlertsOptions)
     const { alerts, lookedAt } = await readAlarms(db, { closed, limit });
     if (json) return printJson({ alerts, lookedAt });
     const none = closed ? 'No alarm was closed.' : 'No alarm is open.';
+    const opened = alerts.filter(({ openedAt }) => openedAt !== null);
     print(
-      ...(alerts.length === 0 ? [none] : alerts.flatMap(describe)),
+      ...(opened.length === 0 ? [none] : opened.flatMap(describe)),
       lookedAt === null ? 'the watch has not run yet' : `last watch: ${timeAgo(lookedAt)}`,
     );
   });
 }
 
 function describe(alert: Alarm): string[] {
-  const { name, key, detail, severity, pendingSince, openedAt, notifiedAt, error, closedAt } = alert;
-  const since =
-    openedAt === null ? `began ${timeAgo(pendingSince)}, not open yet` : `open ${timeAgo(openedAt)}`;
-  const times = [since, ...(closedAt === null ? [] : [`closed ${timeAgo(closedAt)}`])];
-  const notified = notifiedAt === null ? 'not sent' : `sent ${timeAgo(notifiedAt)}`;
+  const { name, key, detail, severity, openedAt, notifiedAt, error, closedAt } = alert;
+  const closed = closedAt === null ? '' : `; closed ${timeAgo(closedAt)}`;
+  const notified = notifiedAt === null ? 'nobody was notified' : `sent ${timeAgo(notifiedAt)}`;
   return [
     ...paragraph(
       '',
       `${name}${key === '' ? '' : ` ${key}`} (${severity ?? 'of another version'}): ${detail}`,
     ),
-    ...paragraph('  ', [...times, notified].join('; ')),
+    ...paragraph('  ', `open since ${timeAgo(openedAt ?? '')}${closed}; ${notified}`),
     ...(error === null ? [] : paragraph('  ', `NOTIFY_URL: ${error}`)),
   ];
 }

@@ -11,7 +11,7 @@ import { openPasswords, passwordLine } from '../../console/passwords.ts';
 import { serveConsole } from '../../console/server.ts';
 import type { OperatorRole } from '../../contract/names.ts';
 import { doctorPolicy } from '../../contract/retry-policy.ts';
-import type { Health } from '../../contract/verdict.ts';
+import type { Health } from '../../health/measured.ts';
 import { healthOf } from '../../operations/health.ts';
 import { rememberHealth } from '../../operations/remembered-health.ts';
 import { type Context, openContext } from '../context.ts';

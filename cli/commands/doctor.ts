@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { secretsOf } from '../../app/receiver-part.ts';
 import { doctorPolicy } from '../../contract/retry-policy.ts';
-import { headline, verdictStatus } from '../../contract/verdict.ts';
+import { headline, verdictStatus } from '../../health/verdict.ts';
 import type { Check } from '../../operations/doctor/check.ts';
 import { examine } from '../../operations/doctor/doctor.ts';
 import { openContext } from '../context.ts';

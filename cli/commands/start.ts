@@ -5,7 +5,7 @@ import { allOf, type Running, whenThere } from '../../app/running.ts';
 import type { Settings } from '../../app/settings.ts';
 import { awaitTemporal, type TemporalArrival } from '../../app/temporal-arrival.ts';
 import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
-import type { Health } from '../../contract/verdict.ts';
+import type { Health } from '../../health/measured.ts';
 import { type Context, openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { sandboxControl } from '../sandbox-control.ts';

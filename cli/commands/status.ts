@@ -1,7 +1,6 @@
 import { openWarehouse } from '../../app/warehouse.ts';
 import { limits } from '../../contract/limits.ts';
-import { formatSeconds, timeAgo } from '../../contract/times.ts';
-import { headline, type Verdict, verdictOf, verdictStatus } from '../../contract/verdict.ts';
+import { formatSeconds, formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, countInWords, nameInWords } from '../../contract/words.ts';
 import {
   type ParkedStatus,
@@ -9,6 +8,8 @@ import {
   readStatusAbout,
   type WarehouseStatus,
 } from '../../db/read/status.ts';
+import type { TemporalHealth } from '../../health/measured.ts';
+import { headline, type Verdict, verdictOf, verdictStatus } from '../../health/verdict.ts';
 import { healthOf } from '../../operations/health.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
@@ -43,12 +44,13 @@ export async function status(options: {
         'away' in health.warehouse
           ? undefined
           : options.exact
-            ? await readStatus(warehouse.db, settings)
+            ? await readStatus(warehouse.db)
             : await readStatusAbout(warehouse.db, health.warehouse);
       if (options.json) printJson({ verdict, ...now });
       else
         print(
           ...describeVerdict(verdict),
+          ...('away' in health.temporal ? [] : describeTemporal(health.temporal)),
           ...(now === undefined ? [] : ['', ...describe(now, options.exact ?? false)]),
         );
       if (options.exitCode) process.exitCode = verdictStatus[verdict.word];
@@ -61,20 +63,34 @@ export async function status(options: {
   }
 }
 
-/**
- * Describes a verdict on one line. Then each finding that is wrong, with what to do, and each that is well.
- */
+/** Describes a verdict on one line. Then each finding, with what to do, and since when its alarm is open. */
 function describeVerdict(verdict: Verdict): string[] {
-  const ill = verdict.findings.filter(({ word }) => word !== 'In sync');
-  const well = verdict.findings.filter(({ word }) => word === 'In sync');
   return [
     headline(verdict),
-    ...ill.flatMap(({ name, word, saw, todo }) => [
+    ...verdict.findings.flatMap(({ name, word, saw, todo, open }) => [
       ...paragraph('  ', `${word}: ${name}: ${saw}`),
-      ...(todo === null ? [] : paragraph('    ', `What to do: ${todo}`)),
+      ...paragraph('    ', `What to do: ${todo}`),
+      ...(open === null
+        ? []
+        : paragraph(
+            '    ',
+            `Open since ${timeAgo(open.since)}; ${open.notifiedAt === null ? 'nobody was notified' : `notified ${timeAgo(open.notifiedAt)}`}`,
+          )),
     ]),
-    ...well.flatMap(({ name, saw }) => paragraph('  ', `${name}: ${saw}`)),
   ];
+}
+
+/** Describes the workers and the schedules, where nothing is wrong with them. */
+function describeTemporal({ idle, absent, schedules }: TemporalHealth): string[] {
+  return [
+    ...(idle.length === 0 && absent === null ? ['workers: running (events, backfills, checks, alarms)'] : []),
+    ...schedules
+      .filter(({ state }) => state !== 'paused')
+      .map(
+        ({ name, state, next }) =>
+          `schedule ${name}: ${state === 'absent' ? 'there is none' : next === null ? 'active' : `next run ${formatTime(next)}`}`,
+      ),
+  ].map((line) => `  ${line}`);
 }
 
 function describeRuns(name: string, { running, last }: WarehouseStatus['backfills']): string {

@@ -1,21 +1,19 @@
 import { html } from 'hono/html';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
-import type { LastRun, ParkedWork } from '../../contract/verdict.ts';
 import { counted, eventsGivenUp } from '../../contract/words.ts';
-import type { Executor } from '../../db/connect.ts';
-import { readDeletes } from '../../db/deletes/decide.ts';
 import { mostCounted } from '../../db/read/counted.ts';
-import { type DataIssue, listDataIssues } from '../../db/read/issues.ts';
 import { type GivenUpGroup, readGivenUp } from '../../db/read/unhappy.ts';
 import { readWaiting, type WaitingEvents } from '../../db/read/waiting.ts';
+import type { AlarmName } from '../../health/findings.ts';
+import type { ParkedWork } from '../../health/measured.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
-import { actButton, ago, facts, nothing, section, stateBadge, text } from '../parts.ts';
-import { issueCards } from './issues.ts';
+import { findingCards } from '../finding-cards.ts';
+import { actButton, ago, facts, nothing, section, text } from '../parts.ts';
 
 /** What is broken, grouped by cause? */
 export const inbox: MakePage = async (asking) => {
-  const { deps, health, now } = asking;
+  const { deps, health, verdict, now } = asking;
   const { db } = deps;
   const { warehouse } = health;
   if ('away' in warehouse)
@@ -25,12 +23,10 @@ export const inbox: MakePage = async (asking) => {
       live: true,
       body: html`<h1>Inbox</h1>${nothing('The inbox cannot be shown now', html`${text(warehouse.away)}. ${text(warehouse.todo)}`)}`,
     };
-  const [waiting, dead, missing, deletes, issues] = await Promise.all([
+  const [waiting, dead, missing] = await Promise.all([
     readWaiting(db, mostCounted),
     readGivenUp(db, 'dead'),
     readGivenUp(db, 'missing'),
-    readDeletes(db, { all: false }),
-    listDataIssues(db, { severity: 'error', unacknowledged: true }, 5),
   ]);
   const parkedCodes = new Set<string>(warehouse.parked.map(({ code }) => code));
   const cards = [
@@ -39,10 +35,8 @@ export const inbox: MakePage = async (asking) => {
     ...dead.map((one) => givenUp(asking, 'dead', one)),
     ...missing.map((one) => givenUp(asking, 'missing', one)),
   ];
-  const unwell = Object.entries(warehouse.runs).flatMap(([kind, { last }]) =>
-    last === null || last.state === 'complete' ? [] : [{ kind, last }],
-  );
-  const empty = cards.length + deletes.length + issues.length + unwell.length === 0;
+  const others = verdict.findings.filter(({ alarm }) => alarm === null || !withCards.includes(alarm));
+  const empty = cards.length + others.length === 0;
   return {
     title: 'Inbox',
     section: 'Inbox',
@@ -50,33 +44,18 @@ export const inbox: MakePage = async (asking) => {
     body: html`<div class="head"><div><h1>Inbox</h1><p class="muted">What is broken, by its cause, and what to do about it.</p></div></div>
 ${empty && nothing('Nothing needs you', html`Last looked ${ago(new Date(now).toISOString(), now)}.`)}
 ${cards.length > 0 && section('Events and backfills', html`<ul class="cards">${cards}</ul>`)}
-${deletes.length > 0 && deletesSection(deletes.reduce((sum, { rows }) => sum + rows, 0))}
-${unwell.length > 0 && runsSection(unwell, now)}
-${issues.length > 0 && (await issuesSection(db, issues))}`,
+${others.length > 0 && section('Everything else', findingCards(others, now), html`<a href="/deletes">Deletes</a> <a href="/runs">Runs</a>`)}`,
   };
 };
 
-const deletesSection = (rows: number): Markup =>
-  section(
-    'Deletes that wait for a decision',
-    html`<div class="card"><p>${counted(rows, 'row')} gone from the service at once: kept until somebody decides.</p><a class="button small" href="/deletes">Decide</a></div>`,
-  );
-
-const runsSection = (unwell: readonly { kind: string; last: LastRun }[], now: number): Markup =>
-  section(
-    'Runs that did not end well',
-    html`<ul class="cards">${unwell.map(
-      ({ kind, last }) =>
-        html`<li class="card"><div class="row"><a class="stretched" data-row href="/runs/${last.runId}">${kind}, ended ${ago(last.finishedAt, now)}</a>${stateBadge(last.state)}</div><p>${text(last.error)}</p></li>`,
-    )}</ul>`,
-  );
-
-const issuesSection = async (db: Executor, issues: readonly DataIssue[]): Promise<Markup> =>
-  section(
-    'Errors of the data',
-    await issueCards(db, issues),
-    html`<a href="/issues?severity=error">All errors</a>`,
-  );
+/** Findings that have cards by cause. */
+const withCards: readonly AlarmName[] = [
+  'KeyRefused',
+  'ServiceDown',
+  'Parked',
+  'EventsDead',
+  'EventsMissing',
+];
 
 const parkedCard = (asking: Asking, work: ParkedWork): Markup =>
   card(asking, {

@@ -10,6 +10,7 @@ import { subjectsOf } from '../../operations/issue-subjects.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct, oneOf } from '../asking.ts';
+import { attentionSection } from '../attention.ts';
 import {
   actButton,
   address,
@@ -29,7 +30,8 @@ import {
 } from '../parts.ts';
 
 /** What is wrong, odd or missing in the data itself? */
-export const issueList: MakePage = async ({ deps, query, now }) => {
+export const issueList: MakePage = async (asking) => {
+  const { deps, query, now } = asking;
   const companyId = canonicalUuid(asked(query, 'company') ?? '');
   const filter = {
     companyId,
@@ -82,12 +84,13 @@ ${filters(
               : 'The checks run after each backfill and reconcile.',
           )
         : await issueTable(deps.db, issues, now)
-    }${pager(last && address('/issues', { ...values, after: String(last.id) }), after === undefined ? undefined : address('/issues', values))}`,
+    }${pager(last && address('/issues', { ...values, after: String(last.id) }), after === undefined ? undefined : address('/issues', values))}
+${!filtered && after === undefined && (await attentionSection(asking))}`,
   };
 };
 
 /** Each issue with what it is about, as several of a company can have the same sentence. */
-export async function issueTable(db: Executor, issues: readonly DataIssue[], now: number): Promise<Markup> {
+async function issueTable(db: Executor, issues: readonly DataIssue[], now: number): Promise<Markup> {
   const subjects = await subjectsOf(db, issues);
   return table(
     'Issues, the gravest first',

@@ -1,23 +1,18 @@
 import { html } from 'hono/html';
+import { type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
 import { consoleBounds } from '../../contract/limits.ts';
 import { eventOutcomes, runKinds } from '../../contract/names.ts';
 import { formatSeconds } from '../../contract/times.ts';
-import {
-  type Health,
-  headline,
-  type PendingKind,
-  pendingKinds,
-  type WarehouseHealth,
-} from '../../contract/verdict.ts';
 import { counted, countInWords } from '../../contract/words.ts';
 import { type LoggedOperation, lastAudit } from '../../db/operations.ts';
 import { type Arrivals, readArrivals } from '../../db/read/arrivals.ts';
-import { readAlarms } from '../../operations/alarms.ts';
+import type { Health, WarehouseHealth } from '../../health/measured.ts';
+import { headline } from '../../health/verdict.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
-import { openAlarms } from '../alarms.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
-import { verdictBadge, verdictTones } from '../frame.ts';
+import { findingCards } from '../finding-cards.ts';
+import { verdictTones } from '../frame.ts';
 import {
   actButton,
   ago,
@@ -34,43 +29,24 @@ import {
 export const overview: MakePage = async (asking) => {
   const { deps, health, verdict, now } = asking;
   const { warehouse, temporal } = health;
-  const alarms = 'away' in warehouse ? undefined : await readAlarms(deps.db, { limit: consoleBounds.rows });
   const first = !('away' in warehouse) && !warehouse.loaded;
-  const ill = verdict.findings.filter(({ word }) => word !== 'In sync');
-  const well = verdict.findings.filter(({ word }) => word === 'In sync');
   return {
     title: 'Overview',
     section: 'Overview',
     live: true,
     body: html`<h1 class="verdict ${verdictTones[verdict.word]}">${text(headline(verdict))}</h1>
 ${first && firstSteps(asking)}
-${alarms && openAlarms(alarms, now)}
 ${
-  ill.length > 0 &&
+  verdict.findings.length > 0 &&
   section(
     'What is wrong',
-    html`<ul class="cards">${ill.map(
-      ({
-        name,
-        word,
-        saw,
-        todo,
-      }) => html`<li class="card"><div class="row"><strong>${text(name)}</strong>${verdictBadge(word)}</div>
-<p>${text(saw)}</p>${todo !== null && html`<p><b>What to do:</b> ${text(todo)}</p>`}</li>`,
-    )}</ul>`,
-    html`<a href="/inbox">By cause, with actions</a>`,
+    findingCards(verdict.findings, now),
+    html`<a href="/inbox">Events by cause, with actions</a>`,
   )
 }
 ${!('away' in warehouse) && freshness(warehouse, await lastAudit(deps.db), now)}
 ${!('away' in warehouse) && runs(asking, warehouse, temporal)}
-${!('away' in warehouse) && deliveries(await readArrivals(deps.db), warehouse, now)}
-${
-  well.length > 0 &&
-  section(
-    'What is well',
-    html`<div class="card">${facts(well.map(({ name, saw }) => [name, text(saw)] as const))}</div>`,
-  )
-}`,
+${!('away' in warehouse) && deliveries(await readArrivals(deps.db), warehouse, now)}`,
   };
 };
 
@@ -82,7 +58,7 @@ function freshness(
   return section(
     'Freshness',
     html`<dl class="figures"><div><dt>Last event</dt><dd>${ago(silence.lastEventAt, now)}</dd></div>
-${pendingKinds.map((kind) => {
+${recordEventKinds.map((kind) => {
   const { due, waiting, parked, oldestSeconds } = pending[kind];
   const waits = due + waiting + parked;
   return html`<div><dt>${freshnessOf[kind]}</dt><dd>${oldestSeconds === null ? 'all read' : html`${countInWords(waits)} <small>wait, for ${formatSeconds(oldestSeconds)}</small>`}</dd></div>`;
@@ -98,7 +74,7 @@ function audited(audit: LoggedOperation | undefined, now: number): Content {
   return html`${ago(finishedAt, now)} <small>${text([detail, ...scope].join('; '))}</small>`;
 }
 
-const freshnessOf: Readonly<Record<PendingKind, string>> = {
+const freshnessOf: Readonly<Record<RecordEventKind, string>> = {
   connection: 'Connections',
   document: 'Bills',
   interval: 'Readings',

@@ -29,8 +29,7 @@ export const systemPage: MakePage = async (asking) => {
 ${examined(asking)}
 ${section('Versions', html`<div class="card">${facts(versions)}</div>`)}
 ${section('Schedules', schedules)}
-${section('Watch', watch)}
-${section('Settings', html`<div class="card">${facts(settingsOf(asking))}</div>`)}`,
+${section('Watch', watch)}`,
   };
 };
 
@@ -106,18 +105,6 @@ async function readVersions({ deps, health }: Asking): Promise<(readonly [string
           ? 'there'
           : html`<a href="${deps.temporalUi}">its page</a>`,
     ],
-    [
-      'Builds of workers',
-      'away' in temporal
-        ? 'unknown'
-        : temporal.builds.length === 0
-          ? 'none'
-          : html`${temporal.builds.map((build) => html`<div><small class="id">${text(build)}</small></div>`)}`,
-    ],
-    [
-      'Queues without a worker',
-      'away' in temporal ? 'unknown' : temporal.idle.length === 0 ? 'none' : temporal.idle.join(', '),
-    ],
   ];
 }
 
@@ -162,33 +149,3 @@ const actions = ({ name, state }: ScheduleState): Content =>
     : state === 'paused'
       ? actButton(`/act/schedule-resume?kind=${name}&back=/system`, 'Resume')
       : '';
-
-/** An address without the password that may be in it, and without its query. */
-function shown(url: string): string {
-  const { protocol, host, pathname } = new URL(url);
-  return text(`${protocol}//${host}${pathname}`);
-}
-
-/** Settings that say what this console works with; of secrets only whether they are set. */
-function settingsOf({ deps: { settings } }: Asking): (readonly [string, Content])[] {
-  const isSet = (value: unknown) => (value === undefined || value === '' ? 'unset' : 'set');
-  const { service, webhooks } = settings;
-  return [
-    ['SERVICE_URL', service.url === undefined ? 'unset: the sandbox stands in' : shown(service.url)],
-    ['SERVICE_API_KEY', isSet(service.apiKey)],
-    ['SERVICE_MAX_CONCURRENCY', String(service.maxConcurrency)],
-    ['WEBHOOK_SECRETS', webhooks.secrets.length > 0 ? `${webhooks.secrets.length} set` : 'unset'],
-    ['WEBHOOK_SECRETS_FILE', text(webhooks.secretsFile ?? 'unset')],
-    ['RECEIVER_PUBLIC_URL', webhooks.publicUrl === undefined ? 'unset' : shown(webhooks.publicUrl)],
-    ['DATABASE_URL', isSet(settings.databaseUrl)],
-    ['TEMPORAL_ADDRESS', settings.temporalConfigured ? 'set' : 'unset'],
-    [
-      'TEMPORAL_CODEC_KEYS',
-      settings.temporalCodecKeys.length > 0 ? `${settings.temporalCodecKeys.length} set` : 'unset',
-    ],
-    ['STRICT_TLS', settings.strictTls],
-    ['SILENCE_HOURS', String(settings.silenceHours)],
-    ['RETENTION_DAYS', String(settings.retentionDays)],
-    ['CHECKS_OFF', settings.checksOff.join(', ') || 'none'],
-  ];
-}

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { batches } from '../../contract/limits.ts';
-import type { WarehouseHealth } from '../../contract/verdict.ts';
+import type { WarehouseHealth } from '../../health/measured.ts';
 import type { Executor } from '../connect.ts';
 import { journal, settlements } from '../schema/metersync.ts';
 

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
-import type { PendingEvents, WarehouseHealth } from '../../contract/verdict.ts';
+import type { PendingEvents, WarehouseHealth } from '../../health/measured.ts';
 import { type Database, type Executor, type Transaction, withTransaction } from '../connect.ts';
 import { waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
@@ -71,7 +71,7 @@ async function readInOne(
       reconcile: await readKindOfRuns(db, 'reconcile', aside.undecidedDeletes),
     },
     loaded: await isLoaded(db),
-    silence: await readSilence(db, silenceHours, most),
+    silence: await readSilence(db, most),
     silenceHours,
     delays: await readDelays(db),
     intervalShortfall: await readShortfall(db, most),

@@ -2,7 +2,7 @@ import { and, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { checkNames } from '../../contract/check-names.ts';
 import type { ClosedReason, Severity } from '../../contract/names.ts';
-import type { WarehouseHealth } from '../../contract/verdict.ts';
+import type { WarehouseHealth } from '../../health/measured.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { dataIssues } from '../schema/ops.ts';

@@ -1,8 +1,8 @@
 import { and, desc, eq, isNotNull, ne, not, or, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { type RunKind, type RunState, runStates } from '../../contract/names.ts';
-import type { KindOfRuns, LastRun, RunUnderWay } from '../../contract/verdict.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
+import type { KindOfRuns, LastRun, RunUnderWay } from '../../health/measured.ts';
 import { noCompany } from '../backfill/manifest.ts';
 import type { Executor } from '../connect.ts';
 import { pages, runCompanies, runs } from '../schema/metersync.ts';
@@ -12,8 +12,8 @@ const part = alias(runs, 'part');
 const page = alias(pages, 'page');
 
 /**
- * Reads the runs of a kind. The last one counts as complete once somebody has decided on all
- * deletions for which alone it was suspect.
+ * Reads the runs of a kind. One that is suspect only because of deletions has read everything. It
+ * counts as complete once somebody has decided on them.
  * @param undecided deletions that wait for a decision
  */
 export async function readKindOfRuns(
@@ -26,12 +26,18 @@ export async function readKindOfRuns(
   if (last === null)
     return { running, underWay, last, ...(await readLastComplete(db, kind, undefined)) };
   const { parts, toDecide } = await countParts(db, last.runId);
-  const decided = last.state === 'suspect' && undecided === 0 && toDecide === parts.suspect;
+  const readAll = last.state === 'suspect' && toDecide === parts.suspect;
+  const decided = readAll && undecided === 0;
   return {
     running,
     underWay,
-    last: { ...last, ...(decided ? { state: 'complete', error: null } : {}), parts },
-    ...(await readLastComplete(db, kind, decided ? last.runId : undefined)),
+    last: {
+      ...last,
+      ...(decided ? { state: 'complete', error: null } : {}),
+      awaitsDecision: readAll && !decided,
+      parts,
+    },
+    ...(await readLastComplete(db, kind, readAll ? last.runId : undefined)),
   };
 }
 
@@ -113,7 +119,10 @@ async function readUnderWay(
   return { running, underWay };
 }
 
-async function readLast(db: Executor, kind: RunKind): Promise<Omit<LastRun, 'parts'> | null> {
+async function readLast(
+  db: Executor,
+  kind: RunKind,
+): Promise<Omit<LastRun, 'parts' | 'awaitsDecision'> | null> {
   const { runId, state, startedAt, finishedAt, error, rowsMissed } = runs;
   const [last] = await db
     .select({
@@ -136,7 +145,7 @@ async function readLast(db: Executor, kind: RunKind): Promise<Omit<LastRun, 'par
 async function readLastComplete(
   db: Executor,
   kind: RunKind,
-  decided: string | undefined,
+  readAll: string | undefined,
 ): Promise<Pick<KindOfRuns, 'lastCompleteAt' | 'lastCompleteSecondsAgo'>> {
   const [last] = await db
     .select({
@@ -147,7 +156,7 @@ async function readLastComplete(
     .where(
       and(
         isOfKind(kind),
-        or(eq(runs.state, 'complete'), decided === undefined ? undefined : eq(runs.runId, decided)),
+        or(eq(runs.state, 'complete'), readAll === undefined ? undefined : eq(runs.runId, readAll)),
         isNotNull(runs.finishedAt),
         not(isOfChosen),
       ),

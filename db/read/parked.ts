@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { companyResources } from '../../contract/endpoints.ts';
 import { parkingCodes } from '../../contract/failures.ts';
-import type { ParkedWork } from '../../contract/verdict.ts';
+import type { ParkedWork } from '../../health/measured.ts';
 import { array } from '../arrays.ts';
 import { livesCompany, stillParked } from '../catch-up/parking.ts';
 import type { Executor } from '../connect.ts';

@@ -1,7 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
+import { type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
 import { parkingCodes } from '../../contract/failures.ts';
-import { type PendingEvents, type PendingKind, pendingKinds } from '../../contract/verdict.ts';
+import type { PendingEvents } from '../../health/measured.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { staleRecords } from '../schema/metersync.ts';
@@ -20,9 +21,9 @@ const dueRead = 1_000;
 export async function readPending(
   db: Executor,
   most: number,
-): Promise<Readonly<Record<PendingKind, PendingEvents>>> {
+): Promise<Readonly<Record<RecordEventKind, PendingEvents>>> {
   const { rows } = await db.execute<
-    PendingEvents & { kind: PendingKind } & Record<string, unknown>
+    PendingEvents & { kind: RecordEventKind } & Record<string, unknown>
   >(
     sql`
     select
@@ -34,7 +35,7 @@ export async function readPending(
       extract(
         epoch from clock_timestamp() - least(due.since, later.since)
       )::float8 as "oldestSeconds"
-    from unnest(${array(pendingKinds, 'text')}) as kinds (kind)
+    from unnest(${array(recordEventKinds, 'text')}) as kinds (kind)
       cross join lateral (
         select count(*) as records
         from (
@@ -83,5 +84,5 @@ export async function readPending(
   );
   return Object.fromEntries<PendingEvents>(
     rows.map(({ kind, ...events }) => [kind, events]),
-  ) as Record<PendingKind, PendingEvents>;
+  ) as Record<RecordEventKind, PendingEvents>;
 }

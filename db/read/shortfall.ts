@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { WarehouseHealth } from '../../contract/verdict.ts';
+import type { WarehouseHealth } from '../../health/measured.ts';
 import type { Executor } from '../connect.ts';
 import { settlements } from '../schema/metersync.ts';
 import type { Most } from './counted.ts';

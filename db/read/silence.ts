@@ -1,31 +1,21 @@
 import { sql } from 'drizzle-orm';
 import { probeEventType } from '../../contract/event.ts';
-import { formatTime } from '../../contract/times.ts';
-import { isQuiet, type Silence } from '../../contract/verdict.ts';
-import { counted } from '../../contract/words.ts';
+import type { Silence } from '../../health/measured.ts';
 import type { Executor } from '../connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import { type Most, mostCounted } from './counted.ts';
 
-/**
- * Looks for signs of silence. `silenceHours` without any event are one; 0 turns that off. Probes
- * are not events of the service.
- */
-export async function readSilence(
-  db: Executor,
-  silenceHours: number,
-  most: Most = mostCounted,
-): Promise<Silence> {
+/** Measures whether events arrive. Probes are not events of the service. */
+export async function readSilence(db: Executor, most: Most = mostCounted): Promise<Silence> {
   const quiet = await readQuiet(db);
   const missed = await readMissed(db, quiet?.last ?? null, most);
-  const measured = {
+  return {
     lastEventAt: quiet?.last ?? null,
     quietSeconds: quiet?.seconds == null ? null : Math.max(0, quiet.seconds),
     missedRows: missed?.rows ?? 0,
     missedCompanies: missed?.companies ?? 0,
     missedAt: missed?.at ?? null,
   };
-  return { ...measured, signs: signsOf(measured, silenceHours) };
 }
 
 interface Quiet extends Record<string, unknown> {
@@ -87,24 +77,4 @@ async function readMissed(
       limit ${most}
     ) missed`);
   return result.rows[0];
-}
-
-function signsOf(measured: Omit<Silence, 'signs'>, silenceHours: number): string[] {
-  const { lastEventAt, quietSeconds, missedRows, missedCompanies, missedAt } = measured;
-  const signs: string[] = [];
-  if (missedRows > 0) {
-    signs.push(
-      `${counted(missedRows, 'change')} in ${counted(missedCompanies, 'company', 'companies')} ${missedRows === 1 ? 'was' : 'were'} found by backfills without an event,` +
-        ` the last at ${formatTime(missedAt ?? '')}`,
-    );
-  }
-  if (isQuiet(measured, silenceHours)) {
-    const hours = Math.floor((quietSeconds ?? 0) / 3600);
-    signs.push(
-      lastEventAt === null
-        ? `no event ever came, ${counted(hours, 'hour')} after the first backfill`
-        : `no event came for ${counted(hours, 'hour')} (SILENCE_HOURS is ${silenceHours})`,
-    );
-  }
-  return signs;
 }

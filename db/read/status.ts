@@ -8,7 +8,7 @@ import type {
   ParkedWork,
   Silence,
   WarehouseHealth,
-} from '../../contract/verdict.ts';
+} from '../../health/measured.ts';
 import type { Database, Executor } from '../connect.ts';
 import { waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
@@ -81,20 +81,14 @@ export interface ParkedStatus extends Omit<ParkedWork, 'parts'> {
   readonly backfillParts: number;
 }
 
-/**
- * Counts the state of the pipeline from its own tables: the cost grows with them. `silenceHours`
- * without any event are a sign of silence.
- */
-export async function readStatus(
-  db: Executor,
-  { silenceHours = 0 } = {},
-): Promise<WarehouseStatus> {
+/** Counts the state of the pipeline from its own tables: the cost grows with them. */
+export async function readStatus(db: Executor): Promise<WarehouseStatus> {
   const aside = await countSetAside(db);
   return {
     events: await countOutcomes(db),
     oldestPendingSeconds: Math.max(0, aside.oldest ?? 0),
     lastEventSecondsAgo: await lastEventAge(db),
-    silence: await readSilence(db, silenceHours, null),
+    silence: await readSilence(db, null),
     backfills: statusOfRuns(await readKindOfRuns(db, 'full', aside.quarantined)),
     reconciles: statusOfRuns(await readKindOfRuns(db, 'reconcile', aside.quarantined)),
     waiting: await readWaiting(db, null),
@@ -185,7 +179,7 @@ const statusOfParked = (work: readonly ParkedWork[]): ParkedStatus[] =>
   }));
 
 /** Adds up a health's counts of open issues. */
-export function issuesOf({
+function issuesOf({
   issues,
   acknowledgedIssues,
 }: Pick<WarehouseHealth, 'issues' | 'acknowledgedIssues'>): IssueCounts {

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
-import type { LateWork } from '../../contract/late-work.ts';
+import type { LateWork } from '../../health/measured.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { settlements, staleRecords } from '../schema/metersync.ts';
@@ -66,9 +66,6 @@ export async function readLateWork(db: Executor, most: Most): Promise<LateWork> 
   const [first] = await readWaiting(db, most);
   return {
     settledSecondsAgo: rows[0]?.seconds ?? null,
-    reason:
-      first === undefined
-        ? null
-        : { code: first.code, message: first.reason, events: first.events },
+    reason: first === undefined ? null : { code: first.code, events: first.events },
   };
 }

@@ -1,5 +1,5 @@
 import { and, desc, isNotNull, isNull, sql } from 'drizzle-orm';
-import type { WatchHealth } from '../../contract/verdict.ts';
+import type { WatchHealth } from '../../health/measured.ts';
 import type { Executor } from '../connect.ts';
 import { alerts, heartbeat } from '../schema/metersync.ts';
 import { isToSend } from '../watch/sent.ts';
@@ -8,7 +8,12 @@ import { isToSend } from '../watch/sent.ts';
 export async function readWatch(db: Executor): Promise<WatchHealth> {
   const look = await readLastLook(db);
   const open = await db
-    .select({ name: alerts.name, key: alerts.key })
+    .select({
+      name: alerts.name,
+      key: alerts.key,
+      openedAt: sql<string>`${alerts.openedAt}::text`,
+      notifiedAt: alerts.notifiedAt,
+    })
     .from(alerts)
     .where(and(isNull(alerts.closedAt), isNotNull(alerts.openedAt)));
   const [unsent] = await db

@@ -1,15 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { asc, eq, inArray, isNull, lt, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
-import { type AlarmNotice, noticeOf } from '../../contract/alarm-notice.ts';
-import {
-  changesOf,
-  type LiveAlarm,
-  type RaisedAlarm,
-  type Seen,
-} from '../../contract/alert-changes.ts';
-import { type AlertName, isAlertName } from '../../contract/alerts.ts';
 import { notifyPolicy } from '../../contract/retry-policy.ts';
+import {
+  type AlarmNotice,
+  changesOf,
+  findingOf,
+  type LiveAlarm,
+  noticeOf,
+  type Raised,
+  type Seen,
+} from '../../health/alarms.ts';
+import { type AlarmName, isAlarmName } from '../../health/findings.ts';
 import { type Database, type Executor, withTransaction } from '../connect.ts';
 import { lock } from '../locks.ts';
 import { alerts, heartbeat } from '../schema/metersync.ts';
@@ -18,7 +20,7 @@ import { isToSend } from './sent.ts';
 /** An alarm that was opened while the warehouse was away. */
 export interface Carried {
   readonly id: string;
-  readonly name: AlertName;
+  readonly name: AlarmName;
   readonly detail: string;
   /** RFC 3339: when it began, and when its minutes were over. */
   readonly since: string;
@@ -37,7 +39,7 @@ export interface Look {
 /** What a look left. */
 export interface Looked {
   /** The open alarms. */
-  readonly open: readonly AlertName[];
+  readonly open: readonly AlarmName[];
   /** What it changed. */
   readonly changes: readonly AlarmNotice[];
   /** What is to be sent, in order. */
@@ -89,7 +91,7 @@ async function readLive(tx: Executor): Promise<Live[]> {
     })
     .from(alerts)
     .where(isNull(alerts.closedAt));
-  return (rows as Live[]).filter(({ name }) => isAlertName(name));
+  return (rows as Live[]).filter(({ name }) => isAlarmName(name));
 }
 
 /** Opens and closes alarms; returns a notice of each change. */
@@ -115,24 +117,18 @@ async function apply(
   await set(open, { openedAt: at });
   await set(close, { closedAt: at });
   for (const alarm of live) {
-    const raised = raisedAs(seen, alarm);
-    if (raised !== undefined && raised.detail !== alarm.detail)
-      await tx.update(alerts).set({ detail: raised.detail }).where(eq(alerts.id, alarm.id));
+    const detail = findingOf(seen, alarm)?.saw ?? alarm.detail;
+    if (detail !== alarm.detail)
+      await tx.update(alerts).set({ detail }).where(eq(alerts.id, alarm.id));
   }
   const all = (alarms: readonly Live[], until: string | null): AlarmNotice[] =>
     alarms.map((alarm) => {
-      const raised = raisedAs(seen, alarm);
+      const raised = findingOf(seen, alarm);
       const since = new Date(alarm.openedAt ?? now).toISOString();
-      const detail = raised?.detail ?? alarm.detail;
-      return noticeOf({ ...alarm, detail }, { since, until }, raised);
+      return noticeOf({ ...alarm, detail: raised?.saw ?? alarm.detail }, { since, until }, raised);
     });
   return [...all(open, null), ...all(close, at)];
 }
-
-const raisedAs = (
-  { raised }: Seen,
-  { name, key }: Pick<RaisedAlarm, 'name' | 'key'>,
-): RaisedAlarm | undefined => raised.find((one) => one.name === name && one.key === key);
 
 /** Reads what is to be sent of alarms of the catalogue, in the order in which they opened and closed. */
 async function readToSend(tx: Executor, { seen, at }: Look): Promise<AlarmNotice[]> {
@@ -143,19 +139,24 @@ async function readToSend(tx: Executor, { seen, at }: Look): Promise<AlarmNotice
     .where(isToSend(sql`${at}`))
     .orderBy(asc(sql`greatest(${openedAt}, ${closedAt})`), openedAt, name, key);
   return rows.flatMap(({ openedAt: since, closedAt: until, ...alarm }) => {
-    if (!isAlertName(alarm.name) || since === null) return [];
+    if (!isAlarmName(alarm.name) || since === null) return [];
     const known = { ...alarm, name: alarm.name };
     const times = {
       since: new Date(since).toISOString(),
       until: until && new Date(until).toISOString(),
     };
-    return [noticeOf(known, times, raisedAs(seen, known))];
+    return [noticeOf(known, times, findingOf(seen, known))];
   });
 }
 
-async function begin(tx: Executor, begun: readonly RaisedAlarm[], at: string): Promise<Live[]> {
+async function begin(tx: Executor, begun: readonly Raised[], at: string): Promise<Live[]> {
   if (begun.length === 0) return [];
-  const fresh = begun.map(({ name, key, detail }) => ({ id: randomUUID(), name, key, detail }));
+  const fresh = begun.map(({ alarm: name, key, saw: detail }) => ({
+    id: randomUUID(),
+    name,
+    key,
+    detail,
+  }));
   await tx.insert(alerts).values(fresh.map((alarm) => ({ ...alarm, pendingSince: at })));
   const pendingSince = Date.parse(at);
   return fresh.map((alarm) => ({ ...alarm, pendingSince, openedAt: null }));

@@ -1,6 +1,6 @@
 import { and, eq, gt, isNotNull, isNull, lt, or, type SQL, sql } from 'drizzle-orm';
-import type { AlarmNotice } from '../../contract/alarm-notice.ts';
 import { notifyPolicy } from '../../contract/retry-policy.ts';
+import type { AlarmNotice } from '../../health/alarms.ts';
 import type { Executor } from '../connect.ts';
 import { alerts } from '../schema/metersync.ts';
 

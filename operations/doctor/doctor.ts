@@ -6,13 +6,14 @@ import type { Insecure } from '../../app/transport.ts';
 import { readVersion } from '../../app/version.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { doctorPolicy } from '../../contract/retry-policy.ts';
-import { type Finding, type Verdict, type VerdictWord, verdictOf, worst } from '../../contract/verdict.ts';
 import { answered } from '../../db/answered.ts';
 import type { Database } from '../../db/connect.ts';
 import { sqlMessage } from '../../db/failures.ts';
 import { readSchemaVersions } from '../../db/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
 import { readReplicas, readStandby, type Standby } from '../../db/read/session.ts';
+import type { VerdictWord } from '../../health/finding-type.ts';
+import { type Finding, type Verdict, verdictOf, worstFirst } from '../../health/verdict.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { throughProxies } from '../../service/proxy.ts';
 import { healthOf } from '../health.ts';
@@ -91,7 +92,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
       await examineEvents(stored),
     ];
     return {
-      checks: [...checks, ...health.findings.flatMap((finding) => checkOf(finding, checks))],
+      checks: [...checks, ...checksOf(health, checks)],
       verdict: withChecks(health, checks),
     };
   } finally {
@@ -234,21 +235,23 @@ const stateOf: Readonly<Record<VerdictWord, Check['state']>> = {
   Unknown: 'fail',
 };
 
-/** Turns a finding of the pipeline's health into a check, unless a check of that name already reports it. */
-function checkOf({ name, word, saw, todo }: Finding, checks: readonly Check[]): Check[] {
-  return checks.some((other) => other.name === name && other.state !== 'ok')
-    ? []
-    : [{ name, state: stateOf[word], saw, todo }];
+/** Turns the findings of the pipeline's health into checks, unless a check of that name already reports one. */
+function checksOf({ findings }: Verdict, checks: readonly Check[]): Check[] {
+  if (findings.length === 0) return [{ name: 'pipeline', ...ok('nothing is wrong') }];
+  return findings.flatMap(({ name, word, saw, todo }) =>
+    checks.some((other) => other.name === name && other.state !== 'ok')
+      ? []
+      : [{ name, state: stateOf[word], saw, todo }],
+  );
 }
 
 /** Adds failed checks to the verdict, as the pipeline rests on them. */
 function withChecks(health: Verdict, checks: readonly Check[]): Verdict {
   const failed = checks.flatMap(({ name, state, saw, todo }): Finding[] =>
-    state === 'fail' ? [{ name, word: 'Broken', saw, todo }] : [],
+    state === 'fail'
+      ? [{ name, word: 'Broken', saw, todo: todo ?? '', alarm: null, key: '', counts: {}, open: null }]
+      : [],
   );
-  const findings = [
-    ...failed,
-    ...health.findings.filter((finding) => !failed.some(({ name }) => name === finding.name)),
-  ];
-  return { word: worst(findings.map(({ word }) => word)), findings };
+  const rest = health.findings.filter((finding) => !failed.some(({ name }) => name === finding.name));
+  return worstFirst([...failed, ...rest]);
 }

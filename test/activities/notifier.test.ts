@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createNotifier } from '../../activities/notifier.ts';
 import { readSettings } from '../../app/settings.ts';
-import { noticeOf } from '../../contract/alarm-notice.ts';
+import { noticeOf } from '../../health/alarms.ts';
 import { throughProxies } from '../../service/proxy.ts';
 import { startCollector } from '../support/collector.ts';
 import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'v
 import { createNotifier } from '../../activities/notifier.ts';
 import { type LookResult, watchActivities } from '../../activities/watch.ts';
 import { readSettings } from '../../app/settings.ts';
-import type { Health } from '../../contract/verdict.ts';
 import { listAlerts, readWatch } from '../../db/read/watch.ts';
 import { alerts } from '../../db/schema/metersync.ts';
+import type { Health } from '../../health/measured.ts';
 import { activityEnvironment } from '../support/activities.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
 import { away, health } from '../support/health-states.ts';
@@ -87,10 +87,14 @@ test('an alarm is sent once when it opens and once when it is over', async () =>
   await looks(health(), 2);
   expect(changes()).toEqual([]);
   await looks(health({ dead: 3, rejectedRecords: 1, missingLately: 2 }), 70);
-  expect(changes()).toEqual(['opened EventsDead', 'opened Decide', 'opened EventsMissing']);
+  expect(changes()).toEqual(['opened EventsDead', 'opened EventsMissing', 'opened RecordsRefused']);
   await looks(health({ rejectedRecords: 1 }));
   await looks(health());
-  expect(changes().slice(3)).toEqual(['resolved EventsDead', 'resolved EventsMissing', 'resolved Decide']);
+  expect(changes().slice(3)).toEqual([
+    'resolved EventsDead',
+    'resolved EventsMissing',
+    'resolved RecordsRefused',
+  ]);
   expect(await listAlerts(warehouse.db)).toEqual([]);
 });
 
@@ -103,7 +107,7 @@ test('a message says what to do, is signed, and its alarm has one id from opened
     change: 'opened',
     alert: 'EventsDead',
     severity: 'ticket',
-    detail: '3 events',
+    detail: '3 events cannot be applied',
     counts: { events: 3 },
     runbook: 'docs/runbooks.md#eventsdead',
     todo: [expect.stringContaining('events replay')],
@@ -190,10 +194,10 @@ test('Slack gets a text that says what to do, in which nothing is markup', async
   await looks(health());
   const [opened, resolved] = collector.bodies('/T0/B0/xyz').map(({ text }) => text);
   expect(opened).toMatch(
-    /^metersync: EventsDead opened \(ticket\): .*3 events\nWhat to do: .*\nRunbook: docs/,
+    /^metersync: EventsDead opened \(ticket\): .*3 events cannot be applied\nWhat to do: .*\nRunbook: docs/,
   );
   expect(opened).not.toMatch(/[<>]/);
-  expect(resolved).toMatch(/^metersync: EventsDead resolved \(ticket\): .*3 events$/);
+  expect(resolved).toMatch(/^metersync: EventsDead resolved \(ticket\): .*3 events cannot be applied$/);
 });
 
 test('a login in an address may hold a percent sign of its own', async () => {

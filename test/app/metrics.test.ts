@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createMetrics } from '../../app/metrics/registry.ts';
 import { withCoreMetrics } from '../../app/metrics/temporal-core.ts';
 import { servePrivately, type WatchedPart } from '../../app/private-port.ts';
-import { metricTypes } from '../../contract/metrics.ts';
+import { metricTypes } from '../../health/metrics.ts';
+import { createMetrics } from '../../health/registry.ts';
 import { remember } from '../../receiver/remember.ts';
 
 describe('metrics', () => {

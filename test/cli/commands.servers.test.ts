@@ -82,7 +82,7 @@ describe('before anything runs', () => {
     const { status, stdout } = await metersync('status');
     expect(status).toBe(1);
     expect(stdout).toMatch(
-      /warehouse: the warehouse lacks \d+ migrations?\n +What to do: Run metersync migrate first\.$/m,
+      /schema: the warehouse lacks \d+ migrations?\n +What to do: Run metersync migrate first\.$/m,
     );
     const { stderr } = await metersync('report');
     expect(stderr).toMatch(/^metersync: the warehouse lacks \d+ migrations?: run metersync migrate first$/);
@@ -132,7 +132,6 @@ describe('before anything runs', () => {
         silence: {
           lastEventAt: null,
           quietSeconds: null,
-          signs: [],
           missedRows: 0,
           missedCompanies: 0,
           missedAt: null,
@@ -442,15 +441,13 @@ describe('while metersync start runs', () => {
     const undecided = await metersync('status', '--exit-code');
     expect(undecided.status).toBe(3);
     expect(undecided.stdout).toMatch(/^Needs you: /);
-    expect(undecided.stdout).toMatch(/deletes: 60 rows gone from the service at once/);
-    expect(undecided.stdout).toContain('last backfill: suspect');
+    expect(undecided.stdout).toMatch(/deletes: 60 rows disappeared from the service in one run/);
+    expect(undecided.stdout).not.toContain('last backfill: suspect');
     expect(await json('deletes', 'approve', runId)).toEqual({
       status: 0,
       said: { tombstoned: 60, spared: 0 },
     });
-    expect((await metersync('status')).stdout).toMatch(
-      new RegExp(`last backfill: complete, .* run ${runId}`),
-    );
+    expect((await metersync('status')).stdout).toMatch(new RegExp(`last: complete, .* run ${runId}`));
     expect(await json('deletes', 'list', runId)).toMatchObject({
       said: { deletes: [{ runId, state: 'applied', rows: 60 }] },
     });
@@ -494,7 +491,9 @@ describe('while metersync start runs', () => {
       },
     });
     expect((await metersync('deletes', 'list')).stdout).toContain(`${name} (${range})`);
-    expect((await metersync('status')).stdout).toMatch(/deletes: 500 rows gone from the service at once/);
+    expect((await metersync('status')).stdout).toMatch(
+      /deletes: 500 rows disappeared from the service in one run/,
+    );
     expect(await json('status')).toMatchObject({ said: { quarantinedDeletes: 500 } });
     const decided = async (decision: string) => (await metersync('deletes', decision, runId)).stdout;
     expect(await decided('approve')).toBe('500 rows deleted.');

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { verdictStatus } from '../../contract/verdict.ts';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
+import { verdictStatus } from '../../health/verdict.ts';
 import { type RunningCommand, runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
@@ -125,9 +125,7 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
       );
       expect(status, status?.stderr).toMatchObject({
         status: verdictStatus.Unknown,
-        stdout: expect.stringMatching(
-          /^Unknown: warehouse: .* does not answer[\s\S]*workers: they take events/,
-        ),
+        stdout: expect.stringMatching(/^Unknown: warehouse: .* does not answer[\s\S]*workers: running/),
       });
       expect(doctor, doctor?.stderr).toMatchObject({
         status: 1,

@@ -317,18 +317,18 @@ describe('a failed command ends with status 1 and one line that names the proble
     },
   );
 
-  test('status while Postgres is away reports an unknown state', async () => {
+  test('status while Postgres and Temporal are away reports that all is broken', async () => {
     const place = `127.0.0.1:${await freePort()}/warehouse`;
     const env = { DATABASE_URL: `postgres://user:geheim@${place}` };
     const { status, stdout } = await metersync(['status'], env);
     expect(status).toBe(1);
-    expect(stdout).toMatch(/^Unknown: /);
+    expect(stdout).toMatch(/^Broken: /);
     expect(stdout).toContain(`warehouse: Postgres at ${place} (DATABASE_URL) does not answer: connect ECONN`);
     expect(stdout).toContain('What to do: Bring Postgres up, or correct DATABASE_URL.');
     expect(stdout).not.toContain('geheim');
     expect(await metersync(['status', '--json', '--exit-code'], env)).toMatchObject({
-      status: 5,
-      stdout: expect.stringMatching(/^\{"verdict":\{"word":"Unknown",/),
+      status: 4,
+      stdout: expect.stringMatching(/^\{"verdict":\{"word":"Broken",/),
     });
   });
 

@@ -3,8 +3,8 @@ import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { type ScheduleState, triggerSchedule } from '../../app/schedules.ts';
 import { createRandom } from '../../bench/load/random.ts';
-import type { AlertName } from '../../contract/alerts.ts';
 import { workflowIds } from '../../contract/names.ts';
+import type { AlarmName } from '../../health/findings.ts';
 import { fault, say, seeds, times } from '../faults/fault.ts';
 import { eventsPerSecond, startLoad } from '../faults/load.ts';
 import type { Part } from '../faults/part.ts';
@@ -17,9 +17,9 @@ import { withRig } from './with-rig.ts';
 const loadSeconds = 20;
 
 /** A run finds listings that move, and changes whose events are late. */
-const found: readonly AlertName[] = ['ChangesMissed', 'RunUnwell'];
+const found: readonly AlarmName[] = ['ChangesMissed', 'RunUnwell'];
 /** Work of what was struck is late by seconds, which are minutes of the rules. */
-const late: readonly AlertName[] = [...found, 'RunStalled'];
+const late: readonly AlarmName[] = [...found, 'RunStalled'];
 
 fault('T1', 'backfill, disturbed events and schedules', seeds(), { may: found }, (seed) =>
   withRig(async (rig) => {

@@ -57,7 +57,6 @@ test('each page is good to look at, at a desk and on a phone, in light and dark'
     deletes: '/deletes',
     issues: '/issues',
     issue: `/issues/${issue}`,
-    data: '/data',
     trace: `/trace?q=${document}`,
     system: '/system',
     act: `/act/deletes-approve?run=${runs.suspect}`,

@@ -109,7 +109,6 @@ describe('the pages', () => {
       '/issues',
       '/issues?known=yes&severity=error',
       `/issues/${issue}`,
-      '/data',
       '/system',
       '/log',
       '/trace',
@@ -132,7 +131,7 @@ describe('the pages', () => {
 
   test('wherever an issue stands, its bill, meter or connection is named', async () => {
     const { ask } = await serve();
-    for (const path of ['/issues', '/data', '/inbox', `/companies/${trouble.companies[0]}`]) {
+    for (const path of ['/issues', `/companies/${trouble.companies[0]}`]) {
       expect(await (await ask(path)).text(), path).toContain('invoice 4711');
     }
   });
@@ -145,7 +144,7 @@ describe('the pages', () => {
     expect(text).toContain(failureTypes.SERVICE_ACCESS_DENIED.operator);
     expect(text).toContain('Dead: EVENT_UNREADABLE');
     expect(text).toContain('Waiting: SERVICE_ERROR');
-    expect(text).toContain('60 rows gone from the service at once');
+    expect(text).toContain('60 rows disappeared from the service in one run');
     expect(await (await ask('/')).text()).toMatch(/<h1 class="verdict bad">Broken: /);
   });
 

@@ -8,14 +8,12 @@ import {
   recordEventKinds,
 } from '../../contract/event.ts';
 import { catchUpKinds } from '../../contract/names.ts';
-import { pendingKinds } from '../../contract/verdict.ts';
 import { eventKind } from '../../db/catch-up/stale.ts';
 import { listedByCompanies, recordResources, resources } from '../../db/resources.ts';
 
 test('each kind of events has one catch-up, and each catch-up one kind of events', () => {
   expect(recordEventKinds.map((kind) => eventKinds[kind].plural).toSorted()).toEqual(catchUpKinds.toSorted());
   for (const kind of recordEventKinds) expect(eventKind[eventKinds[kind].plural]).toBe(kind);
-  expect(pendingKinds).toEqual(recordEventKinds);
 });
 
 test('each type has a kind, each kind a type, and an invented type is ignored', () => {

@@ -5,13 +5,13 @@ import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { requireSchema } from '../../app/prepare.ts';
 import { readSettings } from '../../app/settings.ts';
-import { alertTypes } from '../../contract/alerts.ts';
-import type { Health } from '../../contract/verdict.ts';
 import { connectWarehouse } from '../../db/connect.ts';
 import { sqlMessage } from '../../db/failures.ts';
 import { floorOf, knownMigrations } from '../../db/known-migrations.ts';
 import { migrateWarehouse, readSchemaVersions } from '../../db/migrate.ts';
 import { planMigration } from '../../db/migration-plan.ts';
+import { alarmTypes } from '../../health/findings.ts';
+import type { Health } from '../../health/measured.ts';
 import { judgeSchema } from '../../operations/doctor/warehouse.ts';
 import { readDeployment } from '../../operations/health.ts';
 import { loginAs, openTransaction } from '../support/login.ts';
@@ -115,7 +115,7 @@ async function reports() {
     timeZone: 'UTC',
   });
   const { state } = judgeSchema(await readSchemaVersions(warehouse.db));
-  const [alarm] = alertTypes.SchemaMismatch.judge(health) ?? [];
+  const [alarm] = alarmTypes.SchemaMismatch.judge?.(health) ?? [];
   return { refused, warnings: lines.map((line) => JSON.parse(line).msg), health, state, alarm };
 }
 
@@ -154,7 +154,7 @@ test('code between the floor and the head of the schema goes on, and warns that 
   expect(health.schema).toEqual({ known, applied: known + 1, floor: known });
   expect(health.warehouse).not.toHaveProperty('away');
   expect(state).toBe('warn');
-  expect(alarm?.detail).toContain(saw);
+  expect(alarm?.saw).toContain(saw);
   await writeRecords(warehouse, 'documents', [
     { id: randomUUID(), updated: '2026-05-01T00:00:00.000001', note: 'x' },
   ]);
@@ -174,7 +174,7 @@ test.each([
   expect(warnings).toEqual([]);
   expect(health.warehouse).toMatchObject({ away: saw });
   expect(state).toBe('fail');
-  expect(alarm?.detail).toContain(saw);
+  expect(alarm?.saw).toContain(saw);
 });
 
 test('a warehouse without a floor wants code of its own version', async () => {

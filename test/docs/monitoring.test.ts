@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readSettings } from '../../app/settings.ts';
-import { metricTypes } from '../../contract/metrics.ts';
+import { metricTypes } from '../../health/metrics.ts';
 
 const deploy = join(import.meta.dirname, '../../deploy');
 const read = (path: string) => parse(readFileSync(join(deploy, path), 'utf8'));

@@ -1,13 +1,13 @@
 import { and, eq, isNotNull } from 'drizzle-orm';
-import { type AlertName, isAlertName } from '../../contract/alerts.ts';
 import { alerts, heartbeat } from '../../db/schema/metersync.ts';
+import { type AlarmName, isAlarmName } from '../../health/findings.ts';
 import { until } from '../support/poll.ts';
 import { trueTime } from './pace.ts';
 import type { Rig } from './rig.ts';
 
 /** An alarm that a fault raised. */
 export interface Raised {
-  readonly name: AlertName;
+  readonly name: AlarmName;
   /** The longest that it took from the harm; null if it began before any. */
   readonly afterSeconds: number | null;
 }
@@ -16,9 +16,10 @@ export interface Raised {
  * Alarms that stay until somebody acts, an event comes, or for a day. All others have to close once the fault is
  * over.
  */
-const lasting: readonly AlertName[] = [
+const lasting: readonly AlarmName[] = [
   'ChangesMissed',
   'Decide',
+  'RecordsRefused',
   'EventsDead',
   'EventsMissing',
   'RunUnwell',
@@ -43,9 +44,9 @@ export async function raisedAlarms({ warehouse, harmedAt, epoch }: Rig): Promise
     },
     within,
   );
-  const longest = new Map<AlertName, number | null>();
+  const longest = new Map<AlarmName, number | null>();
   for (const { name, pendingSince, openedAt } of rows) {
-    if (!isAlertName(name)) throw new Error(`no alarm of the catalogue: ${name}`);
+    if (!isAlarmName(name)) throw new Error(`no alarm of the catalogue: ${name}`);
     const [began, at] = [pendingSince, openedAt ?? ''].map((text) => trueTime(epoch, Date.parse(text)));
     const harm = harmedAt.findLast((harmed) => harmed <= (began ?? 0));
     const seconds = harm === undefined ? null : Math.round(((at ?? 0) - harm) / 1_000);
@@ -55,7 +56,7 @@ export async function raisedAlarms({ warehouse, harmedAt, epoch }: Rig): Promise
 }
 
 /** Waits until an alarm is open. */
-export async function untilRaised({ warehouse }: Rig, name: AlertName): Promise<void> {
+export async function untilRaised({ warehouse }: Rig, name: AlarmName): Promise<void> {
   const raised = and(eq(alerts.name, name), isNotNull(alerts.openedAt));
   await until(
     `${name} is raised`,
@@ -68,5 +69,5 @@ export async function untilRaised({ warehouse }: Rig, name: AlertName): Promise<
 export const longerOf = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.max(one, other);
 
-const isOneOf = (names: readonly AlertName[], name: string): boolean =>
+const isOneOf = (names: readonly AlarmName[], name: string): boolean =>
   (names as readonly string[]).includes(name);

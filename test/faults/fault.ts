@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AlertName } from '../../contract/alerts.ts';
+import type { AlarmName } from '../../health/findings.ts';
 import type { Figures } from './verdict.ts';
 
 /** The result of one run of a fault, for docs/reliability.md. */
@@ -20,13 +20,13 @@ export interface FaultReport {
  * workflows exceed their 10 s, and deliveries are minutes late, in any fault. The first two have to close, and
  * the ledger shows whether an event stays missing.
  */
-const ofSlowMachines: readonly AlertName[] = ['EventsStalled', 'WorkflowsStuck', 'EventsMissing'];
+const ofSlowMachines: readonly AlarmName[] = ['EventsStalled', 'WorkflowsStuck', 'EventsMissing'];
 
 /** The alarms of a fault; no other may be raised, but `ofSlowMachines`. */
 export interface Alarms {
-  readonly must?: readonly AlertName[];
+  readonly must?: readonly AlarmName[];
   /** Depend on when the fault strikes. */
-  readonly may?: readonly AlertName[];
+  readonly may?: readonly AlarmName[];
 }
 
 declare module 'vitest' {

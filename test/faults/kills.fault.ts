@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import type { AlertName } from '../../contract/alerts.ts';
 import { workflowIds } from '../../contract/names.ts';
+import type { AlarmName } from '../../health/findings.ts';
 import { type Found, fault, say, seeds, times } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { type Blow, blowsFor, describePlan, type PartName, partNames, seedOf } from './plan.ts';
@@ -64,7 +64,7 @@ async function strike(rig: Rig, blows: readonly Blow[]): Promise<void> {
  * Work of a killed worker is taken over after 30 s without a heartbeat: half an hour of the rules. A listing
  * that moves in each pass makes the run suspect.
  */
-const workLate: readonly AlertName[] = ['RunStalled', 'RunUnwell'];
+const workLate: readonly AlarmName[] = ['RunStalled', 'RunUnwell'];
 
 fault('C1', 'the receiver is killed', seeds(), { may: ['RunUnwell'] }, async (seed) => {
   const found = await killing(seed, 'C1', 4, ['receiver']);

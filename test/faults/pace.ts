@@ -1,4 +1,4 @@
-import type { Health } from '../../contract/verdict.ts';
+import type { Health } from '../../health/measured.ts';
 
 /**
  * Faults last seconds, and rules ask for minutes. So in the rig a second stands for a minute: the worker looks

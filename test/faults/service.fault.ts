@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { createRandom } from '../../bench/load/random.ts';
-import type { AlertName } from '../../contract/alerts.ts';
 import { workflowIds } from '../../contract/names.ts';
+import type { AlarmName } from '../../health/findings.ts';
 import { fault, say, seeds } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { drawn, seedOf } from './plan.ts';
@@ -28,7 +28,7 @@ const ways = [
 ] as const;
 const wayMs = 4_000;
 
-const serviceFails: readonly AlertName[] = ['Parked', 'RunStalled', 'RunUnwell', 'ServiceDown'];
+const serviceFails: readonly AlarmName[] = ['Parked', 'RunStalled', 'RunUnwell', 'ServiceDown'];
 
 fault(
   'C10',

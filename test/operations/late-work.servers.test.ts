@@ -50,7 +50,7 @@ test('status names records that the service answers with 404, and since when no 
   await catchUp(under);
   const said = await statusLater(under);
   expect(said).toMatch(
-    /events: work has been due for 14 min, and no event was settled for 15 min: 5 events of documents wait; the most frequent reason is RECORD_NOT_SHOWN \(5 events\): /,
+    /events: work has been due for 14 min, and no event was settled for 15 min: 5 events of documents wait; the most frequent reason is RECORD_NOT_SHOWN \(5 events\)/,
   );
   expect(said).toContain('ask the service why it does not show them');
   expect(said).toContain('metersync events list --outcome pending --code RECORD_NOT_SHOWN');
@@ -63,7 +63,7 @@ test('status names a listing that the service answers with 404', async () => {
   await catchUp(under);
   const said = await statusLater(under);
   expect(said).toMatch(
-    /no event was ever settled: 5 events of documents wait; the most frequent reason is SERVICE_NOT_FOUND \(5 events\): /,
+    /no event was ever settled: 5 events of documents wait; the most frequent reason is SERVICE_NOT_FOUND \(5 events\)/,
   );
   expect(said).toContain('correct its path in SERVICE_ENDPOINTS');
 });

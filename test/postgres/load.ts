@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import type { AlertName } from '../../contract/alerts.ts';
 import { workflowIds } from '../../contract/names.ts';
+import type { AlarmName } from '../../health/findings.ts';
 import type { Found } from '../faults/fault.ts';
 import { eventsPerSecond, startLoad } from '../faults/load.ts';
 import { seedOf } from '../faults/plan.ts';
@@ -9,7 +9,7 @@ import type { Rig } from '../faults/rig.ts';
 import { verdict } from '../faults/verdict.ts';
 
 /** A run finds listings that move; work of what was struck is late. */
-export const may: readonly AlertName[] = ['ChangesMissed', 'RunUnwell', 'RunStalled'];
+export const may: readonly AlarmName[] = ['ChangesMissed', 'RunUnwell', 'RunStalled'];
 
 const loadSeconds = 20;
 

@@ -1,6 +1,7 @@
-import type { Health, LastRun, TemporalHealth, WarehouseHealth } from '../../contract/verdict.ts';
+import type { FailureCode } from '../../contract/failures.ts';
+import type { Health, LastRun, TemporalHealth, WarehouseHealth } from '../../health/measured.ts';
 
-/** Faults of a deployment that the verdict knows. */
+/** States of a deployment: well, and ill in one way. */
 
 const complete: LastRun = {
   runId: 'r',
@@ -8,6 +9,7 @@ const complete: LastRun = {
   startedAt: '2026-11-22',
   finishedAt: '2026-11-22',
   error: null,
+  awaitsDecision: false,
   missedRows: 0,
   parts: { running: 0, complete: 6, partial: 0, suspect: 0, failed: 0 },
 };
@@ -37,7 +39,6 @@ export const warehouse: WarehouseHealth = {
     missedRows: 0,
     missedCompanies: 0,
     missedAt: null,
-    signs: [],
   },
   delays: { row: { p50: 0.02, p99: 0.1 }, record: { p50: 0.2, p99: 1 } },
   intervalShortfall: { events: 0, readings: 0 },
@@ -49,7 +50,6 @@ export const warehouse: WarehouseHealth = {
 const scheduled = { state: 'active', reason: null, missed: 0 } as const;
 export const temporal: TemporalHealth = {
   idle: [],
-  builds: ['a'],
   absent: null,
   schedules: [
     { ...scheduled, name: 'full', next: '2026-11-23T03:00:00Z', intervalSeconds: 86_400 },
@@ -62,12 +62,6 @@ export const temporal: TemporalHealth = {
   certificate: null,
 };
 export const away = { away: 'it does not answer', todo: 'Bring it up.' };
-const lastFull = (last: Partial<LastRun> | null, running = 0): Partial<WarehouseHealth> => ({
-  runs: {
-    ...warehouse.runs,
-    full: { ...completed, running, last: last === null ? null : { ...complete, ...last } },
-  },
-});
 const stalled = {
   running: 1,
   underWay: { runId: 'r', startedAt: '2026-11-22', progressAt: '2026-11-22', progressSecondsAgo: 1_801 },
@@ -81,91 +75,18 @@ export const paused = {
   next: null,
   intervalSeconds: null,
 } as const;
-export const refused = { reason: 'no', owners: 0, since: '2026-11-22', nextAttemptAt: null };
 const quiet = {
   ...warehouse.silence,
   lastEventAt: '2026-11-01',
   quietSeconds: 80 * 3_600,
-  signs: ['no event came for 80 hours'],
 };
 const missed = {
   ...quiet,
   quietSeconds: 60,
   missedRows: 5,
-  signs: ['5 changes were found without an event'],
+  missedCompanies: 1,
+  missedAt: '2026-11-02',
 };
-
-/** A fault, its word, and the text for the operator. */
-export const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalHealth>, string, RegExp][] = [
-  ['no worker', {}, { idle: ['events', 'backfill', 'checks'] }, 'Broken', /metersync worker/],
-  ['none for checks', {}, { idle: ['checks'] }, 'Needs you', /metersync worker/],
-  ['a build that has the work and does not poll', {}, { absent: 'build 2' }, 'Broken', /set-current-version/],
-  [
-    'a certificate that expires soon',
-    {},
-    // At the end of 1970's first day, when promtool looks, nine days are left.
-    { certificate: { expiresAt: '1970-01-11T00:00:00Z', secondsLeft: 9 * 86_400 } },
-    ...(['Needs you', /Renew it/] as const),
-  ],
-  ['events that wait to be recorded', {}, { lateGroups: 2 }, 'Catching up', /Nothing, unless/],
-  ['events that nobody records', {}, { lateGroups: 2, stalledGroups: 1 }, 'Broken', /log of the workers/],
-  ['a paused schedule', {}, { schedules: [paused] }, 'Needs you', /schedule resume full/],
-  [
-    'a run that ended partial',
-    lastFull({ state: 'partial', error: 'x' }),
-    {},
-    'Needs you',
-    /backfill --run r/,
-  ],
-  ['a run that failed', lastFull({ state: 'failed' }), {}, 'Needs you', /backfill all/],
-  ['a run that is suspect', lastFull({ state: 'suspect' }), {}, 'Needs you', /deletes list/],
-  ['a dead event', { dead: 1 }, {}, 'Needs you', /events list --outcome dead/],
-  ['a missing event', { missingLately: 1 }, {}, 'Needs you', /--outcome missing/],
-  [
-    'parked work',
-    { parked: [{ ...refused, code: 'SERVICE_ACCESS_DENIED', events: 1, parts: 2 }] },
-    ...([{}, 'Needs you', /metersync resume/] as const),
-  ],
-  [
-    'a refused key',
-    { parked: [{ ...refused, code: 'SERVICE_KEY_REFUSED', events: 0, parts: 0 }] },
-    ...([{}, 'Broken', /SERVICE_API_KEY/] as const),
-  ],
-  [
-    'an outage of the service',
-    { parked: [{ ...refused, code: 'SERVICE_OUTAGE', events: 0, parts: 0 }] },
-    ...([{}, 'Broken', /ask the service/] as const),
-  ],
-  ['nothing ever loaded', { loaded: false, ...lastFull(null) }, {}, 'Needs you', /backfill all/],
-  ['a first backfill', { loaded: false, ...lastFull(null, 1) }, {}, 'Catching up', /Nothing/],
-  ['work that is due for long', { oldestDueSeconds: 61 }, {}, 'Catching up', /Nothing/],
-  ['work that nobody does', { oldestDueSeconds: 901 }, {}, 'Broken', /log of the workers/],
-  ['deletions to decide', { undecidedDeletes: 2 }, {}, 'Needs you', /deletes approve/],
-  ['records that Postgres refuses', { rejectedRecords: 2 }, {}, 'Needs you', /rejected_records/],
-  ['silence', { silence: quiet }, {}, 'Broken', /endpoint may be disabled/],
-  [
-    'a watch that stopped',
-    { watch: { ...warehouse.watch, lookedSecondsAgo: 301 } },
-    ...([{}, 'Broken', /metersync worker/] as const),
-  ],
-  [
-    'a target that takes nothing',
-    { watch: { ...warehouse.watch, unsent: { seconds: 601, error: '404' } } },
-    ...([{}, 'Needs you', /NOTIFY_URL/] as const),
-  ],
-  ['changes without an event', { silence: missed }, {}, 'Needs you', /endpoint may be disabled/],
-  ['a workflow whose task fails', {}, { stuckWorkflows: 1 }, 'Broken', /WorkflowsStuck/],
-  [
-    'runs that store nothing',
-    { runs: { full: { ...completed, ...stalled }, reconcile: { ...completed, ...stalled } } },
-    ...([{}, 'Needs you', /backfill --run r/] as const),
-  ],
-  [
-    'runs that are overdue',
-    { runs: { full: { ...completed, ...longAgo }, reconcile: { ...completed, ...longAgo } } },
-    ...([{}, 'Needs you', /backfill all/] as const),
-  ],
-];
 
 const schema = { known: 1, applied: 1, floor: 1 };
 
@@ -174,3 +95,91 @@ export const health = (a: Partial<WarehouseHealth> = {}, b: Partial<TemporalHeal
   temporal: { ...temporal, ...b },
   schema,
 });
+
+/** A state with one finding, and what is said of it. */
+export interface Ill {
+  /** Its entry in the catalogue. */
+  readonly type: string;
+  readonly state: Health;
+  readonly side: 'warehouse' | 'temporal';
+  readonly saw: RegExp;
+  readonly todo: RegExp;
+  readonly key: string;
+}
+
+const inWarehouse = (
+  type: string,
+  state: Partial<WarehouseHealth>,
+  saw: RegExp,
+  todo: RegExp,
+  key = '',
+): Ill => ({ type, state: health(state), side: 'warehouse', saw, todo, key });
+const inTemporal = (
+  type: string,
+  state: Partial<TemporalHealth>,
+  saw: RegExp,
+  todo: RegExp,
+  key = '',
+): Ill => ({ type, state: health({}, state), side: 'temporal', saw, todo, key });
+
+const parked = (code: FailureCode, events = 0, parts = 0): Partial<WarehouseHealth> => ({
+  parked: [{ reason: 'no', owners: 0, since: '2026-11-22', nextAttemptAt: null, code, events, parts }],
+});
+const watch = (more: Partial<WarehouseHealth['watch']>): Partial<WarehouseHealth> => ({
+  watch: { ...warehouse.watch, ...more },
+});
+const runs = (kind: 'full' | 'reconcile', more: object): Partial<WarehouseHealth> => ({
+  runs: { ...warehouse.runs, [kind]: { ...completed, ...more } },
+});
+const unwell = (last: Partial<LastRun>) => runs('full', { last: { ...complete, ...last } });
+const unloaded = (running: number) => ({ loaded: false, ...runs('full', { running, last: null }) });
+const certificate = { expiresAt: '2026-12-01T00:00:00Z', secondsLeft: 9 * 86_400 };
+
+/** Each finding about what can be asked, at least once. */
+export const ills: readonly Ill[] = [
+  inTemporal('WorkersGone', { idle: ['events', 'watch'] }, /running for events, watch/, /metersync worker/),
+  inTemporal('WorkersGone', { absent: 'build 2' }, /gives events to build 2/, /set-current-version/),
+  inTemporal('QueueIdle', { idle: ['checks'] }, /running for checks/, /metersync worker/),
+  inTemporal('WorkflowsStuck', { stuckWorkflows: 1 }, /1 workflow keep/, /WorkflowsStuck/),
+  inTemporal('CertificateExpires', { certificate }, /expires 2026-12-01/, /Renew it/),
+  inTemporal('SchedulePaused', { schedules: [paused] }, /^paused: a move$/, /resume full/, 'schedule=full'),
+  inTemporal('EventsStalled', { lateGroups: 2, stalledGroups: 1 }, /1 group of events/, /log of the workers/),
+  inTemporal('EventsLate', { lateGroups: 2 }, /2 groups of events/, /Nothing, unless/),
+  inWarehouse('HeartbeatStopped', watch({ lookedSecondsAgo: 301 }), /5 min ago/, /metersync worker/),
+  inWarehouse(
+    'NotificationsFailing',
+    watch({ unsent: { seconds: 601, error: '4' } }),
+    /10 min: 4/,
+    /NOTIFY_URL/,
+  ),
+  inWarehouse('KeyRefused', parked('SERVICE_KEY_REFUSED'), /^SERVICE_KEY_REFUSED/, /SERVICE_API_KEY/),
+  inWarehouse('ServiceDown', parked('SERVICE_OUTAGE'), /^SERVICE_OUTAGE/, /ask the service/),
+  inWarehouse(
+    'Parked',
+    parked('SERVICE_ACCESS_DENIED', 1, 2),
+    /1 event and 2 parts/,
+    /resume/,
+    'code=SERVICE_ACCESS_DENIED',
+  ),
+  inWarehouse('EventsStalled', { oldestDueSeconds: 901 }, /due for 15 min/, /log of the workers/),
+  inWarehouse('EventsLate', { oldestDueSeconds: 61 }, /due for 61 s/, /Nothing, unless/),
+  inWarehouse('Silent', { silence: quiet }, /came for 3 days/, /may be disabled/),
+  inWarehouse('ChangesMissed', { silence: missed }, /5 changes in 1 company/, /may be disabled/),
+  inWarehouse('EventsDead', { dead: 1 }, /1 event cannot/, /events list --outcome dead/),
+  inWarehouse('EventsMissing', { missingLately: 1 }, /never showed/, /--outcome missing/),
+  inWarehouse('NotLoaded', unloaded(0), /no backfill/, /backfill all/),
+  inWarehouse('Loading', unloaded(1), /is running/, /Nothing/),
+  inWarehouse(
+    'RunUnwell',
+    unwell({ state: 'partial', error: 'x' }),
+    /: x$/,
+    /--run r/,
+    'kind=full,state=partial',
+  ),
+  inWarehouse('RunUnwell', unwell({ state: 'failed' }), /^failed/, /backfill all/, 'kind=full,state=failed'),
+  inWarehouse('RunUnwell', unwell({ state: 'suspect' }), /^suspect/, /next run/, 'kind=full,state=suspect'),
+  inWarehouse('RunOverdue', runs('full', longAgo), /^overdue: .* 36 h ago/, /backfill all/, 'kind=full'),
+  inWarehouse('RunStalled', runs('reconcile', stalled), /30 min ago/, /backfill --run r/, 'kind=reconcile'),
+  inWarehouse('Decide', { undecidedDeletes: 2 }, /2 rows disappeared/, /deletes approve/),
+  inWarehouse('RecordsRefused', { rejectedRecords: 2 }, /2 records/, /rejected_records/),
+];

@@ -49,11 +49,17 @@ export const upkeep: readonly Work[] = [
     rows: 20,
     run: async ({ db }, plot) => {
       const at = '2026-11-23T00:00:00Z';
-      const alarm = { name: 'EventsDead', key: `plot=${plot}`, labels: {}, detail: '1 event' } as const;
+      const alarm = {
+        alarm: 'EventsDead',
+        key: `plot=${plot}`,
+        saw: '1 event',
+        todo: '',
+        counts: {},
+      } as const;
       const look = { at } as const;
       const unknown = new Set<never>();
       await noteLook(db, { ...look, seen: { raised: [alarm], unknown } });
-      await noteLook(db, { ...look, seen: { raised: [{ ...alarm, detail: '2 events' }], unknown } });
+      await noteLook(db, { ...look, seen: { raised: [{ ...alarm, saw: '2 events' }], unknown } });
       const { toSend } = await noteLook(db, { ...look, seen: { raised: [alarm], unknown } });
       for (const notice of toSend) await noteSent(db, { ...notice, at, error: null });
       const later = { ...look, at: '2026-11-24T00:00:00Z' };
@@ -170,7 +176,7 @@ export const upkeep: readonly Work[] = [
     rows: 50,
     asksForAll: 'It counts all rows, or 10,000 of each table.',
     run: async ({ db }) => {
-      await readStatus(db, { silenceHours: 1 });
+      await readStatus(db);
       await readStatusAbout(db, await readHealth(db));
       await recordsWaiting(db, 20);
       await failedParts(db, ['SERVICE_ACCESS_DENIED']);

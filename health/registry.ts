@@ -1,11 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import {
-  type LabelOf,
-  type MetricName,
-  type MetricOf,
-  type MetricType,
-  metricTypes,
-} from '../../contract/metrics.ts';
+import { type LabelOf, type MetricName, type MetricOf, type MetricType, metricTypes } from './metrics.ts';
 
 /** One value of a metric, with its labels. */
 export type Sample<N extends MetricName> = { readonly value: number } & Readonly<Record<LabelOf<N>, string>>;

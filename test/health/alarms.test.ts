@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { changesOf, type LiveAlarm, type RaisedAlarm, seenIn } from '../../contract/alert-changes.ts';
-import { type AlertName, alertTypes } from '../../contract/alerts.ts';
+import { changesOf, type LiveAlarm, type Raised, seenIn } from '../../health/alarms.ts';
+import { type AlarmName, alarmTypes } from '../../health/findings.ts';
 import { away, health } from '../support/health-states.ts';
 
 const minute = 60_000;
-const raised = (name: AlertName, key = ''): RaisedAlarm => ({ name, key, labels: {}, detail: 'x' });
-const seen = (...alarms: RaisedAlarm[]) => ({ raised: alarms, unknown: new Set<AlertName>() });
+const raised = (alarm: AlarmName, key = ''): Raised => ({ alarm, key, saw: 'x', todo: 'y', counts: {} });
+const seen = (...alarms: Raised[]) => ({ raised: alarms, unknown: new Set<AlarmName>() });
 
 /** Looks once a minute, each minute's alarms given; returns each change as `minute word name`. */
-function story(looks: readonly (readonly AlertName[])[]): string[] {
+function story(looks: readonly (readonly AlarmName[])[]): string[] {
   let live: LiveAlarm[] = [];
   return looks.flatMap((names, at) => {
     const now = at * minute;
@@ -17,7 +17,7 @@ function story(looks: readonly (readonly AlertName[])[]): string[] {
     const begun = changesOf(live, looked, now).begin;
     live = [
       ...live,
-      ...begun.map(({ name, key }) => ({
+      ...begun.map(({ alarm: name, key }) => ({
         id: `${name} ${at}`,
         name,
         key,
@@ -41,7 +41,7 @@ function story(looks: readonly (readonly AlertName[])[]): string[] {
 const times = <T>(count: number, value: T): T[] => Array.from({ length: count }, () => value);
 
 test('an alarm opens when it lasted its minutes, once, and is resolved once', () => {
-  expect(alertTypes.EventsStalled.forMinutes).toBe(5);
+  expect(alarmTypes.EventsStalled.forMinutes).toBe(5);
   const looks = [...times(3, []), ...times(10, ['EventsStalled' as const]), ...times(4, [])];
   expect(story(looks)).toEqual(['8 opened EventsStalled', '13 resolved EventsStalled']);
 });

@@ -1,18 +1,18 @@
-import { type AlertType, alertNames, alertTypes } from '../../contract/alerts.ts';
-import type { MetricOf } from '../../contract/metrics.ts';
-import { taskQueues } from '../../contract/names.ts';
-import { rfc3339 } from '../../contract/times.ts';
+import { taskQueues } from '../contract/names.ts';
+import { rfc3339 } from '../contract/times.ts';
+import { verdictWords } from './finding-type.ts';
+import { alarmTypes, watchedNames } from './findings.ts';
 import {
   type Away,
   type Health,
   type KindOfRuns,
   pendingStates,
   type TemporalHealth,
-  verdictOf,
-  verdictWords,
   type WarehouseHealth,
-} from '../../contract/verdict.ts';
+} from './measured.ts';
+import type { MetricOf } from './metrics.ts';
 import type { Metrics, Sample } from './registry.ts';
+import { verdictOf } from './verdict.ts';
 
 /** Adds a metric of one side of a deployment. */
 type Read<Side> = <N extends MetricOf<'counter' | 'gauge'>>(
@@ -156,11 +156,11 @@ function observeAlarms(read: Read<WarehouseHealth>): void {
     lookedAt === null ? [] : [{ value: unixTime(lookedAt) }],
   );
   read('metersync_alerts', ({ watch }) =>
-    alertNames.flatMap((name) => {
-      const { severity, judge }: AlertType = alertTypes[name];
-      const value = watch.open.filter((alert) => alert.name === name).length;
-      return judge === undefined ? [] : [{ value, alert: name, severity }];
-    }),
+    watchedNames.map((name) => ({
+      value: watch.open.filter((alert) => alert.name === name).length,
+      alert: name,
+      severity: alarmTypes[name].severity,
+    })),
   );
   read('metersync_notifications_waiting_seconds', ({ watch }) =>
     watch.unsent === null ? [] : [{ value: watch.unsent.seconds }],

@@ -1,0 +1,46 @@
+import { html } from 'hono/html';
+import { consoleBounds } from '../contract/limits.ts';
+import { sqlMessage } from '../db/failures.ts';
+import { connectionsNeedingAttention } from '../db/read/attention.ts';
+import { badge } from '../web/badge.ts';
+import type { Markup } from '../web/markup.ts';
+import type { Asking } from './asking.ts';
+import { ago, type Content, nothing, rowLink, section, table, text } from './parts.ts';
+
+type Found = Awaited<ReturnType<typeof connectionsNeedingAttention>>;
+
+/** Connections for which somebody has to act. If Postgres needs too long for them, the rest of the page stands. */
+export async function attentionSection({ deps, now }: Asking): Promise<Markup> {
+  const made = await connectionsNeedingAttention(deps.db, consoleBounds.rows).then(
+    (found) => listOf(found, now),
+    (error: unknown) => nothing('This cannot be shown now', text(sqlMessage(error))),
+  );
+  return section('Connections that need somebody', made);
+}
+
+function listOf({ connections: found, looked }: Found, now: number): Content {
+  if (found.length === 0) return nothing('Every connection collects', 'Nobody has to act.');
+  return html`${table(
+    'Connections that need somebody',
+    [
+      {
+        name: 'Connection',
+        of: ({ connectionId, provider, company }) =>
+          html`${rowLink(`/trace?kind=connection&id=${connectionId}`, text(provider ?? connectionId))}<small class="id">${text(company)}</small>`,
+      },
+      {
+        name: 'Status',
+        of: ({ status, customerMustAct }) => badge(customerMustAct ? 'bad' : 'uneasy', text(status)),
+      },
+      { name: 'What to do', of: ({ whatToDo }) => text(whatToDo) },
+      {
+        name: 'Data until',
+        of: ({ dataUntil, isLate }) =>
+          html`${dataUntil === null ? 'none' : html`<time>${dataUntil}</time>`} ${isLate === true && badge('uneasy', 'late')}`,
+      },
+      { name: 'Since', end: true, of: ({ since }) => ago(since, now) },
+    ],
+    found,
+    ({ connectionId }) => connectionId,
+  )}${found.length === consoleBounds.rows && html`<p class="muted small">The first ${consoleBounds.rows}${looked === consoleBounds.connectionsMax && ` of ${looked.toLocaleString('en')} that were looked at`}.</p>`}`;
+}

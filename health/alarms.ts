@@ -1,0 +1,114 @@
+import { type AlarmName, alarmTypes, runbookOf, watchedNames } from './findings.ts';
+import type { Health } from './measured.ts';
+import { type Finding, findingsOf, plain } from './verdict.ts';
+
+/** A finding that is an alarm once it has lasted. */
+export interface Raised extends Pick<Finding, 'key' | 'saw' | 'counts' | 'todo'> {
+  readonly alarm: AlarmName;
+}
+
+/** What one look at a deployment's health found. */
+export interface Seen {
+  readonly raised: readonly Raised[];
+  /** Alarms that could not be evaluated because their source is unreachable. They keep their state. */
+  readonly unknown: ReadonlySet<AlarmName>;
+}
+
+/** Lists the findings that may become alarms. */
+export function seenIn(health: Health): Seen {
+  const found = watchedNames.map((alarm) => ({ alarm, findings: findingsOf(alarm, health) }));
+  return {
+    raised: found.flatMap(({ alarm, findings = [] }) => findings.map((one) => ({ ...one, alarm }))),
+    unknown: new Set(found.flatMap(({ alarm, findings }) => (findings === undefined ? [alarm] : []))),
+  };
+}
+
+/** An alarm that is not closed. Times are milliseconds. */
+export interface LiveAlarm {
+  readonly id: string;
+  readonly name: AlarmName;
+  readonly key: string;
+  readonly pendingSince: number;
+  readonly openedAt: number | null;
+}
+
+/** What becomes of alarms at a look. */
+export interface AlarmChanges<Alarm extends LiveAlarm> {
+  /** Begun, and not known before. */
+  readonly begin: readonly Raised[];
+  /** Over before their minutes were. */
+  readonly forget: readonly Alarm[];
+  readonly open: readonly Alarm[];
+  readonly close: readonly Alarm[];
+}
+
+/** The finding of an alarm, if it is still there. */
+export const findingOf = (
+  { raised }: Seen,
+  { name, key }: Pick<LiveAlarm, 'name' | 'key'>,
+): Raised | undefined => raised.find((one) => one.alarm === name && one.key === key);
+
+/** Decides what becomes of the live alarms, those that just began among them. */
+export function changesOf<Alarm extends LiveAlarm>(
+  live: readonly Alarm[],
+  seen: Seen,
+  at: number,
+): AlarmChanges<Alarm> {
+  const holds = live.filter((alarm) => findingOf(seen, alarm) !== undefined);
+  const over = live.filter((alarm) => !holds.includes(alarm) && !seen.unknown.has(alarm.name));
+  return {
+    begin: seen.raised.filter(
+      ({ alarm, key }) => !live.some((known) => known.name === alarm && known.key === key),
+    ),
+    forget: over.filter(({ openedAt }) => openedAt === null),
+    close: over.filter(({ openedAt }) => openedAt !== null),
+    open: holds.filter(
+      ({ name, openedAt, pendingSince }) =>
+        openedAt === null && at - pendingSince >= alarmTypes[name].forMinutes * 60_000,
+    ),
+  };
+}
+
+/** What is sent of an alarm when it opens, and when it is over. */
+export interface AlarmNotice {
+  readonly change: 'opened' | 'resolved';
+  /** The same from opened to resolved. */
+  readonly id: string;
+  readonly alert: AlarmName;
+  readonly severity: 'page' | 'ticket';
+  readonly labels: Readonly<Record<string, string>>;
+  /** The failure of docs/reference/failures.md, where the alarm is about one. */
+  readonly code: string | null;
+  readonly means: string;
+  readonly detail: string;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly todo: readonly string[];
+  readonly runbook: string;
+  /** When it opened, and ended: RFC 3339. */
+  readonly since: string;
+  readonly until: string | null;
+}
+
+/** Describes an alarm that opened, or is over. */
+export function noticeOf(
+  { id, name, key, detail }: { id: string; name: AlarmName; key: string; detail: string },
+  times: { since: string; until: string | null },
+  raised?: Raised,
+): AlarmNotice {
+  const { severity, means, todo } = alarmTypes[name];
+  const labels = Object.fromEntries(key === '' ? [] : key.split(',').map((pair) => pair.split('=')));
+  return {
+    change: times.until === null ? 'opened' : 'resolved',
+    id,
+    alert: name,
+    severity,
+    labels,
+    code: labels.code ?? null,
+    means,
+    detail,
+    counts: raised?.counts ?? {},
+    todo: [raised?.todo ?? plain(todo)],
+    runbook: runbookOf(name),
+    ...times,
+  };
+}

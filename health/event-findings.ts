@@ -1,0 +1,163 @@
+import { type FailureCode, failureTypes } from '../contract/failures.ts';
+import { recordPolicy } from '../contract/retry-policy.ts';
+import { formatSeconds, formatTime } from '../contract/times.ts';
+import { countedToMax, eventsGivenUp } from '../contract/words.ts';
+import { type AlarmType, type Found, foundIf, inWarehouse } from './finding-type.ts';
+import { judgeLate } from './late-work.ts';
+import type { ParkedWork, Silence } from './measured.ts';
+
+/** Whether no event came for longer than SILENCE_HOURS; 0 turns that off. */
+const isQuiet = ({ quietSeconds }: Silence, silenceHours: number): boolean =>
+  silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3_600;
+
+/** Failures that keep everything from being read have findings of their own. */
+const ofAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED', 'SERVICE_OUTAGE'];
+
+const parkedFor = (code: FailureCode) =>
+  inWarehouse(({ parked }) =>
+    parked
+      .filter((work) => work.code === code)
+      .map((work) => ({ ...describeParked(work), saw: `${code}: ${failureTypes[code].means}` })),
+  );
+
+const describeParked = ({ code, events, parts }: ParkedWork): Found => {
+  const what = [
+    ...(events > 0 ? [countedToMax(events, 'event')] : []),
+    ...(parts > 0 ? [`${countedToMax(parts, 'part')} of backfills`] : []),
+  ];
+  return {
+    saw: `${code}: ${what.join(' and ') || 'nothing waits yet'}`,
+    todo: failureTypes[code].operator,
+    counts: { events, parts },
+  };
+};
+
+/** Findings about events: whether they come, are recorded, and can be applied. */
+export const eventFindings = {
+  KeyRefused: {
+    name: 'API key',
+    severity: 'page',
+    means: 'The service refuses the API key: nothing is read.',
+    judge: parkedFor('SERVICE_KEY_REFUSED'),
+    forMinutes: 5,
+    causes: ['`metersync doctor` says whether the key or its environment is wrong.'],
+    todo: 'Set `SERVICE_API_KEY`, restart the workers, run `metersync resume`.',
+  },
+  ServiceDown: {
+    name: 'service',
+    severity: 'page',
+    means: 'The service fails every request: nothing is read.',
+    judge: parkedFor('SERVICE_OUTAGE'),
+    forMinutes: 5,
+    causes: [
+      '`metersync doctor` says what it answers.',
+      'Others reach it: the network, the proxy or the name server of the workers.',
+    ],
+    todo: 'Ask the service. Nothing is given up meanwhile.',
+  },
+  EventsStalled: {
+    name: 'events',
+    severity: 'page',
+    means: 'Events wait for 15 minutes to be recorded, or records to be read.',
+    judge: judgeLate(recordPolicy.waitMaxSeconds),
+    forMinutes: 5,
+    causes: [
+      'WorkersGone or WorkerDeaf is open.',
+      'ServiceFailing is open.',
+      '`metersync_warehouse_pool_connections{state="waiting"}` is above 0: Postgres is slow or locked.',
+    ],
+    todo: 'See the log of the workers and `metersync doctor`: the service, the warehouse or the workers hold it up.',
+  },
+  Silent: {
+    name: 'silence',
+    severity: 'page',
+    means: 'No event came for longer than SILENCE_HOURS.',
+    judge: inWarehouse(({ silence, silenceHours }) =>
+      foundIf(isQuiet(silence, silenceHours), {
+        saw: `no event ${silence.lastEventAt === null ? 'ever came since the first backfill,' : 'came for'} ${formatSeconds(silence.quietSeconds ?? 0)} (SILENCE_HOURS is ${silenceHours})`,
+      }),
+    ),
+    forMinutes: 15,
+    causes: [
+      'The portal disabled the endpoint after five days of failures.',
+      'Webhooks are off: `metersync doctor`.',
+      'The service is quiet: `metersync audit --since 7d` finds no difference.',
+    ],
+    todo: 'The service disables a webhook endpoint after 5 days of failed deliveries; yours may be disabled. Run `metersync doctor`, enable the endpoint in the portal (`metersync webhooks portal`), and replay there what failed.',
+    over: '`metersync events list` shows new events.',
+  },
+  ChangesMissed: {
+    name: 'missed changes',
+    severity: 'ticket',
+    means: 'Runs found changes that no event reported.',
+    judge: inWarehouse(({ silence }) => foundIf(silence.missedRows > 0, () => describeMissed(silence))),
+    forMinutes: 0,
+    causes: [
+      'No event came at all: see Silent.',
+      'Some were refused: `metersync_receiver_answers_total`.',
+      'The service never sent them: its portal lists no delivery.',
+    ],
+    todo: 'The run repaired the data. Run `metersync doctor`, and look in the portal (`metersync webhooks portal`) why no event came.',
+    over: 'It ends a day after the last such change.',
+  },
+  Parked: {
+    name: 'parked',
+    severity: 'ticket',
+    means: 'Work is parked until somebody acts.',
+    judge: inWarehouse(({ parked }) =>
+      parked
+        .filter(({ code }) => !ofAll.includes(code))
+        .map((work) => ({ ...describeParked(work), labels: { code: work.code } })),
+    ),
+    forMinutes: 10,
+    causes: ['`metersync status` says which failure, and what to do.'],
+    todo: 'Do what it says, then run `metersync resume --code CODE`.',
+  },
+  EventsDead: {
+    name: 'dead events',
+    severity: 'ticket',
+    means: 'Events cannot be applied.',
+    judge: inWarehouse(({ dead }) =>
+      foundIf(dead > 0, { saw: `${eventsGivenUp(dead)} cannot be applied`, counts: { events: dead } }),
+    ),
+    forMinutes: 0,
+    causes: ['`metersync events list --outcome dead` shows each with its reason.'],
+    todo: 'See why with `metersync events list --outcome dead`. Fix the cause, then run `metersync events replay --outcome dead`. If an event cannot be fixed, dismiss it: `metersync events ignore ID`.',
+  },
+  EventsMissing: {
+    name: 'missing events',
+    severity: 'ticket',
+    means: 'The service does not list what events of the last day named.',
+    judge: inWarehouse(({ missingLately: events }) =>
+      foundIf(events > 0, {
+        saw: `${eventsGivenUp(events)} of the last day: the service never showed their state`,
+        counts: { events },
+      }),
+    ),
+    // The event of a deletion, which settles them, may be late: the service's fourth try comes after 35 minutes.
+    forMinutes: 60,
+    causes: ['`metersync events list --outcome missing` names the records.'],
+    todo: 'See `metersync events list --outcome missing`, and ask the service about the records. A backfill that finds them settles their events.',
+  },
+} as const satisfies Readonly<Record<string, AlarmType>>;
+
+/** Events that came after the change show that the endpoint works: then only some were lost. */
+function describeMissed({
+  missedRows,
+  missedCompanies,
+  missedAt,
+  quietSeconds,
+  lastEventAt,
+}: Silence): Found {
+  const rows = `${countedToMax(missedRows, 'change')} in ${countedToMax(missedCompanies, 'company', 'companies')}`;
+  const comes = quietSeconds !== null && lastEventAt !== null && missedAt !== null && lastEventAt > missedAt;
+  const found = {
+    saw: `${rows} came without an event, the last at ${formatTime(missedAt ?? '')}; the run stored them`,
+    counts: { rows: missedRows, companies: missedCompanies },
+  };
+  if (!comes) return { ...found, todo: eventFindings.Silent.todo };
+  return {
+    ...found,
+    todo: 'Events come again. Nothing is lacking; if you want the lost events, replay the deliveries of that time in the portal (metersync webhooks portal).',
+  };
+}

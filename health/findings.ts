@@ -1,0 +1,48 @@
+import { recordPolicy } from '../contract/retry-policy.ts';
+import { eventFindings } from './event-findings.ts';
+import { type AlarmType, type FindingType, foundIf, inWarehouse } from './finding-type.ts';
+import { judgeLate } from './late-work.ts';
+import { prometheusFindings } from './prometheus-findings.ts';
+import { runFindings } from './run-findings.ts';
+import { serverFindings } from './server-findings.ts';
+
+const alarms = { ...serverFindings, ...eventFindings, ...runFindings, ...prometheusFindings } as const;
+export type AlarmName = keyof typeof alarms;
+
+/** The findings that are alarms once they have lasted. docs/runbooks.md and the rules of Prometheus are made of them. */
+export const alarmTypes: Readonly<Record<AlarmName, AlarmType>> = alarms;
+export const alarmNames = Object.keys(alarms) as AlarmName[];
+
+/** The alarms that the watch raises. */
+export const watchedNames = alarmNames.filter(
+  (name) => alarmTypes[name].judge !== undefined && !alarmTypes[name].stopsWatch,
+);
+
+export const isAlarmName = (name: string): name is AlarmName => Object.hasOwn(alarms, name);
+
+/** Findings that pass by themselves, and are never alarms. */
+const passing = {
+  EventsLate: {
+    name: 'events',
+    severity: 'note',
+    judge: judgeLate(recordPolicy.lagSeconds, recordPolicy.waitMaxSeconds),
+    todo: 'Nothing, unless it grows.',
+  },
+  Loading: {
+    name: 'first backfill',
+    severity: 'note',
+    judge: inWarehouse(({ loaded, runs }) =>
+      foundIf(!loaded && runs.full.running > 0, { saw: 'the first backfill is running' }),
+    ),
+    todo: 'Nothing: it ends by itself.',
+  },
+} as const satisfies Readonly<Record<string, FindingType>>;
+
+/**
+ * The catalogue of findings: everything that can be wrong with a deployment. `status`, `doctor`, the console, the
+ * alarms and their metric are all made of it. What stops most comes first.
+ */
+export const findingTypes: Readonly<Record<string, FindingType>> = { ...alarms, ...passing };
+
+/** Where the runbook of an alarm stands. */
+export const runbookOf = (name: AlarmName): string => `docs/runbooks.md#${name.toLowerCase()}`;

@@ -1,0 +1,189 @@
+import type { RecordEventKind } from '../contract/event.ts';
+import type { FailureCode } from '../contract/failures.ts';
+import type { RunKind, RunState, Severity } from '../contract/names.ts';
+import type { SchemaVersions } from '../contract/schema-versions.ts';
+
+/** What is measured of a deployment. Everything that says whether it is well is derived from this. */
+
+/** The last finished run of a kind; a complete first backfill of one company is passed over. */
+export interface LastRun {
+  readonly runId: string;
+  readonly state: RunState;
+  readonly startedAt: string;
+  readonly finishedAt: string;
+  readonly error: string | null;
+  /** Whether all that it lacks is a decision on deletions that somebody still has to make. */
+  readonly awaitsDecision: boolean;
+  /** Rows changed or gone without the event that should report it. */
+  readonly missedRows: number;
+  /** Its parts by state: resources of companies, and the list of companies. */
+  readonly parts: Readonly<Record<RunState, number>>;
+}
+
+/** A run that has not ended. */
+export interface RunUnderWay {
+  readonly runId: string;
+  readonly startedAt: string;
+  /** When it last stored a page, or began or ended a part. */
+  readonly progressAt: string;
+  readonly progressSecondsAgo: number;
+}
+
+/** The runs of a kind. */
+export interface KindOfRuns {
+  readonly running: number;
+  /** Of those running the one whose last page is the oldest. */
+  readonly underWay: RunUnderWay | null;
+  readonly last: LastRun | null;
+  /** When the last complete one of all companies ended. */
+  readonly lastCompleteAt: string | null;
+  readonly lastCompleteSecondsAgo: number | null;
+}
+
+/** `due` is read at once, `waiting` again later, `parked` until somebody acts. */
+export const pendingStates = ['due', 'waiting', 'parked'] as const;
+export type PendingState = (typeof pendingStates)[number];
+
+/** Pending events of a kind. */
+export interface PendingEvents extends Readonly<Record<PendingState, number>> {
+  /** How long its oldest due record has been due; null without one. */
+  readonly oldestDueSeconds: number | null;
+  /** How long the oldest pending event waits; null without one. */
+  readonly oldestSeconds: number | null;
+}
+
+/** Work parked for one failure: events, and parts of backfills that no later run read. */
+export interface ParkedWork {
+  readonly code: FailureCode;
+  /** The first of its error messages. */
+  readonly reason: string;
+  readonly events: number;
+  /** Companies, and for intervals meters, whose events wait. */
+  readonly owners: number;
+  readonly parts: number;
+  readonly since: string;
+  /** When the events are tried again automatically; null if only a backfill or a resume tries again. */
+  readonly nextAttemptAt: string | null;
+}
+
+/** Measures of whether the service's events arrive. */
+export interface Silence {
+  /** When the last event of the service was received; null if none ever was. */
+  readonly lastEventAt: string | null;
+  /** Seconds since then or, without any event, since the first run began; null before that. */
+  readonly quietSeconds: number | null;
+  /** Changes that runs found since the last event, or in the last day, though an event should have reported them. */
+  readonly missedRows: number;
+  /** Companies with such changes, and when the last was found. */
+  readonly missedCompanies: number;
+  readonly missedAt: string | null;
+}
+
+/** Of the last events that were settled, seconds from receipt. */
+export interface Delay {
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** Why work is late: whether reads still settle events, and what keeps most of those that wait. */
+export interface LateWork {
+  /** How long ago a read last settled events; null if none ever did. */
+  readonly settledSecondsAgo: number | null;
+  /** The failure that most of the waiting events have; null before the first. */
+  readonly reason: { readonly code: FailureCode; readonly events: number } | null;
+}
+
+/**
+ * Health by the warehouse's own tables. Ages are seconds. Counts are exact up to `limits.countMax`, and one
+ * more than that where there are more: `countInWords` prints `10,000+`. Those of dead and missing events end at
+ * `limits.givenUpMax`.
+ */
+export interface WarehouseHealth {
+  readonly pending: Readonly<Record<RecordEventKind, PendingEvents>>;
+  /** How long the oldest due record has been due; null without one. */
+  readonly oldestDueSeconds: number | null;
+  /** Why due work is late; null while none is. */
+  readonly late: LateWork | null;
+  readonly dead: number;
+  /** Events that became missing within the last day. */
+  readonly missingLately: number;
+  /** Parked work by failure, longest parked first. An outage counts, too. */
+  readonly parked: readonly ParkedWork[];
+  readonly runs: Readonly<Record<RunKind, KindOfRuns>>;
+  /** Whether any backfill of all companies ever ended with data. */
+  readonly loaded: boolean;
+  readonly undecidedDeletes: number;
+  readonly rejectedRecords: number;
+  readonly silence: Silence;
+  /** After so many hours without an event, none can likely arrive; 0 turns this off. */
+  readonly silenceHours: number;
+  /** From receipt to the row, and to the read of the record; null before the first. */
+  readonly delays: Readonly<Record<'row' | 'record', Delay | null>>;
+  /** Interval events whose ranges have fewer readings than they reported, and how many are lacking. */
+  readonly intervalShortfall: { readonly events: number; readonly readings: number };
+  /** Open issues of the data that nobody acknowledged. */
+  readonly issues: readonly { readonly check: string; readonly severity: Severity; readonly open: number }[];
+  readonly acknowledgedIssues: number;
+  /** Bytes of each schema, as Postgres last estimated them. */
+  readonly sizes: Readonly<Record<string, number>>;
+  readonly watch: WatchHealth;
+}
+
+/** The watch, and the alarms that it opened. */
+export interface WatchHealth {
+  /** When it last ran; null before the first. */
+  readonly lookedAt: string | null;
+  readonly lookedSecondsAgo: number | null;
+  readonly open: readonly {
+    readonly name: string;
+    readonly key: string;
+    readonly openedAt: string;
+    /** Null: it was not sent. */
+    readonly notifiedAt: string | null;
+  }[];
+  /** For how long NOTIFY_URL has not taken an alarm, and why not; null if none waits. */
+  readonly unsent: { readonly seconds: number; readonly error: string } | null;
+}
+
+export interface ScheduleHealth {
+  readonly name: RunKind;
+  readonly state: 'active' | 'paused' | 'absent';
+  readonly reason: string | null;
+  /** When it starts the next run, ISO 8601. */
+  readonly next: string | null;
+  /** The longest time from one of its next starts to another; null where none follows. */
+  readonly intervalSeconds: number | null;
+  /** Starts that were skipped, as Temporal was away for longer than the catch-up window. */
+  readonly missed: number;
+}
+
+/** Health by Temporal. */
+export interface TemporalHealth {
+  /** Queues without a worker. */
+  readonly idle: readonly string[];
+  /** The workers that Temporal gives events to, if none of them polls; else null. */
+  readonly absent: string | null;
+  readonly schedules: readonly ScheduleHealth[];
+  /** Groups of events that were acknowledged and are not yet recorded. */
+  readonly openGroups: number;
+  /** Those of them that began to wait more than `recordPolicy.lagSeconds` ago, or `waitMaxSeconds`. */
+  readonly lateGroups: number;
+  readonly stalledGroups: number;
+  /** Running workflows whose task failed several times in a row; null where this Temporal does not say. */
+  readonly stuckWorkflows: number | null;
+  /** When the client certificate for Temporal expires, ISO 8601; null without one. */
+  readonly certificate: { readonly expiresAt: string; readonly secondsLeft: number } | null;
+}
+
+/** Why the warehouse or Temporal could not be reached, and what to do about it. */
+export interface Away {
+  readonly away: string;
+  readonly todo: string;
+}
+
+export interface Health {
+  readonly warehouse: WarehouseHealth | Away;
+  readonly temporal: TemporalHealth | Away;
+  /** Null while Postgres does not answer, or takes no writes. */
+  readonly schema: SchemaVersions | null;
+}

@@ -1,0 +1,152 @@
+import { type RunKind, runKinds } from '../contract/names.ts';
+import { alarmPolicy } from '../contract/retry-policy.ts';
+import { formatSeconds, formatTime } from '../contract/times.ts';
+import { counted, countedToMax } from '../contract/words.ts';
+import { type AlarmType, type Found, foundIf, inTemporal, inWarehouse } from './finding-type.ts';
+import type { KindOfRuns, LastRun } from './measured.ts';
+
+const wordOfRun: Readonly<Record<RunKind, string>> = { full: 'backfill', reconcile: 'reconcile' };
+
+/** Judges the runs of each kind. */
+const ofRuns = (judge: (runs: KindOfRuns, kind: RunKind) => readonly Found[]) =>
+  inWarehouse(({ runs }) => runKinds.flatMap((kind) => judge(runs[kind], kind)));
+
+/** Findings about backfills and reconciles, and about rows for which somebody has to decide. */
+export const runFindings = {
+  NotLoaded: {
+    name: 'first backfill',
+    severity: 'ticket',
+    means: 'No backfill of all companies has ended.',
+    judge: inWarehouse(({ loaded, runs }) =>
+      foundIf(!loaded && runs.full.running === 0, { saw: 'no backfill of all companies has ended yet' }),
+    ),
+    forMinutes: 1_440,
+    causes: ['Nobody started one since the warehouse was made, or none ended with data.'],
+    todo: 'Run `metersync backfill all`.',
+  },
+  RunUnwell: {
+    name: 'last run',
+    severity: 'ticket',
+    means: 'The last run of a kind did not read everything.',
+    // While deletions wait for a decision, Decide is the finding.
+    judge: ofRuns(({ last }, kind) =>
+      last === null || last.state === 'complete' || last.awaitsDecision ? [] : [describeUnwell(kind, last)],
+    ),
+    forMinutes: 0,
+    causes: ['`metersync backfill --run ID` shows the error of each part.'],
+    todo: 'partial, failed: fix the cause, then run `metersync backfill all`, or `--companies-file FILE`. suspect: the listing moved, went back or was empty; run it again when the service is quiet.',
+  },
+  RunOverdue: {
+    name: 'next run',
+    severity: 'ticket',
+    means: 'No run of a kind completed for one and a half intervals of its schedule.',
+    judge: ({ warehouse, temporal }) => {
+      if ('away' in warehouse || 'away' in temporal) return undefined;
+      return temporal.schedules.flatMap(({ name: kind, intervalSeconds }) => {
+        const seconds = warehouse.runs[kind].lastCompleteSecondsAgo;
+        if (seconds === null || intervalSeconds === null) return [];
+        return foundIf(seconds > alarmPolicy.runOverdueIntervals * intervalSeconds, {
+          name: `next ${wordOfRun[kind]}`,
+          labels: { kind },
+          saw: `overdue: the last complete ${wordOfRun[kind]} ended ${formatSeconds(seconds)} ago`,
+          todo: 'See RunOverdue in docs/runbooks.md; metersync backfill all reads everything now.',
+        });
+      });
+    },
+    forMinutes: 10,
+    causes: [
+      'RunUnwell is open: runs end incomplete.',
+      'One runs for long: `metersync status`.',
+      'None begins: `metersync schedule show`.',
+    ],
+    todo: 'Fix the cause. `metersync backfill all` reads everything now; `temporal schedule trigger` starts a reconcile, [as below](#schedules).',
+  },
+  RunStalled: {
+    name: 'run under way',
+    severity: 'ticket',
+    means: 'A run has stored nothing for half an hour.',
+    judge: ofRuns(({ underWay }, kind) =>
+      underWay === null || underWay.progressSecondsAgo <= alarmPolicy.runStalledSeconds
+        ? []
+        : [
+            {
+              name: `${wordOfRun[kind]} under way`,
+              labels: { kind },
+              saw: `run ${underWay.runId} stored its last page ${formatSeconds(underWay.progressSecondsAgo)} ago`,
+              todo: `See what it reads (metersync backfill --run ${underWay.runId}), and RunStalled in docs/runbooks.md.`,
+            },
+          ],
+    ),
+    forMinutes: 0,
+    causes: [
+      '`metersync backfill --run ID` shows the company that it reads.',
+      '`metersync_service_requests_total{result="busy"}` grows: the service asks to wait.',
+      'No worker takes backfills: `metersync status`.',
+    ],
+    todo: 'Fix the cause; the run goes on from its cursor.',
+  },
+  SchedulePaused: {
+    name: 'schedule',
+    severity: 'ticket',
+    means: 'A schedule is paused for a day.',
+    judge: inTemporal(({ schedules }) =>
+      schedules
+        .filter(({ state }) => state === 'paused')
+        .map(({ name, reason }) => ({
+          name: `schedule ${name}`,
+          labels: { schedule: name },
+          saw: `paused${reason === null ? '' : `: ${reason}`}`,
+          todo: `Run metersync schedule resume ${name}; or set ${name === 'full' ? 'BACKFILL_CRON' : 'RECONCILE_EVERY'} to none, if it is not to run any more.`,
+        })),
+    ),
+    forMinutes: 1_440,
+    causes: ['`metersync schedule show` has the reason.'],
+    todo: 'Run `metersync schedule resume` with its name, or set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
+  },
+  Decide: {
+    name: 'deletes',
+    severity: 'ticket',
+    means: 'Deletions of records or readings wait for somebody.',
+    judge: inWarehouse(({ undecidedDeletes: deletes }) =>
+      foundIf(deletes > 0, {
+        saw: `${countedToMax(deletes, 'row')} disappeared from the service in one run, and are kept until somebody decides`,
+        counts: { deletes },
+      }),
+    ),
+    forMinutes: 60,
+    causes: [
+      '`metersync deletes list`: records, and readings as ranges of a meter, whose absence nothing explains yet. Runs that found them are suspect until somebody decides.',
+    ],
+    todo: 'See `metersync deletes list`; then run `metersync deletes approve` or `reject`. Rows that a later read or event explains leave the list by themselves.',
+  },
+  RecordsRefused: {
+    name: 'refused records',
+    severity: 'ticket',
+    means: 'Postgres refuses records of the service.',
+    judge: inWarehouse(({ rejectedRecords: records }) =>
+      foundIf(records > 0, {
+        saw: `Postgres refuses ${countedToMax(records, 'record')}`,
+        counts: { records },
+      }),
+    ),
+    forMinutes: 60,
+    causes: ['`metersync.rejected_records`: what could not be stored, and why.'],
+    todo: 'See `metersync.rejected_records` for the reason of each, and ask the service to correct them.',
+  },
+} as const satisfies Readonly<Record<string, AlarmType>>;
+
+function describeUnwell(kind: RunKind, { state, runId, finishedAt, error }: LastRun): Found {
+  const again =
+    kind === 'reconcile'
+      ? 'The next run reads it again; if it lasts, see the error and its company.'
+      : `See which parts failed (metersync backfill --run ${runId}), fix the cause, then run metersync backfill all.`;
+  return {
+    name: `last ${wordOfRun[kind]}`,
+    labels: { kind, state },
+    saw: `${state}, ended ${formatTime(finishedAt)}, run ${runId}${error === null ? '' : `: ${error}`}`,
+    todo:
+      state === 'suspect'
+        ? 'See its error. The next run reads it again; if it lasts, ask the service why its listing changes.'
+        : again,
+  };
+}

@@ -1,0 +1,140 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { seenIn } from '../../health/alarms.ts';
+import { type FindingType, verdictWords, wordOfSeverity } from '../../health/finding-type.ts';
+import { findingTypes, isAlarmName } from '../../health/findings.ts';
+import type { Health, WarehouseHealth } from '../../health/measured.ts';
+import { headline, verdictOf, verdictStatus } from '../../health/verdict.ts';
+import { away, health, ills, paused, temporal, warehouse } from '../support/health-states.ts';
+
+const noPostgres: Health = { warehouse: away, temporal, schema: null };
+const noTemporal: Health = { ...health(), temporal: away };
+const neither: Health = { warehouse: away, temporal: away, schema: null };
+
+test('a deployment without a fault is in sync, and raises no alarm', () => {
+  expect(verdictOf(health())).toEqual({ word: 'In sync', findings: [] });
+  expect(headline(verdictOf(health()))).toBe('In sync');
+  expect(seenIn(health())).toEqual({ raised: [], unknown: new Set() });
+});
+
+describe.each(ills)('$type: $saw', ({ type, state, side, saw, todo, key }) => {
+  const { name, severity } = findingTypes[type] as FindingType;
+  const word = wordOfSeverity[severity];
+
+  test('is one finding, which makes the verdict, and says what to do', () => {
+    const verdict = verdictOf(state);
+    const alarm = isAlarmName(type) ? type : null;
+    const said = { saw: expect.stringMatching(saw), todo: expect.stringMatching(todo) };
+    expect(verdict).toMatchObject({ word, findings: [{ word, ...said, alarm, key, open: null }] });
+    expect(verdict.findings).toHaveLength(1);
+    const [only] = verdict.findings;
+    if (key === '') expect(only?.name).toBe(name);
+    expect(headline(verdict)).toBe(`${word}: ${only?.name}: ${only?.saw}`);
+    expect(only?.todo).not.toMatch(/`|\]\(/);
+    const raised = seenIn(state).raised.map((one) => [one.alarm, one.key]);
+    expect(raised).toEqual(alarm === null || alarm === 'HeartbeatStopped' ? [] : [[type, key]]);
+  });
+
+  test('never makes a deployment whose other side is away anything but unknown, or broken', () => {
+    const other = side === 'warehouse' ? { temporal: away } : { warehouse: away, schema: null };
+    expect(verdictOf({ ...state, ...other }).word).toBe(word === 'Broken' ? 'Broken' : 'Unknown');
+  });
+});
+
+test('each finding of the catalogue is among these cases, or about a server that is away', () => {
+  const judged = Object.keys(findingTypes).filter((name) => findingTypes[name]?.judge !== undefined);
+  const servers = ['WarehouseDown', 'TemporalDown', 'SchemaMismatch'];
+  expect(new Set([...servers, ...ills.map(({ type }) => type)])).toEqual(new Set(judged));
+});
+
+test.each([
+  ['Postgres', noPostgres, 'Unknown', ['WarehouseDown']],
+  ['Temporal', noTemporal, 'Unknown', ['TemporalDown']],
+  ['both', neither, 'Broken', ['WarehouseDown', 'TemporalDown']],
+  [
+    'a schema that fits',
+    { ...noPostgres, schema: { known: 2, applied: 1, floor: 1 } },
+    'Unknown',
+    ['SchemaMismatch'],
+  ],
+  [
+    'a pooler between',
+    { ...noPostgres, schema: { known: 1, applied: 1, floor: 1 } },
+    'Unknown',
+    ['WarehouseDown'],
+  ],
+] as const)('without %s the verdict is not that somebody is needed', (_, state, word, alarms) => {
+  const { word: heard, findings } = verdictOf(state);
+  expect(heard).toBe(word);
+  expect(findings.map(({ alarm }) => alarm)).toEqual(alarms);
+  expect(verdictStatus[heard]).toBe(word === 'Broken' ? 4 : 5);
+});
+
+test('an alarm whose source is away keeps its state', () => {
+  expect(seenIn(noTemporal).unknown).toContain('WorkersGone');
+  expect(seenIn(noTemporal).unknown).not.toContain('EventsDead');
+  expect(seenIn(noPostgres).unknown).toContain('EventsDead');
+});
+
+test('of a newer schema that lets this code go on it says to upgrade', () => {
+  const { word, findings } = verdictOf({ ...health(), schema: { known: 1, applied: 2, floor: 1 } });
+  expect(word).toBe('Needs you');
+  expect(findings).toMatchObject([{ name: 'schema', todo: 'Upgrade this metersync.' }]);
+});
+
+test('the worst of several findings comes first, and is the verdict', () => {
+  const states = ills.filter(({ side }) => side === 'warehouse');
+  fc.assert(
+    fc.property(fc.subarray(states, { minLength: 1 }), (some) => {
+      const merged = Object.assign({}, ...some.map(({ state }) => changedIn(state)));
+      const { word, findings } = verdictOf(health(merged));
+      const ranks = findings.map((finding) => verdictWords.indexOf(finding.word));
+      expect(ranks).toEqual(ranks.toSorted((a, b) => b - a));
+      expect(word).toBe(findings[0]?.word);
+    }),
+  );
+});
+
+/** What a state has that a deployment without a fault has not. */
+const changedIn = (state: Health): object =>
+  Object.fromEntries(
+    Object.entries(state.warehouse).filter(
+      ([key, value]) => value !== warehouse[key as keyof WarehouseHealth],
+    ),
+  );
+
+test('deletions on hold are one finding, whatever runs found them', () => {
+  const suspect = { ...warehouse.runs.full.last, state: 'suspect', awaitsDecision: true } as const;
+  const runs = {
+    full: { ...warehouse.runs.full, last: suspect },
+    reconcile: { ...warehouse.runs.reconcile, last: suspect },
+  } as Partial<typeof warehouse>['runs'];
+  const { findings } = verdictOf(health({ undecidedDeletes: 179, ...(runs && { runs }) }));
+  expect(findings.map(({ alarm }) => alarm)).toEqual(['Decide']);
+});
+
+test('a schedule that is absent is not a fault', () => {
+  const schedules = [{ ...paused, state: 'absent' as const }];
+  expect(verdictOf(health({}, { schedules })).word).toBe('In sync');
+});
+
+test('changes that were missed before events came again need no other endpoint', () => {
+  const silence = {
+    ...warehouse.silence,
+    missedRows: 2,
+    missedCompanies: 2,
+    missedAt: '2026-11-21 01:00:00+00',
+    lastEventAt: '2026-11-22 01:00:00+00',
+  };
+  const [finding] = verdictOf(health({ silence })).findings;
+  expect(finding?.todo).toMatch(/^Events come again\. Nothing is lacking/);
+});
+
+test('a finding says since when its alarm is open, and whether anybody was notified', () => {
+  const open = [
+    { name: 'EventsDead', key: '', openedAt: '2026-11-22 01:01:00+00', notifiedAt: null },
+    { name: 'RunUnwell', key: 'kind=reconcile,state=failed', openedAt: '2026-11-22', notifiedAt: null },
+  ];
+  const [one] = verdictOf(health({ dead: 1, watch: { ...warehouse.watch, open } })).findings;
+  expect(one?.open).toEqual({ since: '2026-11-22 01:01:00+00', notifiedAt: null });
+});
