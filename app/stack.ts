@@ -1,8 +1,7 @@
-import { accessSync, constants, existsSync } from 'node:fs';
+import { accessSync, chmodSync, constants, existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { takeStartLock } from '../embedded/lock.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
-import { readRunning } from '../embedded/running.ts';
+import { claimFolder, readRunning } from '../embedded/running.ts';
 import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
 import { embeddedCodecKey } from './embedded-codec-key.ts';
 import { makePrivateFolder } from './private-file.ts';
@@ -48,6 +47,8 @@ const readableSchemas = ['$user', 'public', 'analytics', 'ops', 'utility'];
 function requireWritable(dir: string): void {
   try {
     makePrivateFolder(dir);
+    // Root's Postgres runs as an account of its own, which passes through, also to the demo's folder.
+    if (process.getuid?.() === 0) chmodSync(dir, 0o711);
     accessSync(dir, constants.W_OK | constants.X_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -72,8 +73,8 @@ async function namesTemporalOf(dir: string): Promise<boolean> {
  */
 export function holdFolder(dir: string, name: string): { release(): void } | { readonly heldBy: number } {
   requireWritable(resolve(dir));
-  const lock = takeStartLock(resolve(dir), name);
-  return 'release' in lock ? lock : { heldBy: lock.heldBy.pid };
+  const claim = claimFolder(resolve(dir), name);
+  return 'release' in claim ? claim : { heldBy: claim.heldBy.pid };
 }
 
 /** Opens what a command needs. It starts nothing that the environment names or that another process runs. */
@@ -89,8 +90,6 @@ export async function openStack(
     readonly sandbox: boolean;
     /** Opens only existing data: makes no folder and no database. */
     readonly existing?: boolean;
-    /** Opens embedded servers also if they hang, for what then says so. */
-    readonly hung?: boolean;
     readonly log: (line: string) => void;
   },
 ): Promise<Stack> {
@@ -118,7 +117,6 @@ export async function openStack(
     postgres: embeddedPostgres,
     temporal: embeddedTemporal,
     temporalUi: need.temporalUi ?? false,
-    hung: need.hung ?? false,
     // Loaded on demand: most starts download nothing.
     wayTo: async () => {
       const dispatcher = (await import('../service/proxy.ts')).throughProxies(settings.proxies);

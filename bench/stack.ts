@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
@@ -49,7 +49,6 @@ export async function startBenchStack(temporalAddress?: string): Promise<BenchSt
     dir,
     postgres: true,
     temporal: temporalAddress === undefined,
-    binDir: resolve(import.meta.dirname, '../.metersync/bin'),
   });
   const stop = async () => {
     await embedded.stop();

@@ -42,8 +42,6 @@ export interface Need {
   readonly service: boolean | 'if known';
   /** Opens only existing data: makes no data folder and no database. */
   readonly existing?: boolean;
-  /** Opens embedded servers also if they hang, for what then says so. */
-  readonly hung?: boolean;
   /** Logs go to a file, as a progress display has the terminal. */
   readonly quiet: boolean;
   readonly sandbox?: Partial<SandboxSize>;
@@ -83,7 +81,6 @@ export async function openContext(need: Need): Promise<Context> {
     temporalUi: need.temporalUi ?? false,
     sandbox: wantsSandbox && running === undefined,
     existing: need.existing ?? false,
-    hung: need.hung ?? false,
     log: onLine,
   });
   let sandbox = running;

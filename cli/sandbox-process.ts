@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { makePrivateFolder, writePrivateFile } from '../app/private-file.ts';
 import { childEnvironment } from '../embedded/environment.ts';
-import { readOwnFile } from '../embedded/ownership.ts';
+import { readOwnFile } from '../embedded/folder.ts';
 
 /** A sandbox service in a process of its own, which shares only HTTP with the pipeline. */
 export interface SandboxProcess {

@@ -1,60 +1,54 @@
-import { accessSync, chmodSync, constants, mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
-import { userInfo } from 'node:os';
-import { join } from 'node:path';
+import { accessSync, chmodSync, constants, lstatSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { EmbeddedError } from './failure.ts';
-import { whyNotOurs } from './ownership.ts';
 
 /**
- * Makes the data folder if it is absent, and makes it writable for this user alone.
+ * Makes the data folder if it is absent, and makes it writable only for this user.
  * @throws EmbeddedError that says what to do when the folder is another user's, who could then decide what
- * runs and ends there, or something in it cannot be written
+ * runs and ends there, or it cannot be written
  */
 export function prepareFolder(dir: string): void {
-  const logs = join(dir, 'logs');
   try {
-    mkdirSync(logs, { recursive: true });
-    for (const folder of [dir, logs]) keepToOurselves(realpathSync(folder));
-    accessSync(dir, constants.W_OK | constants.X_OK);
-    for (const file of [...filesIn(dir), ...filesIn(logs)]) refuseIfUnwritable(file);
+    mkdirSync(join(dir, 'logs'), { recursive: true });
+    for (const folder of [dir, join(dir, 'logs')].map((path) => realpathSync(path))) {
+      const { mode, uid } = lstatSync(folder);
+      if (uid === process.getuid?.() && (mode & 0o022) !== 0) chmodSync(folder, mode & 0o755);
+      const problem = whyNotOurs(folder);
+      if (problem !== undefined) throw new Error(`${folder} ${problem}`);
+      accessSync(folder, constants.W_OK | constants.X_OK);
+    }
   } catch (error) {
     throw new EmbeddedError(
-      `The data folder ${dir} cannot be written by ${userName()}: ${(error as Error).message}\n` +
+      `The data folder ${dir} cannot be written by user ${process.getuid?.()}: ${(error as Error).message}\n` +
         'Run as the user who made it, give it to this one (`chown -R`), or give another folder.',
     );
   }
 }
 
 /**
- * Removes others' right to write the folder, if it is ours.
- * @throws Error when others could have written there
+ * Returns why another user of the machine may have put this file or folder here, undefined if none can have.
+ * Root is trusted, as it may do everything anyway. On a system without user ids it always returns undefined.
  */
-function keepToOurselves(folder: string): void {
-  const { mode, uid } = statSync(folder);
-  if (uid === process.getuid?.() && (mode & 0o022) !== 0) chmodSync(folder, mode & 0o755);
-  const problem = whyNotOurs(folder);
-  if (problem !== undefined) throw new Error(`${folder} ${problem}`);
+export function whyNotOurs(path: string): string | undefined {
+  const uid = process.getuid?.();
+  if (uid === undefined) return undefined;
+  const stat = lstatSync(path);
+  if (stat.uid !== uid && stat.uid !== 0) return `belongs to user ${stat.uid}`;
+  return (stat.mode & 0o022) === 0 ? undefined : 'can be written by other users';
 }
 
-/** Lists the files of a folder, without subfolders: that of Postgres may belong to a user of its own. */
-function filesIn(folder: string): string[] {
-  const entries = readdirSync(folder, { withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => join(folder, entry.name));
-}
-
-function refuseIfUnwritable(file: string): void {
+/**
+ * Reads a file that only this user can read and write; undefined if it is absent or another user may have put
+ * it there.
+ */
+export function readOwnFile(path: string): string | undefined {
   try {
-    accessSync(file, constants.W_OK);
-  } catch (error) {
-    // Another process may just have removed its file.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
-}
-
-function userName(): string {
-  try {
-    return userInfo().username;
+    const stat = lstatSync(path);
+    if (!stat.isFile() || whyNotOurs(dirname(path)) !== undefined) return undefined;
+    const uid = process.getuid?.();
+    if (uid !== undefined && (stat.uid !== uid || (stat.mode & 0o077) !== 0)) return undefined;
+    return readFileSync(path, 'utf8');
   } catch {
-    // A container may run as a user id without a name.
-    return `user ${process.getuid?.()}`;
+    return undefined;
   }
 }

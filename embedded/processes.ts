@@ -1,8 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { bounds } from './bounds.ts';
-import { childEnvironment } from './environment.ts';
 
 /** Identifies a process, so that a later one with the same pid is another. */
 export interface ProcessIdentity {
@@ -16,13 +14,13 @@ export interface ProcessIdentity {
  * it.
  */
 export function identify(pid: number): ProcessIdentity | undefined {
-  if (!signalReaches(pid)) return undefined;
   if (process.platform === 'linux') return identifyOnLinux(pid);
-  if (process.platform === 'win32') return { pid, started: '' };
+  if (process.platform === 'win32') return signal(pid, 0) ? { pid, started: '' } : undefined;
   // Commands in two terminals may have other languages, and a laptop another time zone tomorrow.
-  const line = ps(pid, 'stat=,lstart=', { LC_ALL: 'C', TZ: 'UTC' });
-  if (line === undefined || line === '' || line.startsWith('Z')) return undefined;
-  return { pid, started: line.replace(/^\S+\s+/, '') };
+  const env = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
+  const { stdout } = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8', env });
+  const [state = 'Z', ...started] = stdout.trim().split(/\s+/);
+  return stdout.trim() === '' || state.startsWith('Z') ? undefined : { pid, started: started.join(' ') };
 }
 
 /** Whether exactly this process still runs. */
@@ -30,80 +28,46 @@ export function isRunning(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.started === identity.started;
 }
 
-/** Reads the command line of a process; empty when it is gone or hidden. */
-export function commandLine(pid: number): string {
-  if (process.platform === 'win32') return '';
-  if (process.platform !== 'linux') return ps(pid, 'command=') ?? '';
+/** Sends a signal; false when the process has ended. */
+export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-  } catch {
-    return '';
+    process.kill(pid, name);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    return false;
   }
 }
 
 /**
- * Ends a process: sends each signal in turn, waits its time, and sends SIGKILL at last. Returns when it is
- * gone.
+ * Ends a process: sends each signal in turn, SIGKILL last, and waits after each.
  * @throws the error of `kill` when the process belongs to another user
  */
 export async function endProcess(
   identity: ProcessIdentity,
-  steps: readonly { signal: NodeJS.Signals; waitMs: number }[],
+  signals: readonly NodeJS.Signals[],
+  waitMs = 20_000,
 ): Promise<void> {
-  for (const { signal, waitMs } of [...steps, { signal: 'SIGKILL' as const, waitMs: bounds.hardStopMs }]) {
+  for (const name of [...signals, 'SIGKILL' as const]) {
     if (!isRunning(identity)) return;
-    sendSignal(identity.pid, signal);
+    signal(identity.pid, name);
     const deadline = Date.now() + waitMs;
-    while (Date.now() < deadline && isRunning(identity)) await delay(bounds.pollMs);
-  }
-}
-
-function sendSignal(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}
-
-function signalReaches(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    while (Date.now() < deadline && isRunning(identity)) await delay(20);
   }
 }
 
 /**
  * Reads fields 3 (state) and 22 (start) of /proc/PID/stat; field 2, the name, may hold spaces and
- * parentheses.
+ * parentheses. Start times count from the boot, so that is part of them.
  */
 function identifyOnLinux(pid: number): ProcessIdentity | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
-    return { pid, started: `${bootOnLinux()}/${fields[19]}` };
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return { pid, started: `${boot}/${fields[19]}` };
   } catch {
     return undefined;
   }
-}
-
-/** Identifies the boot, as start times count from it. */
-function bootOnLinux(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {
-    // Some sandboxes hide it.
-    return '';
-  }
-}
-
-function ps(pid: number, format: string, env: Readonly<Record<string, string>> = {}): string | undefined {
-  const { status, stdout } = spawnSync('ps', ['-ww', '-o', format, '-p', String(pid)], {
-    encoding: 'utf8',
-    env: childEnvironment(env),
-  });
-  return status === 0 ? stdout.trim() : undefined;
 }

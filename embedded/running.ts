@@ -1,22 +1,10 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readOwnFile } from './ownership.ts';
-import type { ProcessIdentity } from './processes.ts';
+import { EmbeddedError } from './failure.ts';
+import { readOwnFile } from './folder.ts';
+import { identify, isRunning, type ProcessIdentity } from './processes.ts';
 
 export type ServerName = 'postgres' | 'temporal';
-
-/**
- * The content of `running.json` in the data folder: the stack that runs there. Only the guardian writes it.
- */
-export interface Running {
-  state: 'running' | 'stopping';
-  /** The process that started the stack, and for which it runs. */
-  owner: ProcessIdentity;
-  guardian: ProcessIdentity;
-  /** The servers that were started, each as soon as it has a pid. */
-  servers: Partial<Record<ServerName, ProcessIdentity>>;
-  addresses: Addresses;
-}
 
 /** Addresses of the servers. */
 export interface Addresses {
@@ -24,27 +12,86 @@ export interface Addresses {
   temporal?: { address: string; uiUrl?: string };
 }
 
+/**
+ * The content of `running.json` in the data folder: the stack that runs there. Its first version is also the
+ * lock that keeps two processes from starting two stacks.
+ */
+export interface Running {
+  state: 'starting' | 'running' | 'stopping';
+  /** The process that started the stack, and for which it runs. */
+  owner: ProcessIdentity | undefined;
+  /** The folder, as a copy of it names the servers of the original. */
+  dir: string;
+  /** The servers that were started, each as soon as it has a pid. */
+  servers: Partial<Record<ServerName, ProcessIdentity>>;
+  addresses: Addresses;
+}
+
 /** Returns the path of `running.json` in a data folder. */
 export function runningFile(dir: string): string {
   return join(dir, 'running.json');
 }
 
-/** Reads `running.json` of a data folder; undefined if there is none that this user wrote. */
-export function readRunning(dir: string): Running | undefined {
+/** Reads `running.json` of a data folder; undefined if there is none that this user wrote for this folder. */
+export function readRunning(dir: string, name = 'running.json'): Running | undefined {
   try {
-    return JSON.parse(readOwnFile(runningFile(dir)) ?? '') as Running;
+    const running = JSON.parse(readOwnFile(join(dir, name)) ?? '') as Running;
+    return running.dir === realpathSync(dir) ? running : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Writes `running.json` atomically, readable by its owner alone, as it holds the password of Postgres. */
+/** Writes `running.json` atomically, readable only by its owner, as it holds the password of Postgres. */
 export function writeRunning(dir: string, running: Running): void {
   const file = runningFile(dir);
   writeFileSync(`${file}.new`, `${JSON.stringify(running, null, 2)}\n`, { mode: 0o600 });
   renameSync(`${file}.new`, file);
 }
 
-export function removeRunning(dir: string): void {
-  rmSync(runningFile(dir), { force: true });
+/**
+ * Claims a data folder for this process, also after a process that has ended; if another process holds it,
+ * returns that process. Claims of different names are independent.
+ * @throws EmbeddedError when nothing can be written there, as on a full disk
+ */
+export function claimFolder(
+  dir: string,
+  name = 'running.json',
+): { running: Running; release(): void } | { heldBy: ProcessIdentity } {
+  const file = join(dir, name);
+  const mine = `${file}.${process.pid}`;
+  const owner = identify(process.pid);
+  const running: Running = { state: 'starting', owner, dir: realpathSync(dir), servers: {}, addresses: {} };
+  try {
+    writeFileSync(mine, JSON.stringify(running), { mode: 0o600 });
+    for (;;) {
+      // A link appears together with its content, so nobody can read an unwritten claim.
+      if (linkUnlessThere(mine, file)) return { running, release: () => rmSync(file, { force: true }) };
+      const heldBy = holderOf(dir, name);
+      if (heldBy !== undefined) return { heldBy };
+      // Checked again once it is out of the way, as another process may just have claimed the folder.
+      if (existsSync(file)) renameSync(file, `${mine}.stale`);
+      if (holderOf(dir, `${name}.${process.pid}.stale`)) linkUnlessThere(`${mine}.stale`, file);
+    }
+  } catch (error) {
+    throw new EmbeddedError(`The data folder ${dir} cannot be written: ${(error as Error).message}`);
+  } finally {
+    for (const path of [mine, `${mine}.stale`]) rmSync(path, { force: true });
+  }
+}
+
+/** Finds the process that holds a claim now, if any. */
+export function holderOf(dir: string, name?: string): ProcessIdentity | undefined {
+  const owner = readRunning(dir, name)?.owner;
+  return owner !== undefined && isRunning(owner) ? owner : undefined;
+}
+
+function linkUnlessThere(from: string, to: string): boolean {
+  try {
+    linkSync(from, to);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
 }

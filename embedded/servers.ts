@@ -1,7 +1,11 @@
-import { realpathSync } from 'node:fs';
-import { join } from 'node:path';
-import { bounds } from './bounds.ts';
-import { commandLine, endProcess, isRunning } from './processes.ts';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { childEnvironment } from './environment.ts';
+import { EmbeddedError } from './failure.ts';
+import { endProcess, identify, type ProcessIdentity } from './processes.ts';
 import type { Running, ServerName } from './running.ts';
 
 /** How to run one server. */
@@ -9,8 +13,7 @@ export interface ServerCommand {
   name: ServerName;
   command: string;
   args: string[];
-  cwd: string;
-  /** Variables beside those that every child process gets. */
+  /** Variables in addition to those that every child process gets. */
   env?: Record<string, string>;
   /** The user to run as; ours when not given. */
   user?: { uid: number; gid: number };
@@ -18,50 +21,88 @@ export interface ServerCommand {
   logFile: string;
 }
 
-/**
- * Of Postgres, SIGINT ends clients and writes a checkpoint; SIGQUIT ends at once, and the next start reads
- * the WAL.
- */
-const stopSteps: Record<ServerName, readonly { signal: NodeJS.Signals; waitMs: number }[]> = {
-  postgres: [
-    { signal: 'SIGINT', waitMs: bounds.postgresStopMs },
-    { signal: 'SIGQUIT', waitMs: bounds.hardStopMs },
-  ],
-  temporal: [{ signal: 'SIGTERM', waitMs: bounds.temporalStopMs }],
-};
+/** A server that was started, and how it ended, for example "SIGKILL" or "status 1". */
+export interface Launched {
+  readonly identity: ProcessIdentity | undefined;
+  readonly ended: Promise<string>;
+}
 
-/** Stops the servers side by side and returns when they are gone. */
-export async function endServers(servers: Running['servers']): Promise<void> {
-  await Promise.all(
-    Object.entries(servers).map(([name, identity]) => endProcess(identity, stopSteps[name as ServerName])),
+/** Of Postgres, SIGINT ends clients and writes a checkpoint; after SIGQUIT the next start reads the WAL. */
+const stopSignals = { postgres: ['SIGINT', 'SIGQUIT'], temporal: ['SIGTERM'] } as const;
+const readyWithinMs = 60_000;
+const logBytesMax = 16 * 1024 * 1024;
+
+/**
+ * Starts a server in a session of its own, so that Ctrl-C in a terminal reaches only the program, which drains
+ * while the server still answers. The server is stopped when this process ends, however it ends.
+ */
+export function launch(server: ServerCommand): Launched {
+  const { command, args, env, user, logFile } = server;
+  if (existsSync(logFile) && statSync(logFile).size > logBytesMax) renameSync(logFile, `${logFile}.old`);
+  const log = openSync(logFile, 'a', 0o600);
+  // The databases hold customers' data, which is only for their owner.
+  const child = spawn('/bin/sh', ['-c', 'umask 077; exec "$@"', 'sh', command, ...args], {
+    detached: true,
+    cwd: '/',
+    env: childEnvironment(env),
+    stdio: ['ignore', log, log],
+    ...user,
+  });
+  closeSync(log);
+  child.unref();
+  const watcher = endWithUs(child.pid ?? 0, stopSignals[server.name][0]);
+  const ended = once(child, 'exit').then(
+    ([status, signal]) => signal ?? `status ${status}`,
+    (error: Error) => error.message,
   );
+  ended.finally(() => watcher.kill('SIGKILL'));
+  return { identity: identify(child.pid ?? 0), ended };
+}
+
+/** Starts a shell that signals a process when this process has ended: its input is then closed. */
+function endWithUs(pid: number, signal: string) {
+  const script = 'read -r _; kill -s "$1" "$2"';
+  const watcher = spawn('/bin/sh', ['-c', script, 'sh', signal.replace('SIG', ''), String(pid)], {
+    detached: true,
+    cwd: '/',
+    env: childEnvironment(),
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  watcher.unref();
+  (watcher.stdin as Socket).unref();
+  return watcher;
 }
 
 /**
- * Finds the servers of `running.json` that run now on the data of this folder, by their command lines. The
- * file itself can name any process: it may have come with the folder, out of an archive.
+ * Waits until a server that was just started answers.
+ * @throws EmbeddedError with the end of the server's log when it ends or does not answer
  */
-export function serversOf(dir: string, { servers }: Pick<Running, 'servers'>): Running['servers'] {
-  const own = Object.entries(servers).filter(
-    ([name, identity]) => isRunning(identity) && runsOnDataOf(dir, name as ServerName, identity.pid),
-  );
-  return Object.fromEntries(own);
-}
-
-function runsOnDataOf(dir: string, name: ServerName, pid: number): boolean {
-  const data = {
-    postgres: () => ` -D ${realpathSync(join(dir, 'postgres'))} `,
-    temporal: () => ` --db-filename ${temporalFile(dir)} `,
-  };
-  try {
-    return commandLine(pid).includes(data[name]());
-  } catch {
-    // There is no data on which it could run.
-    return false;
+export async function untilReady(
+  server: ServerCommand,
+  { ended }: Launched,
+  answers: () => Promise<boolean>,
+): Promise<void> {
+  let how: string | undefined;
+  ended.then((text) => {
+    how = text;
+  });
+  for (const deadline = Date.now() + readyWithinMs; ; await delay(20)) {
+    const ready = await answers();
+    // First: where ours has ended, another server that took its port may answer.
+    if (how !== undefined) throw failed(server, `ended at once (${how})`);
+    if (ready) return;
+    if (Date.now() > deadline) throw failed(server, `did not answer within ${readyWithinMs / 1000} s`);
   }
 }
 
-/** Returns the path of Temporal's database, as its command line has it. */
-export function temporalFile(dir: string): string {
-  return join(realpathSync(dir), 'temporal.db');
+/** Stops the servers at the same time and returns when they have ended. */
+export async function endServers(servers: Running['servers']): Promise<void> {
+  const names = Object.keys(servers) as ServerName[];
+  await Promise.all(names.map((name) => servers[name] && endProcess(servers[name], stopSignals[name])));
+}
+
+function failed({ name, command, logFile }: ServerCommand, how: string): EmbeddedError {
+  const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-8);
+  const end = lines.map((line) => `  ${line}`).join('\n');
+  return new EmbeddedError(`The ${name} server (${command}) ${how}. The end of its log, ${logFile}:\n${end}`);
 }

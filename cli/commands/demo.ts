@@ -17,8 +17,8 @@ import { workflowBundle } from '../../app/workflow-bundle.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import type { Database, Warehouse } from '../../db/connect.ts';
 import { eventLatency, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
-import { eraseFolder } from '../../embedded/erase.ts';
-import { runnerOf } from '../../embedded/start.ts';
+import { holderOf } from '../../embedded/running.ts';
+import { eraseFolder } from '../../embedded/start.ts';
 import { headline, type Verdict, verdictOf } from '../../health/verdict.ts';
 import { type AuditReport, audit } from '../../operations/audit/audit.ts';
 import { healthOf } from '../../operations/health.ts';
@@ -148,7 +148,7 @@ async function describeNext(
 
 async function openDemo(dataDir: string, options: DemoOptions, progress: Progress): Promise<Context> {
   // Every demo begins with nothing; but a process that runs on the last demo's data keeps it.
-  const runner = await runnerOf(dataDir);
+  const runner = holderOf(dataDir)?.pid;
   if (runner !== undefined)
     throw new CommandError(`process ${runner} runs on the data of the last demo (${dataDir}): end it first`);
   await eraseFolder(dataDir);

@@ -15,7 +15,6 @@ export async function doctor(options: { json?: boolean }): Promise<void> {
     service: 'if known',
     quiet: true,
     existing: true,
-    hung: true,
   });
   try {
     const { settings, stack, service, insecure, log } = context;

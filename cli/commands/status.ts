@@ -29,7 +29,6 @@ export async function status(options: {
     service: false,
     quiet: true,
     existing: true,
-    hung: true,
   });
   const { settings, stack, log } = context;
   try {

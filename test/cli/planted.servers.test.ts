@@ -1,10 +1,9 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { temporalVersion } from '../../embedded/temporal-release.ts';
+import { temporalCache } from '../../embedded/temporal-binary.ts';
 import { startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
-import { projectBinDir } from '../support/stack.ts';
 
 test('a program in the folder where a command is started is not run', {
   timeout: 60_000,
@@ -17,9 +16,9 @@ test('a program in the folder where a command is started is not run', {
   writeFileSync(join(planted, 'temporal'), `#!/bin/sh\ntouch ${mark}\necho "temporal version 1.9.1"\n`);
   chmodSync(join(planted, 'temporal'), 0o755);
   // The user's own cache holds the program, so that nothing is fetched.
-  const cache = join(folder.path, 'cache', 'metersync', `temporal-${temporalVersion}`);
+  const cache = join(folder.path, 'cache', 'metersync', basename(temporalCache()));
   mkdirSync(cache, { recursive: true });
-  copyFileSync(join(projectBinDir(), 'temporal'), join(cache, 'temporal'));
+  copyFileSync(join(temporalCache(), 'temporal'), join(cache, 'temporal'));
 
   const receiver = startCommand(['receiver'], {
     cwd: join(folder.path, 'cloned'),

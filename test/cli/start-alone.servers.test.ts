@@ -5,12 +5,12 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
+import { temporalCache } from '../../embedded/temporal-binary.ts';
 import { verdictStatus } from '../../health/verdict.ts';
 import { type RunningCommand, runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
-import { projectBinDir } from '../support/stack.ts';
 
 const secrets = {
   SERVICE_API_KEY: 'key-that-nobody-may-see',
@@ -28,7 +28,7 @@ async function begin(
     cwd: folder.path,
     env: {
       ...given,
-      PATH: `${projectBinDir()}:${process.env.PATH}`,
+      PATH: `${temporalCache()}:${process.env.PATH}`,
       RECEIVER_PORT: String(await freePort()),
     },
   });
@@ -93,7 +93,7 @@ test("Temporal's web page is served only when it is asked for, and is named only
   expect(start.stdout()).toContain('TEMPORAL_ADDRESS is not set: an embedded Temporal at 127.0.0.1:');
   expect(start.stdout()).not.toContain('web page');
   expect(readRunning(join(folder.path, '.metersync'))?.addresses.temporal).not.toHaveProperty('uiUrl');
-  const env = { PATH: `${projectBinDir()}:${process.env.PATH}`, RECEIVER_PORT: String(await freePort()) };
+  const env = { PATH: `${temporalCache()}:${process.env.PATH}`, RECEIVER_PORT: String(await freePort()) };
   const second = await runProcess(['start', '--temporal-ui'], { cwd: folder.path, env });
   expect(second).toMatchObject({ status: 2, stderr: expect.stringContaining('without its web page: stop') });
 });
@@ -102,7 +102,7 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
   timeout: 120_000,
 }, async () => {
   const servers = processesIn(folder.path);
-  expect(servers.map(isRunning)).toEqual([true, true, true, true]);
+  expect(servers.map(isRunning)).toEqual([true, true, true]);
   const ended = await start.end('SIGTERM');
   expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
   expect(servers.filter(isRunning)).toEqual([]);
@@ -119,7 +119,7 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
     await until("Temporal's web page answers", async () => (await fetch(page)).ok);
     expect(killed.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
     await whilePostgresHangs(async () => {
-      const env = { PATH: `${projectBinDir()}:${process.env.PATH}` };
+      const env = { PATH: `${temporalCache()}:${process.env.PATH}` };
       const [status, doctor] = await Promise.all(
         [['status', '--exit-code'], ['doctor']].map((args) => runProcess(args, { cwd: folder.path, env })),
       );
@@ -133,7 +133,7 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
       });
     });
     const servers = processesIn(folder.path);
-    expect(servers.map(isRunning)).toEqual([true, true, true, true]);
+    expect(servers.map(isRunning)).toEqual([true, true, true]);
     await killed.end('SIGKILL');
     await until('its servers are gone', () => servers.filter(isRunning).length === 0);
   } finally {
@@ -155,11 +155,11 @@ async function whilePostgresHangs(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Lists the guardian, the servers and the sandbox that stand in. */
+/** Lists the servers and the sandbox that stand in. */
 function processesIn(cwd: string): ProcessIdentity[] {
   const dir = join(cwd, '.metersync');
   const running = readRunning(dir);
   const sandbox = identify(JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8')).pid);
   const { postgres, temporal } = running?.servers ?? {};
-  return [running?.guardian, postgres, temporal, sandbox].filter((one) => one !== undefined);
+  return [postgres, temporal, sandbox].filter((one) => one !== undefined);
 }

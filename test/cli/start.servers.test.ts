@@ -11,6 +11,7 @@ import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { readRunning } from '../../embedded/running.ts';
 import { startEmbedded } from '../../embedded/start.ts';
+import { temporalCache } from '../../embedded/temporal-binary.ts';
 import { runCommand } from '../support/command.ts';
 import { type RunningCommand, startCommand, withoutThreads } from '../support/command-process.ts';
 import { deliver } from '../support/deliver.ts';
@@ -20,7 +21,6 @@ import { outageOf } from '../support/outage.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
-import { projectBinDir } from '../support/stack.ts';
 
 describe('metersync start on servers of the user', () => {
   let pipeline: Pipeline;
@@ -96,7 +96,6 @@ describe('metersync start on servers of the user', () => {
       dir: folder.path,
       postgres: false,
       temporal: true,
-      binDir: projectBinDir(),
     });
     onTestFinished(() => temporal.stop());
     expect(temporal.temporal?.address).toBe(address);
@@ -180,7 +179,7 @@ describe('the stand-ins of metersync start', () => {
       cwd: folder.path,
       env: {
         ...withoutThreads,
-        PATH: `${projectBinDir()}:${process.env.PATH}`,
+        PATH: `${temporalCache()}:${process.env.PATH}`,
         RECEIVER_PORT: '0',
       },
     });
@@ -226,7 +225,7 @@ describe('the stand-ins of metersync start', () => {
     timeout: 60_000,
   }, async () => {
     const { temporal } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
-    const env = { PATH: `${projectBinDir()}:${process.env.PATH}`, TEMPORAL_ADDRESS: temporal?.address ?? '' };
+    const env = { PATH: `${temporalCache()}:${process.env.PATH}`, TEMPORAL_ADDRESS: temporal?.address ?? '' };
     const run = await runCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
     expect(run, run.stderr).toMatchObject({ status: 0, stdout: expect.stringMatching(/: complete$/) });
     const said = start
@@ -237,7 +236,7 @@ describe('the stand-ins of metersync start', () => {
   });
 
   test('give no work to a command that names another Temporal', async () => {
-    const env = { PATH: `${projectBinDir()}:${process.env.PATH}`, TEMPORAL_ADDRESS: '127.0.0.1:1' };
+    const env = { PATH: `${temporalCache()}:${process.env.PATH}`, TEMPORAL_ADDRESS: '127.0.0.1:1' };
     expect(await runCommand(['backfill', 'all'], { cwd: folder.path, env })).toMatchObject({
       status: 1,
       stderr: expect.stringContaining('Temporal at 127.0.0.1:1 (TEMPORAL_ADDRESS) is away'),

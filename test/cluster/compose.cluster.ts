@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import { parse } from 'yaml';
 import { childEnvironment } from '../../embedded/environment.ts';
-import { findTemporal } from '../../embedded/start.ts';
 import { accepts } from '../../embedded/temporal.ts';
+import { findTemporal } from '../../embedded/temporal-binary.ts';
 import { fault, say, seeds } from '../faults/fault.ts';
 import { eventsPerSecond, startLoad } from '../faults/load.ts';
 import { createPart } from '../faults/part.ts';
@@ -18,7 +18,6 @@ import { administer, withPostgres } from '../postgres/warehouse.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
-import { projectBinDir } from '../support/stack.ts';
 import { temporalPrograms } from './programs.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
@@ -74,7 +73,7 @@ async function prepareScripts(folder: string, superuser: string, port: number) {
   await sh('secrets.sh', {});
   const secrets = join(folder, 'secrets');
   await writeFile(join(secrets, 'postgres_password'), `${decodeURIComponent(new URL(superuser).password)}\n`);
-  const cli = await findTemporal({ binDir: projectBinDir(), log: say });
+  const cli = await findTemporal({ log: say });
   await symlink(cli, join(folder, 'temporal'));
   await symlink((await temporalPrograms(say)).sqlTool, join(folder, 'temporal-sql-tool'));
   return (script: string, env: Readonly<Record<string, string>> = {}) =>

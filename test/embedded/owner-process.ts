@@ -8,14 +8,12 @@ import { createInterface } from 'node:readline';
 import { inject, onTestFinished } from 'vitest';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
-import { projectBinDir } from '../support/stack.ts';
 
 /** A program that runs a stack in a folder of its own. */
 export interface OwnerProcess {
   dir: string;
   child: ChildProcess;
-  /** Identity of the guardian when it was ready; those of the servers follow. */
-  guardian: ProcessIdentity;
+  /** The servers when it was ready. */
   postgres: ProcessIdentity;
   temporal: ProcessIdentity;
   /** Resolves when the program prints this line. */
@@ -54,7 +52,7 @@ export async function startOwner(
   env: Readonly<Record<string, string>> = {},
 ): Promise<OwnerProcess> {
   const script = join(import.meta.dirname, 'owner.ts');
-  const child = spawn(process.execPath, [script, dir, projectBinDir()], {
+  const child = spawn(process.execPath, [script, dir], {
     detached: true,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -71,10 +69,8 @@ export async function startOwner(
   await printed('ready');
   const running = readRunning(dir);
   if (!running?.servers.postgres || !running.servers.temporal) throw new Error('The owner runs no servers.');
-  onTestFinished(() =>
-    endWhatIsLeft([running.guardian, identify(child.pid ?? 0), ...Object.values(running.servers)]),
-  );
-  return { dir, child, guardian: running.guardian, ...running.servers, printed } as OwnerProcess;
+  onTestFinished(() => endWhatIsLeft([identify(child.pid ?? 0), ...Object.values(running.servers)]));
+  return { dir, child, ...running.servers, printed } as OwnerProcess;
 }
 
 /** Ends the program's processes that a failed test left. */

@@ -1,15 +1,15 @@
 /**
  * A program that owns a stack, for tests to kill. It prints `ready` and runs until it is ended. On SIGINT it
- * drains: it prints `drained` if both servers still answer afterwards, stops them, and ends. Arguments: data
- * folder, folder of the Temporal CLI.
+ * drains: it prints `drained` if both servers still answer afterwards, stops them, and ends. Argument: the data
+ * folder.
  */
 import { Connection } from '@temporalio/client';
 import pg from 'pg';
 import { startEmbedded } from '../../embedded/start.ts';
 
-const [dir, binDir] = process.argv.slice(2);
-if (dir === undefined || binDir === undefined) throw new Error('usage: owner.ts DIR BIN_DIR');
-const stack = await startEmbedded({ dir, binDir, postgres: true, temporal: true });
+const [dir] = process.argv.slice(2);
+if (dir === undefined) throw new Error('usage: owner.ts DIR');
+const stack = await startEmbedded({ dir, postgres: true, temporal: true });
 const awake = setInterval(() => {}, 60_000);
 
 process.on('SIGINT', async () => {

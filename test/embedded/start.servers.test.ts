@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import {
+  chmodSync,
+  chownSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
-  rmSync,
+  realpathSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -14,16 +17,14 @@ import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
-import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { lockFile, takeStartLock } from '../../embedded/lock.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { isFree } from '../../embedded/ports.ts';
 import { identify } from '../../embedded/processes.ts';
-import { waitUntilReady } from '../../embedded/ready.ts';
-import { readRunning, runningFile } from '../../embedded/running.ts';
+import { claimFolder, readRunning, runningFile } from '../../embedded/running.ts';
+import { launch, untilReady } from '../../embedded/servers.ts';
 import { attachEmbedded, type Embedded, type EmbeddedOptions, startEmbedded } from '../../embedded/start.ts';
 import { temporalServer } from '../../embedded/temporal.ts';
 import { until } from '../support/poll.ts';
-import { projectBinDir } from '../support/stack.ts';
 import { folderWithData, startOwner, temporaryFolder } from './owner-process.ts';
 
 const start = (dir: string) => run({ dir, postgres: true, temporal: true });
@@ -31,7 +32,7 @@ const startPostgres = (dir: string) => run({ dir, postgres: true, temporal: fals
 
 /** Starts a stack that is stopped after the test, unless the test does so. */
 async function run(options: EmbeddedOptions): Promise<Embedded> {
-  const stack = await startEmbedded({ binDir: projectBinDir(), ...options });
+  const stack = await startEmbedded({ ...options });
   onTestFinished(stack.stop);
   return stack;
 }
@@ -140,7 +141,7 @@ describe('the servers', () => {
 test('what a start writes is for its user alone', async () => {
   const dir = folderWithData();
   await startPostgres(dir);
-  takeStartLock(dir);
+  claimFolder(dir, 'demo.lock');
   const files = readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isFile());
   const open = files.filter(({ name }) => (statSync(join(dir, name)).mode & 0o077) !== 0);
   expect(files.length).toBeGreaterThan(2);
@@ -150,13 +151,13 @@ test('what a start writes is for its user alone', async () => {
 describe('a second caller', () => {
   test('attaches to the stack of another process, and does not stop it', async () => {
     const dir = folderWithData();
-    expect(await attachEmbedded({ dir, postgres: true, temporal: true })).toBeUndefined();
+    expect(attachEmbedded({ dir, postgres: true, temporal: true })).toBeUndefined();
     await startOwner(dir);
     const stack = await start(dir);
     expect(stack.owned).toBe(false);
     await stack.stop();
     expect(await query(stack.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
-    const attached = await attachEmbedded({ dir, postgres: true, temporal: true });
+    const attached = attachEmbedded({ dir, postgres: true, temporal: true });
     expect(attached?.temporal).toEqual(stack.temporal);
   });
 
@@ -178,13 +179,14 @@ describe('a second caller', () => {
     await stopped;
   });
 
-  test('is refused in a copy of a folder whose stack runs, with what to do', async () => {
+  test('starts a stack of its own in a copy of a folder whose stack runs', async () => {
     const [dir, copy] = [folderWithData(), folderWithData()];
-    await startPostgres(dir);
+    const stack = await startPostgres(dir);
     copyFileSync(runningFile(dir), runningFile(copy));
-    await expect(startPostgres(copy)).rejects.toThrow(`If it was copied, delete ${runningFile(copy)}`);
-    rmSync(runningFile(copy));
-    expect((await startPostgres(copy)).owned).toBe(true);
+    const second = await startPostgres(copy);
+    expect(second.owned).toBe(true);
+    expect(second.postgres?.superuserUrl('postgres')).not.toBe(stack.postgres?.superuserUrl('postgres'));
+    expect(await query(stack.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
   });
 
   test('gets an error when the running stack lacks a wanted server', async () => {
@@ -194,28 +196,56 @@ describe('a second caller', () => {
   });
 });
 
-describe('a lock', () => {
+describe('a claim', () => {
+  /** What another process wrote that holds the folder. */
+  const claimOf = (dir: string, owner: unknown, mode = 0o600) =>
+    writeFileSync(
+      runningFile(dir),
+      JSON.stringify({ state: 'starting', dir: realpathSync(dir), owner, servers: {}, addresses: {} }),
+      { mode },
+    );
+
   test('of a process that ended is taken over', async () => {
     const dir = folderWithData();
-    writeFileSync(lockFile(dir), JSON.stringify({ pid: process.pid, started: 'in another life' }));
-    const stack = await startPostgres(dir);
-    expect(stack.owned).toBe(true);
+    claimOf(dir, { pid: process.pid, started: 'in another life' });
+    expect((await startPostgres(dir)).owned).toBe(true);
+  });
+
+  test('that another user may have written is ignored', async () => {
+    const dir = folderWithData();
+    claimOf(dir, identify(process.pid), 0o644);
+    expect((await startPostgres(dir)).owned).toBe(true);
+    expect(statSync(runningFile(dir)).mode & 0o777).toBe(0o600);
   });
 
   test('that cannot be written, as on a full disk, names the folder and leaves no file', () => {
     const dir = temporaryFolder();
-    symlinkSync('/dev/full', `${lockFile(dir)}.${process.pid}`);
-    expect(() => takeStartLock(dir)).toThrow(`The data folder ${dir} cannot be written: ENOSPC`);
+    symlinkSync('/dev/full', `${runningFile(dir)}.${process.pid}`);
+    expect(() => claimFolder(dir)).toThrow(`The data folder ${dir} cannot be written: ENOSPC`);
     expect(readdirSync(dir)).toEqual([]);
   });
 
   test('of a process that never gets ready is explained', async () => {
     const dir = temporaryFolder();
-    writeFileSync(lockFile(dir), JSON.stringify(identify(process.pid)));
+    claimOf(dir, identify(process.pid));
     const started = run({ dir, postgres: true, temporal: false, waitMs: 100 });
     await expect(started).rejects.toThrow(`Process ${process.pid}`);
-    await expect(started).rejects.toThrow(`delete ${lockFile(dir)}`);
+    await expect(started).rejects.toThrow(`delete ${runningFile(dir)}`);
   });
+});
+
+test('a folder that others can write is made private; one of another user is refused', async () => {
+  const open = temporaryFolder();
+  chmodSync(open, 0o777);
+  await startPostgres(open);
+  expect(statSync(open).mode & 0o022).toBe(0);
+  // Without root only folders of the system belong to another user.
+  const root = process.getuid?.() === 0;
+  const theirs = root ? temporaryFolder() : '/usr';
+  if (root) chownSync(theirs, 65_534, 65_534);
+  await expect(startPostgres(theirs)).rejects.toThrow(
+    /cannot be written by .*(belongs to user 65534|EACCES)/,
+  );
 });
 
 test('a data folder that cannot be written is explained', async () => {
@@ -248,21 +278,23 @@ test('a server that does not start is explained by the end of its log', async ()
 });
 
 test('a server that has ended is not ready, though another answers at its port', async () => {
-  const [dir, address] = [temporaryFolder(), inject('temporalAddress')];
-  const { server } = temporalServer({ dir, binary: 'temporal', port: 0 });
-  const ended = new Map([['temporal', 'status 1']]);
-  const ready = waitUntilReady({ temporal: { address } }, [server], ended);
-  await expect(ready).rejects.toThrow('ended at once (status 1)');
+  const dir = temporaryFolder();
+  mkdirSync(join(dir, 'logs'));
+  const { server } = temporalServer({ dir, binary: '/no/such/program', port: 0 });
+  const launched = launch(server);
+  const ready = untilReady(server, launched, async () => (await launched.ended) !== '');
+  await expect(ready).rejects.toThrow(/ended at once \(status 127\)[\s\S]*such\/program/);
 });
 
 test('a start that fails for want of Temporal ends when nothing works in its folder any more', async () => {
-  const dir = temporaryFolder();
-  const temporalBinary = join(dir, 'no-such-temporal');
-  await expect(run({ dir, postgres: true, temporal: true, temporalBinary })).rejects.toThrow(
-    'no-such-temporal',
-  );
+  const [dir, cache] = [temporaryFolder(), temporaryFolder()];
+  // The search of the program fails in its cache.
+  writeFileSync(join(cache, 'metersync'), '');
+  vi.stubEnv('XDG_CACHE_HOME', cache);
+  vi.stubEnv('PATH', '/usr/bin:/bin');
+  await expect(run({ dir, postgres: true, temporal: true })).rejects.toThrow('There is no Temporal server');
   expect(existsSync(join(dir, 'postgres', 'metersync-password'))).toBe(true);
-  expect(readRunning(dir)).toBeUndefined();
+  expect(existsSync(runningFile(dir))).toBe(false);
 });
 
 async function query(connectionString: string | undefined, sql: string): Promise<Record<string, unknown>[]> {

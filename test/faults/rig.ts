@@ -4,14 +4,13 @@ import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } fr
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
 import { choosePorts, isFree, type Ports } from '../../embedded/ports.ts';
-import { findTemporal } from '../../embedded/start.ts';
 import { temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
+import { findTemporal } from '../../embedded/temporal-binary.ts';
 import { runCommand } from '../support/command.ts';
 import { runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { type SandboxSize, startSandbox, type TestSandbox } from '../support/sandbox.ts';
-import { projectBinDir } from '../support/stack.ts';
 import { watchEffects } from './ledger.ts';
 import { epochVariable } from './pace.ts';
 import { createPart, type Life, type Part } from './part.ts';
@@ -244,7 +243,7 @@ async function prepareServers(
 }
 
 async function developmentServer(dir: string, ports: Ports): Promise<RunningTemporal> {
-  const binary = await findTemporal({ binDir: projectBinDir(), log: () => {} });
+  const binary = await findTemporal({ log: () => {} });
   const temporal = temporalServer({ dir, binary, port: ports.temporal });
   const part = createPart('temporal', () =>
     launchServer(temporal.server, () =>

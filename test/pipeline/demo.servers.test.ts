@@ -1,14 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { eraseFolder } from '../../embedded/erase.ts';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
+import { eraseFolder } from '../../embedded/start.ts';
+import { temporalCache } from '../../embedded/temporal-binary.ts';
 import { runCommand } from '../support/command.ts';
 import { runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
-import { projectBinDir } from '../support/stack.ts';
 
 test('the demo goes from an empty folder to an audit without differences, and leaves no process behind', {
   timeout: 150_000,
@@ -17,16 +17,16 @@ test('the demo goes from an empty folder to an audit without differences, and le
   const size = ['--companies', '2', '--documents', '30', '--interval-days', '1', '--events', '150'];
   const demo = startCommand(['demo', ...size], {
     cwd: folder.path,
-    env: { PATH: `${projectBinDir()}:${process.env.PATH}` },
+    env: { PATH: `${temporalCache()}:${process.env.PATH}` },
   });
   try {
     const started = await until('the demo runs its servers', () => processesIn(folder.path), {
       timeoutMs: 60_000,
     });
-    expect(started.map(isRunning)).toEqual([true, true, true, true]);
+    expect(started.map(isRunning)).toEqual([true, true, true]);
     const second = await runProcess(['demo', ...size], { cwd: folder.path });
     expect(second).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(`${demo.pid}`) });
-    expect(started.map(isRunning)).toEqual([true, true, true, true]);
+    expect(started.map(isRunning)).toEqual([true, true, true]);
     expect(await demo.ended, demo.stderr()).toEqual({ status: 0, signal: null });
 
     const said = demo.stdout();
@@ -66,12 +66,12 @@ test('the demo goes from an empty folder to an audit without differences, and le
   }
 });
 
-/** Lists the guardian, the servers and the sandbox of the demo, once all of them run. */
+/** Lists the servers and the sandbox of the demo, once all of them run. */
 function processesIn(cwd: string): ProcessIdentity[] | undefined {
   const dir = join(cwd, '.metersync/demo');
   const running = readRunning(dir);
   const sandbox = identify(JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8')).pid);
   const { postgres, temporal } = running?.servers ?? {};
   if (!running || !postgres || !temporal || !sandbox) return undefined;
-  return [running.guardian, postgres, temporal, sandbox];
+  return [postgres, temporal, sandbox];
 }

@@ -91,7 +91,7 @@ ignore_startup_parameters = options
     for (const path of [folder.path, file, passwords]) await chown(path, account.uid, account.gid);
   const logFile = join(folder.path, 'pgbouncer.log');
   const part: Part = createPart('pgbouncer', () =>
-    launchServer({ ...program, args: [file], cwd: '/', logFile, ...(account && { user: account }) }, () =>
+    launchServer({ ...program, args: [file], logFile, ...(account && { user: account }) }, () =>
       until('PgBouncer listens', () => accepts(`127.0.0.1:${ownPort}`)),
     ),
   );

@@ -8,7 +8,7 @@ import { startBackfill } from '../../app/backfill.ts';
 import { createRandom } from '../../bench/load/random.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { childEnvironment } from '../../embedded/environment.ts';
-import type { PostgresRelease } from '../../embedded/postgres-server.ts';
+import type { PostgresRelease } from '../../embedded/postgres-data.ts';
 import type { AuditReport } from '../../operations/audit/audit.ts';
 import { type Found, fault, say, seeds } from '../faults/fault.ts';
 import { readEffects } from '../faults/ledger.ts';

@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { appendFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { prepareFolder } from '../../embedded/folder.ts';
-import { preparePostgres } from '../../embedded/postgres-server.ts';
+import { preparePostgres } from '../../embedded/postgres-data.ts';
 import { startEmbedded } from '../../embedded/start.ts';
 import { removeAbandoned } from './temporary-root.ts';
 
@@ -30,20 +30,17 @@ export default async function startStack(project: TestProject): Promise<(() => P
   if (project.getProvidedContext().postgresUrl !== undefined) return undefined;
   await removeAbandoned(tmpdir());
   const dir = await mkdtemp(join(tmpdir(), 'metersync-test-'));
-  const binDir = projectBinDir();
   // A first run fetches programs, which takes a while.
   const log = (message: string): void => project.vitest.logger.log(`stack: ${message}`);
   const given = process.env.TEST_POSTGRES_URL;
   if (given === undefined) {
     prepareFolder(dir);
     const { data } = await preparePostgres(dir, log);
-    if (dirname(data) === dir) {
-      await promisify(execFile)('cp', ['-a', data, join(dir, fresh)]);
-      project.vitest.provide('freshPostgres', join(dir, fresh));
-    }
+    await promisify(execFile)('cp', ['-a', data, join(dir, fresh)]);
+    project.vitest.provide('freshPostgres', join(dir, fresh));
     await configurePostgres(data, settingsForTests);
   }
-  const stack = await startEmbedded({ dir, postgres: given === undefined, temporal: true, binDir, log });
+  const stack = await startEmbedded({ dir, postgres: given === undefined, temporal: true, log });
   const postgresUrl = given ?? stack.postgres?.superuserUrl('postgres');
   if (postgresUrl === undefined || stack.temporal === undefined) throw new Error('The stack lacks a server.');
   await countStatements(postgresUrl);
@@ -93,9 +90,4 @@ async function hashPasswordOnce(postgresUrl: string): Promise<void> {
   await client.query('set scram_iterations = 1');
   await client.query(`alter role current_user password ${pg.escapeLiteral(client.password ?? '')}`);
   await client.end();
-}
-
-/** Returns the checkout's own cache of the Temporal CLI, so that no run fetches it again. */
-export function projectBinDir(): string {
-  return resolve(import.meta.dirname, '../../.metersync/bin');
 }

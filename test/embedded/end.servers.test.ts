@@ -1,0 +1,77 @@
+import { once } from 'node:events';
+import { existsSync, rmSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import { isRunning } from '../../embedded/processes.ts';
+import { readRunning, runningFile, writeRunning } from '../../embedded/running.ts';
+import { eraseFolder, startEmbedded } from '../../embedded/start.ts';
+import { until } from '../support/poll.ts';
+import { folderWithData, type OwnerProcess, startOwner } from './owner-process.ts';
+
+const serversGone = ({ postgres, temporal }: OwnerProcess) =>
+  until('Postgres and Temporal are gone', () => ![postgres, temporal].some(isRunning));
+
+test.each(['SIGKILL', 'SIGTERM', 'SIGUSR2'] as const)(
+  'no server is left after %s, at which the program ends without stopping them',
+  async (signal) => {
+    const owner = await startOwner(folderWithData());
+    owner.child.kill(signal);
+    await serversGone(owner);
+  },
+);
+
+test('Ctrl-C reaches only the program; the servers answer until it has drained', async () => {
+  const owner = await startOwner(folderWithData());
+  process.kill(-(owner.child.pid ?? 0), 'SIGINT');
+  await owner.printed('drained');
+  await once(owner.child, 'exit');
+  expect(owner.child.exitCode).toBe(0);
+  expect([owner.postgres, owner.temporal].filter(isRunning)).toEqual([]);
+  expect(existsSync(runningFile(owner.dir))).toBe(false);
+});
+
+test('the next start stops servers that outlived their program', async () => {
+  const dir = folderWithData();
+  const left = await startEmbedded({ dir, postgres: true, temporal: true });
+  onTestFinished(left.stop);
+  const { servers = {} } = readRunning(dir) ?? {};
+  disown(dir);
+  const stack = await startEmbedded({ dir, postgres: true, temporal: true });
+  onTestFinished(stack.stop);
+  expect(stack.owned).toBe(true);
+  expect(Object.values(servers).map(isRunning)).toEqual([false, false]);
+  await left.stop();
+});
+
+test('erasing a data folder ends the servers that outlived their program', async () => {
+  const dir = folderWithData();
+  const left = await startEmbedded({ dir, postgres: true, temporal: false });
+  onTestFinished(left.stop);
+  const { servers = {} } = readRunning(dir) ?? {};
+  disown(dir);
+  await eraseFolder(dir);
+  expect(Object.values(servers).map(isRunning)).toEqual([false]);
+  expect(existsSync(dir)).toBe(false);
+});
+
+test('a server that ends by itself is reported', async () => {
+  const dir = folderWithData();
+  const log: string[] = [];
+  const stack = await startEmbedded({ dir, postgres: true, temporal: false, log: (line) => log.push(line) });
+  onTestFinished(stack.stop);
+  process.kill(readRunning(dir)?.servers.postgres?.pid ?? 0, 'SIGKILL');
+  await until('it is reported', () => log.join().includes('postgres ended by itself (SIGKILL)'));
+});
+
+test('no server is left when the data folder was deleted while the stack ran', async () => {
+  const owner = await startOwner(folderWithData());
+  rmSync(owner.dir, { recursive: true, force: true });
+  owner.child.kill('SIGKILL');
+  await serversGone(owner);
+});
+
+/** Makes the file say that the program which started the servers has ended, and they run on. */
+function disown(dir: string): void {
+  const running = readRunning(dir);
+  if (running === undefined) throw new Error('nothing runs there');
+  writeRunning(dir, { ...running, owner: { pid: process.pid, started: 'in another life' } });
+}
