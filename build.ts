@@ -7,7 +7,7 @@ import { execFile } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { bundleWorkflows } from './app/workflow-bundle.ts';
+import { bundleWorkflows } from './app/temporal/workflow-bundle.ts';
 
 const project = import.meta.dirname;
 const dist = join(project, 'dist');

@@ -2,7 +2,7 @@ import type { CheckName } from '../contract/check-names.ts';
 import { canonicalId } from '../contract/ids.ts';
 import type { Log } from '../contract/log.ts';
 import type { CatchUpKind } from '../contract/names.ts';
-import type { Database, Warehouse } from '../db/connect.ts';
+import type { Database, Warehouse } from '../db/connection/connect.ts';
 import type { DeletesCap } from '../db/deletes/absent.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { Health } from '../health/measured.ts';

@@ -2,7 +2,7 @@ import { ApplicationFailure, Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { msToNumber } from '@temporalio/common/lib/time.js';
 import { Failure } from '../contract/failures.ts';
-import { sqlState, warehouseFailure, withoutStatement } from '../db/failures.ts';
+import { sqlState, warehouseFailure, withoutStatement } from '../db/connection/failures.ts';
 import { keepAlive } from './heartbeat.ts';
 
 type Activity<I, O> = (input: I) => Promise<O>;

@@ -1,5 +1,5 @@
 import { monthsPolicy } from '../contract/retry-policy.ts';
-import { keepMonths } from '../db/months.ts';
+import { keepMonths } from '../db/watch/months.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 

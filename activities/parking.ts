@@ -5,7 +5,7 @@ import { isKnownMeter, noteUnknown, postponeUnknown, unknownAmong } from '../db/
 import { dueOwners } from '../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../db/catch-up/parking.ts';
 import { parkOwner } from '../db/catch-up/settle.ts';
-import { withoutStatement } from '../db/failures.ts';
+import { withoutStatement } from '../db/connection/failures.ts';
 import { checkCompany } from './catch-up/check-company.ts';
 import { type ActivityDependencies, isConfigured } from './dependencies.ts';
 import { ownFailure } from './own-failure.ts';

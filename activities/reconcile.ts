@@ -6,9 +6,6 @@ import type { ReconciledResource, RunState } from '../contract/names.ts';
 import { attemptPolicy, recordPolicy } from '../contract/retry-policy.ts';
 import { untilDecided } from '../contract/words.ts';
 import { countMissed } from '../db/backfill/missed.ts';
-import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
-import { warehouseNow } from '../db/catch-up/due.ts';
-import { countTombstoned } from '../db/deletes/absent.ts';
 import {
   changedUntimed,
   clearListed,
@@ -16,7 +13,10 @@ import {
   reconciledSince,
   retireListed,
   type UntimedListing,
-} from '../db/reconcile.ts';
+} from '../db/backfill/reconcile.ts';
+import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
+import { warehouseNow } from '../db/catch-up/due.ts';
+import { countTombstoned } from '../db/deletes/absent.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../db/records/write-page.ts';
 import type { Page } from '../service/page.ts';
 import { confirmsPass, judgePass, type PageManifest } from '../service/stability.ts';

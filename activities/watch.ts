@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { notifyPolicy } from '../contract/retry-policy.ts';
-import { answered } from '../db/answered.ts';
-import { sqlMessage } from '../db/failures.ts';
+import { sqlMessage } from '../db/connection/failures.ts';
+import { withTimeout } from '../db/connection/with-timeout.ts';
 import { type Carried, type Look, type Looked, noteLook } from '../db/watch/look.ts';
 import { noteSent } from '../db/watch/sent.ts';
 import { type AlarmNotice, findingOf, noticeOf, seenIn } from '../health/alarms.ts';
@@ -59,7 +59,7 @@ export function watchActivities(deps: ActivityDependencies) {
   /** Postgres may be read and take no writes: its disk is full, or it is a standby. Then it is away, too. */
   async function note(noting: Look): Promise<Looked | { readonly away: string }> {
     try {
-      return await answered(noteLook(db, noting));
+      return await withTimeout(noteLook(db, noting));
     } catch (error) {
       const away = `Postgres takes no writes: ${sqlMessage(error)}`;
       log.warn({ error: away }, 'a look was not noted');

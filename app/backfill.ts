@@ -8,7 +8,7 @@ import {
 import type { Priority } from '@temporalio/common';
 import { type RunState, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
 import { chooseCompanies } from '../db/backfill/chosen-companies.ts';
-import type { Database } from '../db/connect.ts';
+import type { Database } from '../db/connection/connect.ts';
 
 /**
  * Of runs of companies that somebody chose: their reads take the next free slot. By Temporal's default, 3, they

@@ -11,11 +11,11 @@ import type { Start } from '../receiver/start-group.ts';
 import { createVerifier } from '../receiver/verify.ts';
 import { watchStarts } from '../receiver/watch-starts.ts';
 import type { ReceiverObserver } from './metrics/receiver.ts';
-import type { Running } from './running.ts';
-import type { Settings } from './settings.ts';
-import { lazyClient, startOf } from './temporal.ts';
-import type { TemporalArrival } from './temporal-arrival.ts';
-import type { TemporalPlace } from './temporal-place.ts';
+import type { Running } from './process/running.ts';
+import type { Settings } from './settings/settings.ts';
+import type { TemporalArrival } from './temporal/arrival.ts';
+import type { TemporalPlace } from './temporal/place.ts';
+import { lazyClient, startOf } from './temporal/temporal.ts';
 
 const never = new Promise<void>(() => {});
 

@@ -4,8 +4,8 @@ import { createServiceClient, type ServiceClient } from '../service/client.ts';
 import type { Clock } from '../service/clock.ts';
 import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
 import type { ServiceClientOptions } from '../service/wire.ts';
-import type { Settings } from './settings.ts';
-import { readVersion } from './version.ts';
+import { readVersion } from './process/version.ts';
+import type { Settings } from './settings/settings.ts';
 
 /** A client of the service, and the API version that it reads. */
 export interface ServiceAccess {

@@ -3,10 +3,10 @@ import { join, resolve } from 'node:path';
 import type { OwnerRights } from '../embedded/postgres.ts';
 import { claimFolder, readRunning } from '../embedded/running.ts';
 import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
-import { embeddedCodecKey } from './embedded-codec-key.ts';
-import { makePrivateFolder } from './private-file.ts';
-import type { Settings } from './settings.ts';
-import type { TemporalPlace } from './temporal-place.ts';
+import { makePrivateFolder } from './process/private-file.ts';
+import type { Settings } from './settings/settings.ts';
+import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
+import type { TemporalPlace } from './temporal/place.ts';
 
 /** Postgres and Temporal: those that the environment names, or embedded ones. */
 export interface Stack {
@@ -63,7 +63,7 @@ function requireWritable(dir: string): void {
 async function namesTemporalOf(dir: string): Promise<boolean> {
   const { address } = readRunning(dir)?.addresses.temporal ?? {};
   if (address === undefined) return false;
-  const { connectOptions } = await import('./temporal-place.ts');
+  const { connectOptions } = await import('./temporal/place.ts');
   const named = connectOptions({}).connectionOptions.address;
   return named?.replace(/^localhost:/, '127.0.0.1:') === address;
 }

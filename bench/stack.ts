@@ -6,11 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
-import type { TemporalPlace } from '../app/temporal-place.ts';
-import { retries } from '../app/temporal-retries.ts';
-import { workflowBundle } from '../app/workflow-bundle.ts';
-import { connectWarehouse } from '../db/connect.ts';
-import { migrateWarehouse } from '../db/migrate.ts';
+import type { TemporalPlace } from '../app/temporal/place.ts';
+import { retries } from '../app/temporal/retries.ts';
+import { workflowBundle } from '../app/temporal/workflow-bundle.ts';
+import { connectWarehouse } from '../db/connection/connect.ts';
+import { migrateWarehouse } from '../db/migrate/migrate.ts';
 import { startEmbedded } from '../embedded/start.ts';
 
 /** How long the server's parts may take to notice a new namespace. */

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { parseDuration } from '../app/schedule-times.ts';
+import { parseDuration } from '../app/temporal/schedule-times.ts';
 import { uuid as uuidPattern } from '../contract/ids.ts';
 
 /** Parsers of typed values. Each throws what is wrong; commander adds the value and its option. */

@@ -1,5 +1,5 @@
-import type { Settings } from '../app/settings.ts';
-import { systemUser } from '../app/system-user.ts';
+import { systemUser } from '../app/process/system-user.ts';
+import type { Settings } from '../app/settings/settings.ts';
 import type { OperationAction } from '../contract/names.ts';
 import type { Operation } from '../db/operations.ts';
 import { say } from './print.ts';

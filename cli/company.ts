@@ -1,5 +1,5 @@
-import { companiesOfExternalId, hasCompany } from '../db/companies.ts';
-import type { Database } from '../db/connect.ts';
+import { companiesOfExternalId, hasCompany } from '../db/backfill/companies.ts';
+import type { Database } from '../db/connection/connect.ts';
 import { CommandError, UsageError } from './errors.ts';
 
 /** Options that name one company. */

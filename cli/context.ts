@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { createLog, type Logger } from '../app/log.ts';
+import { createLog, type Logger } from '../app/process/log.ts';
 import type { ServiceAccess } from '../app/service.ts';
-import { readSettings, type Settings } from '../app/settings.ts';
+import { readSettings, type Settings } from '../app/settings/settings.ts';
+import { type Insecure, requireSafeTransport } from '../app/settings/transport.ts';
 import { openStack, type Stack } from '../app/stack.ts';
-import { type Insecure, requireSafeTransport } from '../app/transport.ts';
 import { say } from './print.ts';
 import {
   runningSandbox,

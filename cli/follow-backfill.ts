@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { runEnd } from '../app/backfill.ts';
 import { type RunState, workflowIds } from '../contract/names.ts';
-import type { Database } from '../db/connect.ts';
+import type { Database } from '../db/connection/connect.ts';
 import { type RunProgress, readRunProgress } from '../db/read/run-progress.ts';
 import { createRate, describeRun } from './describe-run.ts';
 import type { Progress } from './terminal.ts';

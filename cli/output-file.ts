@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname } from 'node:path';
-import { createPrivateFile, type PrivateFile } from '../app/private-file.ts';
+import { createPrivateFile, type PrivateFile } from '../app/process/private-file.ts';
 import { CommandError } from './errors.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
-import { printable } from '../app/printable.ts';
+import { printable } from '../app/process/printable.ts';
 import { rfc3339 } from '../contract/times.ts';
 
 /**

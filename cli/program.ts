@@ -1,5 +1,5 @@
 import { Argument, Command, Option } from 'commander';
-import { readVersion } from '../app/version.ts';
+import { readVersion } from '../app/process/version.ts';
 import { auditResources } from '../contract/endpoints.ts';
 import { parkingCodes } from '../contract/failures.ts';
 import { exportFormats, tracedKinds } from '../contract/names.ts';

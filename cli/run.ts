@@ -97,7 +97,7 @@ async function explain(error: unknown, debug: boolean): Promise<string> {
   const forPeople = error instanceof CommandError || isEmbeddedError(error);
   if (forPeople || isWrongUsage(error)) return error.message;
   // Loaded on demand: most commands end without an error.
-  const { withoutStatement } = await import('../db/failures.ts');
+  const { withoutStatement } = await import('../db/connection/failures.ts');
   const { message, stack } = withoutStatement(error) as Error;
   return debug ? (stack ?? message) : message;
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { makePrivateFolder, writePrivateFile } from '../app/private-file.ts';
+import { makePrivateFolder, writePrivateFile } from '../app/process/private-file.ts';
 import { childEnvironment } from '../embedded/environment.ts';
 import { readOwnFile } from '../embedded/folder.ts';
 

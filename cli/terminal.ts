@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import { printable } from '../app/printable.ts';
+import { printable } from '../app/process/printable.ts';
 
 /** A progress display: redrawn in place in a terminal, otherwise a line now and then. */
 export interface Progress {

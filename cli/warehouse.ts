@@ -1,6 +1,6 @@
-import { requireSchema } from '../app/prepare.ts';
-import { openWarehouse } from '../app/warehouse.ts';
-import type { Database, Warehouse } from '../db/connect.ts';
+import { requireSchema } from '../app/warehouse/prepare.ts';
+import { openWarehouse } from '../app/warehouse/warehouse.ts';
+import type { Database, Warehouse } from '../db/connection/connect.ts';
 import { type Context, openContext } from './context.ts';
 
 /** Opens the warehouse for a command that reads it, and closes everything when the work is over. */

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'hono/html';
 import type { OperationAction } from '../contract/names.ts';
 import { consolePolicy } from '../contract/retry-policy.ts';
-import { withoutStatement } from '../db/failures.ts';
+import { withoutStatement } from '../db/connection/failures.ts';
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
 import { Refused, record } from '../operations/recorded.ts';
 import { formOf } from '../web/form.ts';

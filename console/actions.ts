@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { html } from 'hono/html';
 import { startBackfill } from '../app/backfill.ts';
-import { pauseSchedule, readSchedule, resumeSchedule, triggerSchedule } from '../app/schedules.ts';
-import { connectClient } from '../app/temporal.ts';
+import { pauseSchedule, readSchedule, resumeSchedule, triggerSchedule } from '../app/temporal/schedules.ts';
+import { connectClient } from '../app/temporal/temporal.ts';
 import { parkingCodes } from '../contract/failures.ts';
 import { canonicalUuid } from '../contract/ids.ts';
 import { limits } from '../contract/limits.ts';

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import { consoleBounds } from '../contract/limits.ts';
-import { sqlMessage } from '../db/failures.ts';
+import { sqlMessage } from '../db/connection/failures.ts';
 import { connectionsNeedingAttention } from '../db/read/attention.ts';
 import { badge } from '../web/badge.ts';
 import type { Markup } from '../web/markup.ts';

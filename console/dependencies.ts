@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import type { Settings } from '../app/settings.ts';
-import type { TemporalPlace } from '../app/temporal-place.ts';
-import type { Database } from '../db/connect.ts';
+import type { Settings } from '../app/settings/settings.ts';
+import type { TemporalPlace } from '../app/temporal/place.ts';
+import type { Database } from '../db/connection/connect.ts';
 import type { Health } from '../health/measured.ts';
 import type { Examination } from '../operations/doctor/doctor.ts';
 import type { Identify } from './identify.ts';

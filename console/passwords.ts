@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import { readSecretFile } from '../app/secret-files.ts';
+import { readSecretFile } from '../app/settings/secret-files.ts';
 import { consoleBounds } from '../contract/limits.ts';
 import { type OperatorRole, operatorRoles } from '../contract/names.ts';
 import { consolePolicy } from '../contract/retry-policy.ts';

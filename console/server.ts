@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { html } from 'hono/html';
 import { consoleBounds } from '../contract/limits.ts';
-import { sqlMessage, sqlState } from '../db/failures.ts';
+import { sqlMessage, sqlState } from '../db/connection/failures.ts';
 import { readOperation } from '../db/operations.ts';
 import { readStatusAbout } from '../db/read/status.ts';
 import { alarmTypes, isAlarmName } from '../health/findings.ts';

@@ -1,8 +1,8 @@
 import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm';
 import { batches } from '../contract/limits.ts';
 import type { OperationAction, OperationOutcome, OperatorRole } from '../contract/names.ts';
-import { array } from './arrays.ts';
-import type { Executor } from './connect.ts';
+import { array } from './connection/arrays.ts';
+import type { Executor } from './connection/connect.ts';
 import { operations } from './schema/metersync.ts';
 
 /** What somebody asked for. */

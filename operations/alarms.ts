@@ -1,4 +1,4 @@
-import type { Executor } from '../db/connect.ts';
+import type { Executor } from '../db/connection/connect.ts';
 import { type ListedAlert, listAlerts, readLastLook } from '../db/read/watch.ts';
 import { alarmTypes, isAlarmName } from '../health/findings.ts';
 

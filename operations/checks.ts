@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import type { CheckName } from '../contract/check-names.ts';
 import { type IssuesRefreshed, refreshDataIssues, sumOfIssues } from '../db/checks/check-data.ts';
 import { allCompanies } from '../db/checks/companies-to-check.ts';
-import type { Database } from '../db/connect.ts';
+import type { Database } from '../db/connection/connect.ts';
 
 /** Progress of checking companies. */
 export interface CheckingProgress {

@@ -1,5 +1,5 @@
 import { counted } from '../contract/words.ts';
-import type { Database } from '../db/connect.ts';
+import type { Database } from '../db/connection/connect.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../db/deletes/decide.ts';
 import { Refused } from './recorded.ts';
 

@@ -1,17 +1,17 @@
 import { type Client, isGrpcServiceError } from '@temporalio/client';
-import { requireZone } from '../app/prepare.ts';
-import { readPollers } from '../app/queue-pollers.ts';
-import { readScheduleHealth } from '../app/schedules.ts';
-import type { Settings } from '../app/settings.ts';
-import { connectClient } from '../app/temporal.ts';
-import { certificateExpiry, inWords, type TemporalPlace } from '../app/temporal-place.ts';
+import type { Settings } from '../app/settings/settings.ts';
+import { certificateExpiry, inWords, type TemporalPlace } from '../app/temporal/place.ts';
+import { readPollers } from '../app/temporal/queue-pollers.ts';
+import { readScheduleHealth } from '../app/temporal/schedules.ts';
+import { connectClient } from '../app/temporal/temporal.ts';
+import { requireZone } from '../app/warehouse/prepare.ts';
 import { runKinds, taskQueues, workflowNames } from '../contract/names.ts';
 import { recordPolicy, serverWaits } from '../contract/retry-policy.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../contract/schema-versions.ts';
-import { answered } from '../db/answered.ts';
-import type { Database } from '../db/connect.ts';
-import { sqlMessage } from '../db/failures.ts';
-import { readSchemaVersions } from '../db/migrate.ts';
+import type { Database } from '../db/connection/connect.ts';
+import { sqlMessage } from '../db/connection/failures.ts';
+import { withTimeout } from '../db/connection/with-timeout.ts';
+import { readSchemaVersions } from '../db/migrate/migrate.ts';
 import { readHealth } from '../db/read/health.ts';
 import { readServer, readsOnly } from '../db/read/session.ts';
 import type { Away, Health, TemporalHealth } from '../health/measured.ts';
@@ -65,7 +65,7 @@ export function healthOf({
  * if Postgres does not answer.
  */
 async function readNow(db: Database): Promise<number> {
-  const nowMs = await answered(readServer(db), serverWaits.healthWithinMs).then(
+  const nowMs = await withTimeout(readServer(db), serverWaits.healthWithinMs).then(
     (server) => server.nowMs,
     Date.now,
   );
@@ -95,7 +95,7 @@ async function readWarehouse({
     return { warehouse: { away: zone.message, todo }, schema };
   };
   try {
-    return await answered(read());
+    return await withTimeout(read());
   } catch (error) {
     const away = `${where} does not answer: ${sqlMessage(error)}`;
     return {

@@ -1,5 +1,5 @@
 import { batches } from '../contract/limits.ts';
-import type { Executor } from '../db/connect.ts';
+import type { Executor } from '../db/connection/connect.ts';
 import { ignoreEvents } from '../db/events/ignore-events.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
 import type { Place } from '../db/read/event-place.ts';

@@ -1,4 +1,4 @@
-import type { Executor } from '../db/connect.ts';
+import type { Executor } from '../db/connection/connect.ts';
 import { type DataIssue, type IssueNames, namesOfIssues } from '../db/read/issues.ts';
 
 /** Names what each issue is about as a person would: site, meter, account, invoice or provider. */

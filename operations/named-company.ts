@@ -1,6 +1,6 @@
 import { explainRefusal, findCompany } from '../activities/backfill/named-companies.ts';
 import { isConfirmedCompany } from '../db/backfill/known-companies.ts';
-import type { Database } from '../db/connect.ts';
+import type { Database } from '../db/connection/connect.ts';
 import type { ServiceClient } from '../service/client.ts';
 
 /**

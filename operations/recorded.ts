@@ -1,5 +1,5 @@
-import type { Executor } from '../db/connect.ts';
-import { sqlMessage, withoutStatement } from '../db/failures.ts';
+import type { Executor } from '../db/connection/connect.ts';
+import { sqlMessage, withoutStatement } from '../db/connection/failures.ts';
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
 
 /** An action was not begun, as there is nothing to do or nobody to do it. */

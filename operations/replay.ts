@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { DeliveredEvent, EventGroup, Replay } from '../contract/delivery.ts';
 import { type EventOutcome, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
 import { warehouseNow } from '../db/catch-up/due.ts';
-import type { Database } from '../db/connect.ts';
+import type { Database } from '../db/connection/connect.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
 import type { Place } from '../db/read/event-place.ts';
 import { outcomesOf } from '../db/read/events.ts';

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { workerIsPolling } from '../app/queue-pollers.ts';
+import { workerIsPolling } from '../app/temporal/queue-pollers.ts';
 import type { taskQueues } from '../contract/names.ts';
 import { Refused } from './recorded.ts';
 

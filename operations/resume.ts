@@ -1,12 +1,12 @@
 import type { Client } from '@temporalio/client';
 import { startBackfill } from '../app/backfill.ts';
-import { wakeOf } from '../app/temporal.ts';
+import { wakeOf } from '../app/temporal/temporal.ts';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import { catchUpKinds } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
 import { unknownCode } from '../db/backfill/known-companies.ts';
 import { failedParts, reviveParked } from '../db/catch-up/parking.ts';
-import type { Database } from '../db/connect.ts';
+import type { Database } from '../db/connection/connect.ts';
 
 export interface ResumeReport {
   /** Number of events that became due. */

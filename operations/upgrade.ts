@@ -1,11 +1,11 @@
 import type { Client } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import type { WorkflowBundleOption } from '@temporalio/worker';
-import { type Replayed, replayHistories } from '../app/replay-histories.ts';
+import { type Replayed, replayHistories } from '../app/temporal/replay-histories.ts';
 import { limits } from '../contract/limits.ts';
 import { workflowNames } from '../contract/names.ts';
 import type { SchemaVersions } from '../contract/schema-versions.ts';
-import type { MigrationPlan } from '../db/migration-plan.ts';
+import type { MigrationPlan } from '../db/migrate/migration-plan.ts';
 
 /** Whether this code may take over from the deployment that runs. */
 export interface UpgradeCheck {

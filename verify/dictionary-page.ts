@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Database } from '../db/connect.ts';
+import type { Database } from '../db/connection/connect.ts';
 import { generatedFrom } from './markdown.ts';
 
 /** The order of the page. A schema that is missing here fails it. */

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectWarehouse, type Database } from '../db/connect.ts';
-import { migrateWarehouse } from '../db/migrate.ts';
+import { connectWarehouse, type Database } from '../db/connection/connect.ts';
+import { migrateWarehouse } from '../db/migrate/migrate.ts';
 import { startEmbedded } from '../embedded/start.ts';
 
 /** Runs work on a newly migrated warehouse, and removes that. */

@@ -1,5 +1,5 @@
-import { secretVariables } from '../app/secret-files.ts';
-import { readSettings, SettingsError } from '../app/settings.ts';
+import { secretVariables } from '../app/settings/secret-files.ts';
+import { readSettings, SettingsError } from '../app/settings/settings.ts';
 import { defaultEndpoints } from '../contract/endpoints.ts';
 import { httpLimits } from '../contract/http-limits.ts';
 import { formatSeconds } from '../contract/times.ts';
@@ -203,7 +203,7 @@ const files: Readonly<Record<string, Setting>> = {
   },
 };
 
-/** Every variable of app/settings.ts. A test compares this with the source. */
+/** Every variable of app/settings/settings.ts. A test compares this with the source. */
 export const settings = { ...ours, ...ofOthers, ...files };
 
 /** Makes docs/reference/settings.md: the variables of the environment, with defaults and requirements. */
@@ -211,7 +211,7 @@ export function settingsPage(): string {
   const lines = Object.entries(ours).map(([name, setting]) => `- ${described(name, setting)}`);
   const rows = Object.entries(ofOthers).map(([name, { means }]) => `| \`${name}\` | ${means} |`);
   return [
-    generatedFrom('app/settings.ts and verify/settings-page.ts'),
+    generatedFrom('app/settings/settings.ts and verify/settings-page.ts'),
     '# Settings',
     '',
     'Settings are read from the environment once, at the start. Brackets have the default and the bounds.',

@@ -14,7 +14,7 @@ import {
   startRun,
 } from '../../db/backfill/runs.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import { withoutStatement } from '../../db/failures.ts';
+import { withoutStatement } from '../../db/connection/failures.ts';
 import { forgetRejectedReadings } from '../../db/records/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
 import type { Allowance } from '../allowance.ts';

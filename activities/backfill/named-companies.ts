@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
 import { canonicalId } from '../../contract/ids.ts';
 import { batches } from '../../contract/limits.ts';
+import { noteCompanies } from '../../db/backfill/companies.ts';
 import {
   isConfirmedCompany,
   noteUnknown,
@@ -9,7 +10,6 @@ import {
   unknownFor,
 } from '../../db/backfill/known-companies.ts';
 import { finishRun, forgetPartsOfGone, noteRunError } from '../../db/backfill/runs.ts';
-import { noteCompanies } from '../../db/companies.ts';
 import { listedByCompanies } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { walkPages } from '../../service/walk.ts';

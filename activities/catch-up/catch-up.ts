@@ -2,7 +2,7 @@ import PQueue from 'p-queue';
 import { batches } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { dueOwners } from '../../db/catch-up/due.ts';
-import { withTransaction } from '../../db/connect.ts';
+import { withTransaction } from '../../db/connection/connect.ts';
 import { trySleep } from '../../db/events/wake.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { mapFailures } from '../map-failures.ts';

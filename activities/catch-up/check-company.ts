@@ -1,7 +1,7 @@
 import { Failure } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
+import { noteCompanies } from '../../db/backfill/companies.ts';
 import { reviveKnown } from '../../db/backfill/known-companies.ts';
-import { noteCompanies } from '../../db/companies.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
 /**

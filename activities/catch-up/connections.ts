@@ -1,8 +1,8 @@
 import { batches } from '../../contract/limits.ts';
-import { printedUuids } from '../../db/arrays.ts';
 import { dueRecords } from '../../db/catch-up/due.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { readSurroundings } from '../../db/catch-up/surroundings.ts';
+import { printedUuids } from '../../db/connection/arrays.ts';
 import { judgePass } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { walkListing } from '../reading/walk-listing.ts';

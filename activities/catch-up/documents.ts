@@ -1,7 +1,7 @@
 import { batches } from '../../contract/limits.ts';
 import { dueDocuments, liveUsage, usageListedByRecords, type WantedDocument } from '../../db/catch-up/due.ts';
 import { postponeDocuments, postponeFailed, settleRecords } from '../../db/catch-up/settle.ts';
-import { withTransaction } from '../../db/connect.ts';
+import { withTransaction } from '../../db/connection/connect.ts';
 import { holdDocuments, retireUsage } from '../../db/records/usage-data.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';

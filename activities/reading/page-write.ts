@@ -1,4 +1,4 @@
-import type { Warehouse } from '../../db/connect.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
 import { upsertConnections } from '../../db/records/connections.ts';
 import { upsertDocuments } from '../../db/records/documents.ts';

@@ -1,5 +1,5 @@
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import { printedUuids } from '../../db/arrays.ts';
+import { printedUuids } from '../../db/connection/arrays.ts';
 import { confirmsPass, judgePass, type PageManifest } from '../../service/stability.ts';
 
 interface Pass {

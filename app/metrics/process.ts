@@ -1,6 +1,6 @@
 import type { Metrics } from '../../health/registry.ts';
-import type { WatchedPart } from '../private-port.ts';
-import { readVersion } from '../version.ts';
+import type { WatchedPart } from '../process/private-port.ts';
+import { readVersion } from '../process/version.ts';
 
 /** What runs in a process, besides its version. */
 export interface Build {

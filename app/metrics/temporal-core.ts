@@ -1,6 +1,6 @@
 import { monitorPolicy } from '../../contract/retry-policy.ts';
 import type { Metrics } from '../../health/registry.ts';
-import { freePort } from '../free-port.ts';
+import { freePort } from '../process/free-port.ts';
 
 /** Temporal's own metrics, which its native library serves on an address of this machine alone. */
 export interface CoreMetrics {

@@ -1,11 +1,11 @@
 import type { RowsWritten } from '../../activities/reading/rows-written.ts';
-import type { Warehouse } from '../../db/connect.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import type { Recorded } from '../../db/events/record-events.ts';
 import type { LabelOf } from '../../health/metrics.ts';
 import type { Metrics, Sample } from '../../health/registry.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { RequestFigures } from '../../service/request-result.ts';
-import type { Liveness } from '../liveness.ts';
+import type { Liveness } from '../process/liveness.ts';
 
 export interface WorkerParts {
   readonly warehouses: readonly Warehouse[];

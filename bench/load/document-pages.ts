@@ -1,4 +1,4 @@
-import type { Warehouse } from '../../db/connect.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import type { FieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { upsertDocuments } from '../../db/records/documents.ts';
 import { writePage } from '../../db/records/write-page.ts';

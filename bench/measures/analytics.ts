@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { table } from '../../cli/terminal.ts';
-import { connectWarehouse } from '../../db/connect.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { type AnalyticsShape, fillAnalytics } from '../load/analytics-world.ts';
 import { corrected, recordDocumentPages, writeDocumentPages } from '../load/document-pages.ts';

@@ -1,4 +1,4 @@
-import { connectWarehouse } from '../../db/connect.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { recordDocumentPages, writeDocumentPages } from '../load/document-pages.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { allCompanies } from '../../db/checks/companies-to-check.ts';
-import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { checkData } from '../../operations/checks.ts';
 import { fillAnalytics } from '../load/analytics-world.ts';
 import { cpuMsOf } from '../load/plans.ts';

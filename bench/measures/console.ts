@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { readSettings } from '../../app/settings.ts';
-import { openForPages } from '../../app/warehouse.ts';
+import { readSettings } from '../../app/settings/settings.ts';
+import { openForPages } from '../../app/warehouse/warehouse.ts';
 import { startConsole } from '../../cli/commands/console.ts';
-import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { eventOf, idOf, loadPlots, meterOf, perPlot, prepareTables } from '../../test/db/cost/rows.ts';
 import { loadWithoutIndexes } from '../load/without-indexes.ts';

@@ -1,7 +1,7 @@
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { connectWarehouse } from '../../db/connect.ts';
-import { keepMonths } from '../../db/months.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
+import { keepMonths } from '../../db/watch/months.ts';
 import type { AuditReport } from '../../operations/audit/audit.ts';
 import { checkData } from '../../operations/checks.ts';
 import { bytesOnDisk } from '../load/disk.ts';

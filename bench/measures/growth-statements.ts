@@ -1,4 +1,4 @@
-import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { exceptions } from '../../test/db/cost/exceptions.ts';
 import { complaintsAbout } from '../../test/db/cost/judge.ts';
 import {

@@ -1,5 +1,5 @@
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
-import { connectWarehouse } from '../../db/connect.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { untilReceived } from '../load/journal.ts';
 import { type Generator, startGenerator } from '../load/send.ts';

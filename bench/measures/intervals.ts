@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { bytesOnDisk } from '../load/disk.ts';

@@ -1,4 +1,4 @@
-import { connectWarehouse } from '../../db/connect.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
 import { eventLatency, type Latency } from '../../db/read/status.ts';
 import { countRecordsRead, untilSettled } from '../load/journal.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';

@@ -1,13 +1,13 @@
 /** The process of a deployment: receiver, worker, or both in one, as `npm start` runs them. */
 
-import { createLog } from '../../app/log.ts';
-import { createMonitor } from '../../app/monitor.ts';
+import { createLog } from '../../app/process/log.ts';
+import { createMonitor } from '../../app/process/monitor.ts';
+import type { Running } from '../../app/process/running.ts';
 import { startReceiver } from '../../app/receiver-part.ts';
-import type { Running } from '../../app/running.ts';
-import { readSettings } from '../../app/settings.ts';
-import { installRuntime } from '../../app/temporal-native.ts';
-import type { TemporalPlace } from '../../app/temporal-place.ts';
-import { openWarehouse } from '../../app/warehouse.ts';
+import { readSettings } from '../../app/settings/settings.ts';
+import { installRuntime } from '../../app/temporal/native.ts';
+import type { TemporalPlace } from '../../app/temporal/place.ts';
+import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { startWorker, type WorkerOverrides } from '../../app/worker-part.ts';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { healthOf } from '../../operations/health.ts';

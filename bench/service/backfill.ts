@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
 import { startBackfill } from '../../app/backfill.ts';
-import { connectClient } from '../../app/temporal.ts';
-import type { TemporalPlace } from '../../app/temporal-place.ts';
+import type { TemporalPlace } from '../../app/temporal/place.ts';
+import { connectClient } from '../../app/temporal/temporal.ts';
 import { type RunState, workflowIds } from '../../contract/names.ts';
-import { connectWarehouse } from '../../db/connect.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
 import type { Pipeline } from '../pipeline/start.ts';
 
 /** Runs work with a client of a namespace, and closes the client. */

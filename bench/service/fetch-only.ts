@@ -2,9 +2,9 @@
  * The limit of a backfill: a process that fetches and parses every page with the same client, and does
  * nothing else.
  */
-import { createLog } from '../../app/log.ts';
+import { createLog } from '../../app/process/log.ts';
 import { openService } from '../../app/service.ts';
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import { backfillBounds } from '../../contract/limits.ts';
 import { walkPages } from '../../service/walk.ts';
 import { serve } from '../process/serve.ts';

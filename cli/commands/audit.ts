@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { requireSchema } from '../../app/prepare.ts';
-import type { Settings } from '../../app/settings.ts';
-import { openWarehouse } from '../../app/warehouse.ts';
+import type { Settings } from '../../app/settings/settings.ts';
+import { requireSchema } from '../../app/warehouse/prepare.ts';
+import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import type { AuditResource } from '../../contract/endpoints.ts';
 import { timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';

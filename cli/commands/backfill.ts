@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
 import { runIsStarted, startBackfill } from '../../app/backfill.ts';
-import { requireSchema } from '../../app/prepare.ts';
-import { connectClient } from '../../app/temporal.ts';
-import { openWarehouse } from '../../app/warehouse.ts';
-import type { Database } from '../../db/connect.ts';
+import { connectClient } from '../../app/temporal/temporal.ts';
+import { requireSchema } from '../../app/warehouse/prepare.ts';
+import { openWarehouse } from '../../app/warehouse/warehouse.ts';
+import type { Database } from '../../db/connection/connect.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { whyRefused } from '../../operations/named-company.ts';
 import { recorded } from '../../operations/recorded.ts';

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
-import { createMonitor, type Monitor } from '../../app/monitor.ts';
+import { createMonitor, type Monitor } from '../../app/process/monitor.ts';
+import type { Running } from '../../app/process/running.ts';
+import { systemUser } from '../../app/process/system-user.ts';
 import { secretsOf } from '../../app/receiver-part.ts';
-import type { Running } from '../../app/running.ts';
-import { systemUser } from '../../app/system-user.ts';
-import { openForPages, openWarehouse } from '../../app/warehouse.ts';
+import { openForPages, openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { type Identify, identifyByPassword, identifyByProxy, identifyLocal } from '../../console/identify.ts';
 import { openPasswords, passwordLine } from '../../console/passwords.ts';
 import { serveConsole } from '../../console/server.ts';

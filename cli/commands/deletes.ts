@@ -1,5 +1,5 @@
 import { nameInWords } from '../../contract/words.ts';
-import type { Database } from '../../db/connect.ts';
+import type { Database } from '../../db/connection/connect.ts';
 import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { type Decision, decideDeletes, describeDecided } from '../../operations/decide-deletes.ts';
 import { recorded } from '../../operations/recorded.ts';

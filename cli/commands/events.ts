@@ -127,7 +127,7 @@ export async function eventsReplay(
   await withWarehouse({ temporal: true }, async ({ db, context }) => {
     // Loaded on demand: the other commands of the journal need no Temporal.
     const { requireWorker } = await import('../../operations/require-worker.ts');
-    const { connectClient } = await import('../../app/temporal.ts');
+    const { connectClient } = await import('../../app/temporal/temporal.ts');
     const { client, close } = await connectClient(context.stack.temporal);
     const progress = await createProgress();
     try {

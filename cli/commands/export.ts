@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import { type ExportFormat, exportFormats } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';
-import type { Warehouse } from '../../db/connect.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { exportRelation } from '../../operations/export/export.ts';
 import { UnknownRelation } from '../../operations/export/relation.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';

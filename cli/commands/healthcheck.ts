@@ -1,4 +1,4 @@
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import { monitorPolicy } from '../../contract/retry-policy.ts';
 import { print } from '../print.ts';
 

@@ -1,8 +1,8 @@
-import { migrate, planOf } from '../../app/prepare.ts';
-import { openWarehouse } from '../../app/warehouse.ts';
+import { migrate, planOf } from '../../app/warehouse/prepare.ts';
+import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { counted } from '../../contract/words.ts';
-import type { MigrationPlan } from '../../db/migration-plan.ts';
-import { roles } from '../../db/roles.ts';
+import type { MigrationPlan } from '../../db/migrate/migration-plan.ts';
+import { roles } from '../../db/migrate/roles.ts';
 import { recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';

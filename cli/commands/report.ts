@@ -1,4 +1,4 @@
-import type { Database } from '../../db/connect.ts';
+import type { Database } from '../../db/connection/connect.ts';
 import { type Report, readReport } from '../../db/read/report.ts';
 import { reportPage, reportText } from '../../operations/report/report.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';

@@ -1,4 +1,4 @@
-import { connectClient } from '../../app/temporal.ts';
+import { connectClient } from '../../app/temporal/temporal.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import { recorded } from '../../operations/recorded.ts';
 import { describeResumed, resumeParked } from '../../operations/resume.ts';

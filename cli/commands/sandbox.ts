@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { webhooksOf } from '../../app/service.ts';
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import { openStack } from '../../app/stack.ts';
 import { print, say } from '../print.ts';
 import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../sandbox-process.ts';

@@ -1,7 +1,12 @@
-import { shortDuration } from '../../app/schedule-times.ts';
-import { pauseSchedule, readSchedule, resumeSchedule, type ScheduleState } from '../../app/schedules.ts';
-import { connectClient } from '../../app/temporal.ts';
-import { openWarehouse } from '../../app/warehouse.ts';
+import { shortDuration } from '../../app/temporal/schedule-times.ts';
+import {
+  pauseSchedule,
+  readSchedule,
+  resumeSchedule,
+  type ScheduleState,
+} from '../../app/temporal/schedules.ts';
+import { connectClient } from '../../app/temporal/temporal.ts';
+import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';

@@ -1,9 +1,9 @@
-import type { Monitor } from '../../app/monitor.ts';
-import { judgeOpenFiles, openFilesMax } from '../../app/open-files.ts';
+import type { Monitor } from '../../app/process/monitor.ts';
+import { judgeOpenFiles, openFilesMax } from '../../app/process/open-files.ts';
+import { allOf, type Running, whenThere } from '../../app/process/running.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
-import { allOf, type Running, whenThere } from '../../app/running.ts';
-import type { Settings } from '../../app/settings.ts';
-import { awaitTemporal, type TemporalArrival } from '../../app/temporal-arrival.ts';
+import type { Settings } from '../../app/settings/settings.ts';
+import { awaitTemporal, type TemporalArrival } from '../../app/temporal/arrival.ts';
 import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
 import type { Health } from '../../health/measured.ts';
 import { type Context, openContext } from '../context.ts';
@@ -107,7 +107,7 @@ type Place = Settings['receiver'];
 /** Where the receiver listens. The sandbox has to know a free port before it is taken. */
 async function placeOfReceiver({ settings: { receiver }, sandbox }: Context): Promise<Place> {
   if (sandbox === undefined || receiver.port !== 0) return receiver;
-  const { freePort } = await import('../../app/free-port.ts');
+  const { freePort } = await import('../../app/process/free-port.ts');
   return { ...receiver, port: await freePort(receiver.host) };
 }
 
@@ -131,11 +131,11 @@ async function openConsole(context: Context, running: Running[]): Promise<void> 
 async function monitorOf(parts: readonly Part[], context: Context): Promise<Monitor | undefined> {
   const { settings, stack, log } = context;
   if (settings.metrics.port === 0) return undefined;
-  const { createMonitor } = await import('../../app/monitor.ts');
+  const { createMonitor } = await import('../../app/process/monitor.ts');
   let reading: Promise<() => Promise<Health>> | undefined;
   const beginReading = async (): Promise<() => Promise<Health>> => {
     const [{ openWarehouse }, { healthOf }] = await Promise.all([
-      import('../../app/warehouse.ts'),
+      import('../../app/warehouse/warehouse.ts'),
       import('../../operations/health.ts'),
     ]);
     const { databaseUrl, temporal } = stack;
@@ -163,9 +163,9 @@ async function work(
   // Loaded for a worker only: a receiver alone needs neither a warehouse nor Temporal's native library.
   const [{ migrate }, { awaitWarehouse }, { installRuntime }, { startWorker }, { healthOf }] =
     await Promise.all([
-      import('../../app/prepare.ts'),
-      import('../../app/warehouse-arrival.ts'),
-      import('../../app/temporal-native.ts'),
+      import('../../app/warehouse/prepare.ts'),
+      import('../../app/warehouse/arrival.ts'),
+      import('../../app/temporal/native.ts'),
       import('../../app/worker-part.ts'),
       import('../../operations/health.ts'),
     ]);

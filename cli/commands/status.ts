@@ -1,4 +1,4 @@
-import { openWarehouse } from '../../app/warehouse.ts';
+import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { limits } from '../../contract/limits.ts';
 import { formatSeconds, formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, countInWords, nameInWords } from '../../contract/words.ts';

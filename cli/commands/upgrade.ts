@@ -1,7 +1,7 @@
-import { planOf } from '../../app/prepare.ts';
-import { connectClient, dataConverterOf } from '../../app/temporal.ts';
-import { installRuntime } from '../../app/temporal-native.ts';
-import { workflowBundle } from '../../app/workflow-bundle.ts';
+import { installRuntime } from '../../app/temporal/native.ts';
+import { connectClient, dataConverterOf } from '../../app/temporal/temporal.ts';
+import { workflowBundle } from '../../app/temporal/workflow-bundle.ts';
+import { planOf } from '../../app/warehouse/prepare.ts';
 import { counted } from '../../contract/words.ts';
 import { checkUpgrade, type UpgradeCheck } from '../../operations/upgrade.ts';
 import { openContext } from '../context.ts';

@@ -1,5 +1,5 @@
 import { counted } from '../../contract/words.ts';
-import { sqlMessage, sqlState } from '../../db/failures.ts';
+import { sqlMessage, sqlState } from '../../db/connection/failures.ts';
 import {
   type AppliedTypedViews,
   applyTypedViews,

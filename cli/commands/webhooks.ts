@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { webhooksOf } from '../../app/service.ts';
-import { openWarehouse } from '../../app/warehouse.ts';
+import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';

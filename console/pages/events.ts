@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { connectOptions } from '../../app/temporal-place.ts';
+import { connectOptions } from '../../app/temporal/place.ts';
 import { eventTypes, kindOfType } from '../../contract/event.ts';
 import { failureTypes } from '../../contract/failures.ts';
 import { canonicalUuid } from '../../contract/ids.ts';

@@ -4,7 +4,7 @@ import { canonicalUuid } from '../../contract/ids.ts';
 import { consoleBounds } from '../../contract/limits.ts';
 import { severities } from '../../contract/names.ts';
 import { nameInWords } from '../../contract/words.ts';
-import type { Executor } from '../../db/connect.ts';
+import type { Executor } from '../../db/connection/connect.ts';
 import { type DataIssue, listDataIssues, namesOfIssues } from '../../db/read/issues.ts';
 import { subjectsOf } from '../../operations/issue-subjects.ts';
 import { badge } from '../../web/badge.ts';

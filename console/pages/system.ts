@@ -1,12 +1,12 @@
 import { html } from 'hono/html';
-import { readSchedule, type ScheduleState } from '../../app/schedules.ts';
-import { connectClient } from '../../app/temporal.ts';
-import { readVersion } from '../../app/version.ts';
+import { readVersion } from '../../app/process/version.ts';
+import { readSchedule, type ScheduleState } from '../../app/temporal/schedules.ts';
+import { connectClient } from '../../app/temporal/temporal.ts';
 import { runKinds } from '../../contract/names.ts';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { describeFit, fitOf } from '../../contract/schema-versions.ts';
-import { sqlMessage } from '../../db/failures.ts';
-import { readSchemaVersions } from '../../db/migrate.ts';
+import { sqlMessage } from '../../db/connection/failures.ts';
+import { readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { readServer } from '../../db/read/session.ts';
 import { readLastLook } from '../../db/read/watch.ts';
 import type { Check } from '../../operations/doctor/check.ts';

@@ -1,6 +1,6 @@
 import { and, eq, gt, not, sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { runCompanies } from '../schema/metersync.ts';
 
 /**

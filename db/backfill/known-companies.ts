@@ -14,7 +14,6 @@ import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array } from '../arrays.ts';
 import {
   backOff,
   makeDue,
@@ -23,7 +22,8 @@ import {
   type StaleRecord,
   staleOf,
 } from '../catch-up/stale.ts';
-import { type Database, type Executor, withTransaction } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { listedByCompanies, resources, tableOf } from '../resources.ts';
 import { journal, settlements, unknownCompanies } from '../schema/metersync.ts';
 import { companies, intervals, meters, sites, usageData } from '../schema/utility.ts';

@@ -1,9 +1,9 @@
 import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunState } from '../../contract/names.ts';
-import { arrayLiteral, columnNames, setToExcluded, unnested } from '../arrays.ts';
 import { warehouseNow } from '../catch-up/due.ts';
-import type { Executor } from '../connect.ts';
+import { arrayLiteral, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { clearingQuarantine, tombstonedBy } from '../deletes/absent.ts';
 import type { Step } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { CompanyResource } from '../../contract/endpoints.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import type { Listing } from '../deletes/absent.ts';
 import { row, usage } from '../deletes/tombstone.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';

@@ -1,6 +1,6 @@
 import { and, gt, isNull, sql } from 'drizzle-orm';
-import type { RowOf } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import type { RowOf } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { companies, meters } from '../schema/utility.ts';
 
 /** Lists ids of companies to backfill, in order, after the given one. */

@@ -2,8 +2,8 @@ import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { companyResources } from '../../contract/endpoints.ts';
 import { runKinds } from '../../contract/names.ts';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { pages, runs } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 

@@ -3,8 +3,8 @@ import { alias } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunState } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
-import type { RowOf } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import type { RowOf } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { deletes, runCompanies, runs } from '../schema/metersync.ts';
 import { clock, failure, isRun } from './runs.ts';
 

@@ -1,7 +1,7 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array, columnNames } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array, columnNames } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import type { ReadRange } from '../records/interval-key.ts';
 import {
   intervalFetches,

@@ -3,8 +3,8 @@ import { eventKinds } from '../../contract/event.ts';
 import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array } from '../arrays.ts';
-import { type Database, type Executor, withTransaction } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { parked, runs, settlements, staleRecords, unknownCompanies } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 import {

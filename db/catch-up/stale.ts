@@ -3,8 +3,8 @@ import { eventKinds, type RecordEventKind, recordEventKinds } from '../../contra
 import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { events, settlements, staleRecords } from '../schema/metersync.ts';
 
 /** What can be stale. */

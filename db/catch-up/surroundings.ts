@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array, columnNames } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array, columnNames } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { journal, staleRecords } from '../schema/metersync.ts';
 import { companies, connections, documents, meters, sites, usageData } from '../schema/utility.ts';
 import { firstOf } from './due.ts';

@@ -1,8 +1,8 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { CheckName } from '../../contract/check-names.ts';
 import { type CheckKind, checkKinds } from '../../contract/names.ts';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { dataIssues } from '../schema/ops.ts';
 
 /** How a check changed the issues of some companies: see ops.refresh_data_issues. */

@@ -2,8 +2,8 @@ import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { CheckName } from '../../contract/check-names.ts';
 import type { CheckKind } from '../../contract/names.ts';
-import { array, type RowOf } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array, type RowOf } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import {
   companyChanges,
   dataChecks,

@@ -1,8 +1,8 @@
 import { and, count, eq, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { columnNames } from '../arrays.ts';
 import { noteRemoved } from '../catch-up/interval-ledger.ts';
-import type { Executor } from '../connect.ts';
+import { columnNames } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { endOf, liesWithin, type ReadRange } from '../records/interval-key.ts';
 import { readingsOfPass } from '../records/listed-readings.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array, printedUuids } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array, printedUuids } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { deletes } from '../schema/metersync.ts';
 import { companies, sites } from '../schema/utility.ts';
 import { untouchedSince } from './explained.ts';

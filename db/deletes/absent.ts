@@ -1,8 +1,14 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array, columnNames, printedUuids, type RowOf, setToExcluded } from '../arrays.ts';
 import { recordRead } from '../backfill/known-companies.ts';
 import { lookAtOnce } from '../catch-up/stale.ts';
-import { type Database, type Executor, withTransaction } from '../connect.ts';
+import {
+  array,
+  columnNames,
+  printedUuids,
+  type RowOf,
+  setToExcluded,
+} from '../connection/arrays.ts';
+import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';

@@ -1,6 +1,6 @@
 import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { lockReadings, noteRemoved } from '../catch-up/interval-ledger.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
 import { held, removed } from './absent-readings.ts';

@@ -1,5 +1,5 @@
 import { and, desc, eq, max, type SQL, sql } from 'drizzle-orm';
-import { type Database, type Executor, withTransaction } from '../connect.ts';
+import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { namesOfRecords } from '../read/names.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes, runs } from '../schema/metersync.ts';

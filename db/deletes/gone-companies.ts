@@ -1,7 +1,7 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
-import { array, printedUuids } from '../arrays.ts';
 import { anyOf } from '../backfill/known-companies.ts';
-import type { Executor } from '../connect.ts';
+import { array, printedUuids } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { type CompanyListed, listedByCompanies, resources } from '../resources.ts';
 import { companies } from '../schema/utility.ts';
 

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { array, type RowOf } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array, type RowOf } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { idOf, type RecordResource, tableOf } from '../resources.ts';
 import { companyChanges, deletes } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';

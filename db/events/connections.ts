@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';

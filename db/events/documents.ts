@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';

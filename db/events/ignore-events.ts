@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { events, journal } from '../schema/metersync.ts';
 
 /**

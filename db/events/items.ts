@@ -1,7 +1,7 @@
 import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { deletingTypes } from '../../contract/event.ts';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { journal } from '../schema/metersync.ts';
 

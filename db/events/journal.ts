@@ -2,8 +2,8 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Replay } from '../../contract/delivery.ts';
 import { companyEventKinds, type DecodedEvent } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
-import { array, columnNames, type RowOf, setToExcluded, unnested } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array, columnNames, type RowOf, setToExcluded, unnested } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { events, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 

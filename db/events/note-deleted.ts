@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
 import { keyOf } from '../catch-up/stale.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { events, settlements, staleRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { isDeletion } from './items.ts';

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { array } from '../arrays.ts';
 import { catchUpOf } from '../catch-up/stale.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { catchUps, journal, settlements, staleRecords } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 import { isDeletion } from './items.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { type Database, withTransaction } from '../connect.ts';
+import { type Database, withTransaction } from '../connection/connect.ts';
 import { events, journal } from '../schema/metersync.ts';
 
 export interface PayloadsDropped {

@@ -1,9 +1,9 @@
 import { eq, sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { array } from '../arrays.ts';
 import { catchUpOf, eventKind } from '../catch-up/stale.ts';
-import type { Executor } from '../connect.ts';
-import { lock } from '../locks.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { lock } from '../connection/locks.ts';
 import { catchUps, events, parked, staleRecords } from '../schema/metersync.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { and, eq, ne, type SQL, sql } from 'drizzle-orm';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import { columnNames } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
-import { isRefusal, sqlMessage, withoutStatement } from '../failures.ts';
+import { columnNames } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { isRefusal, sqlMessage, withoutStatement } from '../connection/failures.ts';
 import { fieldCatalogue } from '../schema/metersync.ts';
 import { FieldTree, type SeenField } from './field-tree.ts';
 import type { FieldKind } from './kinds.ts';

@@ -2,10 +2,15 @@ import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import { type Database, type Executor, type Transaction, withTransaction } from '../connect.ts';
-import { isMistake, isRefusal, sqlMessage, sqlState } from '../failures.ts';
-import { lock } from '../locks.ts';
-import { roles } from '../roles.ts';
+import {
+  type Database,
+  type Executor,
+  type Transaction,
+  withTransaction,
+} from '../connection/connect.ts';
+import { isMistake, isRefusal, sqlMessage, sqlState } from '../connection/failures.ts';
+import { lock } from '../connection/locks.ts';
+import { roles } from '../migrate/roles.ts';
 import { fieldCatalogue } from '../schema/metersync.ts';
 import type { FieldKind } from './kinds.ts';
 import { type CataloguedField, fixedColumns, planViews, type TypedView } from './plan-views.ts';

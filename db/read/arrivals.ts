@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { consoleBounds } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { events, journal } from '../schema/metersync.ts';
 
 /** What became of the newest events of the last day, at most `consoleBounds.arrivalsMax` of them. */

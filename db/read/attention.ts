@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { consoleBounds } from '../../contract/limits.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { connections } from '../schema/utility.ts';
 
 /** A connection that collects nothing, as analytics.connections_needing_attention says it. */

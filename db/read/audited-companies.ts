@@ -1,7 +1,7 @@
 import { isNull, sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
 import { recordRead } from '../backfill/known-companies.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { companies } from '../schema/utility.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { array, type RowOf, unnested } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array, type RowOf, unnested } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { refusedId } from '../records/rejected-records.ts';
 import { events, journal, rejectedRecords } from '../schema/metersync.ts';
 

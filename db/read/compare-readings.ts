@@ -1,9 +1,10 @@
 import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { array } from '../arrays.ts';
-import type { Executor, Warehouse } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor, Warehouse } from '../connection/connect.ts';
+import { isRefusal } from '../connection/failures.ts';
+import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { row } from '../deletes/tombstone.ts';
-import { isRefusal } from '../failures.ts';
 import { readingKey } from '../records/interval-key.ts';
 import { anyReadings, distinctReadings } from '../records/interval-rows.ts';
 import {
@@ -18,7 +19,6 @@ import { type ListedRange, unequalReadings } from '../records/listed-readings.ts
 import { readingOf, refusedId } from '../records/rejected-records.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
-import { splitOnRefusal } from '../split-on-refusal.ts';
 import { type Difference, listingCompanies, type UnlistedRow } from './compare-records.ts';
 
 /** Readings of a meter that were compared, in parts such as pages. */

@@ -1,9 +1,10 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array, columnNames, printedUuids } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array, columnNames, printedUuids } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { isRefusal } from '../connection/failures.ts';
+import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { hasListOfSites } from '../deletes/absent.ts';
 import { row } from '../deletes/tombstone.ts';
-import { isRefusal } from '../failures.ts';
 import { sitesOfCompanies } from '../records/companies.ts';
 import { listsSites, relatedSites } from '../records/connection-sites.ts';
 import { itemTexts, pageOfTexts } from '../records/item-texts.ts';
@@ -22,7 +23,6 @@ import {
 } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { connectionSites } from '../schema/utility.ts';
-import { splitOnRefusal } from '../split-on-refusal.ts';
 
 /**
  * A record that the warehouse lacks, has in excess, or holds with other values than the service.

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 
 /** How many rows a count reads; null for all. A report reads one more than it can say. */
 export type Most = number | null;

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { batches } from '../../contract/limits.ts';
 import type { WarehouseHealth } from '../../health/measured.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { journal, settlements } from '../schema/metersync.ts';
 
 /**

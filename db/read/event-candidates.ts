@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { companyEventKinds, recordEventKinds } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import { array } from '../arrays.ts';
+import { array } from '../connection/arrays.ts';
 import { journal, settlements, staleRecords } from '../schema/metersync.ts';
 import type { EventFilter } from './event-filter.ts';
 import type { Order, Place } from './event-place.ts';

@@ -1,7 +1,7 @@
 import { and, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { EventOutcome } from '../../contract/names.ts';
-import { array } from '../arrays.ts';
+import { array } from '../connection/arrays.ts';
 import { events, journal } from '../schema/metersync.ts';
 
 /**

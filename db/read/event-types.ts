@@ -1,6 +1,6 @@
 import { count, desc, ne, type SQL, sql } from 'drizzle-orm';
 import { type EventKind, probeEventType } from '../../contract/event.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { connections, documents, intervals } from '../schema/utility.ts';
 

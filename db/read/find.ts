@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import { companies, connections, documents, meters } from '../schema/utility.ts';
 

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { events } from '../schema/metersync.ts';
 import { candidatesOf, orders } from './event-candidates.ts';
 import { type EventFilter, event, matching } from './event-filter.ts';

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { events, journal, settlements } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 import { countOf, type Most } from './counted.ts';

@@ -2,7 +2,12 @@ import { sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../health/measured.ts';
-import { type Database, type Executor, type Transaction, withTransaction } from '../connect.ts';
+import {
+  type Database,
+  type Executor,
+  type Transaction,
+  withTransaction,
+} from '../connection/connect.ts';
 import { waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';

@@ -4,7 +4,7 @@ import { type RunKind, type RunState, runStates } from '../../contract/names.ts'
 import { onlyUntilDecided } from '../../contract/words.ts';
 import type { KindOfRuns, LastRun, RunUnderWay } from '../../health/measured.ts';
 import { noCompany } from '../backfill/manifest.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { pages, runCompanies, runs } from '../schema/metersync.ts';
 import { isRunRow } from './runs.ts';
 

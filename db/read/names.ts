@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { idOf, type RecordResource, resources } from '../resources.ts';
 import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
 

@@ -3,9 +3,9 @@ import { alias } from 'drizzle-orm/pg-core';
 import { companyResources } from '../../contract/endpoints.ts';
 import { parkingCodes } from '../../contract/failures.ts';
 import type { ParkedWork } from '../../health/measured.ts';
-import { array } from '../arrays.ts';
 import { livesCompany, stillParked } from '../catch-up/parking.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { parked, runs, staleRecords } from '../schema/metersync.ts';
 import { cut, type Most } from './counted.ts';
 

@@ -3,8 +3,8 @@ import { alias } from 'drizzle-orm/pg-core';
 import { type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
 import { parkingCodes } from '../../contract/failures.ts';
 import type { PendingEvents } from '../../health/measured.ts';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { staleRecords } from '../schema/metersync.ts';
 import { cut } from './counted.ts';
 

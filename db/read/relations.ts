@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 
 /** Schemas for reading, those made for questions first. */
 export const readSchemas = ['analytics', 'fields', 'utility', 'ops', 'history'] as const;

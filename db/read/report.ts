@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Severity } from '../../contract/names.ts';
-import { type Database, type Executor, withTransaction } from '../connect.ts';
+import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies, meters, sites } from '../schema/utility.ts';
 import { gravity } from './issues.ts';

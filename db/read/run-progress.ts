@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
 import type { RunState } from '../../contract/names.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { intervalFetches, pages, runCompanies, runs } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
 

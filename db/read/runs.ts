@@ -1,6 +1,6 @@
 import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { RunKind, RunState } from '../../contract/names.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { runs } from '../schema/metersync.ts';
 
 /** A run; its counts are sums over its parts, and 0 while it runs. */

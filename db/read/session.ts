@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 
 /** Reads the server's version, and its clock as Unix milliseconds; NaN without an answer. */
 export async function readServer(db: Executor): Promise<{ version: string; nowMs: number }> {

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 
 /** Another session that uses relations of the warehouse in an open transaction. */
 export interface Session {

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { WarehouseHealth } from '../../health/measured.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { settlements } from '../schema/metersync.ts';
 import type { Most } from './counted.ts';
 

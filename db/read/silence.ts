@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { probeEventType } from '../../contract/event.ts';
 import type { Silence } from '../../health/measured.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import { type Most, mostCounted } from './counted.ts';
 

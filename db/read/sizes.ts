@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
-import { written } from '../roles.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { written } from '../migrate/roles.ts';
 
 /**
  * Reads the bytes of each schema's tables and indexes, as Postgres last counted their pages. It opens

@@ -9,7 +9,7 @@ import type {
   Silence,
   WarehouseHealth,
 } from '../../health/measured.ts';
-import type { Database, Executor } from '../connect.ts';
+import type { Database, Executor } from '../connection/connect.ts';
 import { waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { type FieldName, fieldsWithoutColumn } from '../fields/typed-views.ts';

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { CompanyResource } from '../../contract/endpoints.ts';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { row } from '../deletes/tombstone.ts';
 import { tableOf } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';

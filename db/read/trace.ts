@@ -2,8 +2,8 @@ import { and, asc, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm'
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { uuid } from '../../contract/ids.ts';
 import { operationOf, type RunKind, type RunState, type TracedKind } from '../../contract/names.ts';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { type OperationAbout, operationsAbout } from '../operations.ts';
 import { deletes, rejectedRecords, runs, settlements } from '../schema/metersync.ts';
 import { connections, documents, meters } from '../schema/utility.ts';

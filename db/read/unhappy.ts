@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { event } from './event-filter.ts';
 import { foundEvents } from './found-events.ts';
 

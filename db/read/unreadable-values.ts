@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { type RecordResource, recordResources, resources } from '../resources.ts';
 import { dataIssues } from '../schema/ops.ts';
 import type { Most } from './counted.ts';

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
 import type { LateWork } from '../../health/measured.ts';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { settlements, staleRecords } from '../schema/metersync.ts';
 import { cut, type Most } from './counted.ts';
 

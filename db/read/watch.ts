@@ -1,6 +1,6 @@
 import { and, desc, isNotNull, isNull, sql } from 'drizzle-orm';
 import type { WatchHealth } from '../../health/measured.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { alerts, heartbeat } from '../schema/metersync.ts';
 import { isToSend } from '../watch/sent.ts';
 

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { RowOf } from '../arrays.ts';
+import type { RowOf } from '../connection/arrays.ts';
 import { resources } from '../resources.ts';
 import type { settlements } from '../schema/metersync.ts';
 import { connections } from '../schema/utility.ts';

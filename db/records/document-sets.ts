@@ -1,5 +1,5 @@
-import { type Database, withTransaction } from '../connect.ts';
-import { warehouseFailure } from '../failures.ts';
+import { type Database, withTransaction } from '../connection/connect.ts';
+import { warehouseFailure } from '../connection/failures.ts';
 import { upsertDocuments } from './documents.ts';
 import type { RecordPage } from './page.ts';
 import { holdDocuments, retireUsage, upsertUsageData } from './usage-data.ts';

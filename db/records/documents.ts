@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { type RowOf, unnested } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { type RowOf, unnested } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { resources } from '../resources.ts';
 import type { settlements } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';

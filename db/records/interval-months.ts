@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
-import type { Warehouse } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Warehouse } from '../connection/connect.ts';
 import type { IntervalColumns } from './interval-text.ts';
 
 /**

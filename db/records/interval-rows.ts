@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
+import { array } from '../connection/arrays.ts';
 import { ordinalOf, timeKey } from './interval-key.ts';
 import type { IntervalColumns } from './interval-text.ts';
 

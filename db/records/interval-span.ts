@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { canonical, type Span } from './interval-key.ts';
 import type { IntervalColumns, PlainReadings } from './interval-text.ts';
 

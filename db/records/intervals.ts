@@ -3,11 +3,17 @@ import { pipeline } from 'node:stream/promises';
 import { type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import { from as copyFrom } from 'pg-copy-streams';
-import { columnNames } from '../arrays.ts';
-import type { Executor, Warehouse } from '../connect.ts';
-import { hasNoPartition, isRefusal, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
+import { columnNames } from '../connection/arrays.ts';
+import type { Executor, Warehouse } from '../connection/connect.ts';
+import {
+  hasNoPartition,
+  isRefusal,
+  sqlMessage,
+  sqlState,
+  warehouseFailure,
+} from '../connection/failures.ts';
+import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { intervals } from '../schema/utility.ts';
-import { splitOnRefusal } from '../split-on-refusal.ts';
 import {
   columnsCopied,
   columnsOfReading,

@@ -1,9 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { columnNames } from '../arrays.ts';
-import type { Executor, Transaction, Warehouse } from '../connect.ts';
-import { sqlMessage } from '../failures.ts';
+import { columnNames } from '../connection/arrays.ts';
+import type { Executor, Transaction, Warehouse } from '../connection/connect.ts';
+import { sqlMessage } from '../connection/failures.ts';
+import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { intervals } from '../schema/utility.ts';
-import { splitOnRefusal } from '../split-on-refusal.ts';
 import {
   canonical,
   columnsOfReading,

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
 import { eventKind, refreshStale } from '../catch-up/stale.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { tableOf } from '../resources.ts';
 import { events, settlements } from '../schema/metersync.ts';
 import type { Step } from './page.ts';

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { row } from '../deletes/tombstone.ts';
 import { type RecordResource, resources } from '../resources.ts';
 import { items, type RecordPage } from './page.ts';

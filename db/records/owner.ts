@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array, printedUuids } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array, printedUuids } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { row } from '../deletes/tombstone.ts';
 import { companyNamed, idOf, type RecordResource, tableOf } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
-import type { Executor, Transaction } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor, Transaction } from '../connection/connect.ts';
 
 /**
  * A page of records to write to a table: the body as the service client read it, without secrets.

@@ -1,4 +1,4 @@
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import type { IntervalColumns } from './interval-text.ts';
 import { type RejectedRecord, readingOf, rejectRecords } from './rejected-records.ts';
 import { nothingWritten, type PageWritten } from './write-page.ts';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { type SQL, sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { array, unnested } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
-import { plannedEachTime } from '../prepare.ts';
+import { array, unnested } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { plannedEachTime } from '../connection/prepare.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 
 export interface RejectedRecord {

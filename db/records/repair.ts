@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { array } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { companyChanges, journal } from '../schema/metersync.ts';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { canonicalId } from '../../contract/ids.ts';
-import { array } from '../arrays.ts';
 import { isStale } from '../catch-up/stale.ts';
-import type { Executor } from '../connect.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { rejectedRecords } from '../schema/metersync.ts';

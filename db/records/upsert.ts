@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { columnNames } from '../arrays.ts';
 import { isStale } from '../catch-up/stale.ts';
+import { columnNames } from '../connection/arrays.ts';
 import { isListedByCompany, type RecordColumn, type Resource } from '../resources.ts';
 import { ownerOfSite, saysOwner } from './owner.ts';
 import type { RecordPage } from './page.ts';

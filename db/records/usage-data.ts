@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { array, printedUuids } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import { array, printedUuids } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
 import { companyNamed, documentNamed, resources } from '../resources.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { countWritten, items, type RecordPage, type Step, type UpsertPage } from './page.ts';

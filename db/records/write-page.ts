@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { warehouseNow } from '../catch-up/due.ts';
-import { type Database, type Transaction, withTransaction } from '../connect.ts';
-import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
+import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
+import { isRefusal, sqlMessage, warehouseFailure } from '../connection/failures.ts';
+import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { isListedByCompany, type RecordResource } from '../resources.ts';
-import { splitOnRefusal } from '../split-on-refusal.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { countOlder } from './older.ts';
 import { noteListed } from './owner.ts';

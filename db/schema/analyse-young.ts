@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Warehouse } from '../connect.ts';
+import type { Warehouse } from '../connection/connect.ts';
 import { type RecordResource, tableName, tableOf } from '../resources.ts';
 import { utility } from './utility.ts';
 

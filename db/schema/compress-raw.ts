@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { history, utility } from './utility.ts';
 
 type Method = 'lz4' | 'pglz';

@@ -12,8 +12,8 @@ import {
   type Seen,
 } from '../../health/alarms.ts';
 import { type AlarmName, isAlarmName } from '../../health/findings.ts';
-import { type Database, type Executor, withTransaction } from '../connect.ts';
-import { lock } from '../locks.ts';
+import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
+import { lock } from '../connection/locks.ts';
 import { alerts, heartbeat } from '../schema/metersync.ts';
 import { isToSend } from './sent.ts';
 

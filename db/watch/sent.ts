@@ -1,7 +1,7 @@
 import { and, eq, gt, isNotNull, isNull, lt, or, type SQL, sql } from 'drizzle-orm';
 import { notifyPolicy } from '../../contract/retry-policy.ts';
 import type { AlarmNotice } from '../../health/alarms.ts';
-import type { Executor } from '../connect.ts';
+import type { Executor } from '../connection/connect.ts';
 import { alerts } from '../schema/metersync.ts';
 
 /**

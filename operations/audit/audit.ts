@@ -10,7 +10,7 @@ import {
 } from '../../contract/endpoints.ts';
 import { canonicalId } from '../../contract/ids.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import type { Warehouse } from '../../db/connect.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
 import { comparePage, unlistedRows } from '../../db/read/compare-records.ts';
 import { ownerlessRows, type StrayRow, strayRows } from '../../db/read/stray-rows.ts';

@@ -1,4 +1,4 @@
-import type { Executor } from '../../db/connect.ts';
+import type { Executor } from '../../db/connection/connect.ts';
 import { eventsBehind, refusals } from '../../db/read/behind-differences.ts';
 import { listingOf } from './listing.ts';
 import type { Example } from './report.ts';

@@ -1,7 +1,7 @@
 import { readUntilProved } from '../../activities/reading/replace-range.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { metersAfter } from '../../db/backfill/order.ts';
-import { type Warehouse, withTransaction } from '../../db/connect.ts';
+import { type Warehouse, withTransaction } from '../../db/connection/connect.ts';
 import {
   compareIntervals,
   compareListed,

@@ -1,7 +1,7 @@
 import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { lockReadings } from '../../db/catch-up/interval-ledger.ts';
-import type { Transaction, Warehouse } from '../../db/connect.ts';
+import type { Transaction, Warehouse } from '../../db/connection/connect.ts';
 import { type Listing, retireAbsent } from '../../db/deletes/absent.ts';
 import { type ProvedPass, removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
 import { writeListed } from '../../db/records/listed-readings.ts';

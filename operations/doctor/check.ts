@@ -1,5 +1,5 @@
 import { Failure, failureTypes } from '../../contract/failures.ts';
-import { sqlMessage } from '../../db/failures.ts';
+import { sqlMessage } from '../../db/connection/failures.ts';
 
 export type CheckState = 'ok' | 'warn' | 'fail' | 'not checked';
 

@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
+import { readVersion } from '../../app/process/version.ts';
 import { openService, webhooksOf } from '../../app/service.ts';
-import type { Settings } from '../../app/settings.ts';
-import type { TemporalPlace } from '../../app/temporal-place.ts';
-import type { Insecure } from '../../app/transport.ts';
-import { readVersion } from '../../app/version.ts';
-import { openWarehouse } from '../../app/warehouse.ts';
+import type { Settings } from '../../app/settings/settings.ts';
+import type { Insecure } from '../../app/settings/transport.ts';
+import type { TemporalPlace } from '../../app/temporal/place.ts';
+import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { doctorPolicy } from '../../contract/retry-policy.ts';
-import { answered } from '../../db/answered.ts';
-import type { Database } from '../../db/connect.ts';
-import { sqlMessage } from '../../db/failures.ts';
-import { readSchemaVersions } from '../../db/migrate.ts';
+import type { Database } from '../../db/connection/connect.ts';
+import { sqlMessage } from '../../db/connection/failures.ts';
+import { withTimeout } from '../../db/connection/with-timeout.ts';
+import { readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
 import { readReplicas, readStandby, type Standby } from '../../db/read/session.ts';
 import type { VerdictWord } from '../../health/finding-type.ts';
@@ -131,7 +131,7 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
   const reached = await check('warehouse', 'Bring Postgres up, or correct DATABASE_URL.', async () => {
     try {
       // The first answer includes connecting, which would look like a wrong clock.
-      await answered(askWarehouse(db, now));
+      await withTimeout(askWarehouse(db, now));
       const asked = await askWarehouse(db, now);
       aheadMs = asked.aheadMs;
       standby = await readStandby(db);

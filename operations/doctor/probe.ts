@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { type Dispatcher, request } from 'undici';
 import { probeEventType } from '../../contract/event.ts';
 import { doctorPolicy } from '../../contract/retry-policy.ts';
-import type { Executor } from '../../db/connect.ts';
+import type { Executor } from '../../db/connection/connect.ts';
 import { outcomesOf } from '../../db/read/events.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';

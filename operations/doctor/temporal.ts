@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
-import { connectClient } from '../../app/temporal.ts';
-import type { TemporalPlace } from '../../app/temporal-place.ts';
+import type { TemporalPlace } from '../../app/temporal/place.ts';
+import { connectClient } from '../../app/temporal/temporal.ts';
 import { codeOfReason, failureTypes } from '../../contract/failures.ts';
 import { type Check, check, fail, ok, type Verdict, warn } from './check.ts';
 

@@ -1,7 +1,7 @@
 import { eventKinds, eventTypes, kindOfType } from '../../contract/event.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-versions.ts';
 import { counted } from '../../contract/words.ts';
-import type { Executor } from '../../db/connect.ts';
+import type { Executor } from '../../db/connection/connect.ts';
 import { kindsHeld, typesAmong, typesSeen } from '../../db/read/event-types.ts';
 import { type Replica, readServer, type Standby } from '../../db/read/session.ts';
 import { fail, notChecked, ok, type Verdict, warn } from './check.ts';

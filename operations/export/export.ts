@@ -5,7 +5,7 @@ import { PgDialect } from 'drizzle-orm/pg-core';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { ExportFormat } from '../../contract/names.ts';
-import type { Warehouse } from '../../db/connect.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { type Relation, relationName } from '../../db/read/relations.ts';
 import { parquetChunks } from './parquet.ts';
 import { findRelation, qualifiedName, UnknownRelation } from './relation.ts';

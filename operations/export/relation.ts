@@ -1,5 +1,5 @@
 import leven from 'leven';
-import type { Executor } from '../../db/connect.ts';
+import type { Executor } from '../../db/connection/connect.ts';
 import { listRelations, type Relation, readColumns, readSchemas } from '../../db/read/relations.ts';
 
 /** A name matches no table or view, or several, or one without companies; the message says what there is. */

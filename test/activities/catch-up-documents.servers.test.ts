@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { noteCompanies } from '../../db/companies.ts';
+import { noteCompanies } from '../../db/backfill/companies.ts';
 import { ignoreEvents } from '../../db/events/ignore-events.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { pageOf } from '../service/listing.ts';

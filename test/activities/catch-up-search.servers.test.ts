@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { noteCompanies } from '../../db/companies.ts';
+import { noteCompanies } from '../../db/backfill/companies.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { countGivenUp } from '../../db/read/given-up.ts';
 import { pageOf } from '../service/listing.ts';

@@ -9,7 +9,7 @@ import { warehouseNow } from '../../db/catch-up/due.ts';
 import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { approveDeletes, undoDeletes } from '../../db/deletes/decide.ts';
-import { keepMonths } from '../../db/months.ts';
+import { keepMonths } from '../../db/watch/months.ts';
 import { activitiesOn } from '../support/activities.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { writeRecords } from '../support/pages.ts';

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createNotifier } from '../../activities/notifier.ts';
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import { noticeOf } from '../../health/alarms.ts';
 import { throughProxies } from '../../service/proxy.ts';
 import { startCollector } from '../support/collector.ts';

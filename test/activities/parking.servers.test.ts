@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import { array } from '../../db/arrays.ts';
+import { array } from '../../db/connection/arrays.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { trySleep } from '../../db/events/wake.ts';
 import { readHealth } from '../../db/read/health.ts';

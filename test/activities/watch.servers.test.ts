@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createNotifier } from '../../activities/notifier.ts';
 import { type LookResult, watchActivities } from '../../activities/watch.ts';
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import { listAlerts, readWatch } from '../../db/read/watch.ts';
 import { alerts } from '../../db/schema/metersync.ts';
 import type { Health } from '../../health/measured.ts';

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
-import { keepMonths } from '../../db/months.ts';
+import { keepMonths } from '../../db/watch/months.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { cases } from '../support/cases.ts';
 import { createWarehouse } from '../support/warehouse.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { keepMonths } from '../../db/months.ts';
+import { keepMonths } from '../../db/watch/months.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { cases } from '../support/cases.ts';
 import { createWarehouse } from '../support/warehouse.ts';

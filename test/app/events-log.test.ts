@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeTaken } from '../../app/events-log.ts';
+import { describeTaken } from '../../app/process/events-log.ts';
 
 test.each([
   [{ fresh: 12, dead: 0 }, 0, '12 events taken, all settled'],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { pollsOf, watchPolls } from '../../app/liveness.ts';
+import { pollsOf, watchPolls } from '../../app/process/liveness.ts';
 
 const queue = 'metersync-events';
 const minute = 60_000;

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { steering } from '../support/steering.ts';
 
-const log = resolve(import.meta.dirname, '../../app/log.ts');
+const log = resolve(import.meta.dirname, '../../app/process/log.ts');
 
 const script = `
   import { setTimeout as wait } from 'node:timers/promises';

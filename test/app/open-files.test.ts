@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judgeOpenFiles, openFilesMax } from '../../app/open-files.ts';
+import { judgeOpenFiles, openFilesMax } from '../../app/process/open-files.ts';
 
 test.each([
   [255, 0, 'refused'],

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { defaultPayloadConverter, type Payload, type SerializationContext } from '@temporalio/common';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type CodecKey, payloadCodec } from '../../app/payload-codec.ts';
+import { type CodecKey, payloadCodec } from '../../app/temporal/payload-codec.ts';
 
 const keyOf = (id: string): CodecKey => ({ id, key: randomBytes(32) });
 const payloadOf = (value: unknown): Payload => defaultPayloadConverter.toPayload(value);

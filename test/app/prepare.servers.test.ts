@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { requireZone, warnOfIsolation, warnOfSearchPath } from '../../app/prepare.ts';
+import { requireZone, warnOfIsolation, warnOfSearchPath } from '../../app/warehouse/prepare.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 test('sessions in another time zone than the configured one are refused with advice', async () => {

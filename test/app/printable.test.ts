@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { printable, printableValue } from '../../app/printable.ts';
+import { printable, printableValue } from '../../app/process/printable.ts';
 import { steering } from '../support/steering.ts';
 import { anyCharacter } from '../support/text.ts';
 

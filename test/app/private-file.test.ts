@@ -14,14 +14,14 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { embeddedCodecKey } from '../../app/embedded-codec-key.ts';
 import {
   createPrivateFile,
   makePrivateFolder,
   openPrivateLog,
   writePrivateFile,
   writePrivateFileOnce,
-} from '../../app/private-file.ts';
+} from '../../app/process/private-file.ts';
+import { embeddedCodecKey } from '../../app/temporal/embedded-codec-key.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -100,7 +100,7 @@ test('a log is appended to and made private; a link is not opened', () => {
 });
 
 test('processes that start together get one key; data from before there were keys gets none', async () => {
-  const module = JSON.stringify(resolve(import.meta.dirname, '../../app/embedded-codec-key.ts'));
+  const module = JSON.stringify(resolve(import.meta.dirname, '../../app/temporal/embedded-codec-key.ts'));
   const script = `
     import { embeddedCodecKey } from ${module};
     process.stdout.write(embeddedCodecKey(${JSON.stringify(dir)}).key.toString('base64'));`;

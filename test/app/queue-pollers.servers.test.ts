@@ -1,6 +1,6 @@
 import { Worker } from '@temporalio/worker';
 import { expect, onTestFinished, test } from 'vitest';
-import { readPollers, workerIsPolling } from '../../app/queue-pollers.ts';
+import { readPollers, workerIsPolling } from '../../app/temporal/queue-pollers.ts';
 import { taskQueues } from '../../contract/names.ts';
 import { until } from '../support/poll.ts';
 import { promote } from '../support/promote.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startReceiver } from '../../app/receiver-part.ts';
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import { fixedSecrets } from '../../receiver/secrets.ts';
 import type { Start } from '../../receiver/start-group.ts';
 import { signedHeaders } from '../receiver/signing.ts';

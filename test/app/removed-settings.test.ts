@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 
 test('names a setting of an earlier version, and what to do instead', () => {
   expect(readSettings({ MAKE_SCHEDULES: 'off' }).warnings).toEqual([

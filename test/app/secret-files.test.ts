@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { readSecretFiles, secretVariables } from '../../app/secret-files.ts';
-import { readSettings, SettingsError } from '../../app/settings.ts';
-import { connectOptions } from '../../app/temporal-place.ts';
+import { readSecretFiles, secretVariables } from '../../app/settings/secret-files.ts';
+import { readSettings, SettingsError } from '../../app/settings/settings.ts';
+import { connectOptions } from '../../app/temporal/place.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;

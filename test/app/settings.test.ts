@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readSettings, SettingsError } from '../../app/settings.ts';
+import { readSettings, SettingsError } from '../../app/settings/settings.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { temporaryFolder } from '../support/folder.ts';
 

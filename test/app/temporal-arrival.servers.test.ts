@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { pino } from 'pino';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
-import { whenThere } from '../../app/running.ts';
-import { connectClient, lazyClient } from '../../app/temporal.ts';
-import { awaitTemporal } from '../../app/temporal-arrival.ts';
+import { whenThere } from '../../app/process/running.ts';
+import { awaitTemporal } from '../../app/temporal/arrival.ts';
+import { connectClient, lazyClient } from '../../app/temporal/temporal.ts';
 import { temporalAnswers } from '../../embedded/temporal.ts';
 import { until } from '../support/poll.ts';
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
 import { expect, onTestFinished, test } from 'vitest';
-import { startOf } from '../../app/temporal.ts';
+import { startOf } from '../../app/temporal/temporal.ts';
 import { rejection } from '../service/setup.ts';
 
 /** Statuses of gRPC for an unknown call, and for a request that no retry makes right. */

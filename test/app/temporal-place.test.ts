@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { connectOptions } from '../../app/temporal-place.ts';
+import { connectOptions } from '../../app/temporal/place.ts';
 import { type Certificate, makeCertificate } from '../support/certificate.ts';
 import { temporaryFolder } from '../support/folder.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { lazyClient } from '../../app/temporal.ts';
+import { lazyClient } from '../../app/temporal/temporal.ts';
 import { rejection } from '../service/setup.ts';
 import { until } from '../support/poll.ts';
 

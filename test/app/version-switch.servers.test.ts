@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openService } from '../../app/service.ts';
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { applyTypedViews } from '../../db/fields/typed-views.ts';
 import { missingValues } from '../db/fields/missing-values.ts';

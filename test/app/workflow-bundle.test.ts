@@ -3,7 +3,7 @@ import { appendFile, cp, mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { WorkflowBundleOption } from '@temporalio/worker';
 import { expect, onTestFinished, test } from 'vitest';
-import { digestOfSources, workflowBundle } from '../../app/workflow-bundle.ts';
+import { digestOfSources, workflowBundle } from '../../app/temporal/workflow-bundle.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
@@ -50,7 +50,7 @@ test('a worker starts with a new bundle where none can be kept', async () => {
 test('only a change of a workflow, the contract or a package makes another bundle', async () => {
   const copy = await folder();
   await mkdir(join(copy, 'app'));
-  for (const path of ['workflows', 'contract', 'package-lock.json', 'app/workflow-bundle.ts']) {
+  for (const path of ['workflows', 'contract', 'package-lock.json', 'app/temporal/workflow-bundle.ts']) {
     await cp(join(checkout, path), join(copy, path), { recursive: true });
   }
   const digests = [await digestOfSources(checkout)];

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { auditResources } from '../../contract/endpoints.ts';
-import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { listOperations } from '../../db/operations.ts';
 import { runCommand } from '../support/command.ts';
 import { type RunningCommand, startCommand, withoutThreads } from '../support/command-process.ts';

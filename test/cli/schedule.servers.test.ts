@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readSchedule, type ScheduleState, triggerSchedule } from '../../app/schedules.ts';
+import { readSchedule, type ScheduleState, triggerSchedule } from '../../app/temporal/schedules.ts';
 import { type RunKind, scheduleIds } from '../../contract/names.ts';
 import { type Outcome, runCommand } from '../support/command.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import { type ScheduleState, triggerSchedule } from '../../app/schedules.ts';
+import { type ScheduleState, triggerSchedule } from '../../app/temporal/schedules.ts';
 import { createRandom } from '../../bench/load/random.ts';
 import { workflowIds } from '../../contract/names.ts';
 import type { AlarmName } from '../../health/findings.ts';

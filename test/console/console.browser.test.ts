@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import { startConsole } from '../../cli/commands/console.ts';
 import { type Browser, eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
 import { createNamespace } from '../support/namespace.ts';

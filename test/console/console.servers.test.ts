@@ -6,8 +6,8 @@ import { Client, Connection } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
-import { applySchedules, readSchedule } from '../../app/schedules.ts';
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
+import { applySchedules, readSchedule } from '../../app/temporal/schedules.ts';
 import { startConsole } from '../../cli/commands/console.ts';
 import { passwordLine } from '../../console/passwords.ts';
 import { failureTypes } from '../../contract/failures.ts';
@@ -220,7 +220,7 @@ describe('the pages', () => {
   });
 
   test('sessions that read cannot write', async () => {
-    const { openForPages } = await import('../../app/warehouse.ts');
+    const { openForPages } = await import('../../app/warehouse/warehouse.ts');
     const pages = openForPages(readSettings(env), warehouse.url, pino({ level: 'silent' }));
     onTestFinished(() => pages.close());
     const error = await pages.db.execute(sql`delete from metersync.parked`).catch((failure) => failure);

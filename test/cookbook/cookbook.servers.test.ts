@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { applyTypedViews } from '../../db/fields/typed-views.ts';
-import { keepMonths } from '../../db/months.ts';
+import { keepMonths } from '../../db/watch/months.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { answers, type Sandbox } from './answers.ts';
 import { effective, readSandbox } from './sandbox-data.ts';

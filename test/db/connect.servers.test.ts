@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
-import { connectWarehouse, withTransaction } from '../../db/connect.ts';
+import { connectWarehouse, withTransaction } from '../../db/connection/connect.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { delivery, intervalsEvent } from '../support/events.ts';
 import { outageOf } from '../support/outage.ts';

@@ -6,7 +6,7 @@ import { recordEvents } from '../../db/events/record-events.ts';
 import { trySleep } from '../../db/events/wake.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { applyTypedViews } from '../../db/fields/typed-views.ts';
-import { migrateWarehouse } from '../../db/migrate.ts';
+import { migrateWarehouse } from '../../db/migrate/migrate.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import { delivery, documentEvent } from '../support/events.ts';

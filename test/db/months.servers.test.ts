@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
-import { migrateWarehouse } from '../../db/migrate.ts';
+import { migrateWarehouse } from '../../db/migrate/migrate.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 test('a warehouse with all 600 monthly partitions can be migrated', async () => {

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
-import { connectWarehouse, type Executor, withTransaction } from '../../db/connect.ts';
-import { isMistake, sqlState, warehouseFailure } from '../../db/failures.ts';
-import { charactersMax, plannedEachTime, sendsMin } from '../../db/prepare.ts';
+import { connectWarehouse, type Executor, withTransaction } from '../../db/connection/connect.ts';
+import { isMistake, sqlState, warehouseFailure } from '../../db/connection/failures.ts';
+import { charactersMax, plannedEachTime, sendsMin } from '../../db/connection/prepare.ts';
 import { rejection } from '../service/setup.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 

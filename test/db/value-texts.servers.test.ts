@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isDateText, isNumberText, isTimeText } from '../../contract/value-texts.ts';
-import { array } from '../../db/arrays.ts';
+import { array } from '../../db/connection/arrays.ts';
 import { cases } from '../support/cases.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 

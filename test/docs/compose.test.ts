@@ -3,8 +3,8 @@ import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { secretVariables } from '../../app/secret-files.ts';
-import { readSettings } from '../../app/settings.ts';
+import { secretVariables } from '../../app/settings/secret-files.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import { buildProgram } from '../../cli/program.ts';
 import { postgresMajor } from '../../embedded/postgres-data.ts';
 import manifest from '../../package.json' with { type: 'json' };

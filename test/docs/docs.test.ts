@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readSettings } from '../../app/settings.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { settings } from '../../verify/settings-page.ts';
 
@@ -77,8 +77,8 @@ test('every script that the README names exists', () => {
 });
 
 describe('settings.md', () => {
-  test('has every variable that app/settings.ts reads, and no other', () => {
-    const source = read('app/settings.ts');
+  test('has every variable that app/settings/settings.ts reads, and no other', () => {
+    const source = read('app/settings/settings.ts');
     const variables = new Set(source.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g));
     expect(Object.keys(settings).sort()).toEqual([...variables].sort());
     for (const name of variables)

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { secretVariables } from '../../app/secret-files.ts';
+import { secretVariables } from '../../app/settings/secret-files.ts';
 import { buildProgram } from '../../cli/program.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { settings } from '../../verify/settings-page.ts';

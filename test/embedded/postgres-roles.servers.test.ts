@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectWarehouse } from '../../db/connect.ts';
-import { migrateWarehouse } from '../../db/migrate.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
+import { migrateWarehouse } from '../../db/migrate/migrate.ts';
 import type { EmbeddedPostgres } from '../../embedded/postgres.ts';
 import { type Embedded, startEmbedded } from '../../embedded/start.ts';
 import { temporaryFolder } from '../support/folder.ts';

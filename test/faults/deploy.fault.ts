@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { pino } from 'pino';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import { replayHistories } from '../../app/replay-histories.ts';
+import { replayHistories } from '../../app/temporal/replay-histories.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { until } from '../support/poll.ts';
 import { changedCheckout } from './changed-checkout.ts';
@@ -58,7 +58,7 @@ fault(
 async function replayed(client: Client, checkout: string): Promise<{ failures: number; histories: number }> {
   const { bundleWorkflows } = (await import(
     `${checkout}/app/workflow-bundle.ts`
-  )) as typeof import('../../app/workflow-bundle.ts');
+  )) as typeof import('../../app/temporal/workflow-bundle.ts');
   const workflowBundle = await bundleWorkflows(pino({ level: 'silent' }));
   const { failures, histories } = await replayHistories(client, { workflowBundle, which: 'any', most: 15 });
   return { failures: failures.length, histories };

@@ -1,7 +1,7 @@
 import { Client, Connection, type ConnectionOptions, ScheduleOverlapPolicy } from '@temporalio/client';
 import { startBackfill } from '../../app/backfill.ts';
 import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
-import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
 import { choosePorts, isFree, type Ports } from '../../embedded/ports.ts';
 import { temporalAnswers, temporalServer } from '../../embedded/temporal.ts';

@@ -7,7 +7,7 @@ import { checkKinds } from '../../contract/names.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
-import { connectWarehouse } from '../../db/connect.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
 import { undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';

@@ -7,7 +7,7 @@ import type { DeliveredEvent, EventGroup } from '../../contract/delivery.ts';
 import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { array } from '../../db/arrays.ts';
+import { noteCompanies } from '../../db/backfill/companies.ts';
 import { isKnownMeter, postponeUnknown } from '../../db/backfill/known-companies.ts';
 import { dueOwners, dueRecords, warehouseNow } from '../../db/catch-up/due.ts';
 import {
@@ -20,11 +20,11 @@ import {
   type TimeRange,
 } from '../../db/catch-up/interval-ledger.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
-import { noteCompanies } from '../../db/companies.ts';
-import type { Warehouse } from '../../db/connect.ts';
+import { array } from '../../db/connection/arrays.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
+import { warehouseFailure } from '../../db/connection/failures.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { trySleep } from '../../db/events/wake.ts';
-import { warehouseFailure } from '../../db/failures.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { createGroupCommit } from '../../receiver/group-commit.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readPollers } from '../../app/queue-pollers.ts';
-import { startOf } from '../../app/temporal.ts';
+import { readPollers } from '../../app/temporal/queue-pollers.ts';
+import { startOf } from '../../app/temporal/temporal.ts';
 import type { RunningWorker } from '../../app/worker-part.ts';
 import { runCommand } from '../support/command.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Executor } from '../../db/connect.ts';
+import type { Executor } from '../../db/connection/connect.ts';
 
 /** Objects of our schemas: those of partitions too, but none of extensions. */
 const ours = (schema: SQL) => sql`${schema} !~ '^pg_' and ${schema} not in ('information_schema', 'public')`;

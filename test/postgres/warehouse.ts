@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { connectWarehouse } from '../../db/connect.ts';
-import { migrateWarehouse } from '../../db/migrate.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
+import { migrateWarehouse } from '../../db/migrate/migrate.ts';
 import type { PostgresRelease } from '../../embedded/postgres-data.ts';
 import { type PostgresPart, preparePart } from '../faults/postgres-part.ts';
 import { temporaryFolder } from '../support/folder.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type SQL, sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import type { Warehouse } from '../../db/connect.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { BilledCompany } from './bills.ts';
 
 const documents = 5;

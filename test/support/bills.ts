@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import type { Warehouse } from '../../db/connect.ts';
-import { keepMonths } from '../../db/months.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
+import { keepMonths } from '../../db/watch/months.ts';
 import { writeRecords } from './pages.ts';
 
 /** A usage record of a test. */

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { array } from '../../db/arrays.ts';
 import { dueRecords, warehouseNow } from '../../db/catch-up/due.ts';
 import { dueRanges, noteFetched, settleRanges, type TimeRange } from '../../db/catch-up/interval-ledger.ts';
 import { postponeDocuments, settleRecords } from '../../db/catch-up/settle.ts';
-import type { Warehouse } from '../../db/connect.ts';
+import { array } from '../../db/connection/arrays.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';

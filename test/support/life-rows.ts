@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array } from '../../db/arrays.ts';
-import type { Warehouse } from '../../db/connect.ts';
+import { array } from '../../db/connection/arrays.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { type Life, type Reading, slots } from './life.ts';
 
 /** The rows of a life by kind. */

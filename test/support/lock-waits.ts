@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Database } from '../../db/connect.ts';
+import type { Database } from '../../db/connection/connect.ts';
 import { until } from './poll.ts';
 
 /** Waits until so many sessions of the database wait for a lock; `what` says what they are. */

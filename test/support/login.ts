@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 
 /** Makes a login with a role or none, which is dropped after the test. */
 export async function loginAs(

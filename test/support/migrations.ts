@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { migrationsFolder } from '../../db/known-migrations.ts';
+import { migrationsFolder } from '../../db/migrate/known-migrations.ts';
 
 /** Makes a folder of the migrations and, after them, more: of a later version. Gone after the test. */
 export function laterMigrations(...texts: readonly string[]): string {

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type pg from 'pg';
-import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 
 /** A node of a plan, as `explain (analyze, buffers, format json)` prints it, as far as tests ask. */
 export interface PlanNode {

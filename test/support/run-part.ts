@@ -1,8 +1,8 @@
 import { pino } from 'pino';
+import type { Running } from '../../app/process/running.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
-import type { Running } from '../../app/running.ts';
-import { readSettings } from '../../app/settings.ts';
-import { installRuntime } from '../../app/temporal-native.ts';
+import { readSettings } from '../../app/settings/settings.ts';
+import { installRuntime } from '../../app/temporal/native.ts';
 import { startWorker } from '../../app/worker-part.ts';
 import { healthOf } from '../../operations/health.ts';
 

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Executor } from '../../db/connect.ts';
+import type { Executor } from '../../db/connection/connect.ts';
 
 /**
  * Settles the waiting events of the journal `e` that `which` selects, as if their records had been read or

@@ -2,7 +2,7 @@ import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { pino } from 'pino';
 import { inject } from 'vitest';
-import { workflowBundle } from '../../app/workflow-bundle.ts';
+import { workflowBundle } from '../../app/temporal/workflow-bundle.ts';
 import { createNamespace } from './namespace.ts';
 import { installOnce } from './run-part.ts';
 

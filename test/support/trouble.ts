@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import type { Warehouse } from '../../db/connect.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 
 /** Text of a customer that would act if a page took it as markup, or turn what follows it around. */
 export const hostile = `<img src=x onerror="document.title='taken'">\u202egnp`;

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { connectWarehouse } from '../../db/connect.ts';
-import { migrateWarehouse } from '../../db/migrate.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
+import { migrateWarehouse } from '../../db/migrate/migrate.ts';
 import { openStores } from '../../sandbox/database/stores.ts';
 
 declare module 'vitest' {

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { inject } from 'vitest';
-import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { createDatabase } from './database.ts';
 import { atFileEnd } from './file-end.ts';
 

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
-import type { Executor, Warehouse } from '../../db/connect.ts';
+import type { Executor, Warehouse } from '../../db/connection/connect.ts';
 
 /** Whether an event is pending or a backfill runs. Polls ask it, so it asks nothing else, as a status does. */
 async function isWorkLeft(db: Executor): Promise<boolean> {

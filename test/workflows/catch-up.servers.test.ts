@@ -1,8 +1,8 @@
 import { Worker } from '@temporalio/worker';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { wakeOf } from '../../app/temporal.ts';
-import { workflowBundle } from '../../app/workflow-bundle.ts';
+import { wakeOf } from '../../app/temporal/temporal.ts';
+import { workflowBundle } from '../../app/temporal/workflow-bundle.ts';
 import { signalNames, taskQueues, workflowIds } from '../../contract/names.ts';
 import { until } from '../support/poll.ts';
 import { withStubs } from '../support/stub-worker.ts';

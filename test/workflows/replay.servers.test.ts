@@ -10,7 +10,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import { workflowBundle as bundleOfToday } from '../../app/workflow-bundle.ts';
+import { workflowBundle as bundleOfToday } from '../../app/temporal/workflow-bundle.ts';
 import { taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { holdCompany, waited } from '../support/held-company.ts';
 import { outageOf } from '../support/outage.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { connectWarehouse } from '../../../db/connect.ts';
-import { mayBeKept } from '../../../db/prepare.ts';
+import { connectWarehouse } from '../../../db/connection/connect.ts';
+import { mayBeKept } from '../../../db/connection/prepare.ts';
 import { cases, long } from '../../support/cases.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { connectExplained, type ExplainedWarehouse, type Ran } from '../../support/plans.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type SQL, sql } from 'drizzle-orm';
-import type { Executor } from '../../../db/connect.ts';
+import type { Executor } from '../../../db/connection/connect.ts';
 
 /**
  * A warehouse consists of equal plots: a company with its records. Work uses one plot, so it is the same

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { chooseCompanies } from '../../../db/backfill/chosen-companies.ts';
-import { connectWarehouse } from '../../../db/connect.ts';
+import { connectWarehouse } from '../../../db/connection/connect.ts';
 import { createFieldCatalogue, type FieldCatalogue } from '../../../db/fields/field-catalogue.ts';
 import { createWarehouse } from '../../support/warehouse.ts';
 

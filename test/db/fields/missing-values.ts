@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
-import type { Warehouse } from '../../../db/connect.ts';
+import type { Warehouse } from '../../../db/connection/connect.ts';
 import { stepOf } from '../../../db/fields/paths.ts';
 import { plannedViews } from '../../../db/fields/typed-views.ts';
 

@@ -10,7 +10,7 @@ import {
   fieldsWithoutColumn,
   typedViewsSql,
 } from '../../../db/fields/typed-views.ts';
-import { migrateWarehouse } from '../../../db/migrate.ts';
+import { migrateWarehouse } from '../../../db/migrate/migrate.ts';
 import { cases } from '../../support/cases.ts';
 import { loginAs } from '../../support/login.ts';
 import { type SentRecord, writeRecords } from '../../support/pages.ts';

@@ -1,6 +1,12 @@
 import { sql } from 'drizzle-orm';
 import { countMissed } from '../../../../db/backfill/missed.ts';
 import {
+  changedUntimed,
+  clearListed,
+  reconciledSince,
+  retireListed,
+} from '../../../../db/backfill/reconcile.ts';
+import {
   clearQuarantine,
   countAbsent,
   countTombstoned,
@@ -16,7 +22,6 @@ import {
   undoDeletes,
 } from '../../../../db/deletes/decide.ts';
 import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
-import { changedUntimed, clearListed, reconciledSince, retireListed } from '../../../../db/reconcile.ts';
 import { forgetListed } from '../../../../db/records/owner.ts';
 import { forgetVersions } from '../../../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';

@@ -1,5 +1,5 @@
 import { consoleBounds } from '../../../../contract/limits.ts';
-import type { Executor } from '../../../../db/connect.ts';
+import type { Executor } from '../../../../db/connection/connect.ts';
 import { readDeletes } from '../../../../db/deletes/decide.ts';
 import {
   beginOperation,

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { notingPages } from '../../../../db/backfill/manifest.ts';
-import type { Warehouse } from '../../../../db/connect.ts';
+import type { Warehouse } from '../../../../db/connection/connect.ts';
 import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
 import { forgetListed } from '../../../../db/records/owner.ts';
 import type { RecordPage } from '../../../../db/records/page.ts';

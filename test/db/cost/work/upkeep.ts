@@ -9,10 +9,9 @@ import {
   companiesToCheck,
   forgetChanged,
 } from '../../../../db/checks/companies-to-check.ts';
-import type { Database } from '../../../../db/connect.ts';
+import type { Database } from '../../../../db/connection/connect.ts';
 import { dropPayloads } from '../../../../db/events/retention.ts';
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
-import { keepMonths } from '../../../../db/months.ts';
 import { typesAmong, typesSeen } from '../../../../db/read/event-types.ts';
 import { eventsOfRecord, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
 import { readHealth } from '../../../../db/read/health.ts';
@@ -24,6 +23,7 @@ import { recordsWaiting } from '../../../../db/read/waiting.ts';
 import { listAlerts, readWatch } from '../../../../db/read/watch.ts';
 import { companyChanges } from '../../../../db/schema/metersync.ts';
 import { noteLook } from '../../../../db/watch/look.ts';
+import { keepMonths } from '../../../../db/watch/months.ts';
 import { noteSent } from '../../../../db/watch/sent.ts';
 import { eventOf, idOf, meterOf } from '../rows.ts';
 import { numbers, type Work } from './work.ts';

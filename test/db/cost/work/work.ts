@@ -1,4 +1,4 @@
-import type { Warehouse } from '../../../../db/connect.ts';
+import type { Warehouse } from '../../../../db/connection/connect.ts';
 
 /** A unit of a deployment's work, on one plot of the warehouse. */
 export interface Work {

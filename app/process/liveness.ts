@@ -1,0 +1,74 @@
+import { monitorPolicy } from '../../contract/retry-policy.ts';
+import { remember } from '../../receiver/remember.ts';
+import type { CoreMetrics } from '../metrics/temporal-core.ts';
+
+export interface QueueLiveness {
+  readonly queue: string;
+  /** Whether its worker runs, and began a poll lately or has no slot for more work. */
+  readonly polls: boolean;
+}
+
+/** Whether the workers of this process still poll. */
+export interface Liveness {
+  queues(): Promise<readonly QueueLiveness[]>;
+}
+
+/**
+ * Watches the poll loops of workers through the counts that Temporal's native library keeps of its long
+ * polls. A queue whose count stands still counts as dead; one that the library does not report does not. A
+ * worker without a slot for more activities does not poll for any: one check of the data may take hours.
+ * @param now milliseconds of a clock that only grows
+ * @param withinMs the time in which the worker of a queue has to begin another poll
+ */
+export function watchPolls(options: {
+  readonly workers: readonly { readonly queue: string; runs(): boolean }[];
+  readonly core: Pick<CoreMetrics, 'text'>;
+  readonly now: () => number;
+  readonly withinMs?: number | undefined;
+}): Liveness {
+  const { workers, core, now, withinMs = monitorPolicy.pollWithinMs } = options;
+  const since = now();
+  const grew = new Map<string, { readonly count: number; readonly at: number }>();
+  const look = remember(
+    async () => {
+      const text = await core.text();
+      // Without figures nothing is known: what runs counts as alive.
+      if (text === undefined) {
+        grew.clear();
+        return;
+      }
+      for (const { queue } of workers) {
+        const count = pollsOf(text, queue);
+        const grows = count > (grew.get(queue)?.count ?? -1);
+        if (grows || slotsOf(text, queue) === 0) grew.set(queue, { count, at: now() });
+      }
+    },
+    monitorPolicy.pollsForMs,
+    now,
+  );
+  return {
+    async queues() {
+      await look();
+      return workers.map(({ queue, runs }) => {
+        const at = Math.max(since, grew.get(queue)?.at ?? now());
+        return { queue, polls: runs() && now() - at <= withinMs };
+      });
+    },
+  };
+}
+
+/** Adds up the long polls of a queue, failed ones too. */
+export const pollsOf = (text: string, queue: string): number =>
+  valuesOf(text, 'temporal_long_request_total{', queue).reduce((sum, { value }) => sum + value, 0);
+
+/** The free slots for activities of a queue; undefined if the library does not report them. */
+const slotsOf = (text: string, queue: string): number | undefined =>
+  valuesOf(text, 'temporal_worker_task_slots_available{', queue).find(({ series }) =>
+    series.includes('worker_type="ActivityWorker"'),
+  )?.value;
+
+const valuesOf = (text: string, metric: string, queue: string) =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith(metric) && line.includes(`task_queue="${queue}"`))
+    .map((series) => ({ series, value: Number(series.slice(series.lastIndexOf(' ') + 1)) }));

@@ -1,0 +1,113 @@
+import type { Logger } from 'pino';
+import { workflowNames } from '../../contract/names.ts';
+import { monitorPolicy } from '../../contract/retry-policy.ts';
+import { observeDeployment } from '../../health/deployment-metrics.ts';
+import type { Health } from '../../health/measured.ts';
+import { createMetrics } from '../../health/registry.ts';
+import { remember } from '../../receiver/remember.ts';
+import { observeProcess } from '../metrics/process.ts';
+import { observeReceiver, type ReceiverObserver } from '../metrics/receiver.ts';
+import { type CoreMetrics, placeCoreMetrics, withCoreMetrics } from '../metrics/temporal-core.ts';
+import { observeWorker, type WorkerObserver } from '../metrics/worker.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { Liveness } from './liveness.ts';
+import { servePrivately, type WatchedPart } from './private-port.ts';
+import type { Running } from './running.ts';
+
+/** What observes the parts of this process, and the private port that shows it. */
+export interface Monitor {
+  /** Each undefined where the process has no such part. */
+  readonly receiver: ReceiverObserver | undefined;
+  readonly worker: WorkerObserver | undefined;
+  /** Temporal's own metrics; undefined without a worker. */
+  readonly core: CoreMetrics | undefined;
+  /** Opens the private port; undefined if it is taken, which the log says. */
+  serve(): Promise<(Running & { readonly url: string }) | undefined>;
+}
+
+/**
+ * Observes the parts of a process.
+ * @param options.parts `console` where it is the only one
+ * @param options.readHealth reads the deployment's health for a worker; never rejects
+ */
+export async function createMonitor(options: {
+  readonly settings: Settings['metrics'];
+  readonly parts: readonly WatchedPart['name'][];
+  readonly readHealth: () => Promise<Health>;
+  readonly log: Logger;
+}): Promise<Monitor> {
+  const { settings, parts, log } = options;
+  const metrics = createMetrics();
+  const works = parts.includes('worker');
+  const readHealth = remember(options.readHealth, monitorPolicy.healthForMs, () => performance.now());
+  const core = works ? await placeCoreMetrics() : undefined;
+  let isReady: (() => Promise<boolean>) | undefined;
+  let liveness: Liveness | undefined;
+  let buildId = '';
+  let types: ReadonlySet<string> = new Set();
+  const all: Readonly<Record<WatchedPart['name'], WatchedPart>> = {
+    receiver: {
+      name: 'receiver',
+      alive: async () => undefined,
+      ready: async () => {
+        if (isReady === undefined) return 'it has not started';
+        return (await isReady().catch(() => false))
+          ? undefined
+          : 'Temporal does not answer, or takes no events';
+      },
+    },
+    worker: {
+      name: 'worker',
+      alive: async () => deafQueues(await liveness?.queues()),
+      ready: async () => {
+        if (liveness === undefined) return 'it waits for Temporal or for the warehouse';
+        const { warehouse, temporal } = await readHealth();
+        return absenceOf(temporal) ?? absenceOf(warehouse);
+      },
+    },
+    // It listens before its monitor does, and has a page for servers that are away.
+    console: { name: 'console', alive: async () => undefined, ready: async () => undefined },
+  };
+  const watched = parts.map((part) => all[part]);
+  // A receiver has no warehouse, and need not load what reads one.
+  const schema = works
+    ? String((await import('../../db/migrate/known-migrations.ts')).knownMigrations().length)
+    : '';
+  observeProcess(metrics, watched, { schema, buildId: () => buildId });
+  if (works) observeDeployment(metrics, readHealth);
+  return {
+    receiver: parts.includes('receiver')
+      ? observeReceiver(metrics, ({ ready }) => {
+          isReady = ready;
+        })
+      : undefined,
+    worker: works
+      ? observeWorker(metrics, (begun) => {
+          ({ liveness, buildId } = begun);
+          types = new Set([...Object.values(workflowNames), ...begun.activities]);
+        })
+      : undefined,
+    core,
+    async serve() {
+      const text = core === undefined ? metrics.text : withCoreMetrics(metrics, core, () => types);
+      try {
+        return await servePrivately({ at: settings, parts: watched, metrics: text, log });
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+        // Work goes on: nobody gains from a worker that stands still because it cannot be watched.
+        log.error(
+          `no metrics: port ${settings.port} of ${settings.host} is taken, set METRICS_PORT to a free one`,
+        );
+        return undefined;
+      }
+    },
+  };
+}
+
+const absenceOf = (side: Health['warehouse'] | Health['temporal']): string | undefined =>
+  'away' in side ? side.away : undefined;
+
+function deafQueues(queues: Awaited<ReturnType<Liveness['queues']>> | undefined): string | undefined {
+  const deaf = queues?.filter(({ polls }) => !polls).map(({ queue }) => queue) ?? [];
+  return deaf.length === 0 ? undefined : `it no longer polls ${deaf.join(', ')}`;
+}

@@ -1,0 +1,467 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { z } from 'zod';
+import type { NotifyTarget } from '../../activities/notifier.ts';
+import { type CheckName, checkNames } from '../../contract/check-names.ts';
+import { endpointOverrides } from '../../contract/endpoint-file.ts';
+import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
+import { withoutByteOrderMark } from '../../contract/exact-json.ts';
+import type { RunKind } from '../../contract/names.ts';
+import { parseSecrets, SecretsError } from '../../receiver/secrets.ts';
+import type { Proxies } from '../../service/proxy.ts';
+import type { CodecKey, Plaintext } from '../temporal/payload-codec.ts';
+import { cronHasTo, parseCron, parseDuration, type ScheduleTimes } from '../temporal/schedule-times.ts';
+import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
+import { removedSettings } from './removed-settings.ts';
+import { readSecretFiles, setTwice } from './secret-files.ts';
+
+/** Everything that metersync reads from its environment, decoded once. */
+export interface Settings {
+  readonly service: {
+    /** Versioned base URL; undefined: the sandbox stands in. */
+    readonly url: string | undefined;
+    readonly apiKey: string | undefined;
+    readonly companies: readonly string[];
+    readonly timeZone: string;
+    readonly maxConcurrency: number;
+    readonly endpoints: EndpointCatalogue;
+  };
+  /** A run tombstones no more absent records of a listing than the smaller of both. */
+  readonly deletesCap: { readonly rows: number; readonly percent: number };
+  /** Days after which bodies of settled events and superseded parts of runs are dropped; 0 keeps them. */
+  readonly retentionDays: number;
+  readonly webhooks: {
+    readonly secrets: readonly string[];
+    readonly secretsFile: string | undefined;
+    readonly headerPrefix: string | undefined;
+    readonly toleranceSeconds: number;
+    /** The address to which the service sends events; undefined when not configured. */
+    readonly publicUrl: string | undefined;
+  };
+  /** Undefined: the embedded Postgres stands in. */
+  readonly databaseUrl: string | undefined;
+  /**
+   * Which connections to other machines are refused without verified TLS: all, all but those to Postgres and
+   * Temporal, or none. Others only log a warning.
+   */
+  readonly strictTls: (typeof strictness)[number];
+  readonly proxies: Proxies;
+  /** Whether Node is set to accept any certificate. */
+  readonly certificatesIgnored: boolean;
+  /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
+  readonly temporalConfigured: boolean;
+  /** Checks of the data that are switched off. */
+  readonly checksOff: readonly CheckName[];
+  /** Keys of Temporal's payloads; the first encrypts. Without keys nothing is encrypted. */
+  readonly temporalCodecKeys: readonly CodecKey[];
+  /** How to treat a payload that is not encrypted, where there are keys. */
+  readonly temporalPlaintext: Plaintext;
+  /** The build of the workers, where Temporal is to know their versions. */
+  readonly workerVersion: { readonly deploymentName: string; readonly buildId: string } | undefined;
+  /** When backfills and reconciles start by themselves; undefined for never. */
+  readonly schedules: Readonly<Record<RunKind, ScheduleTimes | undefined>>;
+  readonly receiver: { readonly host: string; readonly port: number };
+  /** The private port of monitors; `port` 0 turns it off. */
+  readonly metrics: { readonly host: string; readonly port: number };
+  /** The console; `port` 0 turns it off. */
+  readonly console: {
+    readonly host: string;
+    readonly port: number;
+    readonly access: ConsoleAccess;
+    /** Address of Temporal's web page; undefined when not configured. */
+    readonly temporalUi: string | undefined;
+  };
+  /** Who runs commands, for the log of operations; undefined: the user of the system. */
+  readonly actor: string | undefined;
+  /** Hours without any event after which events probably cannot arrive; 0 for never. */
+  readonly silenceHours: number;
+  readonly notify: {
+    readonly target: NotifyTarget | undefined;
+    /** Signs JSON. */
+    readonly secret: string | undefined;
+    /** Called each minute while no page is open. */
+    readonly heartbeatUrl: string | undefined;
+  };
+  readonly logLevel: string;
+  /** Folder of the embedded stack. */
+  readonly dataDir: string;
+  /** Sentences about settings that no longer have an effect. */
+  readonly warnings: readonly string[];
+}
+
+/** What activities take from the settings. */
+export const activitySettings = (settings: Settings) => ({
+  companies: settings.service.companies,
+  deletesCap: settings.deletesCap,
+  retentionDays: settings.retentionDays,
+  checksOff: settings.checksOff,
+});
+
+/** Lists all wrong settings, each with the variable's name and what would be right. */
+export class SettingsError extends Error {
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
+    super(`Wrong settings:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    this.name = 'SettingsError';
+    this.problems = problems;
+  }
+}
+
+/** A UUID of any version, as in events. */
+const uuid = z.guid('has to hold UUIDs separated by commas');
+const list = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+  );
+const url = (schemes: readonly string[], example: string) =>
+  z.string().refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol), {
+    message: `has to be a URL, for example ${example}`,
+    abort: true,
+  });
+/** Whether a URL has no place where a password or token may stand. */
+const isPlainAddress = ({ username, password, search, hash }: URL): boolean =>
+  `${username}${password}${search}${hash}` === '';
+/** Errors never quote the value, which may hold a password. */
+const proxy = z
+  .string()
+  .transform((text) => (text.includes('://') ? text : `http://${text}`))
+  .refine(isProxy, 'has to be a URL, for example http://proxy.example:3128')
+  .transform((text) => new URL(text));
+const wholeNumber = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, `has to be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((n) => n >= min && n <= max, `has to be a whole number from ${min} to ${max}`);
+const integer = (min: number, max: number, fallback: number) => wholeNumber(min, max).default(fallback);
+const timeZone = z
+  .string()
+  .default('UTC')
+  .refine((zone) => isTimeZone(zone), 'has to be a time zone, for example UTC or Europe/Berlin');
+
+const minute = 60_000;
+
+const codecKeysHaveTo =
+  'has to hold id:key pairs separated by commas, each key base64 of 32 bytes, each id once';
+/** Errors never quote the value, which may be a key. */
+const codecKeys = list
+  .refine((items) => items.every((item) => /^[\w.-]{1,64}:[A-Za-z0-9+/]{43}=$/.test(item)), {
+    message: codecKeysHaveTo,
+    abort: true,
+  })
+  .transform((items) =>
+    items.map((item): CodecKey => {
+      const [id = '', key = ''] = item.split(':');
+      return { id, key: Buffer.from(key, 'base64') };
+    }),
+  )
+  .refine((keys) => new Set(keys.map(({ id }) => id)).size === keys.length, codecKeysHaveTo);
+
+/** Errors never quote the value, which may hold a key. */
+const notifyUrlHasTo =
+  'has to be an address that takes JSON, https://…, or an incoming webhook of Slack, slack+https://…';
+
+const strictness = ['on', 'outside', 'off'] as const;
+
+const environment = z.object({
+  SERVICE_URL: url(['http:', 'https:'], 'https://service.example/v2.2')
+    .refine((text) => /\/v\d[^/\s]*\/?$/.test(text), 'has to end in the version, for example /v2.2')
+    .refine((text) => isPlainAddress(new URL(text)), {
+      message: 'has to be an address alone, as it is logged: the key goes into SERVICE_API_KEY',
+    })
+    .optional(),
+  SERVICE_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'has to be printable text without spaces')
+    .optional(),
+  SERVICE_COMPANIES: list.pipe(z.array(uuid)),
+  SERVICE_TIME_ZONE: timeZone,
+  SERVICE_MAX_CONCURRENCY: integer(1, 100, 10),
+  SERVICE_ENDPOINTS: z.string().optional(),
+  DELETES_CAP_ROWS: integer(0, 1_000_000, 50),
+  DELETES_CAP_PERCENT: integer(0, 100, 5),
+  RETENTION_DAYS: integer(0, 36_500, 90),
+  WEBHOOK_SECRETS: list,
+  WEBHOOK_SECRETS_FILE: z.string().optional(),
+  WEBHOOK_HEADER_PREFIX: z
+    .string()
+    .regex(/^[a-z0-9-]{1,40}$/i, 'has to be the start of header names, for example webhook-')
+    .optional(),
+  WEBHOOK_TOLERANCE_SECONDS: integer(1, 86_400, 300),
+  DATABASE_URL: url(
+    ['postgres:', 'postgresql:'],
+    'postgres://user:password@host:5432/warehouse?sslmode=verify-full',
+  ).optional(),
+  TEMPORAL_ADDRESS: z
+    .string()
+    .refine(isAddress, 'has to be a host and a port, for example temporal.example:7233')
+    .optional(),
+  STRICT_TLS: z.enum(strictness, 'has to be on, outside or off').default('off'),
+  HTTPS_PROXY: proxy.optional(),
+  HTTP_PROXY: proxy.optional(),
+  NO_PROXY: z.string().default(''),
+  CHECKS_OFF: list.pipe(
+    z.array(
+      z.enum(checkNames, {
+        error: ({ input }) =>
+          `has to hold names of checks separated by commas, and ${input} is none: they are ${checkNames.join(', ')}`,
+      }),
+    ),
+  ),
+  TEMPORAL_CODEC_KEYS: codecKeys,
+  TEMPORAL_PLAINTEXT: z.enum(['refused', 'accepted'], 'has to be refused or accepted').default('refused'),
+  // Temporal joins the two by a dot.
+  TEMPORAL_DEPLOYMENT_NAME: z
+    .string()
+    .regex(/^[A-Za-z0-9_/-]{1,200}$/, 'has to be letters, digits, -, _ and /')
+    .optional(),
+  TEMPORAL_WORKER_BUILD_ID: z
+    .string()
+    .regex(/^[A-Za-z0-9_./-]{1,200}$/, 'has to be letters, digits, -, _, . and /')
+    .optional(),
+  BACKFILL_CRON: z
+    .string()
+    .default('0 3 * * *')
+    .refine((text) => text === 'none' || isTimeZone(parseCron(text)?.timeZone ?? ''), cronHasTo)
+    .transform(parseCron),
+  RECONCILE_EVERY: z
+    .string()
+    .default('1h')
+    .transform((text) => (text === 'none' ? undefined : (parseDuration(text) ?? 0)))
+    .refine(
+      (everyMs) => everyMs === undefined || (everyMs >= minute && everyMs <= 7 * 24 * 60 * minute),
+      'has to be none or a time from 1m to 7d, for example 15m or 6h',
+    ),
+  RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
+  RECEIVER_PORT: integer(0, 65_535, 8080),
+  METRICS_HOST: z.string().min(1).default('127.0.0.1'),
+  METRICS_PORT: integer(0, 65_535, 9464),
+  CONSOLE_HOST: z.string().min(1).default('127.0.0.1'),
+  CONSOLE_PORT: integer(0, 65_535, 8090),
+  CONSOLE_PASSWORDS_FILE: z.string().optional(),
+  CONSOLE_USER_HEADER: z
+    .string()
+    .regex(/^[a-z0-9-]{1,60}$/i, 'has to be the name of a header, for example x-forwarded-user')
+    .optional(),
+  CONSOLE_TRUSTED_PROXIES: list.refine(
+    (networks) => networks.every(isNetwork),
+    'has to hold addresses or networks separated by commas, for example 10.0.0.0/8',
+  ),
+  CONSOLE_OPERATORS: list,
+  TEMPORAL_UI_URL: url(['http:', 'https:'], 'https://temporal.example').optional(),
+  METERSYNC_ACTOR: z.string().max(200, 'has to be at most 200 characters').optional(),
+  RECEIVER_PUBLIC_URL: url(['http:', 'https:'], 'https://hooks.example/webhooks').optional(),
+  SILENCE_HOURS: integer(0, 8_760, 72),
+  NOTIFY_URL: z
+    .string()
+    .transform(parseTarget)
+    .refine((target) => target !== undefined, notifyUrlHasTo)
+    .optional(),
+  NOTIFY_SECRET: z.string().optional(),
+  HEARTBEAT_URL: url(['http:', 'https:'], 'https://hc.example/ping').optional(),
+  LOG_LEVEL: z
+    .enum(
+      ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
+      'has to be trace, debug, info, warn, error or silent',
+    )
+    .default('info'),
+  METERSYNC_DIR: z.string().min(1).default('.metersync'),
+});
+const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'] as const;
+
+/**
+ * Decodes the environment and the files of secrets that it names.
+ * @throws SettingsError naming every wrong variable
+ */
+export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
+  const { given, problems: ofFiles } = readSecretFiles(env);
+  // Both spellings are usual; curl prefers the lower one, too.
+  for (const name of proxyVariables) {
+    const lower = given[name.toLowerCase()];
+    if (lower !== undefined) given[name] = lower;
+  }
+  const removed = removedSettings(given);
+  const decoded = environment.safeParse(given);
+  const problems = [
+    ...ofFiles,
+    ...removed.problems,
+    ...new Set(decoded.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`)),
+  ];
+  if (given.WEBHOOK_SECRETS !== undefined && given.WEBHOOK_SECRETS_FILE !== undefined) {
+    problems.push(setTwice('WEBHOOK_SECRETS', 'WEBHOOK_SECRETS_FILE'));
+  }
+  if (given.SERVICE_URL !== undefined && given.SERVICE_API_KEY === undefined) {
+    problems.push('SERVICE_API_KEY has to be set when SERVICE_URL is: the key that the service gave you');
+  }
+  if (given.TEMPORAL_CONFIG_FILE !== undefined && !existsSync(given.TEMPORAL_CONFIG_FILE)) {
+    problems.push(
+      `TEMPORAL_CONFIG_FILE has to name a TOML file: ${given.TEMPORAL_CONFIG_FILE} does not exist`,
+    );
+  }
+  if ((given.TEMPORAL_DEPLOYMENT_NAME === undefined) !== (given.TEMPORAL_WORKER_BUILD_ID === undefined)) {
+    problems.push(
+      'TEMPORAL_DEPLOYMENT_NAME and TEMPORAL_WORKER_BUILD_ID have to be set together: they name a build of the workers',
+    );
+  }
+  problems.push(...problemsOfSecrets(list.parse(given.WEBHOOK_SECRETS)));
+  problems.push(...problemsOfNotifySecret(given.NOTIFY_SECRET, given.NOTIFY_URL));
+  const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
+  if (decoded.success) problems.push(...problemsOfConsole(decoded.data));
+  if (!decoded.success || problems.length > 0) throw new SettingsError(problems);
+  const e = decoded.data;
+  return {
+    service: {
+      url: e.SERVICE_URL?.replace(/\/$/, ''),
+      apiKey: e.SERVICE_API_KEY,
+      companies: e.SERVICE_COMPANIES,
+      timeZone: e.SERVICE_TIME_ZONE,
+      maxConcurrency: e.SERVICE_MAX_CONCURRENCY,
+      endpoints,
+    },
+    deletesCap: { rows: e.DELETES_CAP_ROWS, percent: e.DELETES_CAP_PERCENT },
+    retentionDays: e.RETENTION_DAYS,
+    webhooks: {
+      secrets: e.WEBHOOK_SECRETS,
+      secretsFile: e.WEBHOOK_SECRETS_FILE,
+      headerPrefix: e.WEBHOOK_HEADER_PREFIX,
+      toleranceSeconds: e.WEBHOOK_TOLERANCE_SECONDS,
+      publicUrl: e.RECEIVER_PUBLIC_URL,
+    },
+    databaseUrl: e.DATABASE_URL,
+    strictTls: e.STRICT_TLS,
+    proxies: { https: e.HTTPS_PROXY, http: e.HTTP_PROXY, none: e.NO_PROXY },
+    certificatesIgnored: given.NODE_TLS_REJECT_UNAUTHORIZED === '0',
+    temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
+    checksOff: e.CHECKS_OFF,
+    temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
+    temporalPlaintext: e.TEMPORAL_PLAINTEXT,
+    workerVersion: workerVersionOf(e.TEMPORAL_DEPLOYMENT_NAME, e.TEMPORAL_WORKER_BUILD_ID),
+    schedules: {
+      full: e.BACKFILL_CRON,
+      reconcile: e.RECONCILE_EVERY === undefined ? undefined : { everyMs: e.RECONCILE_EVERY },
+    },
+    receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
+    metrics: { host: e.METRICS_HOST, port: e.METRICS_PORT },
+    console: {
+      host: e.CONSOLE_HOST,
+      port: e.CONSOLE_PORT,
+      access: accessOf(e),
+      temporalUi: e.TEMPORAL_UI_URL?.replace(/\/$/, ''),
+    },
+    actor: e.METERSYNC_ACTOR,
+    silenceHours: e.SILENCE_HOURS,
+    notify: { target: e.NOTIFY_URL, secret: e.NOTIFY_SECRET, heartbeatUrl: e.HEARTBEAT_URL },
+    logLevel: e.LOG_LEVEL,
+    dataDir: e.METERSYNC_DIR,
+    warnings: removed.warnings,
+  };
+}
+
+const workerVersionOf = (
+  deploymentName: string | undefined,
+  buildId: string | undefined,
+): Settings['workerVersion'] =>
+  deploymentName === undefined || buildId === undefined ? undefined : { deploymentName, buildId };
+
+/** Variables of Temporal's environment configuration that name a server. */
+const temporalVariables = ['TEMPORAL_ADDRESS', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_PROFILE'] as const;
+
+/** Lists what is wrong with signing secrets, without quoting any. */
+function problemsOfSecrets(secrets: readonly string[]): readonly string[] {
+  if (secrets.length === 0) return [];
+  try {
+    parseSecrets(secrets);
+    return [];
+  } catch (error) {
+    if (!(error instanceof SecretsError)) throw error;
+    return error.problems.map((problem) => `WEBHOOK_SECRETS: ${problem}`);
+  }
+}
+
+function parseTarget(text: string): NotifyTarget | undefined {
+  const [, slack, url] = /^(slack\+)?(https?:\/\/\S+)$/.exec(text) ?? [];
+  if (url === undefined || !URL.canParse(url)) return undefined;
+  return { kind: slack === undefined ? 'json' : 'slack', url };
+}
+
+function problemsOfNotifySecret(secret: string | undefined, url: string | undefined): readonly string[] {
+  if (secret === undefined)
+    return url === undefined || url.startsWith('slack+')
+      ? []
+      : ['NOTIFY_SECRET has to be set: it signs what NOTIFY_URL gets'];
+  try {
+    parseSecrets([secret]);
+    return [];
+  } catch (error) {
+    if (!(error instanceof SecretsError)) throw error;
+    return error.problems.map((problem) => `NOTIFY_SECRET: ${problem}`);
+  }
+}
+
+function readEndpoints(path: string | undefined, problems: string[]): EndpointCatalogue {
+  if (path === undefined) return defaultEndpoints;
+  if (!existsSync(path)) {
+    problems.push(`SERVICE_ENDPOINTS has to be the path of a JSON file: ${path} does not exist`);
+    return defaultEndpoints;
+  }
+  const file = readJson(path);
+  if ('problem' in file) {
+    problems.push(`SERVICE_ENDPOINTS: ${path} ${file.problem}`);
+    return defaultEndpoints;
+  }
+  const overrides = endpointOverrides.safeParse(file.value);
+  if (overrides.success) return { ...defaultEndpoints, ...overrides.data } as EndpointCatalogue;
+  for (const issue of overrides.error.issues) {
+    problems.push(`SERVICE_ENDPOINTS: ${path}: ${issue.path.join('.') || 'file'}: ${issue.message}`);
+  }
+  return defaultEndpoints;
+}
+
+function readJson(path: string): { readonly value: unknown } | { readonly problem: string } {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    return { problem: `cannot be read: ${(error as NodeJS.ErrnoException).code}` };
+  }
+  try {
+    return { value: JSON.parse(withoutByteOrderMark(text)) };
+  } catch (error) {
+    // Some messages quote the file, which may hold secrets if it was named by mistake.
+    const where = /at position \d+ \(.*\)$/.exec((error as Error).message)?.[0];
+    return { problem: where === undefined ? 'is not JSON' : `is not JSON: ${where}` };
+  }
+}
+
+/** Accepts no path: what follows an unescaped `/`, `?` or `#` of a password would pass for one. */
+function isProxy(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, pathname, search, hash, username, password } = new URL(text);
+  if (!/^https?:$/.test(protocol) || `${pathname}${search}${hash}` !== '/') return false;
+  try {
+    decodeURIComponent(`${username}:${password}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Accepts a host with or without a port; without one it is Temporal's default. */
+function isAddress(text: string): boolean {
+  const [, port = '7233'] = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/i.exec(text) ?? [undefined, '0'];
+  return Number(port) >= 1 && Number(port) <= 65_535;
+}
+
+function isTimeZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone });
+    // An offset is refused: Postgres reads its sign the other way round.
+    return /^[A-Za-z][A-Za-z0-9_+/-]*$/.test(zone);
+  } catch {
+    return false;
+  }
+}

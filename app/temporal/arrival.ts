@@ -1,0 +1,79 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { Connection } from '@temporalio/client';
+import type { Logger } from 'pino';
+import { serverWaits } from '../../contract/retry-policy.ts';
+import { arrivalOf } from '../process/arrival.ts';
+import type { Arrival } from '../process/running.ts';
+import { type Absence, absenceOf } from './absence.ts';
+import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
+
+/** Waits that a test may shorten. */
+export interface ArrivalWaits {
+  /** Time from one attempt to the next. */
+  readonly everyMs: number;
+  /** How long a refusal may last: at a first start the server and its namespace need some seconds. */
+  readonly refusedForMs: number;
+}
+
+const usualWaits: ArrivalWaits = {
+  everyMs: serverWaits.lookEveryMs,
+  refusedForMs: serverWaits.temporalRefusedForMs,
+};
+
+/** Whether Temporal was reachable at any time since the process began. */
+export type TemporalArrival = Arrival;
+
+/**
+ * Waits until Temporal is there and knows our namespace. It logs once that Temporal is away, tries again and
+ * again, and logs once that it is there. A refusal that lasts, as of an unknown namespace, ends the search
+ * with an error.
+ * @throws Error when its own configuration cannot be read
+ */
+export async function awaitTemporal(
+  place: TemporalPlace,
+  log: Pick<Logger, 'info' | 'warn' | 'error'>,
+  waits: ArrivalWaits = usualWaits,
+): Promise<TemporalArrival> {
+  const stopping = new AbortController();
+  let there = false;
+  const first = await look(place, stopping.signal);
+  if (first === undefined) there = true;
+  const search = async (): Promise<void> => {
+    const logged = new Set<string>();
+    let refusedAt: number | undefined;
+    for (let absence = first; absence !== undefined; absence = await look(place, stopping.signal)) {
+      const { refused, reason } = absence;
+      const words = refused
+        ? absence.words
+        : `${absence.words}: waiting for it; meanwhile deliveries are answered 503 and no work is done`;
+      refusedAt = refused ? (refusedAt ?? performance.now()) : undefined;
+      if (refusedAt !== undefined && performance.now() - refusedAt >= waits.refusedForMs) {
+        throw new Error(`${words} (${reason})`);
+      }
+      if (!logged.has(words)) log[refused ? 'error' : 'warn']({ reason }, words);
+      logged.add(words);
+      await wait(waits.everyMs, undefined, { signal: stopping.signal });
+    }
+    there = true;
+    log.info(`${whereIs(place)} answers now`);
+  };
+  return arrivalOf(there ? Promise.resolve() : search(), stopping, () => there);
+}
+
+/** Tries to reach Temporal and our namespace; returns why that failed, undefined if it did not. */
+async function look(place: TemporalPlace, signal: AbortSignal): Promise<Absence | undefined> {
+  const { connectionOptions, namespace } = connectOptions(place);
+  const connection = Connection.lazy({ ...connectionOptions, channelArgs: direct, interceptors: [] });
+  try {
+    await connection.withAbortSignal(signal, () =>
+      connection.withDeadline(Date.now() + serverWaits.temporalLookMs, () =>
+        connection.workflowService.describeNamespace({ namespace }),
+      ),
+    );
+    return undefined;
+  } catch (error) {
+    return absenceOf(error, whereIs(place), namespace);
+  } finally {
+    await connection.close();
+  }
+}

@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writePrivateFileOnce } from '../process/private-file.ts';
+import type { CodecKey } from './payload-codec.ts';
+
+const keyBytes = 32;
+
+/**
+ * Reads the key that encrypts the payloads of the embedded Temporal; the first process of the folder makes
+ * it. Temporal's port accepts anybody on the machine: without the key nobody can read events there or have
+ * any applied. Undefined for data from before there were keys, which stays unencrypted. Call it before the
+ * server starts.
+ * @throws Error when the file holds no key
+ */
+export function embeddedCodecKey(dir: string): CodecKey | undefined {
+  const file = join(dir, 'temporal-codec-key');
+  const hasData = existsSync(join(dir, 'temporal.db'));
+  if (!existsSync(file)) {
+    if (hasData) return undefined;
+    writePrivateFileOnce(file, `${randomBytes(keyBytes).toString('base64')}\n`);
+  }
+  const key = Buffer.from(readFileSync(file, 'utf8').trim(), 'base64');
+  if (key.length !== keyBytes) {
+    throw new Error(
+      `${file} holds no key: put it back from a backup, or delete it and temporal.db beside it`,
+    );
+  }
+  return { id: 'embedded', key };
+}

@@ -1,0 +1,77 @@
+import type { DataConverter } from '@temporalio/common';
+import { type LogLevel, NativeConnection, Runtime, type Logger as TemporalLogger } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import { type FailureCode, failureTypes } from '../../contract/failures.ts';
+import type { CoreMetrics } from '../metrics/temporal-core.ts';
+import { connectOptions, inWords, type TemporalPlace } from './place.ts';
+import { repeatedFailures } from './repeated-failures.ts';
+import { dataConverterOf } from './temporal.ts';
+
+/** Opens the native connection of workers. */
+export async function connectNative(
+  place: TemporalPlace,
+): Promise<{ connection: NativeConnection; namespace: string; dataConverter: DataConverter }> {
+  const { connectionOptions, namespace } = connectOptions(place);
+  const connection = await NativeConnection.connect(connectionOptions).catch((error: unknown) => {
+    throw inWords(error, place);
+  });
+  return { connection, namespace, dataConverter: dataConverterOf(place) };
+}
+
+/** Without these options the names are not those of Temporal's documentation, and promtool refuses them. */
+const prometheusOf = ({ address }: Pick<CoreMetrics, 'address'>) => ({
+  bindAddress: address,
+  countersTotalSuffix: true,
+  unitSuffix: true,
+  useSecondsForDurations: true,
+});
+
+/** Logs once what to do about refused payloads, as each is tried again and again. */
+function explainRefused(log: Logger): (message: string, meta?: object) => void {
+  const code: FailureCode = 'PAYLOAD_REFUSED';
+  let explained = false;
+  return (message, meta) => {
+    const { error } = (meta ?? {}) as { error?: unknown };
+    if (explained || !`${message} ${error}`.includes(code)) return;
+    explained = true;
+    const { means, operator } = failureTypes[code];
+    log.error({ code, todo: operator }, means);
+  };
+}
+
+/** What the SDK warns of at each start of a worker that is meant for activities alone. */
+const activitiesAlone = 'No workflows registered, not polling for workflow tasks';
+
+/** Our levels for those of Temporal, whose INFO concerns its own work. */
+const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
+
+/**
+ * Sends Temporal's own logs to ours, and keeps it off signals. Its metrics get the names of its
+ * documentation. Call it once a process, before any worker.
+ */
+export function installRuntime(log: Logger, core?: Pick<CoreMetrics, 'address'>): void {
+  const explain = explainRefused(log);
+  const repeats = repeatedFailures(() => performance.now());
+  // Whatever the native library logs comes by this function, and with it what the SDK logs itself.
+  const record = (level: LogLevel, message: string, meta?: object): void => {
+    const aside = message === activitiesAlone || repeats(message, meta);
+    log[levels[aside ? 'DEBUG' : level]](meta ?? {}, message);
+    if (level === 'WARN' || level === 'ERROR') explain(message, meta);
+  };
+  const logger: TemporalLogger = {
+    log: record,
+    trace: (message, meta) => record('TRACE', message, meta),
+    debug: (message, meta) => record('DEBUG', message, meta),
+    info: (message, meta) => record('INFO', message, meta),
+    warn: (message, meta) => record('WARN', message, meta),
+    error: (message, meta) => record('ERROR', message, meta),
+  };
+  Runtime.install({
+    logger,
+    shutdownSignals: [],
+    telemetryOptions: {
+      logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} },
+      ...(core === undefined ? {} : { metrics: { prometheus: prometheusOf(core) } }),
+    },
+  });
+}

@@ -1,0 +1,102 @@
+import { X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+import { type ClientConnectConfig, loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
+import { readSecretFiles } from '../settings/secret-files.ts';
+import { SettingsError } from '../settings/settings.ts';
+import type { CodecKey, Plaintext } from './payload-codec.ts';
+
+/** Where Temporal is: the embedded one, or the one of Temporal's own environment configuration. */
+export interface TemporalPlace {
+  readonly address?: string | undefined;
+  readonly namespace?: string | undefined;
+  /** Keys of its payloads; the first encrypts. Without keys nothing is encrypted. */
+  readonly codecKeys?: readonly CodecKey[] | undefined;
+  /** How to treat a payload that is not encrypted, where there are keys; refused when not given. */
+  readonly plaintext?: Plaintext | undefined;
+}
+
+/** Options of a client's channel: it would follow `https_proxy` to Temporal, and workers would not. */
+export const direct = { 'grpc.enable_http_proxy': 0 } as const;
+
+/** Reads the options of a connection. @throws SettingsError when Temporal's own configuration is wrong */
+export function connectOptions(place: TemporalPlace) {
+  const configured = configuration();
+  return {
+    connectionOptions: {
+      ...configured.connectionOptions,
+      ...(place.address === undefined ? {} : { address: place.address }),
+    },
+    namespace: place.namespace ?? configured.namespace ?? 'default',
+  };
+}
+
+/** Reads when the client certificate for Temporal expires, as ISO 8601; null without one. */
+export function certificateExpiry(place: TemporalPlace): string | null {
+  const { tls } = connectOptions(place).connectionOptions;
+  const certificate = typeof tls === 'object' ? tls?.clientCertPair?.crt : undefined;
+  return certificate === undefined ? null : new X509Certificate(certificate).validToDate.toISOString();
+}
+
+function configuration(): ClientConnectConfig {
+  // To Temporal an empty variable is a value: an empty API key asks for TLS.
+  const { given, problems } = readSecretFiles(process.env, ['TEMPORAL_API_KEY']);
+  if (problems.length > 0) throw new SettingsError(problems);
+  try {
+    const profile = loadClientConfigProfile({ overrideEnvVars: given });
+    const { clientCert, clientKey } = profile.tls ?? {};
+    // Temporal's own reading drops one without the other.
+    if ((clientCert === undefined) !== (clientKey === undefined))
+      throw new Error('a client certificate needs its key, and a key its certificate');
+    const options = toClientOptions(profile);
+    requireUsable(options);
+    return options;
+  } catch (error) {
+    // Lines after the first quote the file, which may hold an API key.
+    const [reason] = (error as Error).message.split('\n');
+    const line = (error as { line?: number }).line;
+    const where = line === undefined ? '' : `, line ${line}`;
+    throw new SettingsError([
+      `TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and TEMPORAL_TLS_… have to be right together: ${reason}${where}`,
+    ]);
+  }
+}
+
+/**
+ * Judges the API key and headers, and reads the certificates, as connections would.
+ * @throws Error that says which is wrong, and quotes none
+ */
+function requireUsable({ connectionOptions: { apiKey, metadata, tls } }: ClientConnectConfig): void {
+  // A request would fail with an error that quotes the key, or a header.
+  if (typeof apiKey === 'string' && !/^[\x21-\x7e]+$/.test(apiKey))
+    throw new Error('the API key (TEMPORAL_API_KEY) has to be printable text without spaces');
+  for (const [name, value] of Object.entries(metadata ?? {}))
+    if (typeof value === 'string' && !/^[\x20-\x7e]*$/.test(value))
+      throw new Error(`the header ${name} (TEMPORAL_GRPC_META_…) has to be printable ASCII text`);
+  if (typeof tls !== 'object' || tls === null) return;
+  const { serverRootCACertificate, clientCertPair } = tls;
+  try {
+    if (serverRootCACertificate != null) new X509Certificate(serverRootCACertificate);
+  } catch (error) {
+    throw new Error(`the CA's certificate cannot be used (${(error as Error).message})`);
+  }
+  try {
+    if (clientCertPair != null) {
+      const { crt, key } = clientCertPair;
+      createSecureContext({ cert: Buffer.from(crt), key: Buffer.from(key) });
+    }
+  } catch (error) {
+    throw new Error(`the client certificate and its key cannot be used (${(error as Error).message})`);
+  }
+}
+
+/** Describes Temporal's address for people. */
+export function whereIs(place: TemporalPlace): string {
+  return `Temporal at ${connectOptions(place).connectionOptions.address ?? 'localhost:7233'} (TEMPORAL_ADDRESS)`;
+}
+
+/** Adds the address to an error, as the library's errors name none. */
+export function inWords(error: unknown, place: TemporalPlace): Error {
+  return new Error(`${whereIs(place)}: ${error instanceof Error ? error.message : String(error)}`, {
+    cause: error,
+  });
+}

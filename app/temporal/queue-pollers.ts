@@ -1,0 +1,59 @@
+import type { Client } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import { taskQueues } from '../../contract/names.ts';
+
+const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
+
+/** Who polls a queue, as Temporal reports it. */
+export interface QueuePollers {
+  /** Whether a worker of it runs, also one whose slots are all in use. */
+  readonly polled: boolean;
+  /** Build ids of the workers that poll it. */
+  readonly builds: readonly string[];
+  /** The workers that Temporal gives its tasks to, if none of them polls; else null. */
+  readonly absent: string | null;
+}
+
+const { TASK_QUEUE_TYPE_ACTIVITY: activities, TASK_QUEUE_TYPE_WORKFLOW: workflows } = TaskQueueType;
+
+/**
+ * Reads who polled a queue in the last five minutes. A worker whose slots for activities are in use, for hours
+ * maybe, polls for workflows alone; one of checks, which have no workflows there, for looks.
+ */
+export async function readPollers(client: Client, queue: keyof typeof taskQueues): Promise<QueuePollers> {
+  const describe = async (name: keyof typeof taskQueues, taskQueueType: number) =>
+    await client.workflowService.describeTaskQueue({
+      namespace: client.options.namespace,
+      taskQueue: { name: taskQueues[name] },
+      taskQueueType,
+    });
+  const answers = await Promise.all([
+    describe(queue, activities),
+    queue === 'checks' ? describe('watch', activities) : describe(queue, workflows),
+  ]);
+  const pollers = answers.flatMap((answer) => answer.pollers ?? []);
+  const builds = pollers.flatMap(({ deploymentOptions, workerVersionCapabilities }) => {
+    const build = deploymentOptions?.buildId || workerVersionCapabilities?.buildId;
+    return build ? [build] : [];
+  });
+  const [current = null] = answers.flatMap(
+    ({ versioningInfo }) => versioningInfo?.currentDeploymentVersion?.buildId || [],
+  );
+  const versioned = pollers.filter(
+    ({ deploymentOptions }) =>
+      deploymentOptions?.workerVersioningMode === WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED,
+  );
+  const isServed =
+    current === null
+      ? versioned.length < pollers.length
+      : versioned.some(({ deploymentOptions }) => deploymentOptions?.buildId === current);
+  return {
+    polled: pollers.length > 0,
+    builds: [...new Set(builds)].toSorted(),
+    absent: isServed || pollers.length === 0 ? null : current === null ? 'no build' : `build ${current}`,
+  };
+}
+
+/** Whether a worker polls a queue: without one, work would wait for ever. */
+export const workerIsPolling = async (client: Client, queue: keyof typeof taskQueues): Promise<boolean> =>
+  (await readPollers(client, queue)).polled;

@@ -1,0 +1,29 @@
+import { type FailureCode, failureTypes } from '../../contract/failures.ts';
+import { limits } from '../../contract/limits.ts';
+
+/** What the native library says of each try of each poll while Temporal is away. */
+const retriedCall = /^gRPC call (\w+) retried/;
+
+/**
+ * Makes the function that says whether a line of Temporal's log repeats one of the last minute: the same call is
+ * tried again, or an activity of the same type that failed for the same cause. An outage fails the work of each
+ * event several times.
+ * @param now milliseconds of a clock that only grows
+ */
+export function repeatedFailures(now: () => number): (message: string, meta?: object) => boolean {
+  const quietUntil = new Map<string, number>();
+  return (message, meta) => {
+    const kind = retriedCall.exec(message)?.[1] ?? kindOfFailure(message, meta);
+    if (kind === undefined) return false;
+    if (now() < (quietUntil.get(kind) ?? 0)) return true;
+    quietUntil.set(kind, now() + limits.failureLogMs);
+    return false;
+  };
+}
+
+function kindOfFailure(message: string, meta?: object): string | undefined {
+  if (message !== 'Activity failed') return undefined;
+  const { activityType, error } = meta as { activityType?: string; error?: { type?: FailureCode } };
+  if (error?.type === undefined || failureTypes[error.type]?.action !== 'retry') return undefined;
+  return `${activityType} ${error.type}`;
+}

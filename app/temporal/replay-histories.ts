@@ -1,0 +1,57 @@
+import type { Client } from '@temporalio/client';
+import type { DataConverter } from '@temporalio/common';
+import { Worker, type WorkflowBundleOption } from '@temporalio/worker';
+import { workflowNames } from '../../contract/names.ts';
+
+type History = Parameters<typeof Worker.runReplayHistory>[1];
+
+/** A workflow whose history some code cannot replay: run by it, the workflow would stand still. */
+export interface NotReplayed {
+  readonly workflowId: string;
+  readonly type: string;
+  readonly why: string;
+}
+
+/** Histories that were replayed. */
+export interface Replayed {
+  readonly histories: number;
+  readonly failures: readonly NotReplayed[];
+}
+
+/**
+ * Replays workflows of a namespace on a bundle, at most `most` of each type: those that run, or any that are
+ * kept.
+ */
+export async function replayHistories(
+  client: Client,
+  options: {
+    readonly workflowBundle: WorkflowBundleOption;
+    readonly dataConverter?: DataConverter;
+    readonly which: 'running' | 'any';
+    readonly most: number;
+  },
+): Promise<Replayed> {
+  const { workflowBundle, dataConverter = {}, which, most } = options;
+  const types = new Map<string, string>();
+  async function* histories() {
+    for (const type of Object.values(workflowNames)) {
+      const running = which === 'running' ? ` and ExecutionStatus = 'Running'` : '';
+      const listed = client.workflow.list({ query: `WorkflowType = '${type}'${running}` });
+      let read = 0;
+      for await (const { workflowId, runId } of listed) {
+        const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+        types.set(workflowId, type);
+        yield { workflowId, history: history as History };
+        if (++read === most) break;
+      }
+    }
+  }
+  const failures: NotReplayed[] = [];
+  for await (const { workflowId, error } of Worker.runReplayHistories(
+    { workflowBundle, dataConverter },
+    histories(),
+  ))
+    if (error !== undefined)
+      failures.push({ workflowId, type: types.get(workflowId) ?? '', why: error.message });
+  return { histories: types.size, failures };
+}

@@ -1,0 +1,171 @@
+import {
+  Client,
+  Connection,
+  ScheduleAlreadyRunning,
+  ScheduleOverlapPolicy,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
+import { type DataConverter, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import {
+  type CatchUpKind,
+  scheduleIds,
+  signalNames,
+  taskQueues,
+  workflowIds,
+  workflowNames,
+} from '../../contract/names.ts';
+import { ownRunsWithinMs, serverWaits } from '../../contract/retry-policy.ts';
+import type { Start } from '../../receiver/start-group.ts';
+import { absenceOf } from './absence.ts';
+import { payloadCodec } from './payload-codec.ts';
+import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
+import { retries } from './retries.ts';
+
+/** Makes the data converter of Temporal's payloads, for clients, workers and replays alike. */
+export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
+  return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };
+}
+
+/** Makes a client that connects at its first use, so Temporal need not be there yet. */
+export function lazyClient(place: TemporalPlace): { client: Client; close(): Promise<void> } {
+  const { connectionOptions, namespace } = connectOptions(place);
+  const channelArgs = { ...direct, 'grpc.max_reconnect_backoff_ms': serverWaits.temporalReconnectMs };
+  const connection = Connection.lazy({ ...connectionOptions, channelArgs, interceptors: [...retries] });
+  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(place) });
+  return { client, close: () => connection.close() };
+}
+
+/**
+ * Connects a client, and tries for some seconds.
+ * @throws Error that says what to do when Temporal is away or knows no such namespace
+ */
+export async function connectClient(
+  place: TemporalPlace,
+  withinMs: number = serverWaits.temporalConnectMs,
+): Promise<{ client: Client; close(): Promise<void> }> {
+  const { connectionOptions, namespace } = connectOptions(place);
+  const connectTimeout = withinMs;
+  let connection: Connection | undefined;
+  try {
+    connection = await Connection.connect({
+      ...connectionOptions,
+      connectTimeout,
+      channelArgs: direct,
+      interceptors: [...retries],
+    });
+    const { workflowService } = connection;
+    await connection.withDeadline(Date.now() + withinMs, () =>
+      workflowService.describeNamespace({ namespace }),
+    );
+  } catch (error) {
+    await connection?.close();
+    const { refused, words, reason } = absenceOf(error, whereIs(place), namespace);
+    throw new Error(
+      refused ? `${words} (${reason})` : `${words}: bring it up, or correct TEMPORAL_ADDRESS (${reason})`,
+      {
+        cause: error,
+      },
+    );
+  }
+  const open = connection;
+  const client = new Client({ connection: open, namespace, dataConverter: dataConverterOf(place) });
+  return { client, close: () => open.close() };
+}
+
+/**
+ * Makes the function that starts applyEvents for a group. It resolves when Temporal has the group on disk,
+ * also if an earlier attempt put it there.
+ * @param options.eager whether Temporal's answer may carry the first task to the worker on this client's
+ * connection
+ */
+export function startOf(client: Client, { eager = false }: { eager?: boolean } = {}): Start {
+  return async ({ workflowId, group, withinMs }) => {
+    try {
+      // A deadline on the wire: the client's own retries would outlast the service's patience (seed 4.1.2).
+      await client.withDeadline(Date.now() + withinMs, () =>
+        client.workflow.start(workflowNames.applyEvents, {
+          workflowId,
+          taskQueue: taskQueues.events,
+          args: [group],
+          workflowIdReusePolicy: 'REJECT_DUPLICATE',
+          workflowIdConflictPolicy: 'USE_EXISTING',
+          requestEagerStart: eager,
+        }),
+      );
+    } catch (error) {
+      if (error instanceof WorkflowExecutionAlreadyStartedError) return;
+      throw error;
+    }
+  };
+}
+
+/** Makes the function that wakes the catch-up of a kind, or starts it. */
+export function wakeOf(client: Client): (kind: CatchUpKind) => Promise<void> {
+  return async (kind) => {
+    await client.workflow.signalWithStart(workflowNames.catchUp, {
+      workflowId: workflowIds.catchUp(kind),
+      taskQueue: taskQueues.events,
+      args: [{ kind }],
+      signal: signalNames.wake,
+    });
+  };
+}
+
+/** Temporal's statuses of closed workflows. */
+const overAs: Readonly<Record<string, string>> = {
+  COMPLETED: 'completed',
+  FAILED: 'failed',
+  CANCELLED: 'cancelled',
+  TERMINATED: 'terminated',
+  TIMED_OUT: 'timed out',
+};
+
+/**
+ * Makes the function that returns how a workflow ended: undefined while it runs, `gone` if Temporal has no
+ * such id.
+ */
+export function howEndedOn(client: Client): (workflowId: string) => Promise<string | undefined> {
+  return async (workflowId) => {
+    try {
+      const { status } = await client.workflow.getHandle(workflowId).describe();
+      return overAs[status.name];
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return 'gone';
+      throw error;
+    }
+  };
+}
+
+/**
+ * Makes the schedules that no command changes. The watch wakes lost work and judges alarms each minute; it
+ * begins at once, as it may not have run for long. The other drops old payloads each hour. Both use the queue
+ * of backfills: tasks of the queue of events may wait for Postgres. One that exists keeps its times and
+ * pause, and from now on starts what this version starts.
+ */
+export async function ensureOwnSchedules(client: Client): Promise<void> {
+  await ensureEvery(client, '1 minute', 'watch');
+  await client.schedule.getHandle(scheduleIds.watch).trigger(ScheduleOverlapPolicy.SKIP);
+  await ensureEvery(client, '1 hour', 'dropPayloads');
+}
+
+async function ensureEvery(
+  client: Client,
+  every: '1 minute' | '1 hour',
+  name: keyof typeof ownRunsWithinMs,
+): Promise<void> {
+  const scheduleId = scheduleIds[name];
+  const action = {
+    type: 'startWorkflow' as const,
+    workflowType: workflowNames[name],
+    taskQueue: taskQueues.backfill,
+    workflowExecutionTimeout: ownRunsWithinMs[name],
+    args: [],
+  };
+  const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' as const };
+  try {
+    await client.schedule.create({ scheduleId, spec: { intervals: [{ every }] }, action, policies });
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+    await client.schedule.getHandle(scheduleId).update((before) => ({ ...before, action, policies }));
+  }
+}

@@ -1,0 +1,114 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Logger } from 'pino';
+import { describeFit, fitOf } from '../../contract/schema-versions.ts';
+import { searchPath, type Warehouse } from '../../db/connection/connect.ts';
+import { sqlMessage, withoutStatement } from '../../db/connection/failures.ts';
+import { migrateWarehouse, readSchemaVersions } from '../../db/migrate/migrate.ts';
+import { type MigrationPlan, planMigration } from '../../db/migrate/migration-plan.ts';
+import { readSetting } from '../../db/read/session.ts';
+import type { Settings } from '../settings/settings.ts';
+import { openWarehouse } from './warehouse.ts';
+
+/** Migrates the warehouse's schema to the newest version. */
+export async function migrate(
+  settings: Settings,
+  url: string,
+  log: Logger,
+): ReturnType<typeof migrateWarehouse> {
+  const warehouse = openWarehouse(settings, url, log, 2);
+  try {
+    return await migrateWarehouse(warehouse.db);
+  } catch (error) {
+    throw inWords(error, url);
+  } finally {
+    await warehouse.close();
+  }
+}
+
+/** Lists the statements that a migration of the warehouse would run; it changes nothing. */
+export async function planOf(settings: Settings, url: string, log: Logger): Promise<MigrationPlan> {
+  const warehouse = openWarehouse(settings, url, log, 1);
+  try {
+    return await planMigration(warehouse.db);
+  } catch (error) {
+    throw inWords(error, url);
+  } finally {
+    await warehouse.close();
+  }
+}
+
+/**
+ * Checks that this metersync may write the warehouse's schema, and that its sessions use the service's time
+ * zone. A newer schema that lets it go on is a warning, and so is another search path or
+ * isolation.
+ * @throws Error that says what to do when either is not so
+ */
+export async function requireSchema(settings: Settings, url: string, log: Logger): Promise<void> {
+  const warehouse = openWarehouse(settings, url, log, 1);
+  try {
+    const versions = await readSchemaVersions(warehouse.db).catch((error: unknown) => {
+      throw inWords(error, url);
+    });
+    const fit = fitOf(versions);
+    const { saw, todo } = describeFit(versions);
+    if (fit === 'ahead') log.warn(versions, `${saw}. ${todo}`);
+    else if (fit !== 'same') throw new Error(`${saw}: ${asClause(todo)}`);
+    await requireZone(warehouse, settings.service.timeZone);
+    await warnOfSearchPath(warehouse, log);
+    await warnOfIsolation(warehouse, log);
+  } finally {
+    await warehouse.close();
+  }
+}
+
+/**
+ * Checks the time zone of sessions: a pooler may drop their options, and times without a zone would be read
+ * wrongly.
+ * @throws Error that says what to do
+ */
+export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: string): Promise<void> {
+  const zone = await readSetting(db, 'TimeZone');
+  if (zone.toLowerCase() === timeZone.toLowerCase()) return;
+  throw new Error(
+    `sessions of DATABASE_URL use the time zone ${zone} instead of ${timeZone}: a pooler drops their options. Run "alter role … set timezone = '${timeZone}'" for the role of DATABASE_URL and its other settings (Behind a pooler, docs/guides/running.md), or connect to Postgres itself`,
+  );
+}
+
+/** Warns where a pooler drops the search path: then a function that somebody made in `public` could run. */
+export async function warnOfSearchPath(
+  { db }: Pick<Warehouse, 'db'>,
+  log: Pick<Logger, 'warn'>,
+): Promise<void> {
+  const searched = (await readSetting(db, 'search_path')).split(/ *, */);
+  if (isDeepStrictEqual(searched, searchPath)) return;
+  const wanted = searchPath.join(', ');
+  log.warn(
+    { searched },
+    `sessions of DATABASE_URL search ${searched.join(', ')} instead of ${wanted}: a pooler drops their options. Run "alter role … set search_path = ${wanted}" for the role of DATABASE_URL (Behind a pooler, docs/guides/running.md)`,
+  );
+}
+
+/** Warns where a pooler drops the isolation: groups of events that write at once fail with 40001 in another. */
+export async function warnOfIsolation(
+  { db }: Pick<Warehouse, 'db'>,
+  log: Pick<Logger, 'warn'>,
+): Promise<void> {
+  const isolation = await readSetting(db, 'default_transaction_isolation');
+  if (isolation === 'read committed') return;
+  log.warn(
+    { isolation },
+    `sessions of DATABASE_URL begin transactions in ${isolation} instead of read committed: a pooler drops their options. Run "alter role … set default_transaction_isolation = 'read committed'" for the role of DATABASE_URL (Behind a pooler, docs/guides/running.md)`,
+  );
+}
+
+/** `Run metersync migrate.` as the end of another sentence. */
+const asClause = (sentence: string): string =>
+  `${sentence.charAt(0).toLowerCase()}${sentence.slice(1).replace(/\.$/, '')}`;
+
+/** Describes an error by Postgres's own message and address, instead of the failed statement. */
+function inWords(error: unknown, url: string): Error {
+  const { host, pathname } = new URL(url);
+  return new Error(`Postgres at ${host}${pathname} (DATABASE_URL): ${sqlMessage(error)}`, {
+    cause: withoutStatement(error),
+  });
+}

@@ -1,0 +1,31 @@
+import { and, eq, isNull, sql } from 'drizzle-orm';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { companies } from '../schema/utility.ts';
+
+/** Inserts or revives companies that are to be read though no listing contains them. */
+export async function noteCompanies(db: Executor, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await db.execute(sql`
+    insert into ${companies} as held (id)
+    select distinct id
+    from unnest(${array(ids, 'uuid')}) id
+    order by id
+    on conflict (id) do update set deleted_at = null, deleted_reason = null
+    where held.deleted_at is not null`);
+}
+
+/** Whether the warehouse has a row of a company, live or tombstoned. */
+export async function hasCompany(db: Executor, id: string): Promise<boolean> {
+  const rows = await db.select({ id: companies.id }).from(companies).where(eq(companies.id, id));
+  return rows.length > 0;
+}
+
+/** Lists live companies with an external id. The service does not promise that it is unique. */
+export async function companiesOfExternalId(db: Executor, externalId: string): Promise<string[]> {
+  const rows = await db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(and(eq(companies.externalId, externalId), isNull(companies.deletedAt)));
+  return rows.map(({ id }) => id);
+}

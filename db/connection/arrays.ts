@@ -1,0 +1,76 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
+import { canonicalId } from '../../contract/ids.ts';
+
+/** Spells UUIDs as Postgres prints them, leaving out nulls. */
+export const printedUuids = (ids: readonly (string | null)[]): string[] =>
+  ids.flatMap((id) => (id === null ? [] : [canonicalId(id)]));
+
+type ElementType = 'text' | 'uuid' | 'timestamptz' | 'int' | 'bigint' | 'numeric' | 'boolean';
+
+/** Binds a column of values as one parameter: the protocol counts parameters in 16 bits. */
+export function array(
+  values: readonly (string | number | boolean | null)[],
+  type: ElementType,
+): SQL {
+  return sql`${arrayLiteral(values)}::${sql.raw(type)}[]`;
+}
+
+/** A column of rows: its name, its type, and its value in a row. */
+type Column<Row> = readonly [
+  name: string,
+  type: ElementType,
+  value: (row: Row) => string | number | boolean | null,
+];
+
+/** Binds rows as a table `name (column, …)`, one parameter per column. */
+export function unnested<Row>(
+  name: string,
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+): SQL {
+  const arrays = columns.map(([, type, value]) => array(rows.map(value), type));
+  const names = columns.map(([column]) => sql.identifier(column));
+  const comma = sql`, `;
+  return sql`unnest(${sql.join(arrays, comma)}) as ${sql.identifier(name)} (${sql.join(names, comma)})`;
+}
+
+/** A row of these columns as a statement returns it, with the names of Postgres. */
+export type RowOf<Column extends PgColumn> = {
+  readonly [C in Column as C['_']['name']]: C['_']['notNull'] extends true
+    ? C['_']['data']
+    : C['_']['data'] | null;
+};
+
+/** Lists the names of columns, for an `insert`. */
+export function columnNames(columns: readonly PgColumn[]): SQL {
+  return sql.join(
+    columns.map(({ name }) => sql.identifier(name)),
+    sql`, `,
+  );
+}
+
+/** Sets columns to their excluded values, for `on conflict`. */
+export function setToExcluded(columns: readonly PgColumn[]): SQL {
+  const set = columns.map(
+    ({ name }) => sql`${sql.identifier(name)} = excluded.${sql.identifier(name)}`,
+  );
+  return sql.join(set, sql.raw(',\n        '));
+}
+
+const plain = /^[\w.:+-]+$/;
+
+/**
+ * Formats an array as Postgres does. Quoting only where needed takes a fifth of the driver's time.
+ */
+export function arrayLiteral(values: readonly (string | number | boolean | null)[]): string {
+  return `{${values.map(element).join(',')}}`;
+}
+
+function element(value: string | number | boolean | null): string {
+  if (value === null) return 'NULL';
+  if (typeof value !== 'string') return String(value);
+  const bare = plain.test(value) && (value.length !== 4 || value.toLowerCase() !== 'null');
+  // Two replacements: one pattern for both takes five times as long.
+  return bare ? value : `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+}

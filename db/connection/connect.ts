@@ -1,0 +1,164 @@
+import type { ConnectionOptions } from 'node:tls';
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
+import pg from 'pg';
+import { serverWaits } from '../../contract/retry-policy.ts';
+import { sqlState } from './failures.ts';
+import { keepsHot } from './prepare.ts';
+
+export type Database = NodePgDatabase & { readonly $client: pg.Pool };
+export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
+/** Runs statements: the pool, or a transaction on one connection. */
+export type Executor = Pick<Database, 'execute' | 'select' | 'insert' | 'update' | 'delete'>;
+
+export interface Warehouse {
+  readonly db: Database;
+  readonly pool: pg.Pool;
+  /** Whether the service's timestamps without a zone are UTC. */
+  readonly zoneIsUtc: boolean;
+  /** Months, as `2026-01`, whose partitions of intervals exist. */
+  readonly intervalMonths: Set<string>;
+  /** Rows that this process added to tables of records, by resource: see `analyseYoung`. */
+  readonly rowsAdded: Map<string, number>;
+  close(): Promise<void>;
+}
+
+/** Keeps times, dates and numerics as text: a Date has milliseconds, a float is not exact. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: 'text') => {
+    const asText: number[] = [
+      pg.types.builtins.TIMESTAMPTZ,
+      pg.types.builtins.TIMESTAMP,
+      pg.types.builtins.DATE,
+      pg.types.builtins.NUMERIC,
+    ];
+    return asText.includes(oid) ? (value: string) => value : pg.types.getTypeParser(oid, format);
+  }) as pg.CustomTypesConfig['getTypeParser'],
+};
+
+/** Where sessions look names up: no function that somebody made in `public` stands in for Postgres's. */
+export const searchPath = ['pg_catalog', 'pg_temp'];
+
+/**
+ * Opens a pool on the warehouse. In `timeZone` its sessions read the service's timestamps, which
+ * have no zone (seed 2).
+ */
+export function connectWarehouse(options: {
+  url: string;
+  timeZone: string;
+  max: number;
+  /** Further options of its sessions, as `-c name=value`. */
+  session?: string | undefined;
+  onError: (error: Error) => void;
+}): Warehouse {
+  const { address, given } = withoutOptions(options.url);
+  const ours = [
+    `-c TimeZone=${options.timeZone}`,
+    '-c DateStyle=ISO,YMD',
+    '-c extra_float_digits=1',
+    '-c jit=off',
+    `-c lock_timeout=${serverWaits.lockMs}`,
+    // Writers wait for one another's locks, and go on with what was committed meanwhile.
+    '-c default_transaction_isolation=read\\ committed',
+    `-c search_path=${searchPath.join(',')}`,
+  ].join(' ');
+  const pool = new pg.Pool({
+    connectionString: address,
+    max: options.max,
+    types,
+    application_name: 'metersync',
+    connectionTimeoutMillis: serverWaits.postgresConnectMs,
+    // A server that vanished says nothing more: without this its statements would wait for ever.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: serverWaits.postgresSilentMs,
+    // If both set an option, the last one counts.
+    options: `${given} ${ours} ${options.session ?? ''}`.trim(),
+  });
+  pool.on('error', options.onError);
+  const keep = keepsHot();
+  pool.on('connect', (client) => {
+    // A connection in use reports its loss by failing the statement; without a listener the process
+    // would end.
+    client.on('error', () => {});
+    keep(client);
+  });
+  const db = drizzle(pool);
+  const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
+  return {
+    db,
+    pool,
+    zoneIsUtc,
+    intervalMonths: new Set(),
+    rowsAdded: new Map(),
+    close: () => pool.end(),
+  };
+}
+
+/** Where an address leads, and how the way there is protected. */
+export interface Transport {
+  /** A name, an address, or the folder of a Unix socket. */
+  readonly host: string;
+  /** Verified: only a server with that name under a trusted CA gets to see the password. */
+  readonly tls: 'none' | 'unverified' | 'verified';
+}
+
+/**
+ * Parses an address as the driver does, with its own PG… variables; connects to nothing.
+ * @throws Error when a file that the address names cannot be read
+ */
+export function transportOf(url: string): Transport {
+  const client = new pg.Client({ connectionString: withoutOptions(url).address });
+  // The driver's types lack fields that its parser returns.
+  const ssl = client.ssl as unknown as boolean | ConnectionOptions;
+  if (!ssl) return { host: client.host, tls: 'none' };
+  const { rejectUnauthorized, checkServerIdentity } = ssl === true ? {} : ssl;
+  const verified = rejectUnauthorized !== false && checkServerIdentity === undefined;
+  return { host: client.host, tls: verified ? 'verified' : 'unverified' };
+}
+
+/**
+ * Separates server options from an address: they would replace ours, and times be read in the
+ * server's own zone.
+ */
+function withoutOptions(url: string): { readonly address: string; readonly given: string } {
+  const parsed = new URL(url);
+  const given = parsed.searchParams.getAll('options').join(' ');
+  if (given === '') return { address: url, given };
+  parsed.searchParams.delete('options');
+  return { address: parsed.href, given };
+}
+
+/**
+ * States after which a session is not used again. `0A000`: a migration changed the result of a
+ * statement that it prepared. `25006`: its server takes no writes, as after a failover; a new session
+ * may lead to one that does.
+ */
+const lastStates: readonly (string | undefined)[] = ['0A000', '25006'];
+
+/**
+ * Runs work in a transaction; within a transaction that is given, it is a part that can fail by itself.
+ * Drizzle's own leaks the connection when `begin` fails, as it does on each pooled connection after
+ * Postgres went away. It also hides the work's error behind that of the rollback.
+ */
+export async function withTransaction<T>(
+  db: Database | Transaction,
+  work: (tx: Transaction) => Promise<T>,
+  config?: Parameters<Database['transaction']>[1],
+): Promise<T> {
+  if (!('$client' in db)) return await db.transaction(work);
+  const client = await db.$client.connect();
+  let failure: unknown;
+  try {
+    return await drizzle(client).transaction(async (tx) => {
+      try {
+        return await work(tx);
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
+    }, config);
+  } catch (error) {
+    throw failure ?? error;
+  } finally {
+    client.release(lastStates.includes(sqlState(failure)));
+  }
+}

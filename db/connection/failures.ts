@@ -1,0 +1,117 @@
+import { DrizzleQueryError } from 'drizzle-orm';
+import { Failure } from '../../contract/failures.ts';
+
+/** Classes and codes with which Postgres refuses a value for good. */
+const refusedClasses = ['22', '23'];
+const refusedCodes = ['54000', '54001', '54011', '42846'];
+
+/**
+ * Returns the SQLSTATE of an error of pg, also when Drizzle wrapped it; undefined when Postgres was
+ * not reached.
+ */
+export function sqlState(error: unknown): string | undefined {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    const code = (at as { code?: unknown }).code;
+    if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) return code;
+  }
+  return undefined;
+}
+
+/**
+ * Whether a row had no partition to go to: Postgres reports a check violation without a constraint.
+ */
+export function hasNoPartition(error: unknown): boolean {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    const { code, constraint } = at as { code?: unknown; constraint?: unknown };
+    if (code === '23514') return constraint === undefined;
+  }
+  return false;
+}
+
+/**
+ * Returns Postgres's message, without the statement and parameters that Drizzle puts before it. For
+ * an unreadable value it adds the detail, which explains the value; other details quote whole rows.
+ */
+export function sqlMessage(error: unknown): string {
+  let message = String(error);
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    const { detail } = at as { detail?: unknown };
+    const unreadable = sqlState(at)?.startsWith('22') && typeof detail === 'string';
+    message = unreadable ? `${at.message}: ${detail}` : at.message;
+  }
+  return message;
+}
+
+/**
+ * Returns an error that may be printed, logged and kept. Postgres's message and code replace the
+ * statement, its parameters and whole rows, any of which may hold a secret. Errors around such a
+ * one keep their class, over a cause without it.
+ */
+export function withoutStatement(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  if (error instanceof DrizzleQueryError || isFromPostgres(error)) return inPostgresWords(error);
+  const cause = withoutStatement(error.cause);
+  if (cause === error.cause) return error;
+  const copy = Object.create(
+    Object.getPrototypeOf(error),
+    Object.getOwnPropertyDescriptors(error),
+  ) as Error;
+  copy.cause = cause;
+  return copy;
+}
+
+const isFromPostgres = (error: Error): boolean =>
+  'severity' in error && sqlState(error) !== undefined;
+
+function inPostgresWords(error: Error): Error {
+  const message = `Postgres: ${messageWithState(error)}`;
+  const plain = new Error(message);
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
+  plain.stack = [`Error: ${message}`, ...frames].join('\n');
+  return Object.assign(plain, codeOf(error));
+}
+
+/** Returns the code of Postgres, or of the connection. */
+function codeOf(error: unknown): { code?: string } {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code } = at as { code?: unknown };
+    if (typeof code === 'string') return { code };
+  }
+  return {};
+}
+
+function messageWithState(error: unknown): string {
+  const state = sqlState(error);
+  return `${sqlMessage(error)}${state === undefined ? '' : ` (SQLSTATE ${state})`}`;
+}
+
+/** Whether Postgres refused a value: another attempt cannot help. */
+export function isRefusal(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state === undefined) return false;
+  return refusedClasses.includes(state.slice(0, 2)) || refusedCodes.includes(state);
+}
+
+/**
+ * Whether an error is our own mistake: a wrong statement, or a missing table. A missing permission
+ * is not.
+ */
+export const isMistake = (error: unknown): boolean =>
+  isOfMistakes(error) && sqlState(error) !== notAllowed;
+
+const notAllowed = '42501';
+/** Behind a pooler another client prepared the statement in the session: another attempt helps. */
+const preparedAlready = '42P05';
+
+function isOfMistakes(error: unknown): boolean {
+  const state = sqlState(error);
+  return state !== preparedAlready && (state?.startsWith('42') ?? false);
+}
+
+/** Converts an error of pg to a failure of the catalogue; returns our own mistakes unchanged. */
+export function warehouseFailure(error: unknown): unknown {
+  // A mistake is not reported as trouble of Postgres.
+  if (error instanceof Failure || isOfMistakes(error)) return error;
+  const code = isRefusal(error) ? 'WAREHOUSE_VALUE_REFUSED' : 'WAREHOUSE_UNAVAILABLE';
+  return new Failure(code, messageWithState(error), { cause: withoutStatement(error) });
+}

@@ -1,0 +1,37 @@
+import { sql } from 'drizzle-orm';
+import { migrations } from '../migrate/migrations-table.ts';
+import { alerts, catchUps, monthsKept } from '../schema/metersync.ts';
+import type { Executor } from './connect.ts';
+
+/**
+ * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock; a
+ * lock on a table stronger than reading needs the right to write it.
+ */
+const tables = {
+  /** Looks of each minute. */
+  alerts: sql`${alerts}`,
+  /** Recording events, against a catch-up that wants to sleep. */
+  catchUps: sql`${catchUps}`,
+  /** Keeping the months of companies. */
+  monthsKept: sql`${monthsKept}`,
+  /** Migrations, and making typed views. */
+  migrations,
+} as const;
+
+const modes = {
+  /** Shared with other writers, and with readers. */
+  beside: 'row exclusive',
+  /** Exclusive among its takers, beside readers and writers. */
+  inTurn: 'share update exclusive',
+  /** Beside readers only. */
+  alone: 'share row exclusive',
+} as const;
+
+/** Waits for the lock and holds it until the transaction ends. */
+export async function lock(
+  tx: Executor,
+  table: keyof typeof tables,
+  mode: keyof typeof modes,
+): Promise<void> {
+  await tx.execute(sql`lock table ${tables[table]} in ${sql.raw(modes[mode])} mode`);
+}

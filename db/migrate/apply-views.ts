@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import type { Transaction } from '../connection/connect.ts';
+import { sqlMessage, sqlState } from '../connection/failures.ts';
+import { isTypedView } from '../fields/typed-views.ts';
+import { gone } from './gone.ts';
+import { migrationsSchema } from './migrations-table.ts';
+import { type Created, createdBy, viewTexts } from './view-files.ts';
+
+/** The version of the applied views: one row. */
+const versions = sql`${sql.identifier(migrationsSchema)}.views`;
+
+const dependentsExist = '2BP01';
+const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '42703', '42P01'];
+
+/** What `applyViews` did. */
+export interface AppliedViews {
+  readonly views: boolean;
+  /** Statements that restore the grants on dropped views, once the typed ones are there again. */
+  readonly grants: readonly string[];
+}
+
+/**
+ * Applies the views and functions of analytics/, unless this version is applied already. `create or
+ * replace` keeps what users built on them. If a view changes its columns, all views and functions
+ * without dependents are dropped first; typed views, too, where they keep a function. What earlier
+ * versions had goes last, when no view of ours reads it.
+ * @throws Error naming the user's view that stands in the way
+ */
+export async function applyViews(tx: Transaction): Promise<AppliedViews> {
+  const texts = viewTexts();
+  const version = versionOf(texts);
+  await tx.execute(sql`create table if not exists ${versions} (version text not null)`);
+  const applied = await tx.execute<{ version: string }>(sql`select version from ${versions}`);
+  if (applied.rows[0]?.version === version) return { views: false, grants: [] };
+  const grants: string[] = [];
+  let dependents: readonly string[] = [];
+  let made = await make(tx, texts);
+  for (const typed of [[], await typedViews(tx)]) {
+    if (made === 'made') break;
+    const dropped = await dropAll(tx, texts, typed);
+    grants.push(...dropped.grants);
+    dependents = dropped.dependents;
+    made = await make(tx, texts);
+  }
+  if (made !== 'made')
+    throw inTheWay('have other columns now', `${sqlMessage(made)}: `, dependents) ?? made;
+  const keeping = await dropGone(tx);
+  const inUse = inTheWay('are gone, see Removed in CHANGELOG.md', '', keeping);
+  if (inUse !== undefined) throw inUse;
+  await tx.execute(sql`delete from ${versions}`);
+  await tx.execute(sql`insert into ${versions} values (${version})`);
+  return { views: true, grants };
+}
+
+const versionOf = (texts: readonly string[]): string =>
+  createHash('sha256').update(texts.join('\0')).digest('hex');
+
+/**
+ * Creates them all, or none if an existing one has other columns: then it returns Postgres's error.
+ */
+async function make(tx: Transaction, texts: readonly string[]): Promise<'made' | Error> {
+  try {
+    await tx.transaction(async (part) => {
+      for (const text of texts) await part.execute(sql.raw(text));
+    });
+    return 'made';
+  } catch (error) {
+    if (![notAsBefore, anotherResult].includes(sqlState(error) ?? '')) throw error;
+    return error as Error;
+  }
+}
+
+interface Dropped extends Pick<AppliedViews, 'grants'> {
+  /** Users' dependents of views that stayed: `view mine depends on view analytics.bills`. */
+  readonly dependents: readonly string[];
+}
+
+/** Drops views and functions in reverse order, so that no dependent of ours stands in the way. */
+async function dropAll(
+  tx: Transaction,
+  texts: readonly string[],
+  typed: readonly Created[],
+): Promise<Dropped> {
+  const created = [...texts.flatMap(createdBy), ...typed];
+  const ours = new Set(created.map(({ kind, name }) => `${kind} ${name}`));
+  const dependents: string[] = [];
+  const grants: string[] = [];
+  // An earlier version may lack the function that reads grants.
+  await tx.execute(sql.raw(texts[0] ?? ''));
+  for (const what of gone) ours.add(nameOf(what));
+  await dropGone(tx);
+  for (const { kind, name } of created.reverse()) {
+    const dropped = kind === 'view' ? [name] : await signatures(tx, name);
+    for (const relation of dropped) {
+      const granted = kind === 'view' ? await grantsOn(tx, relation) : [];
+      const users = await dropUnlessUsed(tx, `${kind} if exists ${relation}`);
+      if (users.length === 0) grants.push(...granted);
+      dependents.push(...users.filter((line) => !ours.has(nameOf(line))));
+    }
+  }
+  return { dependents, grants };
+}
+
+/** Lists the typed views, which call our functions. They are made again after the others. */
+async function typedViews(tx: Transaction): Promise<Created[]> {
+  const { rows } = await tx.execute<{ name: string }>(sql`
+    select c.oid::regclass::text as name
+    from pg_class c
+    where c.relnamespace = to_regnamespace('fields')
+      and ${isTypedView}`);
+  return rows.map(({ name }) => ({ kind: 'view', name }));
+}
+
+/**
+ * Drops a view or a function. If something was built on it, it stays, and Postgres's description of
+ * the dependents is returned: `view mine depends on view analytics.bills`.
+ */
+async function dropUnlessUsed(tx: Transaction, what: string): Promise<string[]> {
+  try {
+    await tx.transaction((part) => part.execute(sql.raw(`drop ${what}`)));
+    return [];
+  } catch (error) {
+    if (sqlState(error) !== dependentsExist) throw error;
+    // Drizzle's error wraps that of Postgres.
+    const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
+    return detail.split('\n');
+  }
+}
+
+/** Drops what is left of earlier versions; returns the dependents, other than these, of what stays. */
+async function dropGone(tx: Transaction): Promise<string[]> {
+  const names = new Set(gone.map(nameOf));
+  const dependents: string[] = [];
+  for (const what of gone)
+    dependents.push(...(await dropUnlessUsed(tx, what.replace(' ', ' if exists '))));
+  return dependents.filter((line) => !names.has(nameOf(line)));
+}
+
+/** Returns `function f` of `function f(uuid)` and of `function f(uuid) depends on table t`. */
+const nameOf = (line: string): string => line.replace(/(\(.*\))?( depends on .*)?$/, '');
+
+/** The error for users' views that stand in the way; undefined when there are none. */
+function inTheWay(
+  change: string,
+  refusal: string,
+  dependents: readonly string[],
+): Error | undefined {
+  if (dependents.length === 0) return undefined;
+  const why = `${refusal}${[...new Set(dependents)].join('; ')}`;
+  // Without a cause, whose words would stand in place of these.
+  return new Error(
+    `views of yours were built on views that ${change}: drop them, run metersync migrate, and make them again. ${why}`,
+  );
+}
+
+/** Returns statements that restore the grants on a view. */
+async function grantsOn(tx: Transaction, view: string): Promise<string[]> {
+  const { rows } = await tx.execute<{ grant: string }>(
+    sql`select metersync.grants_on(${view}) as grant`,
+  );
+  return rows.map(({ grant }) => grant);
+}
+
+/** Restores grants, but those on a column or view that is there no longer. */
+export async function grantAgain(tx: Transaction, grants: readonly string[]): Promise<void> {
+  for (const grant of grants) {
+    try {
+      await tx.transaction((part) => part.execute(sql.raw(grant)));
+    } catch (error) {
+      if (![noColumn, noRelation].includes(sqlState(error) ?? '')) throw error;
+    }
+  }
+}
+
+/**
+ * Returns the signatures of a function: it is dropped by its arguments, and a name may have
+ * several.
+ */
+async function signatures(tx: Transaction, name: string): Promise<string[]> {
+  const { rows } = await tx.execute<{ signature: string }>(sql`
+    select oid::regprocedure::text as signature
+    from pg_proc
+    where pronamespace::regnamespace || '.' || proname = ${name}`);
+  return rows.map(({ signature }) => signature);
+}

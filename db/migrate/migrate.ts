@@ -1,0 +1,185 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import { serverWaits } from '../../contract/retry-policy.ts';
+import { newerSchema, type SchemaVersions } from '../../contract/schema-versions.ts';
+import {
+  type Database,
+  type Executor,
+  type Transaction,
+  withTransaction,
+} from '../connection/connect.ts';
+import { sqlState } from '../connection/failures.ts';
+import { lock } from '../connection/locks.ts';
+import { type AppliedTypedViews, applyTypedViewsIn } from '../fields/typed-views.ts';
+import { describeSessions, sessionsAtWork } from '../read/sessions.ts';
+import { compressRecords } from '../schema/compress-raw.ts';
+import { applyViews, grantAgain } from './apply-views.ts';
+import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';
+import {
+  floors,
+  floorsTable,
+  migrations,
+  migrationsSchema,
+  migrationsTable,
+} from './migrations-table.ts';
+import { ensureRoles, type Ungranted } from './roles.ts';
+
+/**
+ * How long a migration waits for tables that others use, which also delays their new users; and how
+ * many times. Each wait is twice as long as the one before: most locks last milliseconds.
+ */
+export interface Patience {
+  readonly lockTimeoutFirstMs: number;
+  readonly lockTimeoutMaxMs: number;
+  readonly pauseMs: number;
+  readonly tries: number;
+}
+
+/** The result of a migration. */
+export interface Migrated extends Pick<AppliedTypedViews, 'blocked'>, Ungranted {
+  readonly applied: number;
+  readonly views: boolean;
+}
+
+/**
+ * Brings schema, views and grants up to date. Several processes may call it at once.
+ * @throws Error when the warehouse is newer than the code, which would replace newer views; and one
+ * that names the sessions that keep using what has to be changed
+ */
+export async function migrateWarehouse(
+  db: Database,
+  waiting: Patience = serverWaits.migration,
+  folder: string = migrationsFolder,
+): Promise<Migrated> {
+  await ensureMigrationsTable(db);
+  const applied = await waitingShortly(db, waiting, async (tx) => {
+    const missing = await takeTurn(tx, folder);
+    await writeFloor(tx, floorOf(knownMigrations(folder)));
+    await migrate(tx as unknown as Database, {
+      migrationsFolder: folder,
+      migrationsSchema,
+      migrationsTable,
+    });
+    return missing;
+  });
+  // The migrator commits the transaction that it is given: the rest needs one of its own.
+  const rest = await waitingShortly(db, waiting, async (tx) => {
+    await takeTurn(tx, folder);
+    await compressRecords(tx);
+    const { views, grants } = await applyViews(tx);
+    const { blocked } = await applyTypedViewsIn(tx);
+    await grantAgain(tx, grants);
+    return { views, blocked, ...(await ensureRoles(tx)) };
+  });
+  return { applied, ...rest };
+}
+
+/**
+ * Waits for its turn among migrations; returns how many the warehouse lacks.
+ * @throws Error when the warehouse is newer than the code
+ */
+async function takeTurn(tx: Transaction, folder: string): Promise<number> {
+  await lock(tx, 'migrations', 'inTurn');
+  const { known, applied } = await readSchemaVersions(tx, folder);
+  if (applied > known) throw new Error(newerSchema);
+  return known - applied;
+}
+
+const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];
+const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42710', '42P06', '42P07'];
+
+/**
+ * Creates the migrator's table, which is locked before the migrator runs. Two processes that create
+ * it at once meet here.
+ */
+async function ensureMigrationsTable(db: Database): Promise<void> {
+  try {
+    if ((await existingTables(db)).migrations) return;
+    await db.execute(sql`create schema if not exists ${sql.identifier(migrationsSchema)}`);
+    await db.execute(sql`
+      create table if not exists ${migrations} (
+        id serial primary key,
+        hash text not null,
+        created_at bigint
+      )`);
+  } catch (error) {
+    if (!madeMeanwhile.includes(sqlState(error))) throw error;
+    await ensureMigrationsTable(db);
+  }
+}
+
+/**
+ * Runs work with short waits for locks, several times. A waiting lock blocks all that come after
+ * it, readers and writers. An analyst's open transaction must not stop the recording of events
+ * through a migration that waits for it. Statements take as long as a large table needs, whatever
+ * limit the role has.
+ */
+async function waitingShortly<T>(
+  db: Database,
+  { lockTimeoutFirstMs, lockTimeoutMaxMs, pauseMs, tries }: Patience,
+  work: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    const lockTimeoutMs = Math.min(lockTimeoutFirstMs * 2 ** (attempt - 1), lockTimeoutMaxMs);
+    try {
+      return await withTransaction(db, async (tx) => {
+        await tx.execute(sql`
+          select set_config(name, case name when 'lock_timeout' then ${lockTimeoutMs}::text else '0' end, true)
+          from pg_settings
+          where name in ('lock_timeout', 'statement_timeout', 'transaction_timeout')`);
+        return await work(tx);
+      });
+    } catch (error) {
+      if (!waitedTooLong.includes(sqlState(error))) throw error;
+      // Without a cause, whose words would stand in place of these.
+      if (attempt === tries) throw new Error(inUse(await sessionsAtWork(db), attempt));
+    }
+    await delay(pauseMs);
+  }
+}
+
+function inUse(sessions: Parameters<typeof describeSessions>[0], attempts: number): string {
+  const who =
+    sessions.length === 0
+      ? 'They have ended by now: run metersync migrate again.'
+      : `Let them finish, or end one with "select pg_terminate_backend(PID)", then run metersync migrate again. ${describeSessions(sessions)}`;
+  return `other sessions use what has to be changed, and did so at each of ${attempts} tries. ${who}`;
+}
+
+/** Notes the oldest code that may write, in the transaction that brings the schema for which it holds. */
+async function writeFloor(tx: Executor, floor: number): Promise<void> {
+  await tx.execute(sql`create table if not exists ${floors} (floor integer not null)`);
+  await tx.execute(sql`delete from ${floors}`);
+  await tx.execute(sql`insert into ${floors} values (${floor})`);
+}
+
+/** Reads the migrations that this code knows, those that the warehouse has, and its floor. */
+export async function readSchemaVersions(
+  db: Executor,
+  folder: string = migrationsFolder,
+): Promise<SchemaVersions> {
+  return { known: knownMigrations(folder).length, ...(await readApplied(db)) };
+}
+
+/** Finds which of the migrator's tables exist. */
+async function existingTables(db: Executor): Promise<{ migrations: boolean; floors: boolean }> {
+  const { rows } = await db.execute<{ migrations: boolean; floors: boolean }>(sql`
+    select
+      to_regclass(${`${migrationsSchema}.${migrationsTable}`}) is not null as migrations,
+      to_regclass(${`${migrationsSchema}.${floorsTable}`}) is not null as floors`);
+  return rows[0] ?? { migrations: false, floors: false };
+}
+
+async function readApplied(db: Executor): Promise<Omit<SchemaVersions, 'known'>> {
+  const there = await existingTables(db);
+  if (!there.migrations) return { applied: 0, floor: 0 };
+  const counted = await db.execute<{ applied: number }>(
+    sql`select count(*)::int as applied from ${migrations}`,
+  );
+  const applied = counted.rows[0]?.applied ?? 0;
+  // Who migrated it before there were floors wanted equal schemas.
+  if (!there.floors) return { applied, floor: applied };
+  const floor = await db.execute<{ floor: number }>(sql`select floor from ${floors}`);
+  return { applied, floor: floor.rows[0]?.floor ?? applied };
+}

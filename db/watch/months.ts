@@ -1,0 +1,20 @@
+import { sql } from 'drizzle-orm';
+import { type Database, withTransaction } from '../connection/connect.ts';
+import { lock } from '../connection/locks.ts';
+
+/**
+ * Works out and keeps the months of companies whose records changed, in one transaction: until none
+ * is left, or no time.
+ * @returns how many companies it worked out
+ */
+export async function keepMonths(
+  db: Database,
+  { budgetSeconds }: { readonly budgetSeconds: number },
+): Promise<number> {
+  return await withTransaction(db, async (tx) => {
+    await lock(tx, 'monthsKept', 'inTurn');
+    const { rows } = await tx.execute<{ kept: number }>(sql`
+      select metersync.keep_months(make_interval(secs => ${budgetSeconds})) as kept`);
+    return rows[0]?.kept ?? 0;
+  });
+}
