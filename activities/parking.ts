@@ -1,12 +1,11 @@
 import { Context } from '@temporalio/activity';
 import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
-import { isKnownMeter, noteUnknown, postponeUnknown, unknownAmong } from '../db/backfill/known-companies.ts';
+import { isStranger, postponeStranger } from '../db/backfill/strangers.ts';
 import { dueOwners } from '../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../db/catch-up/parking.ts';
 import { parkOwner } from '../db/catch-up/settle.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
-import { checkCompany } from './catch-up/check-company.ts';
 import { type ActivityDependencies, isConfigured } from './dependencies.ts';
 import { ownFailure } from './own-failure.ts';
 
@@ -26,8 +25,7 @@ const endTogether: readonly FailureCode[] = [
 /**
  * Works for one owner after the other.
  * - Parks an owner that fails alone, with the reason, and goes on with the next.
- * - Asks the service about a company that only events name, and backs off while it does not know it; after
- *   some attempts its events are missing. It backs off a meter that only events name, too.
+ * - Backs off an owner that only events name; after some attempts its events are missing.
  * - Parks all work when the service refuses every request.
  * - Revives work parked for a refusal once an owner with that refusal succeeds.
  * - Throws failures that all share, for Temporal to retry: the retry works for owners that are still due.
@@ -42,17 +40,8 @@ export async function runOrPark(
   const parked = await parkedCodes(db, kind, owners);
   const retried = Context.current().info.attempt > 1;
   const left = retried ? await dueOwners(db, kind, owners.length, owners) : owners;
-  const companies = kind === 'intervals' ? [] : left.filter((owner) => !isConfigured(deps, owner));
-  const unknown = await unknownAmong(db, companies);
   for (const owner of left) {
     try {
-      const freshSeconds = unknown.get(owner) ?? 0;
-      if (freshSeconds > 0) {
-        await postponeUnknown(db, kind, owner, 'it did not know the company when last asked', freshSeconds);
-        continue;
-      }
-      if (kind !== 'intervals' && unknown.has(owner)) await checkCompany(deps, kind, owner);
-      unknown.delete(owner);
       await work(owner);
     } catch (error) {
       Context.current().cancellationSignal.throwIfAborted();
@@ -60,9 +49,8 @@ export async function runOrPark(
       if (reason === undefined) throw error;
       deps.log.warn({ kind, owner, code: reason.code, err: withoutStatement(error) }, 'parked');
       const asksService = reason.code.startsWith('SERVICE_') && !refusesAll.includes(reason.code);
-      if (asksService && unknown.has(owner)) await noteUnknown(db, owner);
-      if (asksService && (unknown.has(owner) || (kind === 'intervals' && !(await isKnownMeter(db, owner))))) {
-        await postponeUnknown(db, kind, owner, reason.message);
+      if (asksService && (await ownerIsStranger(deps, kind, owner))) {
+        await postponeStranger(db, kind, owner, reason.message);
         continue;
       }
       await parkOwner(db, kind, owner, reason);
@@ -78,6 +66,12 @@ export async function runOrPark(
     parked.service = [];
   }
 }
+
+const ownerIsStranger = async (
+  deps: ActivityDependencies,
+  kind: CatchUpKind,
+  owner: string,
+): Promise<boolean> => !isConfigured(deps, owner) && (await isStranger(deps.warehouse.db, kind, owner));
 
 /** Revives work after any successful read: the service answers, and the key works. */
 export async function reviveService(deps: ActivityDependencies): Promise<void> {

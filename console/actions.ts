@@ -8,7 +8,7 @@ import { canonicalUuid } from '../contract/ids.ts';
 import { limits } from '../contract/limits.ts';
 import { type OperationAction, type RunKind, runKinds, type taskQueues } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
-import { unknownCode } from '../db/backfill/known-companies.ts';
+import { strangerCode } from '../db/backfill/strangers.ts';
 import { acknowledgeIssue } from '../db/checks/check-data.ts';
 import { readDeletes } from '../db/deletes/decide.ts';
 import { readCompany } from '../db/read/companies.ts';
@@ -87,7 +87,7 @@ async function withTemporal<T>(
 
 async function askResume(asking: Asking): Promise<Question> {
   const { deps, query, health } = asking;
-  const code = oneOf(query, 'code', [...parkingCodes, unknownCode]);
+  const code = oneOf(query, 'code', [...parkingCodes, strangerCode]);
   requireRead(query, { code });
   if ('away' in health.warehouse) throw new Refused(health.warehouse.away);
   const parked = health.warehouse.parked.filter((one) => code === undefined || one.code === code);

@@ -73,8 +73,8 @@ export const failureTypes = {
   },
   UNKNOWN_TO_SERVICE: {
     action: 'retry',
-    means: 'Events name a company that the service does not know, or a meter that it never listed.',
-    operator: `If it is yours, see that the key may read it, then run metersync resume. If many are not yours, somebody else signs events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only they wrote are tombstoned. If the service knows the company later, the next full run applies them.`,
+    means: 'Events name a company or a meter that no record, setting or answer of the service contains.',
+    operator: `If it is yours, see that the key may read it, then run metersync resume. If many are not yours, somebody else signs events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only they wrote are tombstoned.`,
   },
   READINGS_NOT_SHOWN: {
     action: 'retry',

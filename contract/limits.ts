@@ -112,8 +112,6 @@ export const batches = {
   operationsSearched: 1_000,
   /** Companies that are asked for after a failure, two requests each: others must not fail for one of them. */
   companiesProbed: 3,
-  /** Unknown companies about which a full run asks again, four requests each at most. */
-  unknownCompanies: 1_000,
   /** Companies checked at once: more would take more of Postgres than events leave. */
   companiesChecked: 1,
   /**

@@ -4,7 +4,7 @@ import { wakeOf } from '../app/temporal/temporal.ts';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import { catchUpKinds } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
-import { unknownCode } from '../db/backfill/known-companies.ts';
+import { strangerCode } from '../db/backfill/strangers.ts';
 import { failedParts, reviveParked } from '../db/catch-up/parking.ts';
 import type { Database } from '../db/connection/connect.ts';
 
@@ -27,7 +27,7 @@ export async function resumeParked(options: {
   code?: FailureCode | undefined;
 }): Promise<ResumeReport> {
   const { client, db, code } = options;
-  const codes = code === undefined ? [...parkingCodes, unknownCode] : [code];
+  const codes = code === undefined ? [...parkingCodes, strangerCode] : [code];
   const failed = await failedParts(db, codes);
   const { events } = await reviveParked(db, codes, { over: false });
   const wake = wakeOf(client);

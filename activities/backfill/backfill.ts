@@ -12,7 +12,7 @@ import { reviveService } from '../parking.ts';
 import { failPart, noteRunStart } from '../runs.ts';
 import { backfillIntervals, type CompanyReading, type CompanyStep } from './intervals.ts';
 import { backfillListing, noEndpoint } from './listing.ts';
-import { checkUnknown, forgetUnread, noteConfigured, noteNamed } from './named-companies.ts';
+import { forgetUnread, noteConfigured, noteNamed } from './named-companies.ts';
 import { type CompaniesReading, type CompaniesStep, readTogether } from './together.ts';
 
 export type { CompanyReading, CompanyStep } from './intervals.ts';
@@ -35,14 +35,13 @@ export function backfillActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
     /**
-     * Begins a run, reads the list of companies, and notes those of the settings and those that events named. Returns whether the list was
+     * Begins a run, reads the list of companies and notes those of the settings. Returns whether the list was
      * read.
      */
     beginRun: mapFailures(async ({ runId }: { runId: string }): Promise<{ readonly listed: boolean }> => {
       await noteRunStart(deps, runId);
       const listed = await backfillCompanies(deps, runId);
       await noteConfigured(deps, { runId, listed });
-      await checkUnknown(deps, { listed });
       return { listed };
     }),
 

@@ -1,19 +1,12 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
 import { canonicalId } from '../../contract/ids.ts';
-import { batches } from '../../contract/limits.ts';
 import { noteCompanies } from '../../db/backfill/companies.ts';
-import {
-  isConfirmedCompany,
-  noteUnknown,
-  tombstoneUnread,
-  unknownFor,
-} from '../../db/backfill/known-companies.ts';
 import { finishRun, forgetPartsOfGone, noteRunError } from '../../db/backfill/runs.ts';
+import { forgetStranger, isConfirmedCompany } from '../../db/backfill/strangers.ts';
 import { listedByCompanies } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { walkPages } from '../../service/walk.ts';
-import { reviveUnknown } from '../catch-up/check-company.ts';
 import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
 
 /**
@@ -88,7 +81,7 @@ export async function findCompany(
 
 /**
  * Notes companies that a person named, so that they are read. Refuses those that the service does not have,
- * and tombstones rows of which nothing was read. Notes a company about which the answers are unsure: the
+ * and tombstones rows that nothing but events wrote. Notes a company about which the answers are unsure: the
  * read decides.
  * @param named.listed whether the list of companies was read
  */
@@ -107,7 +100,7 @@ export async function noteNamed(
     // A configured company that the key may not see yet is parked until somebody grants access.
     const isRefused = answer === 'unknown' || (answer === 'denied' && !isConfigured(deps, id));
     (isRefused ? refused : noted).push(id);
-    if (isRefused) await tombstoneUnread(db, id);
+    if (isRefused) await forgetStranger(db, id);
   }
   if (refused.length > 0)
     deps.log.warn({ companies: refused }, 'the service does not have companies that were named');
@@ -132,23 +125,6 @@ export async function noteConfigured(
 }
 
 /**
- * Asks again about companies that only events name, for a service without a list of companies; notes those
- * that it has by now. What waited for a company that is known by now becomes due.
- */
-export async function checkUnknown(
-  deps: ActivityDependencies,
-  { listed }: { readonly listed: boolean },
-): Promise<void> {
-  const { db } = deps.warehouse;
-  for (const id of listed ? [] : await unknownFor(db, batches.unknownCompanies)) {
-    Context.current().cancellationSignal.throwIfAborted();
-    if ((await probeCompany(deps.service, id, true)) === 'found') await noteCompanies(db, [id]);
-    else await noteUnknown(db, id);
-  }
-  await reviveUnknown(deps);
-}
-
-/**
  * Forgets a company whose every listing was refused, and its parts of the run. Keeps a company of the
  * settings, one that was read before, and one whose events wait.
  * @returns whether it was forgotten
@@ -160,6 +136,6 @@ export async function forgetUnread(
   const { db } = deps.warehouse;
   if (isConfigured(deps, companyId)) return false;
   if (await isConfirmedCompany(db, companyId)) return false;
-  await tombstoneUnread(db, companyId);
+  await forgetStranger(db, companyId);
   return await forgetPartsOfGone(db, { runId, companyId });
 }

@@ -1,7 +1,8 @@
 import { batches } from '../../contract/limits.ts';
+import { admitCompany, admitSites, forgetStranger } from '../../db/backfill/strangers.ts';
 import { dueRecords } from '../../db/catch-up/due.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
-import { readSurroundings } from '../../db/catch-up/surroundings.ts';
+import { surroundings, type Unread, unreadNeighbours } from '../../db/catch-up/surroundings.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
 import { judgePass } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
@@ -14,31 +15,63 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
   const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
   const walk = { ...listing, beganAt: readAt };
   const { ids, report } = await walkListing(deps, walk);
-  await refreshNeighbours(deps, 'connections', companyId, due, { meters: true });
+  const admitted = await admitAndRefresh(deps, 'connections', companyId, due, { meters: true });
   const listed = new Set(printedUuids(ids));
   const absent = judgePass(report.manifest).stable ? due.filter((id) => !listed.has(id)) : [];
   await settleRecords(db, 'connections', due, readAt, absent, companyId);
+  if (!admitted) await forgetStranger(db, companyId);
 }
 
 /**
- * Reads what just read records name and was never read: the list of companies for the company or its sites,
- * and the meters for usage. `meters` has these read in any case, if the company lives.
+ * Makes the rows of a company and of sites that only events named, once records of them were read. Starts the
+ * first backfill of a new company. Reads the list of companies if the company or its sites are unread. Reads
+ * the meters if usage names unread ones; `meters` has them read in any case, once the company has a row.
+ * @returns whether the company has a row now
  */
-export async function refreshNeighbours(
+export async function admitAndRefresh(
   deps: ActivityDependencies,
   kind: 'connections' | 'documents',
   companyId: string,
   recordIds: readonly string[],
   { meters }: { meters: boolean },
+): Promise<boolean> {
+  const { db } = deps.warehouse;
+  const around = await surroundings(db, kind, companyId, recordIds);
+  if (around.admitted) {
+    await refreshNeighbours(deps, companyId, { ...around, meters: meters || around.meters });
+    return true;
+  }
+  const admitted = await admit(deps, kind, companyId, recordIds);
+  const unread = await unreadNeighbours(db, companyId, kind === 'documents' ? recordIds : []);
+  await refreshNeighbours(deps, companyId, { ...unread, meters: (meters && admitted) || unread.meters });
+  return admitted;
+}
+
+async function admit(
+  { warehouse: { db }, backfillFirst }: ActivityDependencies,
+  kind: 'connections' | 'documents',
+  companyId: string,
+  recordIds: readonly string[],
+): Promise<boolean> {
+  const { admitted, neverRead } = await admitCompany(db, companyId);
+  if (!admitted) return false;
+  if (neverRead) await backfillFirst(companyId);
+  await admitSites(db, kind, recordIds);
+  return true;
+}
+
+async function refreshNeighbours(
+  deps: ActivityDependencies,
+  companyId: string,
+  unread: Unread,
 ): Promise<void> {
-  const unread = await readSurroundings(deps.warehouse.db, kind, companyId, recordIds);
   let beganAt: string | undefined = unread.now;
   if (unread.companies && deps.service.has('companies')) {
     const walk = { listing: 'companies', companyId: null, params: {}, lane: 'live' } as const;
     await walkListing(deps, { ...walk, beganAt, existingOnly: true });
     beganAt = undefined;
   }
-  if ((unread.meters || (meters && unread.lives)) && deps.service.has('meters')) {
+  if (unread.meters && deps.service.has('meters')) {
     await walkListing(deps, { listing: 'meters', companyId, params: { companyId }, lane: 'live', beganAt });
   }
 }

@@ -1,11 +1,12 @@
 import { batches } from '../../contract/limits.ts';
+import { forgetStranger } from '../../db/backfill/strangers.ts';
 import { dueDocuments, liveUsage, usageListedByRecords, type WantedDocument } from '../../db/catch-up/due.ts';
 import { postponeDocuments, postponeFailed, settleRecords } from '../../db/catch-up/settle.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
 import { holdDocuments, retireUsage } from '../../db/records/usage-data.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';
-import { refreshNeighbours } from './connections.ts';
+import { admitAndRefresh } from './connections.ts';
 import { searchListing } from './search.ts';
 import { has, readOneByOne, readUsageOneByOne, type SingleReads } from './single.ts';
 
@@ -24,11 +25,12 @@ export async function catchUpDocuments(
   const { unseen, proven } = read;
   const unsettled = new Set([...read.partial, ...(await readUsage(reads, read))]);
   for (const id of failed.keys()) unsettled.delete(id);
-  await refreshNeighbours(deps, 'documents', companyId, ids, { meters: false });
+  const admitted = await admitAndRefresh(deps, 'documents', companyId, ids, { meters: false });
   const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id) && !moved.has(id));
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);
   if (unsettled.size > 0) await postponeDocuments(db, [...unsettled], readAt);
   for (const [id, reason] of failed) await postponeFailed(db, id, readAt, reason);
+  if (!admitted) await forgetStranger(db, companyId);
 }
 
 interface DocumentsRead {

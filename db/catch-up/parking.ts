@@ -5,7 +5,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { parked, runs, settlements, staleRecords, unknownCompanies } from '../schema/metersync.ts';
+import { parked, runs, settlements, staleRecords } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 import {
   backOff,
@@ -127,8 +127,6 @@ async function reviveTogether(
 ): Promise<Revived> {
   const chosen = array(codes, 'text');
   const isChosen = sql`${parked.code} = any(${chosen})`;
-  if (codes.includes('UNKNOWN_TO_SERVICE'))
-    await db.update(unknownCompanies).set({ nextCheckAt: sql`clock_timestamp()` });
   if (over) await db.delete(parked).where(isChosen);
   else {
     const anew = { attempts: 0, nextAttemptAt: sql`clock_timestamp()` };

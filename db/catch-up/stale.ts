@@ -174,17 +174,11 @@ export async function lookAtOnce(
   kind: 'connection' | 'document',
   recordIds: readonly string[],
 ): Promise<number> {
-  return recordIds.length === 0
-    ? 0
-    : await makeDue(db, staleOf.records(eventKinds[kind].plural, recordIds));
-}
-
-/** Makes stale records `s`, which are locked, due at once; returns how many there are. */
-export async function makeDue(db: Executor, records: SQL): Promise<number> {
+  if (recordIds.length === 0) return 0;
   const result = await db.execute(sql`
     with waiting as materialized (
       select s.key
-      from ${records}
+      from ${staleOf.records(`${kind}s`, recordIds)}
     )
     update ${staleRecords}
     set due_at = least(due_at, clock_timestamp())

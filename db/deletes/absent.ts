@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { recordRead } from '../backfill/known-companies.ts';
+import { recordRead } from '../backfill/strangers.ts';
 import { lookAtOnce } from '../catch-up/stale.ts';
 import {
   array,

@@ -84,7 +84,7 @@ const boundOf = (field: 'start' | 'end'): SQL => sql`case
  * the missing and those that a replay names. This makes recording idempotent: any other event in
  * the journal has had, or will have, its effect.
  * Also writes `public_id`, which may be in events alone, to existing companies without one. The
- * API's record outranks it. No event makes the row of a company (see db/backfill/known-companies.ts).
+ * API's record outranks it. No event makes the row of a company (see db/backfill/strangers.ts).
  * Events that take effect at once leave nothing to read. If their company does not exist they wait
  * all the same, until the service is asked about it.
  */

@@ -1,5 +1,5 @@
 import { isNull, sql } from 'drizzle-orm';
-import { recordRead } from '../backfill/known-companies.ts';
+import { recordRead } from '../backfill/strangers.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { companies } from '../schema/utility.ts';

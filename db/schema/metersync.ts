@@ -120,17 +120,6 @@ export const staleRecords = metersync.table(
 );
 
 /**
- * Companies that events name and the service does not know. The answer counts until `nextCheckAt`,
- * later with each check, so that many events of one company cost few requests.
- */
-export const unknownCompanies = metersync.table('unknown_companies', {
-  companyId: uuid('company_id').primaryKey(),
-  checks: integer('checks').notNull(),
-  checkedAt: time('checked_at').notNull(),
-  nextCheckAt: time('next_check_at').notNull(),
-});
-
-/**
  * How events were settled, a log: a row for each time that a record was read for them, or that they
  * were given up. It settles events of the record that were recorded from `since` to `readAt` with a
  * state no newer than `shown`.

@@ -3,7 +3,6 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { noteCompanies } from '../../db/backfill/companies.ts';
 import { ignoreEvents } from '../../db/events/ignore-events.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { pageOf } from '../service/listing.ts';
@@ -91,7 +90,6 @@ async function caughtUp(
   endpoints: Partial<EndpointCatalogue> = {},
 ): Promise<ActivitiesUnderTest> {
   const under = await activitiesOn(service.answer, endpoints);
-  await noteCompanies(under.warehouse.db, [company.id]);
   const events = documentIds.map((id) => delivery(documentEvent('updated', id, updated)));
   await recordEvents(under.warehouse.db, events);
   await catchUp(under);

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { noteCompanies } from '../../db/backfill/companies.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { countGivenUp } from '../../db/read/given-up.ts';
 import { pageOf } from '../service/listing.ts';
@@ -55,7 +54,6 @@ class Bills {
 
 async function announced(service: Bills, wanted: readonly Bill[]): Promise<ActivitiesUnderTest> {
   const under = await activitiesOn(service.answer, listingsOnly);
-  await noteCompanies(under.warehouse.db, [company.id]);
   await announce(under, wanted);
   return under;
 }

@@ -107,7 +107,6 @@ const eventsOf = (company: Company) => {
 /** Makes one round of each catch-up, with all waits ended. */
 async function round({ warehouse, run, activities }: ActivitiesUnderTest): Promise<void> {
   await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
-  await warehouse.db.execute(sql`update metersync.unknown_companies set next_check_at = clock_timestamp()`);
   for (const kind of catchUpKinds) {
     const owners = await run(activities.dueOwners, { kind, limit: 1_000 });
     if (owners.length > 0) await run(activities.catchUpOwners, { kind, owners });
@@ -226,54 +225,6 @@ test('a company whose first event is a deletion is requested, too', async () => 
   for (let rounds = 0; rounds <= recordPolicy.olderStateAttemptsMax; rounds++) await round(under);
   expect([await outcomesOf(under, forged), await livesOf(under, forged)]).toEqual([['missing'], []]);
 });
-
-test('many events of one unknown company cost one request while the answer is fresh', async () => {
-  const world = new World();
-  const under = await activitiesOn(world.answer, withoutUsage);
-  const { db } = under.warehouse;
-  const forged = world.add('up');
-  await recordEvents(db, eventsOf(forged));
-  await round(under);
-  await db.execute(
-    sql`update metersync.unknown_companies set next_check_at = clock_timestamp() + interval '1 hour'`,
-  );
-  const before = under.asked().length;
-  for (let again = 0; again < 5; again++) {
-    const events = Array.from({ length: 20 }, () =>
-      delivery(documentEvent('created', randomUUID(), updated, named(forged))),
-    );
-    await recordEvents(db, [...events, ...eventsOf(forged)]);
-    for (const kind of ['connections', 'documents'] as const)
-      await under.run(under.activities.catchUpOwners, { kind, owners: [forged.id] });
-  }
-  expect(under.asked()).toHaveLength(before);
-  const { waiting } = await readStatus(db);
-  expect(waiting).toMatchObject([{ code: 'UNKNOWN_TO_SERVICE', owners: 1 }]);
-  await db.execute(sql`update metersync.unknown_companies set next_check_at = clock_timestamp()`);
-  await db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
-  for (const kind of ['connections', 'documents'] as const)
-    await under.run(under.activities.catchUpOwners, { kind, owners: [forged.id] });
-  expect(under.asked()).toHaveLength(before + 1);
-});
-
-test.each(['everything', 'no list of companies'] as const)(
-  'the next backfill applies what was given up of a company that the service knows by then (%s)',
-  async (catalogue) => {
-    const world = new World();
-    const under = await activitiesOn(world.answer, catalogues[catalogue]);
-    const late = world.add('by the service', false);
-    const deleted = documentEvent('deleted', randomUUID(), updated, named(late));
-    await recordEvents(under.warehouse.db, [...eventsOf(late), delivery(deleted)]);
-    for (let rounds = 0; rounds <= recordPolicy.olderStateAttemptsMax; rounds++) await round(under);
-    expect(await outcomesOf(under, late)).toEqual(['missing']);
-    late.answered = true;
-    late.listed = true;
-    await backfill(under);
-    await round(under);
-    expect(await outcomesOf(under, late)).toEqual(['applied']);
-    expect(await livesOf(under, late)).toEqual(['companies', 'connections', 'documents', 'sites']);
-  },
-);
 
 test('companies made by events of an earlier version are tombstoned by the next backfill, or with their events', async () => {
   const world = new World();
@@ -404,7 +355,7 @@ test.each(['everything', 'no list of companies'] as const)(
             company.listed = false;
           }
           world.companies.splice(0);
-          for (const table of ['journal', 'stale_records', 'settlements', 'unknown_companies'])
+          for (const table of ['journal', 'stale_records', 'settlements'])
             await db.execute(sql.raw(`delete from metersync.${table}`));
           for (const table of ['companies', 'sites', 'documents', 'connections'])
             await db.execute(sql.raw(`delete from utility.${table}`));

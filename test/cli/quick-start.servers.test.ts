@@ -30,7 +30,8 @@ interface Recorded {
   readonly asked: readonly string[];
 }
 
-const importing = "await Promise.all(['./app/warehouse.ts', './app/prepare.ts'].map((file) => import(file)))";
+const importing =
+  "await Promise.all(['./app/warehouse/warehouse.ts', './app/warehouse/prepare.ts'].map((file) => import(file)))";
 
 async function load(...more: string[]): Promise<Recorded> {
   const args = ['--import', record, ...more, '--input-type=module', '--eval', importing];

@@ -60,7 +60,7 @@ describe('help', () => {
     audit: ['--company <id>', '--json'],
     resume: ['--code <code>', '--json'],
     events: ['list', 'show', 'replay', 'ignore'],
-    views: ['refresh'],
+    views: ['apply'],
     trace: ['--json', 'document', 'connection', 'meter'],
     webhooks: ['enable', 'disable', 'portal'],
     'webhooks disable': ['--yes', '--json'],

@@ -151,7 +151,7 @@ describe('parts of runs', () => {
     expect(await readStatus(db)).toMatchObject({
       backfills: before.backfills,
       parked: before.parked,
-      silence: { signs: [] },
+      silence: { missedRows: 0 },
     });
     expect(await readRunProgress(db, first)).toMatchObject({
       state: 'complete',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readSurroundings } from '../../db/catch-up/surroundings.ts';
+import { unreadNeighbours } from '../../db/catch-up/surroundings.ts';
 import { writeRecords } from '../support/pages.ts';
 import { connectExplained } from '../support/plans.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -16,7 +16,7 @@ test('a site known from an event alone has the list of companies read, until it 
   const { db } = warehouse;
   const [companyId, site] = [randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'companies', [{ id: companyId, name: 'Acme' }]);
-  const needsCompanies = async () => (await readSurroundings(db, 'documents', companyId, [])).companies;
+  const needsCompanies = async () => (await unreadNeighbours(db, companyId, [])).companies;
   expect(await needsCompanies()).toBe(false);
   await db.execute(sql`
     insert into utility.sites (id, company_id, name) values (${site}::uuid, ${companyId}::uuid, 'Plant')`);
@@ -39,7 +39,7 @@ test('the meters are read while live usage of the company names one without a ro
   const { db } = warehouse;
   const [first = '', companyId = '', last = ''] = [randomUUID(), randomUUID(), randomUUID()].sort();
   await writeRecords(warehouse, 'meters', [{ id: 'b' }, { id: 'd' }], { companyId });
-  const needsMeters = async () => (await readSurroundings(db, 'documents', companyId, [])).meters;
+  const needsMeters = async () => (await unreadNeighbours(db, companyId, [])).meters;
   await addUsage(companyId, ['b', 'b', 'd', 'd', null, null]);
   await addUsage(companyId, ['a', 'c', 'e'], true);
   for (const other of [first, last]) await addUsage(other, ['a', 'c', 'e', null]);
@@ -57,8 +57,8 @@ test('to look for unread meters costs as little beside much usage of the same me
   await writeRecords(warehouse, 'meters', [{ id: 'x' }, { id: 'y' }], { companyId });
   const explained = connectExplained(warehouse.url);
   const blocks = async () => {
-    await readSurroundings(explained.db, 'documents', companyId, []);
-    const ran = await explained.plansOf(() => readSurroundings(explained.db, 'documents', companyId, []));
+    await unreadNeighbours(explained.db, companyId, []);
+    const ran = await explained.plansOf(() => unreadNeighbours(explained.db, companyId, []));
     return ran.reduce((sum, { blocks }) => sum + blocks, 0);
   };
   const add = async (rows: number) => {

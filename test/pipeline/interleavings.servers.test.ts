@@ -7,8 +7,7 @@ import type { DeliveredEvent, EventGroup } from '../../contract/delivery.ts';
 import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { noteCompanies } from '../../db/backfill/companies.ts';
-import { isKnownMeter, postponeUnknown } from '../../db/backfill/known-companies.ts';
+import { admitCompany, isStranger, postponeStranger } from '../../db/backfill/strangers.ts';
 import { dueOwners, dueRecords, warehouseNow } from '../../db/catch-up/due.ts';
 import {
   dueRanges,
@@ -233,8 +232,8 @@ class World {
   async #refuse(kind: CatchUpKind, owner: string): Promise<void> {
     const { db } = this.#warehouse;
     await this.#turn(`the service does not know whose ${kind} are asked for`);
-    if (kind === 'intervals') expect(await isKnownMeter(db, owner)).toBe(false);
-    await postponeUnknown(db, kind, owner, '404');
+    expect(await isStranger(db, kind, owner)).toBe(true);
+    await postponeStranger(db, kind, owner, '404');
   }
 
   /** Like activities/catch-up/documents.ts and connections.ts. */
@@ -248,7 +247,7 @@ class World {
     if (kind === 'connections') {
       await this.#turn('connections are written');
       await writeRecords(this.#warehouse, 'connections', life.connections(state), read);
-      await noteCompanies(db, [companyId]);
+      await admitCompany(db, companyId);
       await settleRecords(db, kind, due, readAt);
       return;
     }
@@ -264,7 +263,7 @@ class World {
       const usage = rows.length > 0 ? page(rows) : undefined;
       await writeDocumentSets(db, { documentIds: [document.id], readAt, documents: page([document]), usage });
     }
-    await noteCompanies(db, [companyId]);
+    await admitCompany(db, companyId);
     await settleRecords(db, kind, due, readAt, document === undefined ? due : []);
   }
 

@@ -1,15 +1,13 @@
 import { sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../../../contract/names.ts';
 import {
+  admitCompany,
+  admitSites,
+  forgetStranger,
   isConfirmedCompany,
-  isKnownMeter,
-  noteUnknown,
-  postponeUnknown,
-  reviveKnown,
-  tombstoneUnread,
-  unknownAmong,
-  unknownFor,
-} from '../../../../db/backfill/known-companies.ts';
+  isStranger,
+  postponeStranger,
+} from '../../../../db/backfill/strangers.ts';
 import {
   createdTimes,
   dueDocuments,
@@ -27,7 +25,7 @@ import {
   postponeFailed,
   settleRecords,
 } from '../../../../db/catch-up/settle.ts';
-import { readSurroundings } from '../../../../db/catch-up/surroundings.ts';
+import { surroundings, unreadNeighbours } from '../../../../db/catch-up/surroundings.ts';
 import { trySleep } from '../../../../db/events/wake.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
@@ -86,7 +84,8 @@ export const catchUp: readonly Work[] = [
         );
         await usageListedByRecords(db, ids);
         await moveToCompany(db, companyId, ids);
-        await readSurroundings(db, 'documents', companyId, ids);
+        await surroundings(db, 'documents', companyId, ids);
+        await unreadNeighbours(db, companyId, ids);
         await settleRecords(db, 'documents', ids, readAt, ids.slice(0, 5), companyId);
       },
     }),
@@ -97,7 +96,7 @@ export const catchUp: readonly Work[] = [
     run: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
       await dueRecords(db, 'connections', companyId, 5_000);
-      await readSurroundings(db, 'connections', companyId, connections(plot));
+      await surroundings(db, 'connections', companyId, connections(plot));
       await settleRecords(db, 'connections', connections(plot), readAt, connections(plot), companyId);
     },
   },
@@ -143,30 +142,30 @@ export const catchUp: readonly Work[] = [
   ),
   ...kinds.map(
     (kind): Work => ({
-      name: `${kind} of an unknown company or meter back off`,
+      name: `${kind} of a stranger back off`,
       rows: 50,
       prepare: ({ db }, plot) =>
         db.execute(sql`update metersync.stale_records set error_code = 'UNKNOWN_TO_SERVICE', attempts = 100
           where kind || 's' = ${kind} and owner = ${owner(kind, plot)}`),
       run: async ({ db }, plot) => {
-        if (kind === 'intervals') await isKnownMeter(db, owner(kind, plot));
-        else await unknownAmong(db, [owner(kind, plot)]);
-        await postponeUnknown(db, kind, owner(kind, plot), 'nobody knows');
+        await isStranger(db, kind, owner(kind, plot));
+        await postponeStranger(db, kind, owner(kind, plot), 'nobody knows');
       },
     }),
   ),
   {
-    name: 'an unknown company becomes known',
-    rows: 200,
-    prepare: ({ db }, plot) => noteUnknown(db, idOf('company', plot)),
+    name: 'a stranger is admitted',
+    rows: 60,
+    prepare: ({ db }, plot) =>
+      db.execute(sql`delete from utility.companies where id = ${idOf('company', plot)}::uuid`),
     run: async ({ db }, plot) => {
-      await unknownFor(db, 10);
-      await reviveKnown(db);
-      await noteUnknown(db, idOf('company', plot));
+      await admitCompany(db, idOf('company', plot));
+      await admitSites(db, 'documents', documents(plot, 50));
+      await admitSites(db, 'connections', connections(plot));
     },
   },
   {
-    name: 'a company of which nothing was read is tombstoned',
+    name: 'rows of a company written from events alone are tombstoned',
     rows: 150,
     prepare: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
@@ -180,7 +179,7 @@ export const catchUp: readonly Work[] = [
     },
     run: async ({ db }, plot) => {
       await isConfirmedCompany(db, idOf('company', plot));
-      await tombstoneUnread(db, idOf('company', plot));
+      await forgetStranger(db, idOf('company', plot));
     },
   },
   {
