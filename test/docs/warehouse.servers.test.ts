@@ -64,6 +64,6 @@ test('views that have one name of a thing have its other name too', async () => 
   expect(await viewsWith('datasource_type')).toEqual(commodities);
   expect(await viewsWith('commodity', 'datasource_type')).toEqual(commodities);
   const amounts = await viewsWith('usage');
-  expect(amounts.length).toBeGreaterThanOrEqual(10);
+  expect(amounts.length).toBeGreaterThanOrEqual(6);
   expect(await viewsWith('usage', 'units')).toEqual(amounts);
 });
