@@ -21,9 +21,9 @@ export function runActivities(deps: ActivityDependencies) {
 
     concludeRun: mapFailures(async (input: { runId: string }): Promise<RunState> => {
       await settleHeld(db);
-      const state = await concludeRun(db, input.runId);
+      // Before the run counts as complete: whoever waits for it may ask for the new columns.
       await applyViews(deps);
-      return state;
+      return await concludeRun(db, input.runId);
     }),
 
     /** Fails runs whose workflow ended without noting it: terminated, timed out, or lost by Temporal. */
@@ -43,8 +43,9 @@ export function runActivities(deps: ActivityDependencies) {
  * Gives the fields that a run found their columns. A run that read everything has ended well without
  * them: `metersync status` names the fields that have none.
  */
-async function applyViews({ warehouse, log }: ActivityDependencies): Promise<void> {
+async function applyViews({ warehouse, catalogue, log }: ActivityDependencies): Promise<void> {
   try {
+    await catalogue.flush();
     const { applied, blocked } = await applyTypedViews(warehouse.db);
     if (applied.length > 0) log.info({ views: applied.length }, 'typed views were applied');
     for (const view of blocked) log.warn({ ...view }, 'a typed view could not be replaced');
