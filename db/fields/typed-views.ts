@@ -174,12 +174,25 @@ function changeOf(
       ...text,
       `comment on view ${name} is ${pg.escapeLiteral(comment)}`,
       ...readers.map((role) => `grant select on ${name} to ${role}`),
-      ...(fits ? [] : (existing?.grants ?? [])),
+      ...(fits ? [] : grantsFor(wanted, existing?.grants ?? [])),
     ],
     fields: view.columns
       .filter(({ name, type }) => typeOf.get(name) !== type)
       .map(({ path }) => ({ resource: view.of.resource, path })),
   };
+}
+
+/** Lists the grants that a view with these columns can have: not those on a column that goes. */
+function grantsFor(
+  columns: readonly { readonly name: string }[],
+  grants: readonly string[],
+): string[] {
+  const names = new Set(columns.map(({ name }) => name));
+  return grants.filter((grant) => {
+    // Names of columns are words; keywords and letters beyond a to z are in quotes.
+    const [, column] = /^grant [A-Z]+ \("?([^")]+)"?\) on /.exec(grant) ?? [];
+    return column === undefined || names.has(column);
+  });
 }
 
 /** Keeps columns where the view has them: so it can be replaced under what was built on it. */

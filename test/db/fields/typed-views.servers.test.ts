@@ -208,6 +208,17 @@ describe('a change of what the service sends', () => {
     }
   });
 
+  test('keeps other grants where a column that somebody may read goes', async () => {
+    await sync([record({ map: { a: 1 }, b: 1 })]);
+    await rows(`grant select (map_a, b) on fields.documents to public`);
+    const many = Object.fromEntries(Array.from({ length: 301 }, (_, n) => [`key${n}`, n]));
+    expect(await sync([record({ map: many, b: 2 })])).toMatchObject({ blocked: [] });
+    expect(await types('documents')).toMatchObject({ map: 'jsonb', b: 'numeric' });
+    const granted = `select attname as name from pg_attribute where attrelid = 'fields.documents'::regclass
+      and attacl::text like '%{=r/%'`;
+    expect(await rows(granted)).toEqual([{ name: 'b' }]);
+  });
+
   test("that a user's view blocks is reported, and all other views are applied", async () => {
     await sync([record({ amount: 1.5 })]);
     await rows(`create view public.mine as select id, amount from fields.documents`);
