@@ -1,6 +1,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { homeElsewhere } from './as-root.ts';
 import { EmbeddedError } from './failure.ts';
 import { prepareFolder } from './folder.ts';
 import { choosePorts } from './ports.ts';
@@ -120,7 +121,8 @@ export function runsTemporal(dir: string): boolean {
 /** Removes a data folder. Ends servers that were left behind first: without the folder nobody would find them. */
 export async function eraseFolder(dir: string): Promise<void> {
   await endLeftBehind(dir);
-  rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+  for (const folder of [homeElsewhere(dir), dir])
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 /** Ends servers whose owner was killed: they hold the data. */
