@@ -56,7 +56,6 @@ export function accountFor(data: string): PostgresAccount | undefined {
 export function reachableData(dir: string, account: PostgresAccount | undefined): string {
   const data = join(dir, 'postgres');
   if (account === undefined) return data;
-  chmodSync(dir, 0o711);
   if (existsSync(data)) return realpathSync(data);
   if (canEnter(account, dir)) return data;
   const home = mkdtempSync(dataElsewhere);

