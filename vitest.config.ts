@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { withoutThreads } from './test/support/command-process.ts';
 import { temporaryRoot } from './test/support/temporary-root.ts';
 
@@ -30,49 +29,8 @@ const shared = {
   disableConsoleIntercept: true,
 };
 
-/** Long files, many of which mostly wait. The last one would run alone at the end, so they come first. */
-const longest = [
-  'db/cost/cost',
-  'db/cost/coverage',
-  'bench/measures',
-  'pipeline/catalogue',
-  'pipeline/demo',
-  'faults/short',
-  'activities/any-records',
-  'app/liveness',
-  'cli/start',
-  'pipeline/crash',
-  'verify/alert-rules',
-  'embedded/start',
-  'embedded/end',
-  'cli/commands',
-  'pipeline/encryption',
-  'pipeline/worker-versions',
-  'pipeline/drift',
-  'pipeline/hostile-fuzz',
-  'analytics/kept-months',
-  'sandbox/delivery',
-  'sandbox/process',
-  'build/build',
-  'cli/metrics',
-  'cli/schedule',
-].map((name) => join(import.meta.dirname, `test/${name}.servers.test.ts`));
-
-/** Servers first, the longest of them before all others: each change of kinds starts all processes anew. */
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId, project }: TestSpecification): number => {
-      if (project.name !== 'servers') return 2;
-      return longest.includes(moduleId) ? 0 : 1;
-    };
-    const sorted = await super.sort(files);
-    return sorted.toSorted((one, other) => rank(one) - rank(other));
-  }
-}
-
 export default defineConfig({
   test: {
-    sequence: { sequencer: LongestFirst },
     // Tests wait for real servers: on two cores three workers leave a fifth of both idle.
     maxWorkers: 4,
     // Node loads the files, as it does ours in production, and keeps them compiled. Nothing here needs Vite, whose

@@ -1,9 +1,9 @@
-import { accessSync, chmodSync, constants, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { prepareFolder } from '../embedded/folder.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
 import { claimFolder, readRunning } from '../embedded/running.ts';
 import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
-import { makePrivateFolder } from './process/private-file.ts';
 import type { Settings } from './settings/settings.ts';
 import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
 import type { TemporalPlace } from './temporal/place.ts';
@@ -43,22 +43,6 @@ const warehouseDatabase = 'metersync';
 /** Search path of psql: the schemas that people query come first. */
 const readableSchemas = ['$user', 'public', 'analytics', 'ops', 'utility'];
 
-/** Makes the data folder. @throws Error that says what to do when it cannot be made or written */
-function requireWritable(dir: string): void {
-  try {
-    makePrivateFolder(dir);
-    // Root's Postgres runs as an account of its own, which passes through, also to the demo's folder.
-    if (process.getuid?.() === 0) chmodSync(dir, 0o711);
-    accessSync(dir, constants.W_OK | constants.X_OK);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new Error(
-      `METERSYNC_DIR: the folder ${dir} cannot be written (${code}): let this user write it, or name another folder`,
-      { cause: error },
-    );
-  }
-}
-
 /** Whether TEMPORAL_ADDRESS names the embedded Temporal of a folder, whose key it then needs. */
 async function namesTemporalOf(dir: string): Promise<boolean> {
   const { address } = readRunning(dir)?.addresses.temporal ?? {};
@@ -72,7 +56,7 @@ async function namesTemporalOf(dir: string): Promise<boolean> {
  * Takes a lock in a folder for this process until it ends or releases it; else returns the pid of its holder.
  */
 export function holdFolder(dir: string, name: string): { release(): void } | { readonly heldBy: number } {
-  requireWritable(resolve(dir));
+  prepareFolder(resolve(dir));
   const claim = claimFolder(resolve(dir), name);
   return 'release' in claim ? claim : { heldBy: claim.heldBy.pid };
 }
@@ -107,7 +91,7 @@ export async function openStack(
     if (unset.length > 0) throw new NothingHere(dir, unset);
   }
   const embeddedPostgres = standInPostgres || need.sandbox;
-  if (embeddedPostgres || embeddedTemporal) requireWritable(dir);
+  if (embeddedPostgres || embeddedTemporal) prepareFolder(dir);
   const isOwn =
     embeddedTemporal ||
     (need.temporal !== false && settings.temporalConfigured && (await namesTemporalOf(dir)));

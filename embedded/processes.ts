@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** Identifies a process, so that a later one with the same pid is another. */
 export interface ProcessIdentity {
   pid: number;
-  /** When it started, in the system's own form; empty where the system does not say. */
+  /** When it started, in the system's own form. */
   started: string;
 }
 
@@ -15,7 +15,6 @@ export interface ProcessIdentity {
  */
 export function identify(pid: number): ProcessIdentity | undefined {
   if (process.platform === 'linux') return identifyOnLinux(pid);
-  if (process.platform === 'win32') return signal(pid, 0) ? { pid, started: '' } : undefined;
   // Commands in two terminals may have other languages, and a laptop another time zone tomorrow.
   const env = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
   const { stdout } = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8', env });
@@ -28,16 +27,7 @@ export function isRunning(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.started === identity.started;
 }
 
-/** Sends a signal; false when the process has ended. */
-export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
-  try {
-    process.kill(pid, name);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-    return false;
-  }
-}
+const waitMs = 20_000;
 
 /**
  * Ends a process: sends each signal in turn, SIGKILL last, and waits after each.
@@ -46,11 +36,14 @@ export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
 export async function endProcess(
   identity: ProcessIdentity,
   signals: readonly NodeJS.Signals[],
-  waitMs = 20_000,
 ): Promise<void> {
   for (const name of [...signals, 'SIGKILL' as const]) {
     if (!isRunning(identity)) return;
-    signal(identity.pid, name);
+    try {
+      process.kill(identity.pid, name);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
     const deadline = Date.now() + waitMs;
     while (Date.now() < deadline && isRunning(identity)) await delay(20);
   }

@@ -15,6 +15,8 @@ export interface ServerCommand {
   args: string[];
   /** Variables in addition to those that every child process gets. */
   env?: Record<string, string>;
+  /** The folder to run in; `/` when not given. */
+  cwd?: string;
   /** The user to run as; ours when not given. */
   user?: { uid: number; gid: number };
   /** The file to which its output is appended. */
@@ -37,13 +39,13 @@ const logBytesMax = 16 * 1024 * 1024;
  * while the server still answers. The server is stopped when this process ends, however it ends.
  */
 export function launch(server: ServerCommand): Launched {
-  const { command, args, env, user, logFile } = server;
+  const { command, args, env, cwd = '/', user, logFile } = server;
   if (existsSync(logFile) && statSync(logFile).size > logBytesMax) renameSync(logFile, `${logFile}.old`);
   const log = openSync(logFile, 'a', 0o600);
   // The databases hold customers' data, which is only for their owner.
   const child = spawn('/bin/sh', ['-c', 'umask 077; exec "$@"', 'sh', command, ...args], {
     detached: true,
-    cwd: '/',
+    cwd,
     env: childEnvironment(env),
     stdio: ['ignore', log, log],
     ...user,

@@ -1,6 +1,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { homeElsewhere } from './as-root.ts';
 import { EmbeddedError } from './failure.ts';
 import { prepareFolder } from './folder.ts';
 import { choosePorts } from './ports.ts';
@@ -18,13 +19,7 @@ import {
   writeRunning,
 } from './running.ts';
 import { endServers, launch, type ServerCommand, untilReady } from './servers.ts';
-import {
-  type EmbeddedTemporal,
-  refuseAddressLike,
-  temporalAnswers,
-  temporalFile,
-  temporalServer,
-} from './temporal.ts';
+import { type EmbeddedTemporal, temporalAnswers, temporalFile, temporalServer } from './temporal.ts';
 import { findTemporal, type WayTo } from './temporal-binary.ts';
 
 export interface EmbeddedOptions {
@@ -64,7 +59,6 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const dir = resolve(options.dir);
   const { log = () => {}, waitMs = 300_000 } = options;
   prepareFolder(dir);
-  if (options.temporal) refuseAddressLike(temporalFile(dir));
   const deadline = Date.now() + waitMs;
   for (let waited = false; ; waited = true) {
     const attached = attachEmbedded({ ...options, dir });
@@ -88,7 +82,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
  * stopping.
  * @throws EmbeddedError when it lacks a wanted server
  */
-export function attachEmbedded(
+function attachEmbedded(
   wanted: Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal'>,
 ): Embedded | undefined {
   const dir = resolve(wanted.dir);
@@ -120,7 +114,8 @@ export function runsTemporal(dir: string): boolean {
 /** Removes a data folder. Ends servers that were left behind first: without the folder nobody would find them. */
 export async function eraseFolder(dir: string): Promise<void> {
   await endLeftBehind(dir);
-  rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+  for (const folder of [homeElsewhere(dir), dir])
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 /** Ends servers whose owner was killed: they hold the data. */

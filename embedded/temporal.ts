@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { EmbeddedError } from './failure.ts';
 import type { Addresses } from './running.ts';
 import type { ServerCommand } from './servers.ts';
 
@@ -11,19 +10,6 @@ export interface EmbeddedTemporal {
   address: string;
   /** URL of its web page, when it was started with one. */
   uiUrl?: string;
-}
-
-/**
- * Refuses a path for Temporal's database that SQLite would read as an address with a query, a fragment or an
- * escape: the database would lie elsewhere, maybe where another folder's lies.
- * @throws EmbeddedError that says what to do
- */
-export function refuseAddressLike(file: string): void {
-  const [found] = /[?#]|%[0-9a-f]{2}/i.exec(file) ?? [];
-  if (found === undefined) return;
-  throw new EmbeddedError(
-    `Temporal cannot keep its database in ${file}: the path has "${found}" in it.\nGive another data folder.`,
-  );
 }
 
 /**
@@ -46,8 +32,9 @@ export function temporalServer(options: { dir: string; binary: string; port: num
         '--ip=127.0.0.1',
         `--port=${port}`,
         uiPort === undefined ? '--headless' : `--ui-port=${uiPort}`,
+        // A name without folders, as SQLite would read a `?`, `#` or `%41` of a folder as part of an address.
         '--db-filename',
-        temporalFile(dir),
+        databaseName,
         // The HTTP port cannot be switched off, and would take posts from web pages of any site.
         '--dynamic-config-value=frontend.httpAllowedHosts=[]',
         // Partitions of a queue spread it over servers. One server would pass tasks between its own, ten times
@@ -59,6 +46,7 @@ export function temporalServer(options: { dir: string; binary: string; port: num
         '--sqlite-pragma=synchronous=FULL',
         '--log-level=warn',
       ],
+      cwd: dir,
       // Keeps it from asking its makers for a newer version.
       env: { TEMPORAL_VERSION_CHECK_DISABLED: '1' },
       logFile: join(dir, 'logs', 'temporal.log'),
@@ -70,9 +58,11 @@ export function temporalServer(options: { dir: string; binary: string; port: num
   };
 }
 
+const databaseName = 'temporal.db';
+
 /** Returns the path of Temporal's database. */
 export function temporalFile(dir: string): string {
-  return join(dir, 'temporal.db');
+  return join(dir, databaseName);
 }
 
 /** Whether Temporal answers at this address and has made its default namespace. */

@@ -1,10 +1,19 @@
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { reachableBinaries } from '../../embedded/as-root.ts';
 import { readRunning, runningFile } from '../../embedded/running.ts';
-import { type Embedded, startEmbedded } from '../../embedded/start.ts';
+import { type Embedded, eraseFolder, startEmbedded } from '../../embedded/start.ts';
 import { folderWithData, temporaryFolder } from './owner-process.ts';
 
 async function startPostgres(dir: string): Promise<Embedded> {
@@ -74,16 +83,39 @@ test('a pid file left by a crash is ignored when a Postgres on other data has it
   expect(await answer(await startPostgres(dir))).toBe(1);
 });
 
-test('as root, a data folder that the account of Postgres cannot reach is explained', async () => {
+test('data in a folder that only its user can enter is kept, and erased with its folder', async () => {
   const closed = mkdtempSync(join(temporaryFolder(), 'closed-'));
-  const dir = join(closed, 'data');
-  if (process.getuid?.() !== 0) {
-    expect(await answer(await startPostgres(dir))).toBe(1);
-    return;
-  }
-  await expect(startPostgres(dir)).rejects.toThrow(/cannot reach .*\n.*chmod o\+x.*METERSYNC_DIR/);
-  for (const folder of [closed, dirname(closed)]) chmodSync(folder, 0o711);
-  expect(await answer(await startPostgres(dir))).toBe(1);
+  const dir = join(mkdtempSync(join(closed, 'closed-')), 'data');
+  const first = await startPostgres(dir);
+  const url = await first.postgres?.ensureDatabase('kept');
+  await first.stop();
+  const second = await startPostgres(dir);
+  expect(await second.postgres?.ensureDatabase('kept')).toBe(url);
+  expect(await answer(second)).toBe(1);
+  await second.stop();
+  const data = realpathSync(join(dir, 'postgres'));
+  // Root runs Postgres as another user, who cannot enter.
+  expect(data.startsWith(realpathSync(closed))).toBe(process.getuid?.() !== 0);
+  await eraseFolder(dir);
+  expect([data, dirname(data), dir].filter(existsSync)).toEqual([]);
+});
+
+test('as root, programs in a folder that only root can enter are copied once', async () => {
+  if (process.getuid?.() !== 0) return;
+  const closed = mkdtempSync(join(temporaryFolder(), 'closed-'));
+  const version = `of-a-test-${process.pid}`;
+  const postgres = join(closed, 'native/bin/postgres');
+  mkdirSync(dirname(postgres), { recursive: true });
+  writeFileSync(postgres, '');
+  writeFileSync(join(closed, 'package.json'), JSON.stringify({ version }));
+  const account = { uid: 65_534, gid: 65_534 };
+  const copy = `/var/cache/metersync/postgres-${version}`;
+  onTestFinished(() => rmSync(copy, { recursive: true }));
+  const binaries = { postgres, initdb: postgres };
+  expect(reachableBinaries(binaries, account).postgres).toBe(join(copy, 'bin/postgres'));
+  rmSync(postgres);
+  expect(reachableBinaries(binaries, account).postgres).toBe(join(copy, 'bin/postgres'));
+  expect(readdirSync(dirname(copy)).filter((name) => name.includes('.new-'))).toEqual([]);
 });
 
 async function answer(stack: Embedded): Promise<unknown> {

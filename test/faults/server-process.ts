@@ -5,10 +5,7 @@ import type { ServerCommand } from '../../embedded/servers.ts';
 import type { Life } from './part.ts';
 
 /** Starts a server as a process that ends with this one; its end is reported with the last lines of its log. */
-export function launchServer(
-  server: Omit<ServerCommand, 'name'> & { cwd?: string },
-  answers: () => Promise<unknown>,
-): Life {
+export function launchServer(server: Omit<ServerCommand, 'name'>, answers: () => Promise<unknown>): Life {
   const log = openSync(server.logFile, 'a', 0o600);
   const child = spawn(server.command, server.args, {
     cwd: server.cwd ?? '/',

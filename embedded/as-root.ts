@@ -1,0 +1,109 @@
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { childEnvironment } from './environment.ts';
+import { EmbeddedError } from './failure.ts';
+
+/** The user as whom Postgres runs when we are root, as whom it refuses to run. */
+export interface PostgresAccount {
+  uid: number;
+  gid: number;
+}
+
+export interface PostgresBinaries {
+  postgres: string;
+  initdb: string;
+}
+
+/** Where data go that would lie in a folder which the account cannot enter, such as /root. */
+const dataElsewhere = '/var/lib/metersync-';
+
+/** Where the programs are copied if npm has put them in such a folder. */
+const programsElsewhere = '/var/cache/metersync';
+
+/**
+ * Finds the account of Postgres; undefined unless we are root. It is the owner of existing data, otherwise
+ * the system's `postgres`, which is created if absent, as any package of Postgres does.
+ */
+export function accountFor(data: string): PostgresAccount | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const owner = statSync(data, { throwIfNoEntry: false });
+  if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
+  const idOf = (what: string) => spawnSync('id', [what, 'postgres'], { encoding: 'utf8' }).stdout?.trim();
+  if (!idOf('-u')) spawnSync('useradd', ['--system', '--user-group', '--no-create-home', 'postgres']);
+  const [uid, gid] = [idOf('-u'), idOf('-g')];
+  if (uid && gid) return { uid: Number(uid), gid: Number(gid) };
+  throw new EmbeddedError(
+    'Postgres refuses to run as root, and no system user `postgres` could be created for it.\n' +
+      'Create one (`useradd --system postgres`), run as another user, or set DATABASE_URL to a Postgres of your own.',
+  );
+}
+
+/** Returns the path of existing or new data that the account can enter; a link in `dir` leads to data elsewhere. */
+export function reachableData(dir: string, account: PostgresAccount | undefined): string {
+  const data = join(dir, 'postgres');
+  if (account === undefined) return data;
+  if (existsSync(data)) return realpathSync(data);
+  if (canEnter(account, dir)) return data;
+  const home = mkdtempSync(dataElsewhere);
+  chmodSync(home, 0o711);
+  rmSync(data, { force: true });
+  symlinkSync(join(home, 'postgres'), data);
+  return readlinkSync(data);
+}
+
+/** Returns the folder outside of `dir` that was made for its data, if any. */
+export function homeElsewhere(dir: string): string | undefined {
+  try {
+    const home = dirname(readlinkSync(join(dir, 'postgres')));
+    return new RegExp(`^${dataElsewhere}\\w{6}$`).test(home) ? home : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns programs that the account can run: these, or a copy (60 MB), which all data folders share. */
+export function reachableBinaries(
+  binaries: PostgresBinaries,
+  account: PostgresAccount | undefined,
+): PostgresBinaries {
+  const native = dirname(dirname(binaries.postgres));
+  if (account === undefined || canEnter(account, native)) return binaries;
+  const { version } = JSON.parse(readFileSync(join(dirname(native), 'package.json'), 'utf8'));
+  const copy = join(programsElsewhere, `postgres-${version}`);
+  if (!existsSync(copy)) {
+    mkdirSync(programsElsewhere, { recursive: true });
+    chmodSync(programsElsewhere, 0o755);
+    // Complete or not at all, also when two starts copy at once.
+    const fresh = mkdtempSync(`${copy}.new-`);
+    cpSync(native, fresh, { recursive: true, verbatimSymlinks: true });
+    chmodSync(fresh, 0o755);
+    try {
+      renameSync(fresh, copy);
+    } catch (error) {
+      rmSync(fresh, { recursive: true });
+      if (!existsSync(copy)) throw error;
+    }
+  }
+  const inCopy = (program: string) => join(copy, 'bin', basename(program));
+  return { postgres: inCopy(binaries.postgres), initdb: inCopy(binaries.initdb) };
+}
+
+/** Whether the account can enter a folder, which needs the right to enter every folder above it. */
+function canEnter(account: PostgresAccount, path: string): boolean {
+  const options = { ...account, cwd: '/', env: childEnvironment() };
+  return spawnSync('/bin/sh', ['-c', 'test -x "$1"', 'sh', path], options).status === 0;
+}
