@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { httpLimits } from '../contract/http-limits.ts';
 import { limits } from '../contract/limits.ts';
 import { systemClock } from '../receiver/clock.ts';
 import { createGroupCommit, type GroupCommitLimits } from '../receiver/group-commit.ts';
+import { httpLimits } from '../receiver/http-limits.ts';
 import { type ConfiguredSecrets, fileSecrets, fixedSecrets } from '../receiver/secrets.ts';
 import { buildReceiver, type Receiver } from '../receiver/server.ts';
 import { headerFamilies } from '../receiver/signature-headers.ts';

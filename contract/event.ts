@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isObject } from './exact-json.ts';
 import { Failure } from './failures.ts';
 import { canonicalId, canonicalUuid } from './ids.ts';
+import { isObject } from './json.ts';
 import type { CatchUpKind } from './names.ts';
 import { isDateText, isTimeText } from './value-texts.ts';
 

@@ -1,6 +1,6 @@
 /**
  * How much is done, held or sent at once, each bound with its unit and its reason. Times and tries are in
- * retry-policy.ts, the bounds of HTTP at the receiver in http-limits.ts.
+ * retry-policy.ts, the bounds of HTTP at the receiver in receiver/http-limits.ts.
  */
 export const limits = {
   /** Events in one group commit: more makes retries coarser and gains nothing measurable. */

@@ -1,4 +1,4 @@
-import { cutMembers } from './json-members.ts';
+import { JsonTokens } from './json.ts';
 import { isSecretName, secretHint, secretWords, shortWords, wholeNames } from './secret-names.ts';
 
 /** JSON may write any letter of a name as an escape. */
@@ -29,8 +29,53 @@ const loosely = new RegExp(
  */
 export function withoutSecrets(text: string): string {
   if (!secretHint.test(text) && !text.includes(escapedAscii)) return text;
-  const cut = cutMembers(text, (name, valueAt) => isSecretName(name) && !isHarmless(text, valueAt));
-  return cut.rest === '' ? cut.text : cut.text + cut.rest.replace(loosely, hideValue);
+  const { kept, rest } = cutSecrets(text);
+  return kept + rest.replace(loosely, hideValue);
+}
+
+/** Cuts secrets out of objects at any depth, with their commas, up to where the text stops being JSON. */
+function cutSecrets(text: string): { readonly kept: string; readonly rest: string } {
+  const tokens = new JsonTokens(text);
+  let kept = '';
+  /** The text before this position is in `kept`, or was cut. */
+  let done = 0;
+  /** Where the members begin that are to be cut next; -1 without any. */
+  let cutFrom = -1;
+  /** The depth of the object whose member is being cut; 0 without one. */
+  let hiddenIn = 0;
+  /** Whether the current object keeps a member. Every object around it does: the one that it is in. */
+  let hasKept = false;
+  let comma = 0;
+  const cutTo = (end: number): void => {
+    if (cutFrom === -1) return;
+    kept += text.slice(done, cutFrom);
+    done = end;
+    cutFrom = -1;
+  };
+  for (let before = 0; tokens.next(); before = tokens.to) {
+    const { kind, depth } = tokens;
+    if (hiddenIn !== 0) {
+      if (depth > hiddenIn || (depth === hiddenIn && kind !== 'comma')) continue;
+      hiddenIn = 0;
+      if (kind === 'close') cutTo(before);
+    }
+    if (kind === 'comma') comma = tokens.from;
+    else if (kind === 'open') hasKept = false;
+    else if (kind === 'close') hasKept = true;
+    else if (kind === 'name') {
+      const from = hasKept ? comma : tokens.from;
+      if (isSecretName(tokens.name) && !isHarmless(text, tokens.to)) {
+        hiddenIn = depth;
+        if (cutFrom === -1) cutFrom = from;
+      } else {
+        cutTo(from);
+        hasKept = true;
+      }
+    }
+  }
+  // A member that is being cut here has no certain end, so everything that follows is cut, too.
+  if (cutFrom !== -1) return { kept: kept + text.slice(done, cutFrom), rest: '' };
+  return { kept: kept + text.slice(done, tokens.to), rest: tokens.rest };
 }
 
 function isHarmless(text: string, valueAt: number): boolean {

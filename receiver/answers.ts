@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
-import { httpLimits } from '../contract/http-limits.ts';
 import type { Log } from '../contract/log.ts';
+import { httpLimits } from './http-limits.ts';
 import type { RefusalReason } from './verify.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import type { HttpLimits } from '../contract/http-limits.ts';
 import { createBodyBudget, type Incoming } from './body-budget.ts';
 import type { Clock } from './clock.ts';
+import type { HttpLimits } from './http-limits.ts';
 
 /** Ends the reading of a body whose memory others need. */
 class Crowded extends Error {

@@ -1,5 +1,5 @@
-import { httpLimits } from '../contract/http-limits.ts';
 import type { Clock } from './clock.ts';
+import { httpLimits } from './http-limits.ts';
 
 /** A body that is being read. */
 export interface Incoming {

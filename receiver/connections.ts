@@ -1,9 +1,9 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { type HttpLimits, httpLimits } from '../contract/http-limits.ts';
 import type { Log } from '../contract/log.ts';
 import type { Clock } from './clock.ts';
+import { type HttpLimits, httpLimits } from './http-limits.ts';
 
 /** Sockets that brought a verified delivery stay; strangers make room. */
 export interface Connections {

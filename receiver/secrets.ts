@@ -1,6 +1,6 @@
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
-import { httpLimits } from '../contract/http-limits.ts';
 import type { Log } from '../contract/log.ts';
+import { httpLimits } from './http-limits.ts';
 import { createSigningKey, type SigningKey } from './signing-key.ts';
 
 /** The keys in force, newest first or in any order. Read on every request, so it must be cheap. */

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { DeliveredEvent } from '../contract/delivery.ts';
-import { type HttpLimits, httpLimits } from '../contract/http-limits.ts';
 import type { Log } from '../contract/log.ts';
 import {
   type AnswerCounters,
@@ -22,6 +21,7 @@ import {
   endConnectionsAtClose,
 } from './connections.ts';
 import type { Answer } from './group-commit.ts';
+import { type HttpLimits, httpLimits } from './http-limits.ts';
 import { type JudgeHeaders, judgedRequests, onRefused } from './judged-requests.ts';
 import { rememberReady } from './readiness.ts';
 import type { Claim, Verify } from './verify.ts';

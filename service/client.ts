@@ -1,6 +1,6 @@
 import type { Endpoint, EndpointName, ListingFilter } from '../contract/endpoints.ts';
-import { isObject } from '../contract/exact-json.ts';
 import { Failure, type FailureCode } from '../contract/failures.ts';
+import { isObject } from '../contract/json.ts';
 import { type Page, readPage } from './page.ts';
 import { requestPath } from './path.ts';
 import { createQuote } from './quote.ts';

@@ -1,4 +1,4 @@
-import { isObject, jsonText, numberTexts, parseExact } from '../contract/exact-json.ts';
+import { isObject, jsonText, parseExact } from '../contract/json.ts';
 
 /**
  * Interval records as columns, for one set-based write. Every value is the service's own text: usage with all
@@ -36,9 +36,9 @@ export function readIntervals(
   itemsKey: string | null,
   items: readonly unknown[] = itemsOf(JSON.parse(body), itemsKey),
 ): IntervalColumns {
-  const columns = columnsOf(items, numberTexts(body, 'usage', items));
+  const columns = columnsOf(items);
   if (columns !== undefined) return columns;
-  const exact = columnsOf(itemsOf(parseExact(body, numericKeys), itemsKey), []);
+  const exact = columnsOf(itemsOf(parseExact(body, numericKeys), itemsKey));
   if (exact === undefined) throw new Error('a number was left after parseExact');
   return exact;
 }
@@ -66,11 +66,8 @@ export const noIntervals = (): IntervalColumns => ({
   unplaced: [],
 });
 
-/** Makes the columns; undefined if the digits of any number are unknown. */
-function columnsOf(
-  items: readonly unknown[],
-  amounts: readonly (string | undefined)[],
-): IntervalColumns | undefined {
+/** Makes the columns; undefined if any value is a number. */
+function columnsOf(items: readonly unknown[]): IntervalColumns | undefined {
   const columns = noIntervals();
   for (let position = 0; position < items.length; position++) {
     const item = items[position];
@@ -78,7 +75,7 @@ function columnsOf(
       columns.unplaced.push(position);
       continue;
     }
-    const usage = typeof item.usage === 'number' ? amounts[position] : textOf(item.usage);
+    const usage = textOf(item.usage);
     const start = textOf(startOf(item));
     const end = textOf(endOf(item));
     const units = textOf(item.usageUnits);
@@ -127,10 +124,10 @@ function wholeSeconds(value: unknown): number | null {
   return typeof seconds === 'number' && Number.isSafeInteger(seconds) && seconds > 0 ? seconds : null;
 }
 
-/** Returns undefined for a number that a float may have rounded. */
+/** Returns undefined for a number: a float may have rounded it, and does not have its text. */
 function textOf(value: unknown): string | null | undefined {
   if (typeof value === 'string') return value;
   if (value === undefined || value === null) return null;
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
+  if (typeof value === 'number') return undefined;
   return jsonText(value) ?? 'nested too deeply';
 }

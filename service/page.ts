@@ -1,6 +1,6 @@
 import type { Endpoint } from '../contract/endpoints.ts';
-import { isObject, parseExact } from '../contract/exact-json.ts';
 import { canonicalId } from '../contract/ids.ts';
+import { isObject, parseExact } from '../contract/json.ts';
 import { parse, type Received, unexpected } from './unreadable.ts';
 
 /** One page of a listing (seed 2.7). */

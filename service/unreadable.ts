@@ -1,5 +1,5 @@
 import { Failure } from '../contract/failures.ts';
-import { jsonStopsAt } from '../contract/json-members.ts';
+import { jsonStopsAt } from '../contract/json.ts';
 
 /** The parts of a success that a message may describe. */
 export interface Received {

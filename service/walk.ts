@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { EndpointName, ListingFilter } from '../contract/endpoints.ts';
-import { jsonText } from '../contract/exact-json.ts';
+import { jsonText } from '../contract/json.ts';
 import { batches } from '../contract/limits.ts';
 import type { ServiceClient } from './client.ts';
 import type { Page } from './page.ts';

@@ -1,6 +1,6 @@
 import { getGlobalDispatcher } from 'undici';
-import { isObject } from '../contract/exact-json.ts';
 import { Failure } from '../contract/failures.ts';
+import { isObject } from '../contract/json.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
 import { failureOfError, failureOfStatus } from './classify.ts';

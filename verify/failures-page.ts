@@ -1,7 +1,7 @@
 import { type FailureAction, failureTypes } from '../contract/failures.ts';
-import { httpLimits } from '../contract/http-limits.ts';
 import { attemptPolicy, triedFor } from '../contract/retry-policy.ts';
 import { formatSeconds } from '../contract/times.ts';
+import { httpLimits } from '../receiver/http-limits.ts';
 import { generatedFrom } from './markdown.ts';
 
 const actions: Readonly<Record<FailureAction, string>> = {

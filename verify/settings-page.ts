@@ -1,8 +1,8 @@
 import { secretVariables } from '../app/settings/secret-files.ts';
 import { readSettings, SettingsError } from '../app/settings/settings.ts';
 import { defaultEndpoints } from '../contract/endpoints.ts';
-import { httpLimits } from '../contract/http-limits.ts';
 import { formatSeconds } from '../contract/times.ts';
+import { httpLimits } from '../receiver/http-limits.ts';
 import { generatedFrom } from './markdown.ts';
 
 interface Setting {

@@ -1,4 +1,4 @@
-import { httpLimits } from '../../contract/http-limits.ts';
+import { httpLimits } from '../../receiver/http-limits.ts';
 
 /**
  * Files that a receiver or worker has open besides the sockets of strangers: some 60 for the connections of a

@@ -4,7 +4,7 @@ import type { NotifyTarget } from '../../activities/notifier.ts';
 import { type CheckName, checkNames } from '../../contract/check-names.ts';
 import { endpointOverrides } from '../../contract/endpoint-file.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
-import { withoutByteOrderMark } from '../../contract/exact-json.ts';
+import { withoutByteOrderMark } from '../../contract/json.ts';
 import type { RunKind } from '../../contract/names.ts';
 import { parseSecrets, SecretsError } from '../../receiver/secrets.ts';
 import type { Proxies } from '../../service/proxy.ts';

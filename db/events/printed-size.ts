@@ -1,3 +1,5 @@
+import { JsonTokens } from '../../contract/json.ts';
+
 /**
  * Bytes that a payload may take as Postgres prints it. A number such as 1e131071 is five bytes of a
  * signed body and 131,072 digits when read back: a few kilobytes of them are gigabytes. This many
@@ -6,10 +8,7 @@
  */
 export const printedBytesMax = 1_500_000;
 
-/** A string, a number with its exponent, or what Postgres prints a space after. */
-const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE]([-+]?\d+))?|[,:]/g;
-
-const exponent = /\d[eE][-+]?\d/;
+const exponent = /\d[eE]([-+]?\d+)/;
 
 /**
  * Whether JSON exceeds `printedBytesMax` as Postgres prints it. Short text without an exponent is
@@ -22,10 +21,14 @@ export function printsTooLong(json: string): boolean {
 
 /** Returns the most bytes that Postgres prints for valid JSON. */
 export function printedBytes(json: string): number {
+  const tokens = new JsonTokens(json);
   let bytes = Buffer.byteLength(json);
-  for (const [text, exponent] of json.matchAll(token)) {
-    if (exponent !== undefined) bytes += Math.abs(Number(exponent));
-    else if (text === ',' || text === ':') bytes += 1;
+  while (tokens.next()) {
+    // It prints a space after each colon and comma.
+    if (tokens.kind === 'name' || tokens.kind === 'comma') bytes += 1;
+    if (tokens.kind !== 'number') continue;
+    const [, digits] = exponent.exec(json.slice(tokens.from, tokens.to)) ?? [];
+    bytes += Math.abs(Number(digits ?? 0));
   }
   return bytes;
 }

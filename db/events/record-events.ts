@@ -1,8 +1,7 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { type DecodedEvent, decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts';
-import { isObject, jsonText, withoutByteOrderMark } from '../../contract/exact-json.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
-import { jsonStopsAt } from '../../contract/json-members.ts';
+import { isObject, jsonStopsAt, jsonText, withoutByteOrderMark } from '../../contract/json.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { refreshEach, refreshStale, type StaleRecord } from '../catch-up/stale.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';

@@ -1,4 +1,4 @@
-import { elementTexts, memberText } from '../../contract/exact-json.ts';
+import { JsonTokens } from '../../contract/json.ts';
 import type { RecordPage } from './page.ts';
 
 /**
@@ -11,11 +11,27 @@ export function itemTexts({
   itemsKey,
   joined = false,
 }: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): string[] {
-  const bodies = joined ? elementTexts(body) : [body];
-  if (itemsKey === '') return bodies;
-  return bodies.flatMap((text) =>
-    elementTexts(itemsKey === null ? text : (memberText(text, itemsKey) ?? '[]')),
-  );
+  if (itemsKey === '' && !joined) return [body];
+  const pageDepth = joined ? 2 : 1;
+  const itemsDepth = itemsKey === '' ? 1 : itemsKey === null ? pageDepth : pageDepth + 1;
+  const tokens = new JsonTokens(body);
+  const texts: string[] = [];
+  let isItems = !itemsKey;
+  let ofEarlierPages = 0;
+  let from = 0;
+  while (tokens.next()) {
+    const { kind, depth } = tokens;
+    if (kind === 'name' && depth === pageDepth && itemsKey) {
+      isItems = tokens.name === itemsKey;
+      // As in JSON.parse, the last of several members of one name counts.
+      if (isItems) texts.length = ofEarlierPages;
+    }
+    if (kind === 'close' && depth < pageDepth) ofEarlierPages = texts.length;
+    if (kind === 'open' && depth === itemsDepth + 1) from = tokens.from;
+    if (!isItems || depth !== itemsDepth || kind === 'open' || kind === 'comma') continue;
+    texts.push(body.slice(kind === 'close' ? from : tokens.from, tokens.to));
+  }
+  return texts;
 }
 
 /** Builds the page with these records alone, and their digests. */

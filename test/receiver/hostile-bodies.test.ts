@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { httpLimits } from '../../contract/http-limits.ts';
 import { limits } from '../../contract/limits.ts';
+import { httpLimits } from '../../receiver/http-limits.ts';
 import { nested } from '../support/nested.ts';
 import { listening } from './listening.ts';
 import { exchange, RawConnection, requestBytes } from './raw-http.ts';

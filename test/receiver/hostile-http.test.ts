@@ -1,7 +1,7 @@
 import { createHook } from 'node:async_hooks';
 import { brotliCompressSync, deflateSync, gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { httpLimits } from '../../contract/http-limits.ts';
+import { httpLimits } from '../../receiver/http-limits.ts';
 import { cases } from '../support/cases.ts';
 import { listening } from './listening.ts';
 import { ManualClock } from './manual-clock.ts';

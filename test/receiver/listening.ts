@@ -1,9 +1,9 @@
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { type HttpLimits, httpLimits } from '../../contract/http-limits.ts';
 import type { Log } from '../../contract/log.ts';
 import { type Clock, systemClock } from '../../receiver/clock.ts';
 import { createGroupCommit, type GroupCommit, type GroupCommitLimits } from '../../receiver/group-commit.ts';
+import { type HttpLimits, httpLimits } from '../../receiver/http-limits.ts';
 import { fixedSecrets, type SecretSource } from '../../receiver/secrets.ts';
 import { buildReceiver, type Receiver } from '../../receiver/server.ts';
 import { headerFamilies } from '../../receiver/signature-headers.ts';

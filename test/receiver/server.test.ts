@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { httpLimits } from '../../contract/http-limits.ts';
 import { limits } from '../../contract/limits.ts';
 import { answerStatus } from '../../receiver/answers.ts';
+import { httpLimits } from '../../receiver/http-limits.ts';
 import { listening } from './listening.ts';
 import { ManualClock } from './manual-clock.ts';
 import { exchange, RawConnection, requestBytes } from './raw-http.ts';

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 
 /** Parses 4 MB of small records with numeric ids. */
 const script = `
-  const { parseExact } = await import(${JSON.stringify(new URL('../../contract/exact-json.ts', import.meta.url).href)});
+  const { parseExact } = await import(${JSON.stringify(new URL('../../contract/json.ts', import.meta.url).href)});
   const text = '[' + '{"id":1.50,"a":1},'.repeat(250_000) + '{}]';
   console.log(JSON.stringify(parseExact(text, new Set(['id'])).slice(-2)));
 `;

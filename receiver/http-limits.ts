@@ -1,4 +1,4 @@
-import { limits } from './limits.ts';
+import { limits } from '../contract/limits.ts';
 
 /** Every bound of the HTTP edge, with its unit and its reason. None is left to a default. */
 export const httpLimits = {
