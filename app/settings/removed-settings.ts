@@ -5,6 +5,8 @@ interface Removed {
   readonly refused?: true;
 }
 
+const notify =
+  'set NOTIFY_URL for Slack or an address that takes JSON; Alertmanager notifies others, with deploy/prometheus/rules.yml';
 const retention = 'set RETENTION_DAYS for bodies of events and parts of runs';
 
 /** Settings of earlier versions. */
@@ -18,11 +20,8 @@ const removed: Readonly<Record<string, Removed>> = {
   JOURNAL_PAYLOAD_DAYS: { instead: retention, refused: true },
   RUNS_DAYS: { instead: retention, refused: true },
   // Alarms would reach nobody.
-  NOTIFY_URLS: {
-    instead:
-      'set NOTIFY_URL for Slack or an address that takes JSON; Alertmanager notifies others, with deploy/prometheus/rules.yml',
-    refused: true,
-  },
+  NOTIFY_URLS: { instead: notify, refused: true },
+  NOTIFY_URLS_FILE: { instead: notify, refused: true },
   // Hosts that it names would be refused, or others accepted.
   PLAINTEXT_HOSTS: {
     instead:

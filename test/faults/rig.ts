@@ -98,7 +98,7 @@ export interface RigOptions {
     readonly workerAndPostgres?: (database: string) => Promise<string>;
   };
   readonly env?: Readonly<Record<string, string>>;
-  /** The checkout of an older release, whose schema the warehouse begins with, and whose worker starts. */
+  /** The checkout of an older release, whose schema the warehouse begins with, and whose worker and receiver start. */
   readonly older?: string;
   /** How often the watch looks; each second by default, as the alarms' pace needs it. */
   readonly lookEverySeconds?: number;
@@ -155,7 +155,8 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   await Promise.all([parts.postgres.start(), parts.temporal.start()]);
   await servers.createDatabase?.();
   const run = (args: readonly string[]) => runCommand(args, { env: { ...env, LOG_LEVEL: 'error' } });
-  if (options.older !== undefined) launch.worker.checkout = options.older;
+  if (options.older !== undefined)
+    for (const part of [launch.worker, launch.receiver]) part.checkout = options.older;
   const migrated =
     options.older === undefined
       ? await run(['migrate'])
