@@ -187,7 +187,6 @@ export const metricTypes = {
   ),
   metersync_deletes_waiting: gauge('warehouse', 'Records and readings whose deletion waits for a decision.'),
   metersync_rejected_records: gauge('warehouse', 'Records that Postgres refuses.'),
-  metersync_typed_views_blocked: gauge('warehouse', 'Typed views that lack values.'),
   metersync_interval_shortfall_readings: gauge(
     'warehouse',
     'Readings that events reported and the service does not list.',
