@@ -47,7 +47,7 @@ test('a version that replays the running workflows may take over; one that canno
 
   const mistaken = await changedCheckout('unpatched');
   try {
-    const { bundleWorkflows } = await import(`${mistaken.path}/app/workflow-bundle.ts`);
+    const { bundleWorkflows } = await import(`${mistaken.path}/app/temporal/workflow-bundle.ts`);
     const workflowBundle = await bundleWorkflows(pino({ level: 'silent' }));
     const { failures } = await replayHistories(client, { workflowBundle, which: 'running', most: 50 });
     expect(failures).toMatchObject([

@@ -156,6 +156,19 @@ export const pages: readonly Work[] = [
       await forgetListed(warehouse.db, 'documents', idOf('company', plot), []);
     },
   },
+  ...(['connections', 'meters'] as const).map(
+    (listing): Work => ({
+      name: `a page of ${listing} of another company`,
+      rows: existing[listing],
+      run: (warehouse, plot) => {
+        const records = numbers(1, existing[listing]).map((n) => make[listing](plot, n));
+        return writeRecords(warehouse, listing, records, {
+          readAt,
+          companyId: idOf('company', plot + 100_000),
+        });
+      },
+    }),
+  ),
   {
     name: '50 documents with their usage, from their own endpoints',
     rows: 150,
