@@ -6,7 +6,7 @@ import { upsertEvents } from '../records/upsert.ts';
 import { indexable, resources } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import { connectionStatusChanges, connections } from '../schema/utility.ts';
-import { eventItems, writeEvents } from './items.ts';
+import { eventItems, payloadOf, writeEvents } from './items.ts';
 
 /**
  * Applies events to connections. Each change of status that an event reports is also a row of
@@ -58,13 +58,14 @@ export async function applyConnectionSites(
       where (${listsSites(sql`c.raw`)} is not true or c.raw_updated < l.occurred_at)
         and not exists (
           select from ${journal} e
+            left join lateral ${payloadOf(sql`e.id`)} said on e.occurred_at >= l.occurred_at
           where e.record_id = l.record_id
             and e.kind = 'connection'
             and case
               when e.occurred_at > l.occurred_at
-                then e.payload is null or ${listsSites(sql`e.payload`)}
+                then said.payload is null or ${listsSites(sql`said.payload`)}
               when e.occurred_at = l.occurred_at
-                then e.payload -> 'sitesRelations' > l.relations
+                then said.payload -> 'sitesRelations' > l.relations
             end
         )
     ), ${relatedSites}, ${goneSites}${serveSites}`);

@@ -3,11 +3,19 @@ import { deletingTypes } from '../../contract/event.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import type { WrittenRows } from '../records/page.ts';
-import { journal } from '../schema/metersync.ts';
+import { eventPayloads, journal } from '../schema/metersync.ts';
 
 /** Whether events of a type delete their record. */
 export const isDeletion = (type: SQLWrapper): SQL =>
   sql`${type} = any(${array(deletingTypes, 'text')})`;
+
+/** The payload of an event as a table of one row, or of none once it was dropped. */
+export const payloadOf = (id: SQLWrapper): SQL => sql`(
+        select p.payload
+        from ${eventPayloads} p
+        where p.id = ${id}
+        offset 0
+      )`;
 
 /** Writes events as rows. @param steps of a statement that ends with the insert of these rows */
 export async function writeEvents(tx: Executor, steps: SQL): Promise<WrittenRows> {
@@ -32,7 +40,7 @@ export const eventItems = (
       ${journal.id} as event_id,
       ${journal.recordId},
       ${journal.companyId} as owner,
-      ${journal.payload} as r,
+      said.payload as r,
       ${journal.type},
       ${journal.occurredAt},
       case
@@ -40,6 +48,7 @@ export const eventItems = (
         then least(${journal.receivedAt}, ${journal.recordedAt})
       end as deleted_at
     from ${journal}
+      cross join lateral ${payloadOf(journal.id)} said
     where ${journal.id} = any(${array(eventIds, 'text')})
       and ${journal.kind} = ${kind}
   )`;

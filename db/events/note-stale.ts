@@ -3,9 +3,10 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { catchUpOf } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { catchUps, journal, settlements, staleRecords } from '../schema/metersync.ts';
+import { catchUps, journal, staleRecords } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 import { isDeletion } from './items.ts';
+import { settledAs } from './settling.ts';
 
 /**
  * Makes the records of events stale, and wakes sleeping catch-ups; returns the kinds of those.
@@ -18,6 +19,7 @@ export async function noteStale(tx: Executor, eventIds: readonly string[]): Prom
   const result = await tx.execute<{ wake: CatchUpKind }>(sql`
     with reported as materialized (
       select
+        e.id,
         e.kind,
         case e.kind when 'interval' then e.id else e.record_id end as record_id,
         coalesce(e.company_id::text, e.record_id) as owner,
@@ -38,22 +40,11 @@ export async function noteStale(tx: Executor, eventIds: readonly string[]): Prom
         end is true as superseded
       from ${journal} e
       where e.id = any(${array(eventIds, 'text')})
-        and e.arrived_as = 'pending'
+        and e.outcome = 'pending'
     ), settled as (
-      insert into ${settlements}
-        (kind, record_id, owner, since, read_at, shown, outcome, updates_only)
-      select
-        kind,
-        record_id,
-        min(owner),
-        min(recorded_at),
-        max(recorded_at),
-        max(occurred_at),
-        'superseded',
-        true
-      from reported
-      where superseded
-      group by kind, record_id
+      update ${journal} set
+        ${settledAs(sql`'superseded'`)}
+      where id = any(array(select id from reported where superseded))
     ), stale as (
       insert into ${staleRecords} as s
         (kind, record_id, owner, events, since, last_event_at, wanted, due_at)

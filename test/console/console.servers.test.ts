@@ -431,7 +431,7 @@ describe('an action', () => {
       where outcome = 'dead'`);
     expect(rows).toEqual([{ n: 0 }]);
     await warehouse.db.execute(
-      sql`update metersync.journal set arrived_as = 'dead' where id like 'msg_dead_%'`,
+      sql`update metersync.journal set outcome = 'dead' where id like 'msg_dead_%'`,
     );
   });
 

@@ -156,7 +156,7 @@ test('stale records equal pending events, and every outcome is counted and liste
       fc.boolean(),
       fc.array(step, { minLength: 1, maxLength: 12 }),
       async (companyExists, steps) => {
-        for (const table of ['journal', 'stale_records', 'settlements'])
+        for (const table of ['journal', 'event_payloads', 'stale_records'])
           await warehouse.db.execute(sql.raw(`delete from metersync.${table}`));
         const story = new Story(companyExists);
         await story.begin();

@@ -31,7 +31,7 @@ async function aged(given: DeliveredEvent, outcome: string, days: number): Promi
     await settleAs(warehouse.db, outcome, sql`id = ${given.id}`);
   if (outcome === 'ignored')
     await warehouse.db.execute(
-      sql`update metersync.journal set arrived_as = 'ignored' where id = ${given.id}`,
+      sql`update metersync.journal set outcome = 'ignored' where id = ${given.id}`,
     );
   await warehouse.db.execute(sql`update metersync.journal
     set received_at = clock_timestamp() - make_interval(days => ${days}::int) where id = ${given.id}`);

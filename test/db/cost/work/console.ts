@@ -23,7 +23,7 @@ import { countEvents, listEvents } from '../../../../db/read/events.ts';
 import { findById } from '../../../../db/read/find.ts';
 import { listDataIssues } from '../../../../db/read/issues.ts';
 import { listEnded, listRunning, readRun } from '../../../../db/read/runs.ts';
-import { readGivenUp } from '../../../../db/read/unhappy.ts';
+import { readGivenUp } from '../../../../db/read/given-up.ts';
 import { readWaiting } from '../../../../db/read/waiting.ts';
 import { idOf, meterOf } from '../rows.ts';
 import type { Work } from './work.ts';
