@@ -85,8 +85,9 @@ async function report(error: unknown): Promise<void> {
   if (todo !== undefined) say(`What to do: ${todo}`);
 }
 
-/** What the catalogue of failures says to do. Loaded on demand, as below. */
+/** What the error itself or the catalogue of failures says to do. Loaded on demand, as below. */
 async function remedyOf(error: unknown): Promise<string | undefined> {
+  if (error instanceof Error && 'todo' in error) return String(error.todo);
   const { Failure, failureTypes } = await import('../contract/failures.ts');
   return error instanceof Failure ? failureTypes[error.code].operator : undefined;
 }

@@ -171,6 +171,11 @@ export interface TemporalHealth {
   readonly stalledGroups: number;
   /** Running workflows whose task failed several times in a row; null where this Temporal does not say. */
   readonly stuckWorkflows: number | null;
+  /**
+   * Since when the watch has found Postgres away, if its last run did: it runs, and could not note that it
+   * looked. Only asked where the watch seems to have stopped.
+   */
+  readonly foundAwaySince: string | null;
   /** When the client certificate for Temporal expires, ISO 8601; null without one. */
   readonly certificate: { readonly expiresAt: string; readonly secondsLeft: number } | null;
 }

@@ -13,6 +13,10 @@ const unreachable = ({ away, todo }: Away, { warehouse, temporal }: Health): Fou
   word: 'away' in warehouse && 'away' in temporal ? 'Broken' : 'Unknown',
 });
 
+/** Whether the watch last ran so long ago that it seems to have stopped. */
+export const watchIsLate = (lookedSecondsAgo: number | null): boolean =>
+  lookedSecondsAgo !== null && lookedSecondsAgo > notifyPolicy.heartbeatMaxSeconds;
+
 /** Whether the schema keeps this code from reading the warehouse. */
 const isUnfit = ({ schema }: Health): boolean =>
   schema !== null && ['behind', 'tooNew'].includes(fitOf(schema));
@@ -106,12 +110,26 @@ export const serverFindings = {
     name: 'watch',
     severity: 'page',
     means: 'The watch has stopped: nobody wakes lost work or sends alarms.',
-    judge: inWarehouse(({ watch: { lookedSecondsAgo } }) =>
-      foundIf(lookedSecondsAgo !== null && lookedSecondsAgo > notifyPolicy.heartbeatMaxSeconds, {
-        saw: `the watch last ran ${formatSeconds(lookedSecondsAgo ?? 0)} ago: nobody sends alarms`,
-        todo: 'Run metersync start, or metersync worker; see the workflow watch on Temporal’s web page.',
-      }),
-    ),
+    judge: ({ warehouse, temporal }) => {
+      if ('away' in warehouse) return undefined;
+      const { lookedSecondsAgo } = warehouse.watch;
+      if (!watchIsLate(lookedSecondsAgo)) return [];
+      const awaySince = 'away' in temporal ? null : temporal.foundAwaySince;
+      if (awaySince !== null)
+        return [
+          {
+            word: 'Catching up',
+            saw: `Postgres was away since ${formatTime(awaySince)}, and answers again; the watch looks within a minute`,
+            todo: 'Nothing: it ends by itself.',
+          },
+        ];
+      return [
+        {
+          saw: `the watch last ran ${formatSeconds(lookedSecondsAgo ?? 0)} ago: nobody sends alarms`,
+          todo: 'Run metersync start, or metersync worker; see the workflow watch on Temporal’s web page.',
+        },
+      ];
+    },
     // HEARTBEAT_URL reports it without Prometheus.
     stopsWatch: true,
     promql: `time() - ${max('last_over_time(metersync_heartbeat_timestamp_seconds[1d])')} > ${notifyPolicy.heartbeatMaxSeconds} or ${nobodyReports('metersync_heartbeat_timestamp_seconds')}`,

@@ -1,5 +1,5 @@
 import type { Executor } from '../db/connection/connect.ts';
-import { sqlMessage, withoutStatement } from '../db/connection/failures.ts';
+import { sqlMessage, sqlState, withoutStatement } from '../db/connection/failures.ts';
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
 
 /** An action was not begun, as there is nothing to do or nobody to do it. */
@@ -46,10 +46,12 @@ export async function recordedWherePossible<T>(
   inWords: (result: T) => string,
   onUnnoted: (reason: string) => void,
 ): Promise<T> {
-  const begun = await beginOperation(db, operation).catch(() => undefined);
-  if (begun !== undefined) return await finish(db, begun, action, inWords);
+  const begun = await beginOperation(db, operation).catch((error: Error) => error);
+  if (typeof begun === 'number') return await finish(db, begun, action, inWords);
   const done = await action();
   try {
+    // A server that did not answer is not asked a second time: somebody waits.
+    if (sqlState(begun) === undefined) throw begun;
     await recorded(db, operation, async () => done, inWords);
   } catch (error) {
     onUnnoted(sqlMessage(error));

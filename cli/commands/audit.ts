@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Settings } from '../../app/settings/settings.ts';
-import { requireSchema } from '../../app/warehouse/prepare.ts';
+import { requireAnswer, requireSchema } from '../../app/warehouse/prepare.ts';
 import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import type { AuditResource } from '../../contract/endpoints.ts';
 import { timeAgo } from '../../contract/times.ts';
@@ -47,6 +47,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
   const { settings, stack, log } = context;
   const { databaseUrl } = stack;
   try {
+    await requireAnswer(settings, databaseUrl, log);
     await requireSchema(settings, databaseUrl, log);
     const concurrency = Math.min(settings.service.maxConcurrency, listingsAtOnceMax);
     const warehouse = openWarehouse(settings, databaseUrl, log, concurrency);

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { runIsStarted, startBackfill } from '../../app/backfill.ts';
 import { connectClient } from '../../app/temporal/temporal.ts';
-import { requireSchema } from '../../app/warehouse/prepare.ts';
+import { requireAnswer, requireSchema } from '../../app/warehouse/prepare.ts';
 import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import type { Database } from '../../db/connection/connect.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
@@ -61,6 +61,7 @@ async function run(
   ids: readonly string[] | undefined,
 ): Promise<void> {
   const { settings, stack, log } = context;
+  await requireAnswer(settings, stack.databaseUrl, log);
   await requireSchema(settings, stack.databaseUrl, log);
   const warehouse = openWarehouse(settings, stack.databaseUrl, log, 2);
   const { client, close } = await connectClient(stack.temporal);

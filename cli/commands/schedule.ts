@@ -6,7 +6,7 @@ import {
   type ScheduleState,
 } from '../../app/temporal/schedules.ts';
 import { connectClient } from '../../app/temporal/temporal.ts';
-import { openWarehouse } from '../../app/warehouse/warehouse.ts';
+import { openToAsk } from '../../app/warehouse/warehouse.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
@@ -70,7 +70,7 @@ async function noted(
     schedule: name,
     ...(reason === undefined ? {} : { reason }),
   });
-  const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
+  const warehouse = openToAsk(settings, stack.databaseUrl, log, 1);
   try {
     await recordedWherePossible(
       warehouse.db,

@@ -1,5 +1,6 @@
-import { openWarehouse } from '../../app/warehouse/warehouse.ts';
+import { openToAsk } from '../../app/warehouse/warehouse.ts';
 import { limits } from '../../contract/limits.ts';
+import { serverWaits } from '../../contract/retry-policy.ts';
 import { formatSeconds, formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, countInWords, nameInWords } from '../../contract/words.ts';
 import {
@@ -32,10 +33,15 @@ export async function status(options: {
   });
   const { settings, stack, log } = context;
   try {
-    const warehouse = openWarehouse(settings, stack.databaseUrl, log, 2);
+    const warehouse = openToAsk(settings, stack.databaseUrl, log, 2);
     try {
       const temporal = stack.hasTemporal ? stack.temporal : undefined;
-      const readHealth = healthOf({ settings, databaseUrl: stack.databaseUrl, temporal });
+      const readHealth = healthOf({
+        settings,
+        databaseUrl: stack.databaseUrl,
+        temporal,
+        answerMs: serverWaits.answerMs,
+      });
       const health = await readHealth(warehouse.db);
       const verdict = verdictOf(health);
       const reachable = !('away' in health.warehouse);

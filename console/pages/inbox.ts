@@ -16,13 +16,7 @@ export const inbox: MakePage = async (asking) => {
   const { deps, health, verdict, now } = asking;
   const { db } = deps;
   const { warehouse } = health;
-  if ('away' in warehouse)
-    return {
-      title: 'Inbox',
-      section: 'Inbox',
-      live: true,
-      body: html`<h1>Inbox</h1>${nothing('The inbox cannot be shown now', html`${text(warehouse.away)}. ${text(warehouse.todo)}`)}`,
-    };
+  if ('away' in warehouse) return undefined;
   const [waiting, dead, missing] = await Promise.all([
     readWaiting(db, mostCounted),
     readGivenUp(db, 'dead'),

@@ -312,7 +312,9 @@ describe('a failed command ends with status 1 and one line that names the proble
       });
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
       expect(stderr).toMatch(
-        new RegExp(`^metersync: Postgres at ${place} \\(DATABASE_URL\\): connect ECONNREFUSED .+$`),
+        new RegExp(
+          `^metersync: Postgres at ${place} \\(DATABASE_URL\\) does not answer: connect ECONNREFUSED .+\nWhat to do: Bring Postgres up, or correct DATABASE_URL.$`,
+        ),
       );
     },
   );

@@ -70,6 +70,13 @@ test.each([
   expect(verdictStatus[heard]).toBe(word === 'Broken' ? 4 : 5);
 });
 
+test('after an outage of Postgres a watch that runs is not said to have stopped', () => {
+  const watch = { ...warehouse.watch, lookedSecondsAgo: 540 };
+  const { word, findings } = verdictOf(health({ watch }, { foundAwaySince: '2026-11-22T01:10:00Z' }));
+  expect(word).toBe('Catching up');
+  expect(findings).toMatchObject([{ name: 'watch', saw: expect.stringMatching(/^Postgres was away since/) }]);
+});
+
 test('an alarm whose source is away keeps its state', () => {
   expect(seenIn(noTemporal).unknown).toContain('WorkersGone');
   expect(seenIn(noTemporal).unknown).not.toContain('EventsDead');
