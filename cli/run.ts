@@ -1,5 +1,6 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { type Command, CommanderError } from 'commander';
+import { noteTyped } from './as-operation.ts';
 import { CommandError, UsageError } from './errors.ts';
 import { seeHelp } from './help.ts';
 import { say } from './print.ts';
@@ -16,6 +17,7 @@ const logTakenWithinMs = 1_000;
 /** Runs the command line to its end and leaves its status in `process.exitCode`. */
 export async function run(args: readonly string[]): Promise<void> {
   const program = buildProgram();
+  noteTyped(args);
   prepare(program);
   const lost = lostOutput();
   let called = program;

@@ -51,10 +51,11 @@ export function addEvents(program: Command): void {
   add(
     events,
     'ignore',
-    'Ignore dead events that nobody can mend: a replay still tries them',
-    'metersync events ignore msg_2Lh9KRb0pzN4LePd3XiA4v12Axj',
+    'Ignore dead events that cannot be fixed: a replay still tries them',
+    'metersync events ignore msg_2Lh9KRb0pzN4LePd3XiA4v12Axj --note "a test by the service"',
   )
     .argument('<events...>', 'their ids')
+    .option('--note <text>', 'why, for events list and events show')
     .option('--json', 'as JSON')
     .action(async (ids, options) => (await import('./commands/events.ts')).eventsIgnore(ids, options));
 }
@@ -144,8 +145,8 @@ export function addSchedule(program: Command): void {
     add(schedule, action, description, example)
       .addArgument(
         new Argument(
-          '[schedule]',
-          `full, the backfill of everything, or reconcile, what was updated lately; ${action === 'show' ? 'both' : 'full'} by default`,
+          action === 'show' ? '[schedule]' : '<schedule>',
+          'full, the backfill of everything, or reconcile, what was updated lately',
         ).choices(runKinds),
       )
       .option('--json', 'as JSON')

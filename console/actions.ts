@@ -17,9 +17,9 @@ import { type CountedEvents, countEvents } from '../db/read/events.ts';
 import { listDataIssues } from '../db/read/issues.ts';
 import { headline } from '../health/verdict.ts';
 import { type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
-import { ignoreDead } from '../operations/ignore.ts';
+import { ignoreDead, ignoredInWords } from '../operations/ignore.ts';
 import { Refused } from '../operations/recorded.ts';
-import { replayEvents } from '../operations/replay.ts';
+import { describeReplay, replayEvents, wasReplayed } from '../operations/replay.ts';
 import { requireWorker } from '../operations/require-worker.ts';
 import { describeResumed, resumeParked } from '../operations/resume.ts';
 import type { Markup } from '../web/markup.ts';
@@ -95,7 +95,7 @@ async function askResume(asking: Asking): Promise<Question> {
   const parts = parked.reduce((sum, one) => sum + one.parts, 0);
   return {
     title: `Try again what is parked${code === undefined ? '' : `: ${code}`}`,
-    says: `${counted(events, 'event')} become due at once. ${counted(parts, 'part')} of backfills: their companies are read again in a new run. If the cause is not mended, they are parked again.`,
+    says: `${counted(events, 'event')} become due at once. ${counted(parts, 'part')} of backfills: their companies are read again in a new run. Unless the cause is fixed, they are parked again.`,
     button: 'Try again',
     act: () =>
       withTemporal(asking, async (client) =>
@@ -137,8 +137,9 @@ async function askIgnore({ deps, query }: Asking): Promise<Question> {
   return {
     title: id === undefined ? 'Ignore dead events' : 'Ignore a dead event',
     says: `${matching(found, 'dead event')} Ignored ones raise no alarm any more. What was signed stays until retention, and a replay still tries it.`,
+    fields: noteField,
     button: 'Ignore',
-    act: async () => `${counted(await ignoreDead(deps.writer, filter), 'event')} ignored`,
+    act: async (form) => ignoredInWords(await ignoreDead(deps.writer, filter), noteOf(form)),
   };
 }
 
@@ -159,11 +160,14 @@ async function askReplay(asking: Asking): Promise<Question> {
             filter,
             replay: id === undefined ? 'unapplied' : 'all',
             operation,
-            onProgress: (replayed) => progress(`${counted(replayed, 'event')} recorded again`),
+            onProgress: (replayed) => progress(`${counted(replayed, 'event')} replayed`),
           });
           const { replayed, refused } = report;
           if (replayed === 0 && refused[0] !== undefined) throw new Refused(refused[0].reason);
-          return `${counted(replayed, 'event')} recorded again${refused.length > 0 ? `; ${refused.length} refused: ${refused[0]?.reason}` : ''}.`;
+          const [done, first] = describeReplay(report);
+          const words = `${done}${first === undefined ? '' : `; ${refused.length} refused, the first: ${first}`}`;
+          if (!wasReplayed(report)) throw new Error(words);
+          return words;
         },
         'events',
       ),
@@ -233,6 +237,7 @@ async function askTrigger(asking: Asking): Promise<Question> {
 }
 
 async function askPause(asking: Asking): Promise<Question> {
+  const { deps, identity } = asking;
   const kind = kindOf(asking);
   const next = await withTemporal(asking, (client) => readSchedule(client, kind));
   if (next.state !== 'active') throw new Refused(`the schedule ${kind} is ${next.state}`);
@@ -245,7 +250,7 @@ async function askPause(asking: Asking): Promise<Question> {
       withTemporal(asking, async (client) => {
         const reason = noteOf(form);
         if (reason === undefined) throw new Refused('say why: others see the reason');
-        await pauseSchedule(client, kind, reason);
+        await pauseSchedule(client, kind, { by: identity.name, reason, at: new Date(deps.now()) });
         return `paused: ${reason}`;
       }),
   };
@@ -316,9 +321,7 @@ async function askAcknowledge({ deps, query }: Asking, undo: boolean): Promise<Q
       : `1 issue stays open and counts apart: ${text(issue.sentence)}`,
     ...(undo
       ? {}
-      : {
-          fields: html`<label for="note">Note</label><input id="note" name="note" maxlength="500" autocomplete="off">`,
-        }),
+      : { fields: noteField }),
     button: undo ? 'Take it back' : 'Acknowledge',
     act: async (form) => {
       const note = noteOf(form);
@@ -328,5 +331,7 @@ async function askAcknowledge({ deps, query }: Asking, undo: boolean): Promise<Q
     },
   };
 }
+
+const noteField = html`<label for="note">Note</label><input id="note" name="note" maxlength="500" autocomplete="off">`;
 
 const noteOf = (form: URLSearchParams): string | undefined => asked(form, 'note');

@@ -148,6 +148,8 @@ export interface WatchHealth {
 export interface ScheduleHealth {
   readonly name: RunKind;
   readonly state: 'active' | 'paused' | 'absent';
+  /** Whether the settings ask for it. */
+  readonly isWanted: boolean;
   readonly reason: string | null;
   /** When it starts the next run, ISO 8601. */
   readonly next: string | null;

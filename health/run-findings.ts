@@ -7,6 +7,15 @@ import type { KindOfRuns, LastRun } from './measured.ts';
 
 const wordOfRun: Readonly<Record<RunKind, string>> = { full: 'backfill', reconcile: 'reconcile' };
 
+const settingOf: Readonly<Record<RunKind, string>> = {
+  full: 'BACKFILL_CRON',
+  reconcile: 'RECONCILE_EVERY',
+};
+
+/** Says that a schedule is paused: ours say who paused it, others have what Temporal noted. */
+export const pausedInWords = (note: string | null): string =>
+  note?.startsWith('paused by ') ? note : `paused${note === null ? '' : `: ${note}`}`;
+
 /** Judges the runs of each kind. */
 const ofRuns = (judge: (runs: KindOfRuns, kind: RunKind) => readonly Found[]) =>
   inWarehouse(({ runs }) => runKinds.flatMap((kind) => judge(runs[kind], kind)));
@@ -88,20 +97,41 @@ export const runFindings = {
   SchedulePaused: {
     name: 'schedule',
     severity: 'ticket',
-    means: 'A schedule is paused for a day.',
+    means: 'A schedule has been paused for a day.',
     judge: inTemporal(({ schedules }) =>
       schedules
         .filter(({ state }) => state === 'paused')
         .map(({ name, reason }) => ({
           name: `schedule ${name}`,
           labels: { schedule: name },
-          saw: `paused${reason === null ? '' : `: ${reason}`}`,
-          todo: `Run metersync schedule resume ${name}; or set ${name === 'full' ? 'BACKFILL_CRON' : 'RECONCILE_EVERY'} to none, if it is not to run any more.`,
+          saw: pausedInWords(reason),
+          todo: `Run metersync schedule resume ${name}; or set ${settingOf[name]} to none, if it is not to run any more.`,
         })),
     ),
     forMinutes: 1_440,
     causes: ['`metersync schedule show` has the reason.'],
     todo: 'Run `metersync schedule resume` with its name, or set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
+  },
+  ScheduleGone: {
+    name: 'schedule',
+    severity: 'ticket',
+    means: 'A schedule that the settings ask for does not exist.',
+    // Without a worker that is its fault, and another finding.
+    judge: inTemporal(({ schedules, idle }) =>
+      idle.includes('backfill')
+        ? []
+        : schedules
+            .filter(({ state, isWanted }) => state === 'absent' && isWanted)
+            .map(({ name }) => ({
+              name: `schedule ${name}`,
+              labels: { schedule: name },
+              saw: `there is none, though ${settingOf[name]} asks for it: somebody removed it`,
+              todo: `Restart a worker, which makes it again; or set ${settingOf[name]} to none, for workers and commands.`,
+            })),
+    ),
+    forMinutes: 15,
+    causes: ['Somebody deleted it on Temporal’s web page or with `temporal schedule delete`.'],
+    todo: 'Restart a worker, which makes it again; or set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
   },
   Decide: {
     name: 'deletes',

@@ -7,7 +7,7 @@ import { readScheduleHealth } from '../app/temporal/schedules.ts';
 import { connectClient } from '../app/temporal/temporal.ts';
 import { absenceOf, placeOf } from '../app/warehouse/absence.ts';
 import { requireZone } from '../app/warehouse/prepare.ts';
-import { runKinds, scheduleIds, taskQueues, workflowNames } from '../contract/names.ts';
+import { type RunKind, runKinds, scheduleIds, taskQueues, workflowNames } from '../contract/names.ts';
 import { recordPolicy, serverWaits } from '../contract/retry-policy.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../contract/schema-versions.ts';
 import type { Database } from '../db/connection/connect.ts';
@@ -31,6 +31,8 @@ export async function readDeployment(options: {
   readonly silenceHours: number;
   /** Time zone in which sessions have to read the service's times. */
   readonly timeZone: string;
+  /** The schedules that the settings ask for. */
+  readonly wanted?: readonly RunKind[];
   /** How long to wait until Postgres says anything at all. */
   readonly answerMs?: number | undefined;
 }): Promise<Health> {
@@ -68,6 +70,7 @@ export function healthOf({
       expiresAt,
       now: (server) => readNow(server, answerMs ?? serverWaits.healthWithinMs),
       answerMs,
+      wanted: runKinds.filter((kind) => settings.schedules[kind] !== undefined),
       silenceHours: settings.silenceHours,
       timeZone: settings.service.timeZone,
     });
@@ -124,6 +127,7 @@ async function readTemporal({
   temporal: place,
   expiresAt,
   now,
+  wanted = [],
 }: Parameters<typeof readDeployment>[0]): Promise<TemporalHealth | Away> {
   if (place === undefined)
     return {
@@ -132,7 +136,7 @@ async function readTemporal({
     };
   const nowMs = now(db);
   try {
-    const health = await askPlace(place, async (client) => await askTemporal(client, await nowMs));
+    const health = await askPlace(place, async (client) => await askTemporal(client, await nowMs, wanted));
     return { ...health, foundAwaySince: null, certificate: certificateOf(expiresAt, await nowMs) };
   } catch (error) {
     return {
@@ -184,6 +188,7 @@ const certificateOf = (expiresAt: string | null, now: number): TemporalHealth['c
 async function askTemporal(
   client: Client,
   now: number,
+  wanted: readonly RunKind[],
 ): Promise<Omit<TemporalHealth, 'certificate' | 'foundAwaySince'>> {
   const queues = Object.keys(taskQueues) as (keyof typeof taskQueues)[];
   const [pollers, schedules, groups, stuckWorkflows] = await Promise.all([
@@ -196,7 +201,7 @@ async function askTemporal(
   return {
     idle: queues.filter((_, at) => !pollers[at]?.polled),
     absent: ofEvents?.absent ?? null,
-    schedules,
+    schedules: schedules.map((schedule) => ({ ...schedule, isWanted: wanted.includes(schedule.name) })),
     ...groups,
     stuckWorkflows,
   };

@@ -193,16 +193,33 @@ describe('events replay', () => {
 test('events ignore takes what nobody can mend off the verdict, and a replay still tries it', async () => {
   const { id } = await deliverBody(pipeline, 'no JSON');
   await pipeline.settled();
-  expect(await json('events', 'replay', id)).toMatchObject({ said: { outcomes: { dead: 1 } } });
+  expect(await metersync('events', 'replay', id)).toMatchObject({
+    status: 1,
+    stdout: '1 event replayed: 1 is dead again',
+  });
   expect((await metersync('status')).stdout).toContain('1 event cannot be applied');
-  expect(await json('events', 'ignore', id)).toEqual({ status: 0, said: { ignored: [id], refused: [] } });
+  expect(await json('events', 'ignore', id, '--note', 'a test of theirs')).toEqual({
+    status: 0,
+    said: { ignored: [id], refused: [] },
+  });
+  const logged = await rows<{ outcome: string; typed: string }>(sql`
+    select outcome, target ->> 'command' as typed from metersync.operations order by id desc limit 2`);
+  expect(logged).toEqual([
+    { outcome: 'done', typed: `metersync events ignore ${id} --note "a test of theirs" --json` },
+    { outcome: 'failed', typed: `metersync events replay ${id}` },
+  ]);
+  for (const shown of [
+    ['events', 'show', id],
+    ['events', 'list', '--outcome', 'ignored'],
+  ])
+    expect((await metersync(...shown)).stdout).toMatch(/ignored by \S+ at .*Z: a test of theirs/);
   expect((await metersync('status')).stdout).not.toContain('cannot be applied');
   expect((await metersync('events', 'show', id)).stdout).toContain('no JSON');
   // A second delivery is no new event.
   expect((await deliverBody(pipeline, 'no JSON', id)).status).toBe(204);
   await pipeline.settled();
   expect(await json('events', 'ignore', id)).toEqual({ status: 1, said: { ignored: [], refused: [id] } });
-  expect(await json('events', 'replay', id)).toMatchObject({ said: { outcomes: { dead: 1 } } });
+  expect(await json('events', 'replay', id)).toMatchObject({ status: 1, said: { outcomes: { dead: 1 } } });
   expect((await metersync('events', 'ignore', id)).stdout).toBe('1 event ignored');
 });
 

@@ -514,7 +514,7 @@ describe('an action', () => {
     ).toBe(303);
     expect(await readSchedule(client, 'full')).toMatchObject({
       state: 'paused',
-      reason: 'the service moves',
+      reason: expect.stringMatching(/^paused by ada at .*Z: the service moves$/),
     });
     expect(await (await ask('/system')).text()).toContain('the service moves');
     expect((await post('/act/schedule-pause?kind=full')).status).toBe(409);
@@ -531,7 +531,11 @@ describe('an action', () => {
     expect((await operations())[0]).toMatchObject({
       action: 'schedule pause',
       source: 'command',
-      target: { schedule: 'full', reason: 'x' },
+      target: {
+        command: 'metersync schedule pause full --reason x',
+        schedule: 'full',
+        reason: 'x',
+      },
     });
   });
 });

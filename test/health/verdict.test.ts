@@ -120,8 +120,8 @@ test('deletions on hold are one finding, whatever runs found them', () => {
   expect(findings.map(({ alarm }) => alarm)).toEqual(['Decide']);
 });
 
-test('a schedule that is absent is not a fault', () => {
-  const schedules = [{ ...paused, state: 'absent' as const }];
+test('a schedule that is absent is not a fault where its setting is none', () => {
+  const schedules = [{ ...paused, state: 'absent' as const, isWanted: false }];
   expect(verdictOf(health({}, { schedules })).word).toBe('In sync');
 });
 

@@ -47,7 +47,7 @@ export const warehouse: WarehouseHealth = {
   sizes: { utility: 8_192 },
   watch: { lookedAt: '2026-11-22', lookedSecondsAgo: 30, open: [], unsent: null },
 };
-const scheduled = { state: 'active', reason: null, missed: 0 } as const;
+const scheduled = { state: 'active', isWanted: true, reason: null, missed: 0 } as const;
 export const temporal: TemporalHealth = {
   idle: [],
   absent: null,
@@ -144,6 +144,13 @@ export const ills: readonly Ill[] = [
   inTemporal('WorkflowsStuck', { stuckWorkflows: 1 }, /1 workflow keep/, /WorkflowsStuck/),
   inTemporal('CertificateExpires', { certificate }, /expires 2026-12-01/, /Renew it/),
   inTemporal('SchedulePaused', { schedules: [paused] }, /^paused: a move$/, /resume full/, 'schedule=full'),
+  inTemporal(
+    'ScheduleGone',
+    { schedules: [{ ...paused, state: 'absent' }] },
+    /^there is none, though BACKFILL_CRON/,
+    /Restart a worker/,
+    'schedule=full',
+  ),
   inTemporal('EventsStalled', { lateGroups: 2, stalledGroups: 1 }, /1 group of events/, /log of the workers/),
   inTemporal('EventsLate', { lateGroups: 2 }, /2 groups of events/, /Nothing, unless/),
   inWarehouse('HeartbeatStopped', watch({ lookedSecondsAgo: 301 }), /5 min ago/, /metersync worker/),
