@@ -16,7 +16,7 @@ import type { EventFilter } from '../db/read/event-filter.ts';
 import { type CountedEvents, countEvents } from '../db/read/events.ts';
 import { listDataIssues } from '../db/read/issues.ts';
 import { headline } from '../health/verdict.ts';
-import { type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
+import { canDecide, type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
 import { ignoreDead, ignoredInWords } from '../operations/ignore.ts';
 import { Refused } from '../operations/recorded.ts';
 import { describeReplay, replayEvents, wasReplayed } from '../operations/replay.ts';
@@ -281,14 +281,14 @@ const decisions: Readonly<
   },
   reject: {
     title: 'Keep what the run found gone',
-    effect: 'kept; later runs ask again before they delete any of them.',
+    effect: 'kept until the service shows them again. It can be undone.',
     button: 'Keep them',
     danger: false,
   },
   undo: {
-    title: 'Bring back what the run deleted',
-    effect: 'live again; later runs ask before they delete any of them.',
-    button: 'Bring them back',
+    title: 'Undo the decision on what the run found gone',
+    effect: 'live again, and kept until the service shows them again.',
+    button: 'Undo',
     danger: false,
   },
 };
@@ -296,11 +296,13 @@ const decisions: Readonly<
 async function askDecision({ deps, query }: Asking, decision: Decision): Promise<Question> {
   const run = canonicalUuid(asked(query, 'run') ?? '');
   if (run === undefined) throw new Refused('say of which run');
-  const state = decision === 'undo' ? 'applied' : 'quarantined';
-  const of = (await readDeletes(deps.db, { all: true, run })).filter((one) => one.state === state);
+  const found = (await readDeletes(deps.db, { all: true, run })).filter(({ state }) => canDecide(decision, state));
+  const applied = found.filter(({ state }) => state === 'applied');
+  const of = applied.length > 0 ? applied : found;
   const rows = of.reduce((sum, one) => sum + one.rows, 0);
-  if (rows === 0) throw new Refused(`run ${run} has nothing that is ${state}: somebody decided already`);
-  const { title, effect, button, danger } = decisions[decision];
+  if (rows === 0) throw new Refused(`run ${run} has nothing to decide on: somebody decided already`);
+  const { title, button, danger, ...decided } = decisions[decision];
+  const effect = decision === 'undo' && applied.length === 0 ? 'to wait for a decision again.' : decided.effect;
   return {
     title,
     says: `${counted(rows, 'row')} of run ${run} ${rows === 1 ? 'is' : 'are'} ${effect}`,

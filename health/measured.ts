@@ -113,6 +113,8 @@ export interface WarehouseHealth {
   /** Whether any backfill of all companies ever ended with data. */
   readonly loaded: boolean;
   readonly undecidedDeletes: number;
+  /** Rows that somebody decided to keep, and that the service has no more. */
+  readonly keptDeletes: number;
   readonly rejectedRecords: number;
   readonly silence: Silence;
   /** After so many hours without an event, none can likely arrive; 0 turns this off. */

@@ -139,7 +139,7 @@ export const runFindings = {
     means: 'Deletions of records or readings wait for somebody.',
     judge: inWarehouse(({ undecidedDeletes: deletes }) =>
       foundIf(deletes > 0, {
-        saw: `${countedToMax(deletes, 'row')} disappeared from the service in one run, and are kept until somebody decides`,
+        saw: `${countedToMax(deletes, 'row')} disappeared from the service in one run. They are kept until you approve or reject the deletions`,
         counts: { deletes },
       }),
     ),

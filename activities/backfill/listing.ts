@@ -4,8 +4,8 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
-import { countAbsent, onlyExplained, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
-import { absentSites, clearSiteQuarantine } from '../../db/deletes/absent-sites.ts';
+import { countAbsent, endDecisions, onlyExplained, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
+import { absentSites, clearSiteQuarantine, endSiteDecisions } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import { forgetListed } from '../../db/records/owner.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
@@ -232,6 +232,7 @@ async function judgeAbsent(
   const { db } = deps.warehouse;
   const listing = { ...input, configured: deps.companies };
   const { companyId, resource } = input;
+  await endDecisions(db, listing, ids);
   const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt });
   if (shared && companyId !== null && (ids.length > 0 || live === 0))
     await forgetListed(db, resource, companyId, ids);
@@ -270,6 +271,7 @@ async function judgeSites(
   agreedSince: string | undefined,
 ): Promise<Verdict> {
   const { db } = deps.warehouse;
+  await endSiteDecisions(db, companyIds);
   const companies = await absentSites(db, companyIds, beganAt);
   await clearSiteQuarantine(
     db,

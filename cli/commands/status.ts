@@ -124,6 +124,10 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
     describeRuns('backfills', now.backfills),
     describeRuns('reconciles', now.reconciles),
   ];
+  if (now.keptDeletes > 0)
+    lines.push(
+      `rows that are kept though the service no longer has them: ${inWords(now.keptDeletes)} (metersync deletes list --all)`,
+    );
   if (now.unreadableValues > 0)
     lines.push(
       `values that could not be read: ${inWords(now.unreadableValues)}; their columns are empty (metersync checks list --check unreadable_value)`,

@@ -419,6 +419,7 @@ export const deletes = metersync.table(
   (t) => [
     primaryKey({ columns: [t.runId, t.resource, t.recordId] }),
     index('deletes_undecided').on(t.companyId, t.resource).where(sql`state = 'quarantined'`),
+    index('deletes_kept').on(t.companyId, t.resource).where(sql`state in ('rejected', 'undone')`),
     index('deletes_record').on(t.resource, t.recordId),
     index('deletes_meter').on(t.meterId).where(sql`meter_id is not null`),
     check('deletes_state', sql`state in ('quarantined', 'applied', 'rejected', 'undone')`),
