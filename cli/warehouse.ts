@@ -5,7 +5,7 @@ import { type Context, openContext } from './context.ts';
 
 /** Opens the warehouse for a command that reads it, and closes everything when the work is over. */
 export async function withWarehouse<T>(
-  need: { readonly temporal: boolean },
+  need: { readonly temporal: boolean | 'if running' },
   work: (opened: {
     readonly db: Database;
     readonly warehouse: Warehouse;

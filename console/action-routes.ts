@@ -76,7 +76,7 @@ const whyNot = (error: unknown): string => (withoutStatement(error) as Error).me
 const nameOf = ({ params }: FastifyRequest<ByName>): string => params.name.replaceAll('-', ' ');
 
 /** Values of an address that an operation notes: what it is about. */
-const noted = ['code', 'outcome', 'type', 'id', 'record', 'company', 'since', 'until', 'run', 'kind'];
+const noted = ['code', 'outcome', 'type', 'id', 'record', 'company', 'since', 'until', 'run', 'kind', 'key'];
 
 function operationOf({ identity, query }: Asking, action: OperationAction): Operation {
   const about = noted.flatMap((name) => {

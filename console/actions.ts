@@ -15,7 +15,9 @@ import { readCompany } from '../db/read/companies.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
 import { type CountedEvents, countEvents } from '../db/read/events.ts';
 import { listDataIssues } from '../db/read/issues.ts';
+import { isAlarmName } from '../health/findings.ts';
 import { headline } from '../health/verdict.ts';
+import { acknowledge } from '../operations/acknowledge.ts';
 import { canDecide, type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
 import { ignoreDead, ignoredInWords } from '../operations/ignore.ts';
 import { Refused } from '../operations/recorded.ts';
@@ -65,6 +67,8 @@ export const actions = {
   'deletes approve': (asking) => askDecision(asking, 'approve'),
   'deletes reject': (asking) => askDecision(asking, 'reject'),
   'deletes undo': (asking) => askDecision(asking, 'undo'),
+  'alerts acknowledge': (asking) => askFinding(asking, false),
+  'alerts unacknowledge': (asking) => askFinding(asking, true),
   'issue acknowledge': (asking) => askAcknowledge(asking, false),
   'issue unacknowledge': (asking) => askAcknowledge(asking, true),
 } satisfies Partial<Record<OperationAction, Ask>>;
@@ -309,6 +313,32 @@ async function askDecision({ deps, query }: Asking, decision: Decision): Promise
     button,
     danger,
     act: async () => describeDecided(await decideDeletes(deps.writer, decision, run)),
+  };
+}
+
+async function askFinding({ deps, query, identity, verdict }: Asking, undo: boolean): Promise<Question> {
+  const name = asked(query, 'id') ?? '';
+  if (!isAlarmName(name)) throw new Refused(`there is no finding ${name}`);
+  const named = { name, key: query.get('key') ?? '' };
+  const finding = verdict.findings.find(({ alarm, key }) => alarm === name && key === named.key);
+  if (finding === undefined) throw new Refused(`there is no finding ${name} now`);
+  return {
+    title: undo ? 'Take the acknowledgement back' : 'Acknowledge the finding',
+    says: undo
+      ? `It counts as before: ${text(finding.saw)}`
+      : `The verdict leaves it out until it counts more, or is over: ${text(finding.saw)}`,
+    ...(undo ? {} : { fields: noteField }),
+    button: undo ? 'Take it back' : 'Acknowledge',
+    act: async (form) => {
+      const note = noteOf(form);
+      await acknowledge(
+        deps.writer,
+        verdict,
+        named,
+        undo ? undefined : { by: identity.name, note: note ?? null },
+      );
+      return undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
+    },
   };
 }
 

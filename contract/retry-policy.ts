@@ -295,6 +295,9 @@ export const monthsPolicy = {
 export const notifyPolicy = {
   /** Age of its last run from which it counts as stopped. */
   heartbeatMaxSeconds: 300,
+  /** How often receivers report what they refused, and after how long without a report it is over. */
+  refusedEveryMs: 60 * seconds,
+  refusedSeconds: 600,
   /** Of one request to a target or to HEARTBEAT_URL. */
   requestMs: 10 * seconds,
   /** How long one look goes on sending to a target: far less than a look may take. */

@@ -79,6 +79,13 @@ export interface Silence {
   readonly missedAt: string | null;
 }
 
+/** Deliveries that receivers refused although they were signed, since the last pause of ten minutes. */
+export interface Refused {
+  readonly reasons: Readonly<Record<string, number>>;
+  readonly since: string;
+  readonly untilSecondsAgo: number;
+}
+
 /** Of the last events that were settled, seconds from receipt. */
 export interface Delay {
   readonly p50: number;
@@ -117,6 +124,8 @@ export interface WarehouseHealth {
   readonly keptDeletes: number;
   readonly rejectedRecords: number;
   readonly silence: Silence;
+  /** Null if receivers refused none. */
+  readonly refused: Refused | null;
   /** After so many hours without an event, none can likely arrive; 0 turns this off. */
   readonly silenceHours: number;
   /** From receipt to the row, and to the read of the record; null before the first. */
@@ -142,6 +151,16 @@ export interface WatchHealth {
     readonly openedAt: string;
     /** Null: it was not sent. */
     readonly notifiedAt: string | null;
+  }[];
+  /** What somebody acknowledged of what is open, or is about to be. */
+  readonly acknowledged: readonly {
+    readonly name: string;
+    readonly key: string;
+    readonly by: string;
+    readonly at: string;
+    readonly note: string | null;
+    /** What the finding counted then: more is news. */
+    readonly counts: Readonly<Record<string, number>>;
   }[];
   /** For how long NOTIFY_URL has not taken an alarm, and why not; null if none waits. */
   readonly unsent: { readonly seconds: number; readonly error: string } | null;

@@ -24,6 +24,7 @@ const ofRuns = (judge: (runs: KindOfRuns, kind: RunKind) => readonly Found[]) =>
 export const runFindings = {
   NotLoaded: {
     name: 'first backfill',
+    brief: 'nothing is loaded yet',
     severity: 'ticket',
     means: 'No backfill of all companies has ended.',
     judge: inWarehouse(({ loaded, runs }) =>
@@ -35,6 +36,7 @@ export const runFindings = {
   },
   RunUnwell: {
     name: 'last run',
+    brief: 'a run is incomplete',
     severity: 'ticket',
     means: 'The last run of a kind did not read everything.',
     // While deletions wait for a decision, Decide is the finding.
@@ -47,6 +49,7 @@ export const runFindings = {
   },
   RunOverdue: {
     name: 'next run',
+    brief: 'a run is overdue',
     severity: 'ticket',
     means: 'No run of a kind completed for one and a half intervals of its schedule.',
     judge: ({ warehouse, temporal }) => {
@@ -56,6 +59,7 @@ export const runFindings = {
         if (seconds === null || intervalSeconds === null) return [];
         return foundIf(seconds > alarmPolicy.runOverdueIntervals * intervalSeconds, {
           name: `next ${wordOfRun[kind]}`,
+          brief: `the next ${wordOfRun[kind]} is overdue`,
           labels: { kind },
           saw: `overdue: the last complete ${wordOfRun[kind]} ended ${formatSeconds(seconds)} ago`,
           todo: 'See RunOverdue in docs/runbooks.md; metersync backfill all reads everything now.',
@@ -72,6 +76,7 @@ export const runFindings = {
   },
   RunStalled: {
     name: 'run under way',
+    brief: 'a run stands still',
     severity: 'ticket',
     means: 'A run has stored nothing for half an hour.',
     judge: ofRuns(({ underWay }, kind) =>
@@ -80,6 +85,7 @@ export const runFindings = {
         : [
             {
               name: `${wordOfRun[kind]} under way`,
+              brief: `a ${wordOfRun[kind]} stands still`,
               labels: { kind },
               saw: `run ${underWay.runId} stored its last page ${formatSeconds(underWay.progressSecondsAgo)} ago`,
               todo: `See what it reads (metersync backfill --run ${underWay.runId}), and RunStalled in docs/runbooks.md.`,
@@ -96,6 +102,7 @@ export const runFindings = {
   },
   SchedulePaused: {
     name: 'schedule',
+    brief: 'a schedule is paused',
     severity: 'ticket',
     means: 'A schedule has been paused for a day.',
     judge: inTemporal(({ schedules }) =>
@@ -103,6 +110,7 @@ export const runFindings = {
         .filter(({ state }) => state === 'paused')
         .map(({ name, reason }) => ({
           name: `schedule ${name}`,
+          brief: `the schedule ${name} is paused`,
           labels: { schedule: name },
           saw: pausedInWords(reason),
           todo: `Run metersync schedule resume ${name}; or set ${settingOf[name]} to none, if it is not to run any more.`,
@@ -114,6 +122,7 @@ export const runFindings = {
   },
   ScheduleGone: {
     name: 'schedule',
+    brief: 'a schedule is gone',
     severity: 'ticket',
     means: 'A schedule that the settings ask for does not exist.',
     // Without a worker that is its fault, and another finding.
@@ -124,6 +133,7 @@ export const runFindings = {
             .filter(({ state, isWanted }) => state === 'absent' && isWanted)
             .map(({ name }) => ({
               name: `schedule ${name}`,
+              brief: `the schedule ${name} is gone`,
               labels: { schedule: name },
               saw: `there is none, though ${settingOf[name]} asks for it: somebody removed it`,
               todo: `Restart a worker, which makes it again; or set ${settingOf[name]} to none, for workers and commands.`,
@@ -135,11 +145,13 @@ export const runFindings = {
   },
   Decide: {
     name: 'deletes',
+    brief: 'deletions to decide',
     severity: 'ticket',
     means: 'Deletions of records or readings wait for somebody.',
     judge: inWarehouse(({ undecidedDeletes: deletes }) =>
       foundIf(deletes > 0, {
         saw: `${countedToMax(deletes, 'row')} disappeared from the service in one run. They are kept until you approve or reject the deletions`,
+        brief: `${countedToMax(deletes, 'deletion')} to decide`,
         counts: { deletes },
       }),
     ),
@@ -151,11 +163,13 @@ export const runFindings = {
   },
   RecordsRefused: {
     name: 'refused records',
+    brief: 'Postgres refuses records',
     severity: 'ticket',
     means: 'Postgres refuses records of the service.',
     judge: inWarehouse(({ rejectedRecords: records }) =>
       foundIf(records > 0, {
         saw: `Postgres refuses ${countedToMax(records, 'record')}`,
+        brief: `Postgres refuses ${countedToMax(records, 'record')}`,
         counts: { records },
       }),
     ),
@@ -172,6 +186,7 @@ function describeUnwell(kind: RunKind, { state, runId, finishedAt, error }: Last
       : `See which parts failed (metersync backfill --run ${runId}), fix the cause, then run metersync backfill all.`;
   return {
     name: `last ${wordOfRun[kind]}`,
+    brief: `the last ${wordOfRun[kind]} is ${state}`,
     labels: { kind, state },
     saw: `${state}, ended ${formatTime(finishedAt)}, run ${runId}${error === null ? '' : `: ${error}`}`,
     todo:

@@ -25,6 +25,7 @@ const isUnfit = ({ schema }: Health): boolean =>
 export const serverFindings = {
   WarehouseDown: {
     name: 'warehouse',
+    brief: 'Postgres does not answer',
     severity: 'page',
     means: 'No worker reaches Postgres, or none can write there.',
     judge: (health) =>
@@ -37,6 +38,7 @@ export const serverFindings = {
   },
   TemporalDown: {
     name: 'Temporal',
+    brief: 'Temporal does not answer',
     severity: 'page',
     means: 'No worker reaches Temporal: nothing runs.',
     judge: (health) => ('away' in health.temporal ? [unreachable(health.temporal, health)] : []),
@@ -52,6 +54,7 @@ export const serverFindings = {
   },
   WorkersGone: {
     name: 'workers',
+    brief: 'no worker takes events',
     severity: 'page',
     means: 'No worker takes events.',
     judge: inTemporal(({ idle, absent }) =>
@@ -76,6 +79,7 @@ export const serverFindings = {
   },
   QueueIdle: {
     name: 'workers',
+    brief: 'work waits without a worker',
     severity: 'ticket',
     means: 'No worker takes the work of a queue.',
     judge: inTemporal(({ idle, absent }) =>
@@ -89,6 +93,7 @@ export const serverFindings = {
   },
   WorkflowsStuck: {
     name: 'workflows',
+    brief: 'workflows stand still',
     severity: 'page',
     means: 'Tasks of workflows keep failing: their work stands still.',
     judge: inTemporal(({ stuckWorkflows }) => {
@@ -108,6 +113,7 @@ export const serverFindings = {
   },
   HeartbeatStopped: {
     name: 'watch',
+    brief: 'the watch has stopped',
     severity: 'page',
     means: 'The watch has stopped: nobody wakes lost work or sends alarms.',
     judge: ({ warehouse, temporal }) => {
@@ -144,6 +150,7 @@ export const serverFindings = {
   },
   SchemaMismatch: {
     name: 'schema',
+    brief: 'the schema is of another version',
     severity: 'ticket',
     means: 'The schema of the warehouse is not that of the code that runs.',
     judge: (health) => {
@@ -163,6 +170,7 @@ export const serverFindings = {
   },
   NotificationsFailing: {
     name: 'notifications',
+    brief: 'alarms cannot be sent',
     severity: 'ticket',
     means: `NOTIFY_URL has not taken an alarm for ${formatSeconds(notifyPolicy.unsentMaxSeconds)}.`,
     judge: inWarehouse(({ watch: { unsent } }) =>
@@ -180,6 +188,7 @@ export const serverFindings = {
   },
   CertificateExpires: {
     name: 'certificate',
+    brief: 'the certificate for Temporal expires soon',
     severity: 'ticket',
     means: 'The client certificate for Temporal ends within 14 days.',
     judge: inTemporal(({ certificate }) =>

@@ -1,5 +1,14 @@
+import { serverWaits } from '../../contract/retry-policy.ts';
 import { timeAgo } from '../../contract/times.ts';
+import { counted } from '../../contract/words.ts';
+import type { AlarmName } from '../../health/findings.ts';
+import { verdictOf } from '../../health/verdict.ts';
+import { acknowledge } from '../../operations/acknowledge.ts';
 import { type Alarm, readAlarms } from '../../operations/alarms.ts';
+import { healthOf } from '../../operations/health.ts';
+import { recorded } from '../../operations/recorded.ts';
+import { asOperation } from '../as-operation.ts';
+import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
@@ -36,4 +45,31 @@ function describe(alert: Alarm): string[] {
     ...paragraph('  ', `open since ${timeAgo(openedAt ?? '')}${closed}; ${notified}`),
     ...(error === null ? [] : paragraph('  ', `NOTIFY_URL: ${error}`)),
   ];
+}
+
+/** `metersync alerts acknowledge`: notes that somebody knows of a finding, or takes that back. */
+export async function alertsAcknowledge(
+  name: AlarmName,
+  options: { key?: string; note?: string; undo?: boolean; json?: boolean },
+): Promise<void> {
+  const { key, note, undo = false } = options;
+  if (undo && note !== undefined) throw new UsageError('--undo takes the note back, too: leave --note out');
+  await withWarehouse({ temporal: 'if running' }, async ({ db, context }) => {
+    const { settings, stack } = context;
+    const temporal = stack.hasTemporal ? stack.temporal : undefined;
+    const { answerMs } = serverWaits;
+    const health = await healthOf({ settings, databaseUrl: stack.databaseUrl, temporal, answerMs })(db);
+    const operation = asOperation(settings, undo ? 'alerts unacknowledge' : 'alerts acknowledge', { name, key });
+    const by = undo ? undefined : { by: operation.actor, note: note ?? null };
+    const inWords = (of: readonly unknown[]) =>
+      `${counted(of.length, 'finding')} ${undo ? 'counts as before' : 'acknowledged'}${note === undefined ? '' : `: ${note}`}`;
+    const found = await recorded(
+      db,
+      operation,
+      () => acknowledge(db, verdictOf(health), { name, key }, by),
+      inWords,
+    );
+    if (options.json) printJson({ acknowledged: !undo, findings: found.map(({ alarm, key }) => ({ name: alarm, key })) });
+    else print(inWords(found));
+  });
 }

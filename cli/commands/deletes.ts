@@ -44,7 +44,7 @@ export async function deletesDecide(
 async function listOf(db: Database, run: string, { json }: DeletesOptions): Promise<string[]> {
   const rows = await listDeletedRows(db, run);
   const sums = await sumDeletedRows(db, run);
-  if (json) return [asJson({ run, rows, sums })];
+  if (json) return [asJson({ deletes: await readDeletes(db, { all: true, run }), rows, sums })];
   if (rows.length === 0) return [`Run ${run} inferred no deletion.`];
   const says = ({ listedAsDeleted }: DeletedRow) => (listedAsDeleted ? 'deleted' : 'nothing');
   const cost = (row: DeletedRow) => (row.cost === null ? '' : `${amount(row.cost)} ${row.currency ?? ''}`.trim());

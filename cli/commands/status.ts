@@ -10,7 +10,7 @@ import {
   type WarehouseStatus,
 } from '../../db/read/status.ts';
 import type { TemporalHealth } from '../../health/measured.ts';
-import { headline, type Verdict, verdictOf, verdictStatus } from '../../health/verdict.ts';
+import { acknowledgedInWords, type Finding, headline, type Verdict, verdictOf, verdictStatus } from '../../health/verdict.ts';
 import { healthOf } from '../../operations/health.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
@@ -72,18 +72,23 @@ export async function status(options: {
 function describeVerdict(verdict: Verdict): string[] {
   return [
     headline(verdict),
-    ...verdict.findings.flatMap(({ name, word, saw, todo, open }) => [
-      ...paragraph('  ', `${word}: ${name}: ${saw}`),
+    ...verdict.findings.flatMap(({ name, word, saw, todo, open, alarm, key, acknowledged }) => [
+      ...paragraph('  ', `${acknowledged === null ? word : 'Known'}: ${name}: ${saw}`),
       ...paragraph('    ', `What to do: ${todo}`),
-      ...(open === null
-        ? []
-        : paragraph(
-            '    ',
-            `Open since ${timeAgo(open.since)}; ${open.notifiedAt === null ? 'nobody was notified' : `notified ${timeAgo(open.notifiedAt)}`}`,
-          )),
+      ...(alarm === null ? [] : paragraph('    ', `Alarm ${[alarm, ...(key === '' ? [] : [key])].join(' ')}: ${openInWords(open)}`)),
+      ...(acknowledged === null ? [] : paragraph('    ', capitalized(acknowledgedInWords(acknowledged)))),
     ]),
   ];
 }
+
+/** Says since when an alarm is open, and whether anybody was notified. */
+function openInWords(open: Finding['open']): string {
+  if (open === null) return 'not open yet';
+  const notified = open.notifiedAt === null ? 'nobody was notified' : `notified ${timeAgo(open.notifiedAt)}`;
+  return `open since ${timeAgo(open.since)}; ${notified}`;
+}
+
+const capitalized = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
 
 /** Describes the workers and the schedules, where nothing is wrong with them. */
 function describeTemporal({ idle, absent, schedules }: TemporalHealth): string[] {

@@ -38,7 +38,7 @@ export const inbox: MakePage = async (asking) => {
     body: html`<div class="head"><div><h1>Inbox</h1><p class="muted">What is broken, by its cause, and what to do about it.</p></div></div>
 ${empty && nothing('Nothing needs you', html`Last looked ${ago(new Date(now).toISOString(), now)}.`)}
 ${cards.length > 0 && section('Events and backfills', html`<ul class="cards">${cards}</ul>`)}
-${others.length > 0 && section('Everything else', findingCards(others, now), html`<a href="/deletes">Deletes</a> <a href="/runs">Runs</a>`)}`,
+${others.length > 0 && section('Everything else', findingCards(asking, others, '/inbox'), html`<a href="/deletes">Deletes</a> <a href="/runs">Runs</a>`)}`,
   };
 };
 

@@ -40,7 +40,7 @@ ${
   verdict.findings.length > 0 &&
   section(
     'What is wrong',
-    findingCards(verdict.findings, now),
+    findingCards(asking, verdict.findings, '/'),
     html`<a href="/inbox">Events by cause, with actions</a>`,
   )
 }

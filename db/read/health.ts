@@ -11,6 +11,7 @@ import {
 import { keeps, waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
+import { readRefused } from '../watch/refused.ts';
 import { countOf, cut, type Most } from './counted.ts';
 import { readDelays } from './delays.ts';
 import { countGivenUp } from './given-up.ts';
@@ -77,6 +78,7 @@ async function readInOne(
     },
     loaded: await isLoaded(db),
     silence: await readSilence(db, most),
+    refused: await readRefused(db),
     silenceHours,
     delays: await readDelays(db),
     intervalShortfall: await readShortfall(db, most),

@@ -13,7 +13,7 @@ import { readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
 import { readReplicas, readStandby, type Standby } from '../../db/read/session.ts';
 import type { VerdictWord } from '../../health/finding-type.ts';
-import { type Finding, type Verdict, verdictOf, worstFirst } from '../../health/verdict.ts';
+import { acknowledgedInWords, type Finding, type Verdict, verdictOf, worstFirst } from '../../health/verdict.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { throughProxies } from '../../service/proxy.ts';
 import { healthOf } from '../health.ts';
@@ -243,10 +243,10 @@ const stateOf: Readonly<Record<VerdictWord, Check['state']>> = {
 /** Turns the findings of the pipeline's health into checks, unless a check of that name already reports one. */
 function checksOf({ findings }: Verdict, checks: readonly Check[]): Check[] {
   if (findings.length === 0) return [{ name: 'pipeline', ...ok('nothing is wrong') }];
-  return findings.flatMap(({ name, word, saw, todo }) =>
+  return findings.flatMap(({ name, word, saw, todo, acknowledged }) =>
     checks.some((other) => other.name === name && other.state !== 'ok')
       ? []
-      : [{ name, state: stateOf[word], saw, todo }],
+      : [{ name, state: stateOf[word], saw, todo: acknowledged === null ? todo : acknowledgedInWords(acknowledged) }],
   );
 }
 
@@ -254,7 +254,20 @@ function checksOf({ findings }: Verdict, checks: readonly Check[]): Check[] {
 function withChecks(health: Verdict, checks: readonly Check[]): Verdict {
   const failed = checks.flatMap(({ name, state, saw, todo }): Finding[] =>
     state === 'fail'
-      ? [{ name, word: 'Broken', saw, todo: todo ?? '', alarm: null, key: '', counts: {}, open: null }]
+      ? [
+          {
+            name,
+            word: 'Broken',
+            brief: `the check of ${name} fails`,
+            saw,
+            todo: todo ?? '',
+            alarm: null,
+            key: '',
+            counts: {},
+            open: null,
+            acknowledged: null,
+          },
+        ]
       : [],
   );
   const rest = health.findings.filter((finding) => !failed.some(({ name }) => name === finding.name));
