@@ -261,6 +261,28 @@ describe('trace', () => {
     expect(withRuns.stdout).toMatch(/ {2}run \S+: documents complete$/m);
   });
 
+  test('by the number of an invoice or an account, beginning with what it is', async () => {
+    const [{ id = '', invoice = '', account = '', bills = 0 } = {}] = await rows<{
+      id: string;
+      invoice: string;
+      account: string;
+      bills: number;
+    }>(sql`
+      select d.id, raw ->> 'invoiceId' as invoice, raw ->> 'accountNumber' as account,
+        count(*) over (partition by raw ->> 'accountNumber')::int as bills
+      from utility.documents d
+      where raw ->> 'invoiceId' is not null
+      order by bills desc limit 1`);
+    const { status, stdout, stderr } = await metersync('trace', 'document', invoice);
+    expect(status, stderr).toBe(0);
+    expect(stdout).toMatch(new RegExp(`^document ${id}\n  provider: .+\n  invoice: ${invoice}\n  account: `));
+    expect(stdout).toMatch(/^ {2}period: \d{4}-\d\d-\d\d to /m);
+    expect(bills).toBeGreaterThan(1);
+    const several = await metersync('trace', 'document', account);
+    expect(several).toMatchObject({ status: 1, stdout: expect.stringContaining(id) });
+    expect(several.stdout).toMatch(/ have the number .*: name one by its id$/m);
+  });
+
   test('a connection and a meter; an unknown id ends with status 1', async () => {
     const [{ connection = '', meter = '' } = {}] = await rows<{ connection: string; meter: string }>(sql`
       select (select id::text from utility.connections limit 1) as connection,

@@ -129,6 +129,26 @@ describe('the pages', () => {
     }
   });
 
+  test('the search finds invoices, numbers of meters, and parts of names, and says what a record is', async () => {
+    const { ask } = await serve();
+    await warehouse.db.execute(sql`
+      insert into utility.meters (id, company_id, raw)
+      values ('m-found', ${trouble.companies[0]}, '{"identifiers": [{"name": "METER", "value": "E-4242"}]}')`);
+    await warehouse.db.execute(sql`
+      insert into utility.sites (id, company_id, name)
+      values (gen_random_uuid(), ${trouble.companies[1]}, 'Boston Depot 2')`);
+    const search = async (given: string) =>
+      await (await ask(`/trace?q=${encodeURIComponent(given)}`)).text();
+    expect(await search('4711')).toMatch(
+      new RegExp(`<h1>Document</h1><p><code>${trouble.document}[\\s\\S]*<dt>invoice</dt><dd>4711</dd>`),
+    );
+    expect(await search('E-4242')).toMatch(/<h1>Meter<\/h1>[\s\S]*<dd>meter E-4242<\/dd>/);
+    expect(await search('oston dep')).toContain(`href="/companies/${trouble.companies[1]}"`);
+    expect(await search('acme')).toContain('Acme Property Management');
+    expect(await search('gas & elec')).toContain('Pacific Gas &amp; Electric');
+    expect(await search('100%_')).toContain('Nothing is found');
+  });
+
   test('wherever an issue stands, its bill, meter or connection is named', async () => {
     const { ask } = await serve();
     for (const path of ['/issues', `/companies/${trouble.companies[0]}`]) {
