@@ -247,7 +247,7 @@ async function judgeAbsent(
     const lack =
       ids.length === 0
         ? `the service lists nothing where ${live} rows live`
-        : `${quarantined} of ${live} rows are absent`;
+        : `${quarantined} of ${live} rows are missing from the service`;
     return { done: true, state: 'suspect', reason: `${lack}: ${untilDecided}` };
   }
   const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
@@ -330,6 +330,6 @@ function verdictOf(what: string, from: string, doubtful: number, quarantined: nu
     return { done: false, state: 'suspect', reason };
   }
   if (quarantined === 0) return { done: true, state: 'complete' };
-  const reason = `${quarantined} ${what} are absent: ${untilDecided}`;
+  const reason = `${quarantined} ${what} are missing from the service: ${untilDecided}`;
   return { done: true, state: 'suspect', reason };
 }

@@ -21,22 +21,24 @@ export interface AlertsOptions {
 
 /** `metersync alerts list`: prints the alarms that workers raised, and when they were sent. */
 export async function alertsList({ closed = false, limit, json }: AlertsOptions): Promise<void> {
-  await withWarehouse({ temporal: false }, async ({ db }) => {
+  await withWarehouse({ temporal: false }, async ({ db, context }) => {
+    const isSent = context.settings.notify.target !== undefined;
     const { alerts, lookedAt } = await readAlarms(db, { closed, limit });
     if (json) return printJson({ alerts, lookedAt });
     const none = closed ? 'No alarm was closed.' : 'No alarm is open.';
     const opened = alerts.filter(({ openedAt }) => openedAt !== null);
     print(
-      ...(opened.length === 0 ? [none] : opened.flatMap(describe)),
+      ...(opened.length === 0 ? [none] : opened.flatMap((alert) => describe(alert, isSent))),
       lookedAt === null ? 'the watch has not run yet' : `last watch: ${timeAgo(lookedAt)}`,
     );
   });
 }
 
-function describe(alert: Alarm): string[] {
+function describe(alert: Alarm, isSent: boolean): string[] {
   const { name, key, detail, severity, openedAt, notifiedAt, error, closedAt } = alert;
   const closed = closedAt === null ? '' : `; closed ${timeAgo(closedAt)}`;
-  const notified = notifiedAt === null ? 'nobody was notified' : `sent ${timeAgo(notifiedAt)}`;
+  const nobody = `nobody was notified${isSent ? '' : ': NOTIFY_URL is not set here'}`;
+  const notified = notifiedAt === null ? nobody : `sent ${timeAgo(notifiedAt)}`;
   return [
     ...paragraph(
       '',

@@ -10,7 +10,7 @@ import {
   type WarehouseStatus,
 } from '../../db/read/status.ts';
 import type { TemporalHealth } from '../../health/measured.ts';
-import { acknowledgedInWords, type Finding, headline, type Verdict, verdictOf, verdictStatus } from '../../health/verdict.ts';
+import { acknowledgedInWords, type Finding, headline, plain, type Verdict, verdictOf, verdictStatus } from '../../health/verdict.ts';
 import { healthOf } from '../../operations/health.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
@@ -110,11 +110,8 @@ function describeRuns(name: string, { running, last }: WarehouseStatus['backfill
 }
 
 function describe(now: WarehouseStatus, exact: boolean): string[] {
-  const isAbout = (count: number) => !exact && count > limits.countMax + 1;
-  const inWords = (count: number) => {
-    if (isAbout(count)) return `about ${count.toLocaleString('en')}`;
-    return exact || count <= limits.countMax ? count : countInWords(count);
-  };
+  const isMore = (count: number) => !exact && count > limits.countMax;
+  const inWords = (count: number) => (isMore(count) ? countInWords(count) : count);
   const ago = (seconds: number | null) => (seconds === null ? 'never' : `${formatSeconds(seconds)} ago`);
   const shown = [...Object.values(now.events), ...Object.values(now.rows)];
   const rows = Object.entries(now.rows).map(([name, count]) => [nameInWords(name), inWords(count)]);
@@ -124,7 +121,7 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
       Object.entries(now.events).map(([outcome, count]) => [outcome, inWords(count)]),
     ),
     ...table(['live rows', 'count'], rows),
-    ...(shown.some(isAbout) ? ['about: by the last statistics of Postgres; --exact counts the rows'] : []),
+    ...(shown.some(isMore) ? [`${countInWords(limits.countMax + 1)}: --exact counts them`] : []),
     `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${now.events.pending === 0 ? 'none' : ago(now.oldestPendingSeconds)}`,
     describeRuns('backfills', now.backfills),
     describeRuns('reconciles', now.reconciles),
@@ -190,6 +187,6 @@ function describeParked(parked: ParkedStatus): string[] {
   return [
     `parked since ${timeAgo(since)}: ${code}: ${what.join(' and ') || 'nothing waits yet'}${next}`,
     `  ${parked.reason}`,
-    `  What to do: ${operator}`,
+    `  What to do: ${plain(operator)}`,
   ];
 }

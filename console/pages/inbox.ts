@@ -9,7 +9,7 @@ import type { ParkedWork } from '../../health/measured.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
 import { findingCards } from '../finding-cards.ts';
-import { actButton, ago, facts, nothing, section, text } from '../parts.ts';
+import { actButton, ago, facts, nothing, prose, section, text } from '../parts.ts';
 
 /** What is broken, grouped by cause? */
 export const inbox: MakePage = async (asking) => {
@@ -106,7 +106,7 @@ ${facts([
     example && html`<a href="/events/${encodeURIComponent(example)}"><code>${text(example)}</code></a>`,
   ],
 ])}
-${type && html`<p><b>What to do:</b> ${type.operator}</p>`}</li>`;
+${type && html`<p><b>What to do:</b> ${prose(type.operator)}</p>`}</li>`;
 }
 
 function givenUp(asking: Asking, outcome: 'dead' | 'missing', group: GivenUpGroup): Markup {

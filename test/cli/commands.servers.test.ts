@@ -433,8 +433,8 @@ describe('while metersync start runs', () => {
     const run = await metersync('backfill', '--company', companyId, '--follow');
     expect(run.status).toBe(1);
     // Each part, whether or not standard error is a terminal.
-    expect(run.stdout).toMatch(/^ {2}suspect: .+ documents: 60 of \d+ rows are absent/m);
-    const [, runId = ''] = /^backfill (\S+): suspect: 60 of \d+ rows are absent/m.exec(run.stdout) ?? [];
+    expect(run.stdout).toMatch(/^ {2}suspect: .+ documents: 60 of \d+ rows are missing/m);
+    const [, runId = ''] = /^backfill (\S+): suspect: 60 of \d+ rows are missing/m.exec(run.stdout) ?? [];
     expect(await json('deletes', 'list')).toMatchObject({
       said: { deletes: [{ runId, companyId, resource: 'documents', state: 'quarantined', rows: 60 }] },
     });
