@@ -9,15 +9,11 @@ import { limits } from '../contract/limits.ts';
 import { type OperationAction, type RunKind, runKinds, type taskQueues } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
 import { strangerCode } from '../db/backfill/strangers.ts';
-import { acknowledgeIssue } from '../db/checks/check-data.ts';
 import { readDeletes } from '../db/deletes/decide.ts';
 import { readCompany } from '../db/read/companies.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
 import { type CountedEvents, countEvents } from '../db/read/events.ts';
-import { listDataIssues } from '../db/read/issues.ts';
-import { isAlarmName } from '../health/findings.ts';
 import { headline } from '../health/verdict.ts';
-import { acknowledge } from '../operations/acknowledge.ts';
 import { canDecide, type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
 import { ignoreDead, ignoredInWords } from '../operations/ignore.ts';
 import { Refused } from '../operations/recorded.ts';
@@ -25,6 +21,7 @@ import { describeReplay, replayEvents, wasReplayed } from '../operations/replay.
 import { requireWorker } from '../operations/require-worker.ts';
 import { describeResumed, resumeParked } from '../operations/resume.ts';
 import type { Markup } from '../web/markup.ts';
+import { askAcknowledge, askFinding, noteField, noteOf } from './acknowledging.ts';
 import { type Asking, asked, oneOf } from './asking.ts';
 import { asQuery, filterOf } from './pages/events.ts';
 import { text } from './parts.ts';
@@ -315,55 +312,3 @@ async function askDecision({ deps, query }: Asking, decision: Decision): Promise
     act: async () => describeDecided(await decideDeletes(deps.writer, decision, run)),
   };
 }
-
-async function askFinding({ deps, query, identity, verdict }: Asking, undo: boolean): Promise<Question> {
-  const name = asked(query, 'id') ?? '';
-  if (!isAlarmName(name)) throw new Refused(`there is no finding ${name}`);
-  const named = { name, key: query.get('key') ?? '' };
-  const finding = verdict.findings.find(({ alarm, key }) => alarm === name && key === named.key);
-  if (finding === undefined) throw new Refused(`there is no finding ${name} now`);
-  return {
-    title: undo ? 'Take the acknowledgement back' : 'Acknowledge the finding',
-    says: undo
-      ? `It counts as before: ${text(finding.saw)}`
-      : `The verdict leaves it out until it counts more, or is over: ${text(finding.saw)}`,
-    ...(undo ? {} : { fields: noteField }),
-    button: undo ? 'Take it back' : 'Acknowledge',
-    act: async (form) => {
-      const note = noteOf(form);
-      await acknowledge(
-        deps.writer,
-        verdict,
-        named,
-        undo ? undefined : { by: identity.name, note: note ?? null },
-      );
-      return undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
-    },
-  };
-}
-
-async function askAcknowledge({ deps, query }: Asking, undo: boolean): Promise<Question> {
-  const id = /^\d{1,9}$/.exec(query.get('id') ?? '')?.[0];
-  const [issue] = id === undefined ? [] : await listDataIssues(deps.db, { id: Number(id) }, 1);
-  if (issue === undefined || issue.closedAt !== null) throw new Refused('no such issue is open');
-  return {
-    title: undo ? 'Take the acknowledgement back' : 'Acknowledge the issue',
-    says: undo
-      ? `1 issue counts as before: ${text(issue.sentence)}`
-      : `1 issue stays open and counts apart: ${text(issue.sentence)}`,
-    ...(undo
-      ? {}
-      : { fields: noteField }),
-    button: undo ? 'Take it back' : 'Acknowledge',
-    act: async (form) => {
-      const note = noteOf(form);
-      if (!(await acknowledgeIssue(deps.writer, issue.id, { note: undo ? undefined : note, undo })))
-        throw new Refused('no such issue is open');
-      return undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
-    },
-  };
-}
-
-const noteField = html`<label for="note">Note</label><input id="note" name="note" maxlength="500" autocomplete="off">`;
-
-const noteOf = (form: URLSearchParams): string | undefined => asked(form, 'note');
