@@ -79,6 +79,16 @@ export interface Silence {
   readonly missedAt: string | null;
 }
 
+/** What waits for a decision on its deletion. */
+export interface Undecided {
+  readonly byResource: readonly { readonly resource: string; readonly rows: number }[];
+  readonly companies: number;
+  /** How many the service itself lists as deleted. */
+  readonly listedAsDeleted: number;
+  /** What the bills among them cost, for each currency: `526,839.17 USD`. None of many bills. */
+  readonly cost: readonly string[];
+}
+
 /** Deliveries that receivers refused although they were signed, since the last pause of ten minutes. */
 export interface Refused {
   readonly reasons: Readonly<Record<string, number>>;
@@ -120,6 +130,8 @@ export interface WarehouseHealth {
   /** Whether any backfill of all companies ever ended with data. */
   readonly loaded: boolean;
   readonly undecidedDeletes: number;
+  /** More about them; null if there are none. */
+  readonly undecided: Undecided | null;
   /** Rows that somebody decided to keep, and that the service has no more. */
   readonly keptDeletes: number;
   readonly rejectedRecords: number;

@@ -1,9 +1,9 @@
 import { type RunKind, runKinds } from '../contract/names.ts';
 import { alarmPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds, formatTime } from '../contract/times.ts';
-import { countedToMax } from '../contract/words.ts';
+import { countedRows, countedToMax } from '../contract/words.ts';
 import { type AlarmType, type Found, foundIf, inTemporal, inWarehouse } from './finding-type.ts';
-import type { KindOfRuns, LastRun } from './measured.ts';
+import type { KindOfRuns, LastRun, Undecided } from './measured.ts';
 
 const wordOfRun: Readonly<Record<RunKind, string>> = { full: 'backfill', reconcile: 'reconcile' };
 
@@ -148,9 +148,9 @@ export const runFindings = {
     brief: 'deletions to decide',
     severity: 'ticket',
     means: 'Deletions of records or readings wait for somebody.',
-    judge: inWarehouse(({ undecidedDeletes: deletes }) =>
+    judge: inWarehouse(({ undecidedDeletes: deletes, undecided }) =>
       foundIf(deletes > 0, {
-        saw: `${countedToMax(deletes, 'row')} disappeared from the service in one run. They are kept until you approve or reject the deletions`,
+        saw: `${whatIsUndecided(deletes, undecided)} disappeared from the service in one run. They are kept until you approve or reject the deletions`,
         brief: `${countedToMax(deletes, 'deletion')} to decide`,
         counts: { deletes },
       }),
@@ -178,6 +178,21 @@ export const runFindings = {
     todo: 'See `metersync.rejected_records` for the reason of each, and ask the service to correct them.',
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;
+
+/** Names what waits for a decision: `70 bills of 1 company (526,839.17 USD; the service lists all as deleted)`. */
+function whatIsUndecided(deletes: number, undecided: Undecided | null): string {
+  if (undecided === null) return countedToMax(deletes, 'row');
+  const { byResource, companies, listedAsDeleted, cost } = undecided;
+  const what = new Intl.ListFormat('en').format(byResource.map(({ rows, resource }) => countedRows(rows, resource)));
+  const of = companies === 0 ? '' : ` of ${countedToMax(companies, 'company', 'companies')}`;
+  const more = [
+    ...cost,
+    ...(listedAsDeleted === 0
+      ? []
+      : [`the service lists ${listedAsDeleted === deletes ? 'all' : countedToMax(listedAsDeleted, 'row')} as deleted`]),
+  ];
+  return `${what}${of}${more.length === 0 ? '' : ` (${more.join('; ')})`}`;
+}
 
 function describeUnwell(kind: RunKind, { state, runId, finishedAt, error }: LastRun): Found {
   const again =

@@ -1,22 +1,6 @@
-import { counted } from '../contract/words.ts';
+import { countedRows } from '../contract/words.ts';
 import type { SumOfDeleted } from '../db/deletes/list-rows.ts';
 import { amount } from './report/amounts.ts';
-
-const things: Readonly<Record<string, readonly [string, string]>> = {
-  companies: ['company', 'companies'],
-  sites: ['site', 'sites'],
-  connections: ['connection', 'connections'],
-  meters: ['meter', 'meters'],
-  documents: ['bill', 'bills'],
-  usageData: ['row of usage', 'rows of usage'],
-  intervals: ['reading', 'readings'],
-};
-
-/** Names a number of rows of a resource for people: `70 bills`. */
-export const countedRows = (rows: number, resource: string): string => {
-  const [one, many] = things[resource] ?? ['row', 'rows'];
-  return counted(rows, one, many);
-};
 
 /** Says what rows add up to, and whether the service itself lists them as deleted. */
 export function describeSum({ resource, rows, listedAsDeleted, cost, currency, state }: SumOfDeleted): string {

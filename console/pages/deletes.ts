@@ -1,10 +1,10 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { consoleBounds } from '../../contract/limits.ts';
-import { counted, nameInWords } from '../../contract/words.ts';
+import { counted, countedRows, nameInWords } from '../../contract/words.ts';
 import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { type DeletedRow, listDeletedRows, sumDeletedRows } from '../../db/deletes/list-rows.ts';
-import { countedRows, describeSum } from '../../operations/describe-deletes.ts';
+import { describeSum } from '../../operations/describe-deletes.ts';
 import { amount } from '../../operations/report/amounts.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';

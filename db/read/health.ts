@@ -10,6 +10,7 @@ import {
 } from '../connection/connect.ts';
 import { keeps, waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
+import { readUndecided } from '../deletes/undecided.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
 import { readRefused } from '../watch/refused.ts';
 import { countOf, cut, type Most } from './counted.ts';
@@ -71,6 +72,7 @@ async function readInOne(
     late: isLate ? await readLateWork(db, most) : null,
     ...(await countGivenUp(db, most, Math.min(most, limits.givenUpMax + 1))),
     ...aside,
+    undecided: aside.undecidedDeletes === 0 ? null : await readUndecided(db, most),
     parked: await readParked(db, most),
     runs: {
       full: await readKindOfRuns(db, 'full', aside.undecidedDeletes),

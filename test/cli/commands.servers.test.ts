@@ -447,7 +447,7 @@ describe('while metersync start runs', () => {
     const undecided = await metersync('status', '--exit-code');
     expect(undecided.status).toBe(3);
     expect(undecided.stdout).toMatch(/^Needs you: /);
-    expect(undecided.stdout).toMatch(/deletes: 60 rows disappeared from the service in one run/);
+    expect(undecided.stdout).toMatch(/deletes: 60 bills of 1 company disappeared from the service in one run/);
     expect(undecided.stdout).not.toContain('last backfill: suspect');
     expect(await json('deletes', 'approve', runId)).toEqual({
       status: 0,
@@ -498,7 +498,7 @@ describe('while metersync start runs', () => {
     });
     expect((await metersync('deletes', 'list')).stdout).toContain(`${name} (${range})`);
     expect((await metersync('status')).stdout).toMatch(
-      /deletes: 500 rows disappeared from the service in one run/,
+      /deletes: 500 readings of 1 company disappeared from the service in one run/,
     );
     expect(await json('status')).toMatchObject({ said: { quarantinedDeletes: 500 } });
     const decided = async (decision: string) => (await metersync('deletes', decision, runId)).stdout;

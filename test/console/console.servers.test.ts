@@ -164,7 +164,7 @@ describe('the pages', () => {
     expect(text).toContain(failureTypes.SERVICE_ACCESS_DENIED.operator);
     expect(text).toContain('Dead: EVENT_UNREADABLE');
     expect(text).toContain('Waiting: SERVICE_ERROR');
-    expect(text).toContain('60 rows disappeared from the service in one run');
+    expect(text).toContain('60 bills of 1 company disappeared from the service in one run');
     expect(await (await ask('/')).text()).toMatch(/<h1 class="verdict bad">Broken: /);
   });
 

@@ -120,6 +120,19 @@ test('deletions on hold are one finding, whatever runs found them', () => {
   } as Partial<typeof warehouse>['runs'];
   const { findings } = verdictOf(health({ undecidedDeletes: 179, ...(runs && { runs }) }));
   expect(findings.map(({ alarm }) => alarm)).toEqual(['Decide']);
+  const undecided = {
+    byResource: [
+      { resource: 'documents', rows: 70 },
+      { resource: 'usageData', rows: 109 },
+    ],
+    companies: 1,
+    listedAsDeleted: 70,
+    cost: ['526,839.17 USD'],
+  };
+  const [decide] = verdictOf(health({ undecidedDeletes: 179, undecided })).findings;
+  expect(decide?.saw).toMatch(
+    /^70 bills and 109 rows of usage of 1 company \(526,839\.17 USD; the service lists 70 rows as deleted\) disappeared/,
+  );
 });
 
 test('a schedule that is absent is not a fault where its setting is none', () => {

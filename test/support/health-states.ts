@@ -31,6 +31,7 @@ export const warehouse: WarehouseHealth = {
   loaded: true,
   runs: { full: completed, reconcile: completed },
   undecidedDeletes: 0,
+  undecided: null,
   keptDeletes: 0,
   rejectedRecords: 0,
   silenceHours: 72,
