@@ -93,6 +93,14 @@ function stateOf({ name, state, reason }: ScheduleState): string[] {
   return [pausedInWords(reason), `resume with metersync schedule resume ${name}`];
 }
 
+/** The time in the zone of a schedule, where that is another than UTC: `0 3 * * * (Europe/Berlin)`. */
+function localTime(at: string, times: string | null): string {
+  const [, timeZone = 'UTC'] = /\((\S+)\)$/.exec(times ?? '') ?? [];
+  if (timeZone === 'UTC') return '';
+  const clock = new Date(at).toLocaleTimeString('en-GB', { timeZone, hour: '2-digit', minute: '2-digit' });
+  return `, ${clock} in ${timeZone}`;
+}
+
 /** Describes a schedule in lines for people. */
 function describeSchedule(now: ScheduleState): string[] {
   const { name, times, next, last, running, missed } = now;
@@ -101,7 +109,7 @@ function describeSchedule(now: ScheduleState): string[] {
   const lines = [`${name}: ${heading.join('; ')}`];
   const [first, ...then] = next;
   if (first !== undefined)
-    lines.push(`  next: ${[timeAgo(first), ...then.slice(0, 2).map(formatTime)].join(', ')}`);
+    lines.push(`  next: ${[`${timeAgo(first)}${localTime(first, times)}`, ...then.slice(0, 2).map(formatTime)].join(', ')}`);
   if (running.length > 0) lines.push(`  running: ${running.join(', ')}`);
   for (const run of last) lines.push(`  ${timeAgo(run.scheduledAt)}: ${run.state} (${run.workflowId})`);
   if (missed > 0)

@@ -29,7 +29,7 @@ export async function acknowledgeFinding(
     .values({ name: alarm ?? '', key, detail, pendingSince: sql`clock_timestamp()`, ...known })
     .onConflictDoUpdate({
       target: [alerts.name, alerts.key],
-      targetWhere: isNull(alerts.closedAt),
+      targetWhere: sql`closed_at is null`,
       set: known,
     });
 }

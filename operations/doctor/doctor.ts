@@ -246,7 +246,11 @@ function checksOf({ findings }: Verdict, checks: readonly Check[]): Check[] {
   return findings.flatMap(({ name, word, saw, todo, acknowledged }) =>
     checks.some((other) => other.name === name && other.state !== 'ok')
       ? []
-      : [{ name, state: stateOf[word], saw, todo: acknowledged === null ? todo : acknowledgedInWords(acknowledged) }],
+      : [
+          acknowledged === null
+            ? { name, state: stateOf[word], saw, todo }
+            : { name, state: stateOf[word], saw: `${saw}; ${acknowledgedInWords(acknowledged)}`, todo: null },
+        ],
   );
 }
 

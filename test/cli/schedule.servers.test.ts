@@ -69,6 +69,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
     await workerStarts({ BACKFILL_CRON: 'CRON_TZ=Europe/Berlin 15  2 * * 1', RECONCILE_EVERY: '15m' });
     expect(await now()).toMatchObject({ ...nightly, times: '15 2 * * 1 (Europe/Berlin)' });
     expect(await now('reconcile')).toMatchObject({ times: 'every 15m', jitterSeconds: 150 });
+    expect((await metersync('show')).stdout).toMatch(/^ {2}next: .*, 02:\d\d in Europe\/Berlin, /m);
     await workerStarts();
     expect(await now()).toMatchObject(nightly);
     expect(await now('reconcile')).toMatchObject({ times: 'every 1h', jitterSeconds: 600 });
