@@ -3,6 +3,7 @@ import type { EventGroup } from '../contract/delivery.ts';
 import { eventTypes } from '../contract/event.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { type Recorded, recordEvents } from '../db/events/record-events.ts';
+import { noteRefused } from '../db/watch/refused.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
@@ -13,11 +14,15 @@ import { mapFailures } from './map-failures.ts';
 const catalogued = (type: string): string =>
   (eventTypes as readonly string[]).includes(type) ? `events/${type}` : 'events/other';
 
+const nothingRecorded = { fresh: 0, duplicates: 0, dead: 0, wake: [] } as const;
+
 export function recordActivities(deps: ActivityDependencies) {
   return {
     /** Journals and applies a group of events in one transaction; idempotent on event ids. */
     recordGroup: mapFailures(
-      async ({ events, replay }: EventGroup): Promise<Omit<Recorded, 'written'>> => {
+      async ({ events, replay, refused }: EventGroup): Promise<Omit<Recorded, 'written'>> => {
+        if (refused !== undefined) await noteRefused(deps.warehouse.db, refused);
+        if (events.length === 0) return nothingRecorded;
         const workflow = Context.current().info.workflowExecution;
         const payloads = new Map<string, unknown[]>();
         const onPayload = (type: string, payload: unknown): void => {

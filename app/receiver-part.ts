@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { limits } from '../contract/limits.ts';
+import { notifyPolicy } from '../contract/retry-policy.ts';
 import { systemClock } from '../receiver/clock.ts';
 import { createGroupCommit, type GroupCommitLimits } from '../receiver/group-commit.ts';
 import { httpLimits } from '../receiver/http-limits.ts';
+import { reportRefused } from '../receiver/report-refused.ts';
 import { type ConfiguredSecrets, fileSecrets, fixedSecrets } from '../receiver/secrets.ts';
 import { buildReceiver, type Receiver } from '../receiver/server.ts';
 import { headerFamilies } from '../receiver/signature-headers.ts';
@@ -45,11 +48,14 @@ export async function startReceiver(options: {
   connectionsMax?: number;
   /** Bounds of groups that a measurement replaces. */
   groups?: Partial<GroupCommitLimits>;
+  /** How often it reports what it refused. */
+  refusedEveryMs?: number;
   observer?: ReceiverObserver | undefined;
   log: Logger;
 }): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
   const { settings, secrets, temporal, arrival, startHere, groups, observer, log } = options;
   const { connectionsMax = httpLimits.connectionsMax } = options;
+  const { refusedEveryMs = notifyPolicy.refusedEveryMs } = options;
   const { client, close } = lazyClient(temporal);
   const startAnywhere = startOf(client);
   const starts = watchStarts((request) => (startHere?.() ?? startAnywhere)(request), systemClock.now);
@@ -78,12 +84,21 @@ export async function startReceiver(options: {
     ...(observer === undefined ? {} : { onAnswer: observer.onAnswer }),
   });
   observer?.watch({ receiver, commit, secrets, ready });
+  const endReports = reportRefused({
+    counters: receiver.counters,
+    start: startAnywhere,
+    clock: systemClock,
+    log,
+    name: randomUUID(),
+    everyMs: refusedEveryMs,
+  });
   const url = await listen(receiver, settings.receiver);
   return {
     url: `${url}/webhooks`,
     receiver,
     finished: never,
     stop: async () => {
+      endReports();
       await Promise.all([receiver.close(), commit.drain()]);
       await close();
     },

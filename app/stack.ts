@@ -113,9 +113,11 @@ export async function openStack(
     return await embedded.postgres.ensureDatabase(name, rights);
   };
   // Migrations make the roles of writers and analysts; the owner makes logins that have them.
-  const databaseUrl = standInPostgres
-    ? await databaseFor(warehouseDatabase, { createRoles: true, searchPath: readableSchemas })
-    : (settings.databaseUrl ?? '');
+  const ofEmbedded = async () =>
+    need.existing && !embedded.owned
+      ? embedded.postgres?.databaseUrl(warehouseDatabase)
+      : await databaseFor(warehouseDatabase, { createRoles: true, searchPath: readableSchemas });
+  const databaseUrl = (standInPostgres ? await ofEmbedded() : settings.databaseUrl) ?? '';
   const standIns: string[] = [];
   if (standInPostgres)
     standIns.push(`DATABASE_URL is not set: an embedded Postgres, ${psqlCommand(databaseUrl)}`);

@@ -85,7 +85,7 @@ function addLook(program: Command): void {
       '--exit-code',
       'for monitors: 0 in sync or catching up, 3 needs you, 4 broken, 5 unknown; 1 and 2 are errors of the command',
     )
-    .option('--exact', 'count every row; without it numbers above 10,000 are estimates')
+    .option('--exact', 'count every row, also where there are more than 10,000')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/status.ts')).status(options));
   add(
@@ -101,11 +101,11 @@ function addLook(program: Command): void {
   add(
     program,
     'trace',
-    'Show the history of one record: events, workflows, runs, versions and times',
+    'Show what a record is and what happened to it: events, workflows, runs, changes and times',
     'metersync trace document 5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa',
   )
     .addArgument(new Argument('<kind>', 'kind of record').choices(tracedKinds))
-    .argument('<id>', 'its id')
+    .argument('<id>', 'its id; or the number of a bill, its account or a meter, or a part of a provider’s name')
     .option('--all', 'also runs that read it and changed nothing')
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));

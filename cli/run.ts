@@ -1,5 +1,6 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { type Command, CommanderError } from 'commander';
+import { noteTyped } from './as-operation.ts';
 import { CommandError, UsageError } from './errors.ts';
 import { seeHelp } from './help.ts';
 import { say } from './print.ts';
@@ -16,6 +17,7 @@ const logTakenWithinMs = 1_000;
 /** Runs the command line to its end and leaves its status in `process.exitCode`. */
 export async function run(args: readonly string[]): Promise<void> {
   const program = buildProgram();
+  noteTyped(args);
   prepare(program);
   const lost = lostOutput();
   let called = program;
@@ -85,8 +87,9 @@ async function report(error: unknown): Promise<void> {
   if (todo !== undefined) say(`What to do: ${todo}`);
 }
 
-/** What the catalogue of failures says to do. Loaded on demand, as below. */
+/** What the error itself or the catalogue of failures says to do. Loaded on demand, as below. */
 async function remedyOf(error: unknown): Promise<string | undefined> {
+  if (error instanceof Error && 'todo' in error) return String(error.todo);
   const { Failure, failureTypes } = await import('../contract/failures.ts');
   return error instanceof Failure ? failureTypes[error.code].operator : undefined;
 }

@@ -2,6 +2,7 @@ import { Argument, type Command, Option } from 'commander';
 import { checkNames } from '../contract/check-names.ts';
 import { failureTypes } from '../contract/failures.ts';
 import { eventOutcomes, operatorRoles, runKinds, severities } from '../contract/names.ts';
+import { alarmNames } from '../health/findings.ts';
 import type { Decision } from '../operations/decide-deletes.ts';
 import { atLeastOne, issueId, timeOrAgo, uuid } from './arguments.ts';
 import type { ScheduleAction } from './commands/schedule.ts';
@@ -51,10 +52,11 @@ export function addEvents(program: Command): void {
   add(
     events,
     'ignore',
-    'Ignore dead events that nobody can mend: a replay still tries them',
-    'metersync events ignore msg_2Lh9KRb0pzN4LePd3XiA4v12Axj',
+    'Ignore dead events that cannot be fixed: a replay still tries them',
+    'metersync events ignore msg_2Lh9KRb0pzN4LePd3XiA4v12Axj --note "a test by the service"',
   )
     .argument('<events...>', 'their ids')
+    .option('--note <text>', 'why, for events list and events show')
     .option('--json', 'as JSON')
     .action(async (ids, options) => (await import('./commands/events.ts')).eventsIgnore(ids, options));
 }
@@ -123,7 +125,7 @@ export function addChecks(program: Command): void {
 }
 
 export function addAlerts(program: Command): void {
-  const alerts = program.command('alerts').description('Show the alarms that workers raised');
+  const alerts = program.command('alerts').description('Show the alarms that workers raised, and acknowledge findings');
   add(
     alerts,
     'list',
@@ -134,6 +136,18 @@ export function addAlerts(program: Command): void {
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/alerts.ts')).alertsList(options));
+  add(
+    alerts,
+    'acknowledge',
+    'Acknowledge a finding that needs you: until it counts more, or is over, the verdict leaves it out',
+    'metersync alerts acknowledge ChangesMissed --note "the proxy was down until nine"',
+  )
+    .addArgument(new Argument('<name>', 'its alarm, as metersync status shows it').choices(alarmNames))
+    .option('--key <key>', 'only the one with this key, such as schedule=full')
+    .option('--note <text>', 'a note')
+    .option('--undo', 'take the acknowledgement back')
+    .option('--json', 'as JSON')
+    .action(async (name, options) => (await import('./commands/alerts.ts')).alertsAcknowledge(name, options));
 }
 
 export function addSchedule(program: Command): void {
@@ -144,8 +158,8 @@ export function addSchedule(program: Command): void {
     add(schedule, action, description, example)
       .addArgument(
         new Argument(
-          '[schedule]',
-          `full, the backfill of everything, or reconcile, what was updated lately; ${action === 'show' ? 'both' : 'full'} by default`,
+          action === 'show' ? '[schedule]' : '<schedule>',
+          'full, the backfill of everything, or reconcile, what was updated lately',
         ).choices(runKinds),
       )
       .option('--json', 'as JSON')

@@ -72,7 +72,7 @@ export function table(
 
 /** Whether a cell is a number, a count beyond what is counted, or empty. An account's digits are a text. */
 const isNumber = (cell: Cell): boolean =>
-  typeof cell === 'number' || (typeof cell === 'string' && /^(|about [\d,]+|[\d,]+\+)$/.test(cell));
+  typeof cell === 'number' || (typeof cell === 'string' && /^(|[\d,]+\+)$/.test(cell));
 
 /** Draws the first of the tables that fits into the terminal; if none does, the last one, wrapped to fit. */
 export function tableOf(choices: readonly [Rows, ...Rows[]], columns = width()): string[] {

@@ -5,6 +5,7 @@ import type { OperationAction } from '../contract/names.ts';
 import { consolePolicy } from '../contract/retry-policy.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
+import type { Away } from '../health/measured.ts';
 import { Refused, record } from '../operations/recorded.ts';
 import { formOf } from '../web/form.ts';
 import { icons } from '../web/icons.ts';
@@ -13,6 +14,7 @@ import type { Activity } from './activity.ts';
 import { type Asking, asked, mayAct } from './asking.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
 import { missing, type Page } from './frame.ts';
+import { awayPage, unlessAway } from './without-warehouse.ts';
 
 interface Serving {
   readonly deps: ConsoleDependencies;
@@ -37,7 +39,9 @@ export function actionRoutes(app: FastifyInstance, serving: Serving): void {
     if (!isAction(action)) return await show(reply, asking, missing, 404);
     if (!mayAct(asking)) return await show(reply, asking, notForViewers, 403);
     try {
-      return await show(reply, asking, question(asking, await actions[action](asking)));
+      const wanted = await unlessAway(asking, () => actions[action](asking));
+      if ('away' in wanted) return await show(reply, asking, awayPage(wanted), 503);
+      return await show(reply, asking, question(asking, wanted));
     } catch (error) {
       return await show(reply, asking, refusal(asking, whyNot(error)), 409);
     }
@@ -46,19 +50,22 @@ export function actionRoutes(app: FastifyInstance, serving: Serving): void {
     const asking = await askingOf(request);
     const action = nameOf(request);
     if (!isAction(action)) return await show(reply, asking, missing, 404);
+    const { warehouse } = asking.health;
+    if ('away' in warehouse) return await show(reply, asking, awayPage(warehouse), 503);
     const operation = operationOf(asking, action);
     const refuse = async (why: string, page: Page, status: number) => {
       await finishOperation(deps.writer, await beginOperation(deps.writer, operation), 'refused', why);
       return await show(reply, asking, page, status);
     };
     if (!mayAct(asking)) return await refuse('a viewer may not act', notForViewers, 403);
-    let wanted: Question;
+    let wanted: Question | Away;
     try {
-      wanted = await actions[action](asking);
+      wanted = await unlessAway(asking, () => actions[action](asking));
     } catch (error) {
       const why = whyNot(error);
       return await refuse(why, refusal(asking, why), 409);
     }
+    if ('away' in wanted) return await show(reply, asking, awayPage(wanted), 503);
     return await act(serving, asking, wanted, operation, formOf(request), reply);
   });
 }
@@ -69,7 +76,7 @@ const whyNot = (error: unknown): string => (withoutStatement(error) as Error).me
 const nameOf = ({ params }: FastifyRequest<ByName>): string => params.name.replaceAll('-', ' ');
 
 /** Values of an address that an operation notes: what it is about. */
-const noted = ['code', 'outcome', 'type', 'id', 'record', 'company', 'since', 'until', 'run', 'kind'];
+const noted = ['code', 'outcome', 'type', 'id', 'record', 'company', 'since', 'until', 'run', 'kind', 'key'];
 
 function operationOf({ identity, query }: Asking, action: OperationAction): Operation {
   const about = noted.flatMap((name) => {

@@ -9,20 +9,19 @@ import { limits } from '../contract/limits.ts';
 import { type OperationAction, type RunKind, runKinds, type taskQueues } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
 import { strangerCode } from '../db/backfill/strangers.ts';
-import { acknowledgeIssue } from '../db/checks/check-data.ts';
 import { readDeletes } from '../db/deletes/decide.ts';
 import { readCompany } from '../db/read/companies.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
 import { type CountedEvents, countEvents } from '../db/read/events.ts';
-import { listDataIssues } from '../db/read/issues.ts';
 import { headline } from '../health/verdict.ts';
-import { type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
-import { ignoreDead } from '../operations/ignore.ts';
+import { canDecide, type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
+import { ignoreDead, ignoredInWords } from '../operations/ignore.ts';
 import { Refused } from '../operations/recorded.ts';
-import { replayEvents } from '../operations/replay.ts';
+import { describeReplay, replayEvents, wasReplayed } from '../operations/replay.ts';
 import { requireWorker } from '../operations/require-worker.ts';
 import { describeResumed, resumeParked } from '../operations/resume.ts';
 import type { Markup } from '../web/markup.ts';
+import { askAcknowledge, askFinding, noteField, noteOf } from './acknowledging.ts';
 import { type Asking, asked, oneOf } from './asking.ts';
 import { asQuery, filterOf } from './pages/events.ts';
 import { text } from './parts.ts';
@@ -65,6 +64,8 @@ export const actions = {
   'deletes approve': (asking) => askDecision(asking, 'approve'),
   'deletes reject': (asking) => askDecision(asking, 'reject'),
   'deletes undo': (asking) => askDecision(asking, 'undo'),
+  'alerts acknowledge': (asking) => askFinding(asking, false),
+  'alerts unacknowledge': (asking) => askFinding(asking, true),
   'issue acknowledge': (asking) => askAcknowledge(asking, false),
   'issue unacknowledge': (asking) => askAcknowledge(asking, true),
 } satisfies Partial<Record<OperationAction, Ask>>;
@@ -95,7 +96,7 @@ async function askResume(asking: Asking): Promise<Question> {
   const parts = parked.reduce((sum, one) => sum + one.parts, 0);
   return {
     title: `Try again what is parked${code === undefined ? '' : `: ${code}`}`,
-    says: `${counted(events, 'event')} become due at once. ${counted(parts, 'part')} of backfills: their companies are read again in a new run. If the cause is not mended, they are parked again.`,
+    says: `${counted(events, 'event')} become due at once. ${counted(parts, 'part')} of backfills: their companies are read again in a new run. Unless the cause is fixed, they are parked again.`,
     button: 'Try again',
     act: () =>
       withTemporal(asking, async (client) =>
@@ -137,8 +138,9 @@ async function askIgnore({ deps, query }: Asking): Promise<Question> {
   return {
     title: id === undefined ? 'Ignore dead events' : 'Ignore a dead event',
     says: `${matching(found, 'dead event')} Ignored ones raise no alarm any more. What was signed stays until retention, and a replay still tries it.`,
+    fields: noteField,
     button: 'Ignore',
-    act: async () => `${counted(await ignoreDead(deps.writer, filter), 'event')} ignored`,
+    act: async (form) => ignoredInWords(await ignoreDead(deps.writer, filter), noteOf(form)),
   };
 }
 
@@ -159,11 +161,14 @@ async function askReplay(asking: Asking): Promise<Question> {
             filter,
             replay: id === undefined ? 'unapplied' : 'all',
             operation,
-            onProgress: (replayed) => progress(`${counted(replayed, 'event')} recorded again`),
+            onProgress: (replayed) => progress(`${counted(replayed, 'event')} replayed`),
           });
           const { replayed, refused } = report;
           if (replayed === 0 && refused[0] !== undefined) throw new Refused(refused[0].reason);
-          return `${counted(replayed, 'event')} recorded again${refused.length > 0 ? `; ${refused.length} refused: ${refused[0]?.reason}` : ''}.`;
+          const [done, first] = describeReplay(report);
+          const words = `${done}${first === undefined ? '' : `; ${refused.length} refused, the first: ${first}`}`;
+          if (!wasReplayed(report)) throw new Error(words);
+          return words;
         },
         'events',
       ),
@@ -233,6 +238,7 @@ async function askTrigger(asking: Asking): Promise<Question> {
 }
 
 async function askPause(asking: Asking): Promise<Question> {
+  const { deps, identity } = asking;
   const kind = kindOf(asking);
   const next = await withTemporal(asking, (client) => readSchedule(client, kind));
   if (next.state !== 'active') throw new Refused(`the schedule ${kind} is ${next.state}`);
@@ -245,7 +251,7 @@ async function askPause(asking: Asking): Promise<Question> {
       withTemporal(asking, async (client) => {
         const reason = noteOf(form);
         if (reason === undefined) throw new Refused('say why: others see the reason');
-        await pauseSchedule(client, kind, reason);
+        await pauseSchedule(client, kind, { by: identity.name, reason, at: new Date(deps.now()) });
         return `paused: ${reason}`;
       }),
   };
@@ -276,14 +282,14 @@ const decisions: Readonly<
   },
   reject: {
     title: 'Keep what the run found gone',
-    effect: 'kept; later runs ask again before they delete any of them.',
+    effect: 'kept until the service shows them again. It can be undone.',
     button: 'Keep them',
     danger: false,
   },
   undo: {
-    title: 'Bring back what the run deleted',
-    effect: 'live again; later runs ask before they delete any of them.',
-    button: 'Bring them back',
+    title: 'Undo the decision on what the run found gone',
+    effect: 'live again, and kept until the service shows them again.',
+    button: 'Undo',
     danger: false,
   },
 };
@@ -291,11 +297,13 @@ const decisions: Readonly<
 async function askDecision({ deps, query }: Asking, decision: Decision): Promise<Question> {
   const run = canonicalUuid(asked(query, 'run') ?? '');
   if (run === undefined) throw new Refused('say of which run');
-  const state = decision === 'undo' ? 'applied' : 'quarantined';
-  const of = (await readDeletes(deps.db, { all: true, run })).filter((one) => one.state === state);
+  const found = (await readDeletes(deps.db, { all: true, run })).filter(({ state }) => canDecide(decision, state));
+  const applied = found.filter(({ state }) => state === 'applied');
+  const of = applied.length > 0 ? applied : found;
   const rows = of.reduce((sum, one) => sum + one.rows, 0);
-  if (rows === 0) throw new Refused(`run ${run} has nothing that is ${state}: somebody decided already`);
-  const { title, effect, button, danger } = decisions[decision];
+  if (rows === 0) throw new Refused(`run ${run} has nothing to decide on: somebody decided already`);
+  const { title, button, danger, ...decided } = decisions[decision];
+  const effect = decision === 'undo' && applied.length === 0 ? 'to wait for a decision again.' : decided.effect;
   return {
     title,
     says: `${counted(rows, 'row')} of run ${run} ${rows === 1 ? 'is' : 'are'} ${effect}`,
@@ -304,29 +312,3 @@ async function askDecision({ deps, query }: Asking, decision: Decision): Promise
     act: async () => describeDecided(await decideDeletes(deps.writer, decision, run)),
   };
 }
-
-async function askAcknowledge({ deps, query }: Asking, undo: boolean): Promise<Question> {
-  const id = /^\d{1,9}$/.exec(query.get('id') ?? '')?.[0];
-  const [issue] = id === undefined ? [] : await listDataIssues(deps.db, { id: Number(id) }, 1);
-  if (issue === undefined || issue.closedAt !== null) throw new Refused('no such issue is open');
-  return {
-    title: undo ? 'Take the acknowledgement back' : 'Acknowledge the issue',
-    says: undo
-      ? `1 issue counts as before: ${text(issue.sentence)}`
-      : `1 issue stays open and counts apart: ${text(issue.sentence)}`,
-    ...(undo
-      ? {}
-      : {
-          fields: html`<label for="note">Note</label><input id="note" name="note" maxlength="500" autocomplete="off">`,
-        }),
-    button: undo ? 'Take it back' : 'Acknowledge',
-    act: async (form) => {
-      const note = noteOf(form);
-      if (!(await acknowledgeIssue(deps.writer, issue.id, { note: undo ? undefined : note, undo })))
-        throw new Refused('no such issue is open');
-      return undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
-    },
-  };
-}
-
-const noteOf = (form: URLSearchParams): string | undefined => asked(form, 'note');

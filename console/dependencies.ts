@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Settings } from '../app/settings/settings.ts';
 import type { TemporalPlace } from '../app/temporal/place.ts';
 import type { Database } from '../db/connection/connect.ts';
-import type { Health } from '../health/measured.ts';
+import type { Away, Health } from '../health/measured.ts';
 import type { Examination } from '../operations/doctor/doctor.ts';
 import type { Identify } from './identify.ts';
 
@@ -18,6 +18,8 @@ export interface ConsoleDependencies {
   readonly temporalUi: string | undefined;
   /** Never rejects, and asks the servers at most every few seconds. */
   readonly readHealth: () => Promise<Health>;
+  /** Asks Postgres whether it is there; undefined if it is. Never rejects, and waits shortly. */
+  readonly readAbsence: () => Promise<Away | undefined>;
   readonly examine: () => Promise<Examination>;
   readonly identify: Identify;
   readonly log: Logger;

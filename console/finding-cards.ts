@@ -1,14 +1,23 @@
 import { html } from 'hono/html';
-import type { Finding } from '../health/verdict.ts';
+import { acknowledgeable, acknowledgedInWords, type Finding } from '../health/verdict.ts';
+import { badge } from '../web/badge.ts';
 import type { Markup } from '../web/markup.ts';
+import { type Asking, mayAct } from './asking.ts';
 import { verdictBadge } from './frame.ts';
-import { ago, text } from './parts.ts';
+import { actButton, address, ago, text } from './parts.ts';
 
-/** Findings, each with what to do and since when its alarm is open. */
-export const findingCards = (findings: readonly Finding[], now: number): Markup =>
-  html`<ul class="cards">${findings.map(
-    ({ name, word, saw, todo, open }) =>
-      html`<li class="card"><div class="row"><strong>${text(name)}</strong>${verdictBadge(word)}</div>
-<p>${text(saw)}</p>${open !== null && html`<p class="muted small">Open since ${ago(open.since, now)}; ${open.notifiedAt === null ? 'nobody was notified' : html`notified ${ago(open.notifiedAt, now)}`}.</p>`}
-<p><b>What to do:</b> ${text(todo)}</p></li>`,
-  )}</ul>`;
+/** Findings, each with what to do, since when its alarm is open, and who knows of it. */
+export const findingCards = (asking: Asking, findings: readonly Finding[], back: string): Markup =>
+  html`<ul class="cards">${findings.map((finding) => {
+    const { name, word, saw, todo, open, acknowledged } = finding;
+    return html`<li class="card"><div class="row"><strong>${text(name)}</strong><span class="badges">${mayAct(asking) && knowing(finding, back)}${acknowledged === null ? verdictBadge(word) : badge('plain', 'acknowledged')}</span></div>
+<p>${text(saw)}</p>${open !== null && html`<p class="muted small">Open since ${ago(open.since, asking.now)}; ${open.notifiedAt === null ? 'nobody was notified' : html`notified ${ago(open.notifiedAt, asking.now)}`}.</p>`}
+${acknowledged !== null && html`<p class="muted small">${text(acknowledgedInWords(acknowledged))}.</p>`}
+<p><b>What to do:</b> ${text(todo)}</p></li>`;
+  })}</ul>`;
+
+function knowing({ alarm, key, word, acknowledged }: Finding, back: string): Markup | '' {
+  const to = (action: string) => address(`/act/alerts-${action}`, { id: alarm ?? '', key, back });
+  if (acknowledged !== null) return actButton(to('unacknowledge'), 'Take back');
+  return alarm !== null && word === acknowledgeable ? actButton(to('acknowledge'), 'Acknowledge') : '';
+}

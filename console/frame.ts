@@ -64,8 +64,8 @@ export function layout(frame: Frame, page: Page): Markup {
     html`<a class="skip" href="#main">Skip to the content</a>
 <header class="top"><div class="wide">
   <p class="brand">${icons.mark}<span><strong>metersync</strong></span></p>
-  <form class="search" action="/trace" role="search"><label class="unseen" for="search">Search any id</label>
-  <input id="search" name="q" type="search" placeholder="Any id" autocomplete="off" spellcheck="false" maxlength="300"><button class="outline small">Trace</button></form>
+  <form class="search" action="/trace" role="search"><label class="unseen" for="search">Search an id, a number or a name</label>
+  <input id="search" name="q" type="search" placeholder="Id, invoice, meter, name" autocomplete="off" spellcheck="false" maxlength="300"><button class="outline small">Trace</button></form>
   <nav class="tabs" aria-label="Pages" id="navigation">${Object.entries(sections).map(
     ([name, { at, key }]) =>
       html`<a href="${at}" data-key="${key}" ${name === section ? raw('aria-current="page"') : ''}>${name}${name === 'Inbox' && inboxCount(verdict)}</a>`,
@@ -111,5 +111,5 @@ export const plainPage = (assets: AssetAddresses, title: string, words: string):
 /** For an address that leads nowhere. */
 export const missing: Page = {
   title: 'Not found',
-  body: html`<div class="empty slim"><h1>Page not found</h1><p>Search for an id above.</p></div>`,
+  body: html`<div class="empty slim"><h1>Page not found</h1><p>Search above.</p></div>`,
 };

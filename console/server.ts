@@ -29,6 +29,7 @@ import { runList, runPage } from './pages/runs.ts';
 import { systemPage } from './pages/system.ts';
 import { tracePage } from './pages/trace.ts';
 import { text } from './parts.ts';
+import { awayPage, unlessAway } from './without-warehouse.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -91,9 +92,8 @@ export async function serveConsole(
     for (const [path, make] of Object.entries(pages))
       guarded.get(path, async (request, reply) => {
         const asking = await askingOf(request, deps, activity);
-        const page = await make(asking);
-        if (page === undefined) return await show(reply, asking, assets, missing, 404);
-        return await show(reply, asking, assets, await withNotice(asking, page));
+        const { page, status } = await answerOf(asking, path, make);
+        return await show(reply, asking, assets, page, status);
       });
     actionRoutes(guarded, {
       deps,
@@ -134,6 +134,11 @@ function admitKnown(app: FastifyInstance, deps: ConsoleDependencies, assets: Ass
   });
 }
 
+const titles: Readonly<Record<number, string>> = {
+  401: 'Who are you?',
+  503: 'This page cannot be shown now',
+};
+
 async function turnAway(
   reply: FastifyReply,
   assets: AssetAddresses,
@@ -143,7 +148,7 @@ async function turnAway(
   return reply
     .status(status)
     .headers(pageHeaders)
-    .send(String(await plainPage(assets, status === 401 ? 'Who are you?' : 'Not here', words)));
+    .send(String(await plainPage(assets, titles[status] ?? 'Not here', words)));
 }
 
 async function askingOf(
@@ -178,6 +183,32 @@ async function show(
     .send(String(await layout(frame, page)));
 }
 
+/** Pages that show what they can without the warehouse. */
+const withoutWarehouse: readonly string[] = ['/', '/system'];
+
+/** Makes a page, or what takes its place where nothing has that name, or something fails. */
+async function answerOf(
+  asking: Asking,
+  path: string,
+  make: MakePage,
+): Promise<{ readonly page: Page; readonly status: number }> {
+  const whole = async () => {
+    const made = await make(asking);
+    return made && (await withNotice(asking, made));
+  };
+  try {
+    const isAway = 'away' in asking.health.warehouse;
+    const made =
+      isAway && withoutWarehouse.includes(path) ? await make(asking) : await unlessAway(asking, whole);
+    if (made === undefined) return { page: missing, status: 404 };
+    return 'away' in made ? { page: awayPage(made), status: 503 } : { page: made, status: 200 };
+  } catch (error) {
+    asking.deps.log.error({ err: error }, 'a page of the console failed');
+    const body = html`<h1>This page failed</h1><p>${text(wordsOf(error))}</p>`;
+    return { page: { title: 'This page failed', body }, status: 503 };
+  }
+}
+
 /** Adds the result of the action that led here, which the log has. */
 async function withNotice({ deps, query }: Asking, page: Page): Promise<Page> {
   const id = operationId(query.get('done') ?? undefined);
@@ -190,27 +221,29 @@ async function withNotice({ deps, query }: Asking, page: Page): Promise<Page> {
 
 /** The JSON of the commands, for programs; `?fail=page` makes plain monitors see what is broken. */
 function jsonRoutes(app: FastifyInstance, deps: ConsoleDependencies, activity: Activity): void {
-  const answer = (reply: FastifyReply, asking: Asking, body: unknown) => {
+  const answer = (reply: FastifyReply, asking: Asking, body: unknown, answered = 200) => {
     const { verdict, health } = asking;
     const raised = 'away' in health.warehouse ? [] : health.warehouse.watch.open;
     const broken =
       ['Broken', 'Unknown'].includes(verdict.word) ||
       raised.some(({ name }) => isAlarmName(name) && alarmTypes[name].severity === 'page');
     return reply
-      .status(asking.query.get('fail') === 'page' && broken ? 503 : 200)
+      .status(asking.query.get('fail') === 'page' && broken ? 503 : answered)
       .headers({ ...pageHeaders, 'content-type': 'application/json; charset=utf-8' })
       .send(JSON.stringify(body));
   };
   app.get('/api/status', async (request, reply) => {
     const asking = await askingOf(request, deps, activity);
     const { health, verdict } = asking;
-    const status = 'away' in health.warehouse ? {} : await readStatusAbout(deps.db, health.warehouse);
+    const { warehouse } = health;
+    const status = 'away' in warehouse ? {} : await readStatusAbout(deps.db, warehouse);
     return answer(reply, asking, { verdict, ...status });
   });
   app.get('/api/alerts', async (request, reply) => {
     const asking = await askingOf(request, deps, activity);
-    if ('away' in asking.health.warehouse) return answer(reply, asking, { alerts: null });
-    return answer(reply, asking, await readAlarms(deps.db, { limit: consoleBounds.rows }));
+    const alarms = await unlessAway(asking, () => readAlarms(deps.db, { limit: consoleBounds.rows }));
+    if ('away' in alarms) return answer(reply, asking, alarms, 503);
+    return answer(reply, asking, alarms);
   });
 }
 
@@ -222,16 +255,16 @@ function showFailures(app: FastifyInstance, { log }: ConsoleDependencies, assets
     const status = error.statusCode ?? 500;
     if (status < 500) return await turnAway(reply, assets, status, error.message);
     log.error({ err: error }, 'a page of the console failed');
-    const state = sqlState(error);
-    const words =
-      state === queryCanceled
-        ? 'Postgres needs too long for this page. Narrow the filter, or use the command.'
-        : state === undefined
-          ? 'This page failed; the log of the console says why.'
-          : `Postgres: ${sqlMessage(error)}`;
-    return reply
-      .status(503)
-      .headers(pageHeaders)
-      .send(String(await plainPage(assets, 'This page cannot be shown now', words)));
+    return await turnAway(reply, assets, 503, wordsOf(error));
   });
+}
+
+/** Describes an error of a page while Postgres answers. */
+function wordsOf(error: unknown): string {
+  const state = sqlState(error);
+  if (state === queryCanceled)
+    return 'Postgres needs too long for this page. Narrow the filter, or use the command.';
+  return state === undefined
+    ? 'This page failed; the log of the console says why.'
+    : `Postgres: ${sqlMessage(error)}`;
 }

@@ -16,6 +16,8 @@ export interface DeliveredEvent {
 /** Input of `applyEvents`. No other payload in Temporal carries events. */
 export interface EventGroup {
   readonly events: readonly DeliveredEvent[];
+  /** How many signed deliveries the receiver refused since it last said so, by reason; then there is no event. */
+  readonly refused?: Readonly<Record<string, number>>;
   /** Set when an operator has events of the journal recorded again. */
   readonly replay?: Replay;
 }

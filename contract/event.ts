@@ -140,6 +140,14 @@ export function decodeEvent(payload: unknown): DecodedEvent {
 function read<T>(schema: z.ZodType<T>, payload: unknown, type: string): T {
   const result = schema.safeParse(payload);
   if (result.success) return result.data;
-  const wrong = result.error.issues.map((issue) => `${issue.path.join('.') || 'payload'}: ${issue.message}`);
+  const wrong = result.error.issues.map((issue) => describeIssue(issue, payload));
   throw new Failure('EVENT_UNREADABLE', `${type}: ${wrong.join('; ')}`);
+}
+
+/** Says what is wrong with a field: `updated is missing`, `id is not a UUID`. */
+function describeIssue({ path, code, message }: z.core.$ZodIssue, payload: unknown): string {
+  const name = path.join('.') || 'the payload';
+  const value = path.reduce<unknown>((at, key) => (isObject(at) ? at[String(key)] : undefined), payload);
+  if (value === undefined) return `${name} is missing`;
+  return code === 'custom' ? `${name} is not ${message}` : `${name} cannot be read`;
 }

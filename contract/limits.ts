@@ -130,6 +130,8 @@ export const batches = {
 export const consoleBounds = {
   /** Rows of a list; the next ones are a page of their own. */
   rows: 50,
+  /** Rows of a run's deletions, which somebody looks through before a decision; the command lists all. */
+  deletedRows: 1_000,
   /** Events, or records that wait, that a page of events looks at: each takes some look-ups. */
   searchedMax: 4_000,
   /** The newest events of a day whose outcomes the overview adds up. */

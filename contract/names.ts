@@ -109,6 +109,8 @@ export const operationActions = [
   'deletes approve',
   'deletes reject',
   'deletes undo',
+  'alerts acknowledge',
+  'alerts unacknowledge',
   'issue acknowledge',
   'issue unacknowledge',
   'webhooks enable',

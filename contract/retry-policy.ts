@@ -229,6 +229,13 @@ export const serverWaits = {
   fieldCountsEveryMs: 10 * seconds,
   /** How often the log reports events, when some came. */
   logEveryMs: 60 * seconds,
+  /**
+   * How long a command or a page waits for Postgres to say anything at all. With the start of the command that
+   * is less than three seconds: somebody sits before it.
+   */
+  answerMs: 2 * seconds,
+  /** How long the end of a command waits for connections to close: a server that hangs closes none. */
+  closeMs: 200,
   /** Time-out of a health page or a monitor, for each server. */
   healthWithinMs: 5 * seconds,
   /** Time-out of all that health asks of Postgres, and of noting a look: as long as opening a connection may take. */
@@ -266,6 +273,8 @@ export const monitorPolicy = {
 export const consolePolicy = {
   /** A page that Postgres needs longer for says so instead. */
   statementMs: 5 * seconds,
+  /** What takes longer to show has Postgres asked whether it is there: see `serverWaits.answerMs`. */
+  askAfterMs: 500,
   /** How often a page that is looked at renews its live parts. */
   renewMs: 5 * seconds,
   /** For how long the health that one page read serves the others. */
@@ -286,6 +295,9 @@ export const monthsPolicy = {
 export const notifyPolicy = {
   /** Age of its last run from which it counts as stopped. */
   heartbeatMaxSeconds: 300,
+  /** How often receivers report what they refused, and after how long without a report it is over. */
+  refusedEveryMs: 60 * seconds,
+  refusedSeconds: 600,
   /** Of one request to a target or to HEARTBEAT_URL. */
   requestMs: 10 * seconds,
   /** How long one look goes on sending to a target: far less than a look may take. */

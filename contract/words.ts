@@ -21,11 +21,29 @@ export const eventsGivenUp = (count: number): string =>
 export const nameInWords = (name: string): string =>
   name.replaceAll('_', ' ').replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
+const things: Readonly<Record<string, readonly [string, string]>> = {
+  companies: ['company', 'companies'],
+  sites: ['site', 'sites'],
+  connections: ['connection', 'connections'],
+  meters: ['meter', 'meters'],
+  documents: ['bill', 'bills'],
+  usageData: ['row of usage', 'rows of usage'],
+  intervals: ['reading', 'readings'],
+};
+
+/** Formats a number of rows of a resource: `70 bills`, `10,000+ readings`. */
+export const countedRows = (rows: number, resource: string): string => {
+  const [one, many] = things[resource] ?? ['row', 'rows'];
+  return countedToMax(rows, one, many);
+};
+
 /** How each reason ends for which a run is suspect until somebody decides on deletions. */
-export const untilDecided = 'quarantined until somebody decides (metersync deletes list)';
+export const untilDecided = 'deletion is on hold (metersync deletes list)';
+/** Runs of 0.1.0 said it so. */
+const formerly = 'quarantined until somebody decides (metersync deletes list)';
 
 /** A pattern of Postgres for an error whose reasons all end so. */
-export const onlyUntilDecided = `^([^;]*${untilDecided.replace(/[()]/g, '[$&]')}(; |$))+$`;
+export const onlyUntilDecided = `^([^;]*(${[untilDecided, formerly].map((words) => words.replace(/[()]/g, '[$&]')).join('|')})(; |$))+$`;
 
 /** Makes the label of a value: `record` for `recordId`, `received` for `receivedAt`. */
 export const label = (name: string): string => nameInWords(name).replace(/ (id|at)$/, '');

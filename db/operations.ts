@@ -68,21 +68,30 @@ export async function listOperations(
     .limit(page.limit);
 }
 
-/** Reads the last audit that ended; undefined if none is among the newest 1,000 operations. */
-export async function lastAudit(db: Executor): Promise<LoggedOperation | undefined> {
+/** The last audits that ended: of everything, and of a part if that was later. */
+export interface LastAudits {
+  readonly whole: LoggedOperation | undefined;
+  readonly part: LoggedOperation | undefined;
+}
+
+/** Reads the last audits among the newest 1,000 operations. */
+export async function lastAudits(db: Executor): Promise<LastAudits> {
   const latest = db
     .select(columns)
     .from(operations)
     .orderBy(desc(id))
     .limit(batches.operationsSearched)
     .as('latest');
-  const [last] = await db
-    .select()
+  const isWhole = sql<boolean>`${latest.target} - 'command' = '{}'`;
+  const audits = await db
+    .selectDistinctOn([isWhole])
     .from(latest)
     .where(and(eq(latest.action, 'audit'), eq(latest.outcome, 'done')))
-    .orderBy(desc(latest.id))
-    .limit(1);
-  return last;
+    .orderBy(isWhole, desc(latest.id));
+  const of = (wanted: boolean) =>
+    audits.find(({ target: { command: _, ...scope } }) => (Object.keys(scope).length === 0) === wanted);
+  const [whole, part] = [of(true), of(false)];
+  return { whole, part: part !== undefined && part.id > (whole?.id ?? 0) ? part : undefined };
 }
 
 /** An operation that names something. */

@@ -6,6 +6,8 @@ import type { Addresses } from './running.ts';
 export interface EmbeddedPostgres {
   /** Returns a database's URL as the superuser, for set-up and tests only: no program works with it. */
   superuserUrl(database: string): string;
+  /** Returns the URL of a database that `ensureDatabase` made, without asking the server, which may hang. */
+  databaseUrl(name: string): string;
   /**
    * Creates the database unless it exists, and a role that owns it and is no superuser.
    * Returns the URL with that role.
@@ -24,17 +26,14 @@ const answerMs = 2_000;
 
 type PostgresAddress = NonNullable<Addresses['postgres']>;
 
-/**
- * Opens the Postgres that runs at this address for users. One that hangs is not asked for a database if another
- * process owns it, so that `status` and `doctor` can say that it hangs.
- */
-export function embeddedPostgres(address: PostgresAddress, { owned = true } = {}): EmbeddedPostgres {
+/** Opens the Postgres that runs at this address for users. */
+export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
+  const databaseUrl = (name: string) => postgresUrl({ ...address, ...ownerOf(address, name) }, name);
   return {
     superuserUrl: (database) => postgresUrl(address, database),
+    databaseUrl,
     ensureDatabase: async (name, { createRoles = false, searchPath = [] } = {}) => {
       const owner = ownerOf(address, name);
-      const url = postgresUrl({ ...address, ...owner }, name);
-      if (!owned && !(await postgresAnswers(address))) return url;
       await connected(postgresUrl(address, 'postgres'), async (client) => {
         // Two commands may begin at once. Only superusers may connect to this database, so no other can hold
         // the lock.
@@ -49,7 +48,7 @@ export function embeddedPostgres(address: PostgresAddress, { owned = true } = {}
         if (!createRoles)
           await client.query(`revoke connect on database ${pg.escapeIdentifier(name)} from public`);
       });
-      return url;
+      return databaseUrl(name);
     },
   };
 }

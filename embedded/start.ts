@@ -201,7 +201,7 @@ function embedded(addresses: Addresses, life: Pick<Embedded, 'owned' | 'stop'>):
   const { postgres, temporal } = addresses;
   return {
     ...life,
-    ...(postgres && { postgres: embeddedPostgres(postgres, life) }),
+    ...(postgres && { postgres: embeddedPostgres(postgres) }),
     ...(temporal && { temporal }),
   };
 }

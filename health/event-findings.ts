@@ -1,10 +1,13 @@
 import { type FailureCode, failureTypes } from '../contract/failures.ts';
-import { recordPolicy } from '../contract/retry-policy.ts';
-import { formatSeconds, formatTime } from '../contract/times.ts';
+import { notifyPolicy, recordPolicy } from '../contract/retry-policy.ts';
+import { formatSeconds, formatTime, rfc3339 } from '../contract/times.ts';
 import { countedToMax, eventsGivenUp } from '../contract/words.ts';
 import { type AlarmType, type Found, foundIf, inWarehouse } from './finding-type.ts';
 import { judgeLate } from './late-work.ts';
-import type { ParkedWork, Silence } from './measured.ts';
+import type { ParkedWork, Refused, Silence } from './measured.ts';
+import { increase } from './promql.ts';
+
+const answers = 'metersync_receiver_answers_total';
 
 /** Whether no event came for longer than SILENCE_HOURS; 0 turns that off. */
 const isQuiet = ({ quietSeconds }: Silence, silenceHours: number): boolean =>
@@ -17,7 +20,10 @@ const parkedFor = (code: FailureCode) =>
   inWarehouse(({ parked }) =>
     parked
       .filter((work) => work.code === code)
-      .map((work) => ({ ...describeParked(work), saw: `${code}: ${failureTypes[code].means}` })),
+      .map((work) => {
+        const { brief: _, ...found } = describeParked(work);
+        return { ...found, saw: `${code}: ${failureTypes[code].means}` };
+      }),
   );
 
 const describeParked = ({ code, events, parts }: ParkedWork): Found => {
@@ -27,15 +33,41 @@ const describeParked = ({ code, events, parts }: ParkedWork): Found => {
   ];
   return {
     saw: `${code}: ${what.join(' and ') || 'nothing waits yet'}`,
+    brief: `${what.join(' and ') || 'work'} parked`,
     todo: failureTypes[code].operator,
     counts: { events, parts },
   };
+};
+
+/** Deliveries of which at least so many were refused, and none was taken since the first, have a wrong secret. */
+const refusedMin = 2;
+
+/** Judges whether senders that sign deliveries get none through. A stranger signs nothing. */
+function judgeRefused(refused: Refused | null, { lastEventAt }: Silence): readonly Found[] {
+  if (refused === null || refused.untilSecondsAgo > notifyPolicy.refusedSeconds) return [];
+  const deliveries = Object.values(refused.reasons).reduce((sum, count) => sum + count, 0);
+  const wasTaken = lastEventAt !== null && Date.parse(rfc3339(lastEventAt)) > Date.parse(rfc3339(refused.since));
+  if (deliveries < refusedMin || wasTaken) return [];
+  const why = Object.keys(refused.reasons).map((reason) => reasonsInWords[reason] ?? reason);
+  return [
+    {
+      saw: `all ${countedToMax(deliveries, 'delivery', 'deliveries')} since ${formatTime(refused.since)} were refused: ${why.join(', ')}`,
+      counts: { deliveries },
+    },
+  ];
+}
+
+const reasonsInWords: Readonly<Record<string, string>> = {
+  'signature-wrong': 'wrong signature',
+  'timestamp-old': 'the time is too old',
+  'timestamp-new': 'the time is in the future',
 };
 
 /** Findings about events: whether they come, are recorded, and can be applied. */
 export const eventFindings = {
   KeyRefused: {
     name: 'API key',
+    brief: 'the service refuses the API key',
     severity: 'page',
     means: 'The service refuses the API key: nothing is read.',
     judge: parkedFor('SERVICE_KEY_REFUSED'),
@@ -45,6 +77,7 @@ export const eventFindings = {
   },
   ServiceDown: {
     name: 'service',
+    brief: 'the service fails every request',
     severity: 'page',
     means: 'The service fails every request: nothing is read.',
     judge: parkedFor('SERVICE_OUTAGE'),
@@ -55,8 +88,25 @@ export const eventFindings = {
     ],
     todo: 'Ask the service. Nothing is given up meanwhile.',
   },
+  SignaturesRefused: {
+    name: 'signatures',
+    brief: 'all deliveries are refused',
+    severity: 'page',
+    means: 'Deliveries arrive, but none has a valid signature.',
+    judge: inWarehouse(({ refused, silence }) => judgeRefused(refused, silence)),
+    promql: `${increase(`${answers}{code="401"}`, 15)} > 20 unless ${increase(`${answers}{reason="durable"}`, 15)} > 0`,
+    forMinutes: 5,
+    causes: [
+      '`signature-wrong`: another secret, or a proxy that rewrites bodies.',
+      '`headers-missing`: a stranger, or a proxy that drops headers. Only Prometheus counts these.',
+      '`timestamp-old` or `timestamp-new`: the clock; see ClockOff.',
+    ],
+    todo: 'Compare the secret with that of the endpoint in the portal (`metersync webhooks portal`), correct `WEBHOOK_SECRETS` and restart the receivers; a proxy has to pass bodies on unchanged. The service delivers again.',
+    over: '`metersync events list` shows new events.',
+  },
   EventsStalled: {
     name: 'events',
+    brief: 'events stand still',
     severity: 'page',
     means: 'Events wait for 15 minutes to be recorded, or records to be read.',
     judge: judgeLate(recordPolicy.waitMaxSeconds),
@@ -70,6 +120,7 @@ export const eventFindings = {
   },
   Silent: {
     name: 'silence',
+    brief: 'no event comes',
     severity: 'page',
     means: 'No event came for longer than SILENCE_HOURS.',
     judge: inWarehouse(({ silence, silenceHours }) =>
@@ -88,6 +139,7 @@ export const eventFindings = {
   },
   ChangesMissed: {
     name: 'missed changes',
+    brief: 'changes came without an event',
     severity: 'ticket',
     means: 'Runs found changes that no event reported.',
     judge: inWarehouse(({ silence }) => foundIf(silence.missedRows > 0, () => describeMissed(silence))),
@@ -102,6 +154,7 @@ export const eventFindings = {
   },
   Parked: {
     name: 'parked',
+    brief: 'work is parked',
     severity: 'ticket',
     means: 'Work is parked until somebody acts.',
     judge: inWarehouse(({ parked }) =>
@@ -115,10 +168,14 @@ export const eventFindings = {
   },
   EventsDead: {
     name: 'dead events',
+    brief: 'events cannot be applied',
     severity: 'ticket',
     means: 'Events cannot be applied.',
     judge: inWarehouse(({ dead }) =>
-      foundIf(dead > 0, { saw: `${eventsGivenUp(dead)} cannot be applied`, counts: { events: dead } }),
+      foundIf(dead > 0, () => {
+        const saw = `${eventsGivenUp(dead)} cannot be applied`;
+        return { saw, brief: saw, counts: { events: dead } };
+      }),
     ),
     forMinutes: 0,
     causes: ['`metersync events list --outcome dead` shows each with its reason.'],
@@ -126,11 +183,13 @@ export const eventFindings = {
   },
   EventsMissing: {
     name: 'missing events',
+    brief: 'records of events are missing',
     severity: 'ticket',
     means: 'The service does not list what events of the last day named.',
     judge: inWarehouse(({ missingLately: events }) =>
       foundIf(events > 0, {
         saw: `${eventsGivenUp(events)} of the last day: the service never showed their state`,
+        brief: `${eventsGivenUp(events)} without a record`,
         counts: { events },
       }),
     ),
@@ -153,6 +212,7 @@ function describeMissed({
   const comes = quietSeconds !== null && lastEventAt !== null && missedAt !== null && lastEventAt > missedAt;
   const found = {
     saw: `${rows} came without an event, the last at ${formatTime(missedAt ?? '')}; the run stored them`,
+    brief: `${countedToMax(missedRows, 'change')} came without an event`,
     counts: { rows: missedRows, companies: missedCompanies },
   };
   if (!comes) return { ...found, todo: eventFindings.Silent.todo };

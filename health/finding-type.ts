@@ -14,6 +14,8 @@ export const wordOfSeverity = { page: 'Broken', ticket: 'Needs you', note: 'Catc
 export interface Found {
   /** One sentence or clause; no text of the service, as alarms are sent to others. */
   readonly saw: string;
+  /** It in a few words, where it depends on what was seen. */
+  readonly brief?: string;
   /** What to do, where it depends on what was seen. */
   readonly todo?: string;
   /** The finding's name, where a type has several. */
@@ -28,6 +30,8 @@ export interface Found {
 /** A kind of finding. Texts have commands between backticks, for docs/runbooks.md. */
 export interface FindingType {
   readonly name: string;
+  /** It in a few words, for the head of a verdict; needed where there is a judge. */
+  readonly brief?: string;
   readonly severity: keyof typeof wordOfSeverity;
   /** Finds it in what was measured; undefined while what it asks about is away. Only Prometheus sees the others. */
   readonly judge?: (health: Health) => readonly Found[] | undefined;

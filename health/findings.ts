@@ -24,12 +24,14 @@ export const isAlarmName = (name: string): name is AlarmName => Object.hasOwn(al
 const passing = {
   EventsLate: {
     name: 'events',
+    brief: 'events are late',
     severity: 'note',
     judge: judgeLate(recordPolicy.lagSeconds, recordPolicy.waitMaxSeconds),
     todo: 'Nothing, unless it grows.',
   },
   Loading: {
     name: 'first backfill',
+    brief: 'the first backfill runs',
     severity: 'note',
     judge: inWarehouse(({ loaded, runs }) =>
       foundIf(!loaded && runs.full.running > 0, { saw: 'the first backfill is running' }),

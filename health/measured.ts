@@ -79,6 +79,23 @@ export interface Silence {
   readonly missedAt: string | null;
 }
 
+/** What waits for a decision on its deletion. */
+export interface Undecided {
+  readonly byResource: readonly { readonly resource: string; readonly rows: number }[];
+  readonly companies: number;
+  /** How many the service itself lists as deleted. */
+  readonly listedAsDeleted: number;
+  /** What the bills among them cost, for each currency: `526,839.17 USD`. None of many bills. */
+  readonly cost: readonly string[];
+}
+
+/** Deliveries that receivers refused although they were signed, since the last pause of ten minutes. */
+export interface Refused {
+  readonly reasons: Readonly<Record<string, number>>;
+  readonly since: string;
+  readonly untilSecondsAgo: number;
+}
+
 /** Of the last events that were settled, seconds from receipt. */
 export interface Delay {
   readonly p50: number;
@@ -113,8 +130,14 @@ export interface WarehouseHealth {
   /** Whether any backfill of all companies ever ended with data. */
   readonly loaded: boolean;
   readonly undecidedDeletes: number;
+  /** More about them; null if there are none. */
+  readonly undecided: Undecided | null;
+  /** Rows that somebody decided to keep, and that the service has no more. */
+  readonly keptDeletes: number;
   readonly rejectedRecords: number;
   readonly silence: Silence;
+  /** Null if receivers refused none. */
+  readonly refused: Refused | null;
   /** After so many hours without an event, none can likely arrive; 0 turns this off. */
   readonly silenceHours: number;
   /** From receipt to the row, and to the read of the record; null before the first. */
@@ -141,6 +164,16 @@ export interface WatchHealth {
     /** Null: it was not sent. */
     readonly notifiedAt: string | null;
   }[];
+  /** What somebody acknowledged of what is open, or is about to be. */
+  readonly acknowledged: readonly {
+    readonly name: string;
+    readonly key: string;
+    readonly by: string;
+    readonly at: string;
+    readonly note: string | null;
+    /** What the finding counted then: more is news. */
+    readonly counts: Readonly<Record<string, number>>;
+  }[];
   /** For how long NOTIFY_URL has not taken an alarm, and why not; null if none waits. */
   readonly unsent: { readonly seconds: number; readonly error: string } | null;
 }
@@ -148,6 +181,8 @@ export interface WatchHealth {
 export interface ScheduleHealth {
   readonly name: RunKind;
   readonly state: 'active' | 'paused' | 'absent';
+  /** Whether the settings ask for it. */
+  readonly isWanted: boolean;
   readonly reason: string | null;
   /** When it starts the next run, ISO 8601. */
   readonly next: string | null;
@@ -171,6 +206,11 @@ export interface TemporalHealth {
   readonly stalledGroups: number;
   /** Running workflows whose task failed several times in a row; null where this Temporal does not say. */
   readonly stuckWorkflows: number | null;
+  /**
+   * Since when the watch has found Postgres away, if its last run did: it runs, and could not note that it
+   * looked. Only asked where the watch seems to have stopped.
+   */
+  readonly foundAwaySince: string | null;
   /** When the client certificate for Temporal expires, ISO 8601; null without one. */
   readonly certificate: { readonly expiresAt: string; readonly secondsLeft: number } | null;
 }

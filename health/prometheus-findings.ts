@@ -33,20 +33,6 @@ export const prometheusFindings = {
     ],
     todo: 'Give Temporal a faster disk, or run another receiver. Refused deliveries come again.',
   },
-  SignaturesRefused: {
-    name: 'signatures',
-    severity: 'page',
-    means: 'Deliveries come, and no signature is right.',
-    promql: `${increase(`${answers}{code="401"}`, 15)} > 20 unless ${increase(`${answers}{reason="durable"}`, 15)} > 0`,
-    forMinutes: 5,
-    causes: [
-      '`reason="signature-wrong"`: another secret, or a proxy that rewrites bodies.',
-      '`reason="headers-missing"`: a stranger, or a proxy that drops headers.',
-      '`reason="timestamp-old"` or `timestamp-new`: the clock; see ClockOff.',
-    ],
-    todo: "Compare the secret with the endpoint's in the service's portal; have the proxy pass bodies on unchanged.",
-    over: '`metersync events list` shows new events.',
-  },
   ClockOff: {
     name: 'clock',
     severity: 'ticket',

@@ -1,11 +1,20 @@
 import { type RunKind, runKinds } from '../contract/names.ts';
 import { alarmPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds, formatTime } from '../contract/times.ts';
-import { countedToMax } from '../contract/words.ts';
+import { countedRows, countedToMax } from '../contract/words.ts';
 import { type AlarmType, type Found, foundIf, inTemporal, inWarehouse } from './finding-type.ts';
-import type { KindOfRuns, LastRun } from './measured.ts';
+import type { KindOfRuns, LastRun, Undecided } from './measured.ts';
 
 const wordOfRun: Readonly<Record<RunKind, string>> = { full: 'backfill', reconcile: 'reconcile' };
+
+const settingOf: Readonly<Record<RunKind, string>> = {
+  full: 'BACKFILL_CRON',
+  reconcile: 'RECONCILE_EVERY',
+};
+
+/** Says that a schedule is paused: ours say who paused it, others have what Temporal noted. */
+export const pausedInWords = (note: string | null): string =>
+  note?.startsWith('paused by ') ? note : `paused${note === null ? '' : `: ${note}`}`;
 
 /** Judges the runs of each kind. */
 const ofRuns = (judge: (runs: KindOfRuns, kind: RunKind) => readonly Found[]) =>
@@ -15,6 +24,7 @@ const ofRuns = (judge: (runs: KindOfRuns, kind: RunKind) => readonly Found[]) =>
 export const runFindings = {
   NotLoaded: {
     name: 'first backfill',
+    brief: 'nothing is loaded yet',
     severity: 'ticket',
     means: 'No backfill of all companies has ended.',
     judge: inWarehouse(({ loaded, runs }) =>
@@ -26,6 +36,7 @@ export const runFindings = {
   },
   RunUnwell: {
     name: 'last run',
+    brief: 'a run is incomplete',
     severity: 'ticket',
     means: 'The last run of a kind did not read everything.',
     // While deletions wait for a decision, Decide is the finding.
@@ -38,6 +49,7 @@ export const runFindings = {
   },
   RunOverdue: {
     name: 'next run',
+    brief: 'a run is overdue',
     severity: 'ticket',
     means: 'No run of a kind completed for one and a half intervals of its schedule.',
     judge: ({ warehouse, temporal }) => {
@@ -47,6 +59,7 @@ export const runFindings = {
         if (seconds === null || intervalSeconds === null) return [];
         return foundIf(seconds > alarmPolicy.runOverdueIntervals * intervalSeconds, {
           name: `next ${wordOfRun[kind]}`,
+          brief: `the next ${wordOfRun[kind]} is overdue`,
           labels: { kind },
           saw: `overdue: the last complete ${wordOfRun[kind]} ended ${formatSeconds(seconds)} ago`,
           todo: 'See RunOverdue in docs/runbooks.md; metersync backfill all reads everything now.',
@@ -63,6 +76,7 @@ export const runFindings = {
   },
   RunStalled: {
     name: 'run under way',
+    brief: 'a run stands still',
     severity: 'ticket',
     means: 'A run has stored nothing for half an hour.',
     judge: ofRuns(({ underWay }, kind) =>
@@ -71,6 +85,7 @@ export const runFindings = {
         : [
             {
               name: `${wordOfRun[kind]} under way`,
+              brief: `a ${wordOfRun[kind]} stands still`,
               labels: { kind },
               saw: `run ${underWay.runId} stored its last page ${formatSeconds(underWay.progressSecondsAgo)} ago`,
               todo: `See what it reads (metersync backfill --run ${underWay.runId}), and RunStalled in docs/runbooks.md.`,
@@ -87,29 +102,56 @@ export const runFindings = {
   },
   SchedulePaused: {
     name: 'schedule',
+    brief: 'a schedule is paused',
     severity: 'ticket',
-    means: 'A schedule is paused for a day.',
+    means: 'A schedule has been paused for a day.',
     judge: inTemporal(({ schedules }) =>
       schedules
         .filter(({ state }) => state === 'paused')
         .map(({ name, reason }) => ({
           name: `schedule ${name}`,
+          brief: `the schedule ${name} is paused`,
           labels: { schedule: name },
-          saw: `paused${reason === null ? '' : `: ${reason}`}`,
-          todo: `Run metersync schedule resume ${name}; or set ${name === 'full' ? 'BACKFILL_CRON' : 'RECONCILE_EVERY'} to none, if it is not to run any more.`,
+          saw: pausedInWords(reason),
+          todo: `Run metersync schedule resume ${name}; or set ${settingOf[name]} to none, if it is not to run any more.`,
         })),
     ),
     forMinutes: 1_440,
     causes: ['`metersync schedule show` has the reason.'],
     todo: 'Run `metersync schedule resume` with its name, or set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
   },
+  ScheduleGone: {
+    name: 'schedule',
+    brief: 'a schedule is gone',
+    severity: 'ticket',
+    means: 'A schedule that the settings ask for does not exist.',
+    // Without a worker that is its fault, and another finding.
+    judge: inTemporal(({ schedules, idle }) =>
+      idle.includes('backfill')
+        ? []
+        : schedules
+            .filter(({ state, isWanted }) => state === 'absent' && isWanted)
+            .map(({ name }) => ({
+              name: `schedule ${name}`,
+              brief: `the schedule ${name} is gone`,
+              labels: { schedule: name },
+              saw: `there is none, though ${settingOf[name]} asks for it: somebody removed it`,
+              todo: `Restart a worker, which makes it again; or set ${settingOf[name]} to none, for workers and commands.`,
+            })),
+    ),
+    forMinutes: 15,
+    causes: ['Somebody deleted it on Temporal’s web page or with `temporal schedule delete`.'],
+    todo: 'Restart a worker, which makes it again; or set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
+  },
   Decide: {
     name: 'deletes',
+    brief: 'deletions to decide',
     severity: 'ticket',
     means: 'Deletions of records or readings wait for somebody.',
-    judge: inWarehouse(({ undecidedDeletes: deletes }) =>
+    judge: inWarehouse(({ undecidedDeletes: deletes, undecided }) =>
       foundIf(deletes > 0, {
-        saw: `${countedToMax(deletes, 'row')} disappeared from the service in one run, and are kept until somebody decides`,
+        saw: `${whatIsUndecided(deletes, undecided)} disappeared from the service in one run. They are kept until you approve or reject the deletions`,
+        brief: `${countedToMax(deletes, 'deletion')} to decide`,
         counts: { deletes },
       }),
     ),
@@ -121,11 +163,13 @@ export const runFindings = {
   },
   RecordsRefused: {
     name: 'refused records',
+    brief: 'Postgres refuses records',
     severity: 'ticket',
     means: 'Postgres refuses records of the service.',
     judge: inWarehouse(({ rejectedRecords: records }) =>
       foundIf(records > 0, {
         saw: `Postgres refuses ${countedToMax(records, 'record')}`,
+        brief: `Postgres refuses ${countedToMax(records, 'record')}`,
         counts: { records },
       }),
     ),
@@ -135,6 +179,21 @@ export const runFindings = {
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;
 
+/** Names what waits for a decision: `70 bills of 1 company (526,839.17 USD; the service lists all as deleted)`. */
+function whatIsUndecided(deletes: number, undecided: Undecided | null): string {
+  if (undecided === null) return countedToMax(deletes, 'row');
+  const { byResource, companies, listedAsDeleted, cost } = undecided;
+  const what = new Intl.ListFormat('en').format(byResource.map(({ rows, resource }) => countedRows(rows, resource)));
+  const of = companies === 0 ? '' : ` of ${countedToMax(companies, 'company', 'companies')}`;
+  const more = [
+    ...cost,
+    ...(listedAsDeleted === 0
+      ? []
+      : [`the service lists ${listedAsDeleted === deletes ? 'all' : countedToMax(listedAsDeleted, 'row')} as deleted`]),
+  ];
+  return `${what}${of}${more.length === 0 ? '' : ` (${more.join('; ')})`}`;
+}
+
 function describeUnwell(kind: RunKind, { state, runId, finishedAt, error }: LastRun): Found {
   const again =
     kind === 'reconcile'
@@ -142,6 +201,7 @@ function describeUnwell(kind: RunKind, { state, runId, finishedAt, error }: Last
       : `See which parts failed (metersync backfill --run ${runId}), fix the cause, then run metersync backfill all.`;
   return {
     name: `last ${wordOfRun[kind]}`,
+    brief: `the last ${wordOfRun[kind]} is ${state}`,
     labels: { kind, state },
     saw: `${state}, ended ${formatTime(finishedAt)}, run ${runId}${error === null ? '' : `: ${error}`}`,
     todo:

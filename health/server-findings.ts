@@ -13,6 +13,10 @@ const unreachable = ({ away, todo }: Away, { warehouse, temporal }: Health): Fou
   word: 'away' in warehouse && 'away' in temporal ? 'Broken' : 'Unknown',
 });
 
+/** Whether the watch last ran so long ago that it seems to have stopped. */
+export const watchIsLate = (lookedSecondsAgo: number | null): boolean =>
+  lookedSecondsAgo !== null && lookedSecondsAgo > notifyPolicy.heartbeatMaxSeconds;
+
 /** Whether the schema keeps this code from reading the warehouse. */
 const isUnfit = ({ schema }: Health): boolean =>
   schema !== null && ['behind', 'tooNew'].includes(fitOf(schema));
@@ -21,6 +25,7 @@ const isUnfit = ({ schema }: Health): boolean =>
 export const serverFindings = {
   WarehouseDown: {
     name: 'warehouse',
+    brief: 'Postgres does not answer',
     severity: 'page',
     means: 'No worker reaches Postgres, or none can write there.',
     judge: (health) =>
@@ -33,6 +38,7 @@ export const serverFindings = {
   },
   TemporalDown: {
     name: 'Temporal',
+    brief: 'Temporal does not answer',
     severity: 'page',
     means: 'No worker reaches Temporal: nothing runs.',
     judge: (health) => ('away' in health.temporal ? [unreachable(health.temporal, health)] : []),
@@ -48,6 +54,7 @@ export const serverFindings = {
   },
   WorkersGone: {
     name: 'workers',
+    brief: 'no worker takes events',
     severity: 'page',
     means: 'No worker takes events.',
     judge: inTemporal(({ idle, absent }) =>
@@ -72,6 +79,7 @@ export const serverFindings = {
   },
   QueueIdle: {
     name: 'workers',
+    brief: 'work waits without a worker',
     severity: 'ticket',
     means: 'No worker takes the work of a queue.',
     judge: inTemporal(({ idle, absent }) =>
@@ -85,6 +93,7 @@ export const serverFindings = {
   },
   WorkflowsStuck: {
     name: 'workflows',
+    brief: 'workflows stand still',
     severity: 'page',
     means: 'Tasks of workflows keep failing: their work stands still.',
     judge: inTemporal(({ stuckWorkflows }) => {
@@ -104,14 +113,29 @@ export const serverFindings = {
   },
   HeartbeatStopped: {
     name: 'watch',
+    brief: 'the watch has stopped',
     severity: 'page',
     means: 'The watch has stopped: nobody wakes lost work or sends alarms.',
-    judge: inWarehouse(({ watch: { lookedSecondsAgo } }) =>
-      foundIf(lookedSecondsAgo !== null && lookedSecondsAgo > notifyPolicy.heartbeatMaxSeconds, {
-        saw: `the watch last ran ${formatSeconds(lookedSecondsAgo ?? 0)} ago: nobody sends alarms`,
-        todo: 'Run metersync start, or metersync worker; see the workflow watch on Temporal’s web page.',
-      }),
-    ),
+    judge: ({ warehouse, temporal }) => {
+      if ('away' in warehouse) return undefined;
+      const { lookedSecondsAgo } = warehouse.watch;
+      if (!watchIsLate(lookedSecondsAgo)) return [];
+      const awaySince = 'away' in temporal ? null : temporal.foundAwaySince;
+      if (awaySince !== null)
+        return [
+          {
+            word: 'Catching up',
+            saw: `Postgres was away since ${formatTime(awaySince)}, and answers again; the watch looks within a minute`,
+            todo: 'Nothing: it ends by itself.',
+          },
+        ];
+      return [
+        {
+          saw: `the watch last ran ${formatSeconds(lookedSecondsAgo ?? 0)} ago: nobody sends alarms`,
+          todo: 'Run metersync start, or metersync worker; see the workflow watch on Temporal’s web page.',
+        },
+      ];
+    },
     // HEARTBEAT_URL reports it without Prometheus.
     stopsWatch: true,
     promql: `time() - ${max('last_over_time(metersync_heartbeat_timestamp_seconds[1d])')} > ${notifyPolicy.heartbeatMaxSeconds} or ${nobodyReports('metersync_heartbeat_timestamp_seconds')}`,
@@ -126,6 +150,7 @@ export const serverFindings = {
   },
   SchemaMismatch: {
     name: 'schema',
+    brief: 'the schema is of another version',
     severity: 'ticket',
     means: 'The schema of the warehouse is not that of the code that runs.',
     judge: (health) => {
@@ -145,6 +170,7 @@ export const serverFindings = {
   },
   NotificationsFailing: {
     name: 'notifications',
+    brief: 'alarms cannot be sent',
     severity: 'ticket',
     means: `NOTIFY_URL has not taken an alarm for ${formatSeconds(notifyPolicy.unsentMaxSeconds)}.`,
     judge: inWarehouse(({ watch: { unsent } }) =>
@@ -162,6 +188,7 @@ export const serverFindings = {
   },
   CertificateExpires: {
     name: 'certificate',
+    brief: 'the certificate for Temporal expires soon',
     severity: 'ticket',
     means: 'The client certificate for Temporal ends within 14 days.',
     judge: inTemporal(({ certificate }) =>

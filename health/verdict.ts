@@ -1,3 +1,4 @@
+import { formatTime } from '../contract/times.ts';
 import {
   type FindingType,
   type Found,
@@ -20,7 +21,10 @@ export const verdictStatus: Readonly<Record<VerdictWord, number>> = {
 /** One thing that is wrong. */
 export interface Finding {
   readonly name: string;
+  /** `In sync` if somebody acknowledged it. */
   readonly word: VerdictWord;
+  /** It in a few words. */
+  readonly brief: string;
   readonly saw: string;
   readonly todo: string;
   /** The alarm that it becomes if it lasts; null if it never does. */
@@ -30,6 +34,8 @@ export interface Finding {
   readonly counts: Readonly<Record<string, number>>;
   /** Since when the alarm is open, and when it was sent; null while it is not open. */
   readonly open: { readonly since: string; readonly notifiedAt: string | null } | null;
+  /** Who acknowledged it; null if nobody did, or it counts more since. */
+  readonly acknowledged: { readonly by: string; readonly at: string; readonly note: string | null } | null;
 }
 
 export interface Verdict {
@@ -52,23 +58,36 @@ export function worstFirst(findings: readonly Finding[]): Verdict {
 /** Lists what a type finds; undefined while what it asks about is away. */
 export function findingsOf(typeName: string, health: Health): readonly Finding[] | undefined {
   const type = findingTypes[typeName];
-  const open = 'away' in health.warehouse ? [] : health.warehouse.watch.open;
+  const watch = 'away' in health.warehouse ? undefined : health.warehouse.watch;
   return type?.judge?.(health)?.map((found) => {
     const key = keyOf(found.labels);
-    const alarm = open.find((one) => one.name === typeName && one.key === key);
+    const counts = found.counts ?? {};
+    const said = inWords(type, found);
+    const ofIt = (one: { readonly name: string; readonly key: string }) =>
+      one.name === typeName && one.key === key;
+    const alarm = watch?.open.find(ofIt);
+    const known = said.word === acknowledgeable ? watch?.acknowledged.find(ofIt) : undefined;
+    const isNews = Object.entries(counts).some(([name, count]) => count > (known?.counts[name] ?? 0));
+    const acknowledged = known === undefined || isNews ? null : known;
     return {
-      ...inWords(type, found),
+      ...said,
+      word: acknowledged === null ? said.word : 'In sync',
       alarm: isAlarmName(typeName) ? typeName : null,
       key,
-      counts: found.counts ?? {},
+      counts,
       open: alarm === undefined ? null : { since: alarm.openedAt, notifiedAt: alarm.notifiedAt },
+      acknowledged: acknowledged && { by: acknowledged.by, at: acknowledged.at, note: acknowledged.note },
     };
   });
 }
 
+/** What stops everything cannot be acknowledged. */
+export const acknowledgeable: VerdictWord = 'Needs you';
+
 const inWords = (type: FindingType, found: Found) => ({
   name: found.name ?? type.name,
   word: found.word ?? wordOfSeverity[type.severity],
+  brief: found.brief ?? type.brief ?? type.name,
   saw: found.saw,
   todo: plain(found.todo ?? type.todo),
 });
@@ -83,9 +102,15 @@ const keyOf = (labels: Found['labels'] = {}): string =>
 export const plain = (words: string): string =>
   words.replaceAll('`', '').replaceAll(/\[([^\]]+)\]\(#[^)]+\)/g, 'see docs/runbooks.md');
 
-/** Formats the first line of a verdict: the word, and the worst finding. */
+/** Formats the first line of a verdict: the word, the worst finding in a few words, and how many more there are. */
 export function headline({ word, findings }: Verdict): string {
-  const [first, ...more] = findings.filter((finding) => finding.word === word);
-  if (first === undefined) return word;
-  return `${word}: ${first.name}: ${first.saw}${more.length === 0 ? '' : `; and ${more.length} more`}`;
+  const counted = findings.filter(({ acknowledged }) => acknowledged === null);
+  const [first, ...more] = counted;
+  const known = findings.length - counted.length;
+  if (first === undefined) return known === 0 ? word : `${word}, ${known} acknowledged`;
+  return `${word}: ${first.brief}${more.length === 0 ? '' : `, and ${more.length} more`}`;
 }
+
+/** Says who acknowledged a finding, and why. */
+export const acknowledgedInWords = ({ by, at, note }: NonNullable<Finding['acknowledged']>): string =>
+  `acknowledged by ${by} at ${formatTime(at)}${note === null ? '' : `: ${note}`}`;

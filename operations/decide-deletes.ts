@@ -9,7 +9,7 @@ export type Decision = 'approve' | 'reject' | 'undo';
 export type Decided =
   | { readonly tombstoned: number; readonly spared: number }
   | { readonly kept: number }
-  | { readonly revived: number };
+  | { readonly revived: number; readonly waiting: number };
 
 /**
  * Decides on what a run found gone.
@@ -17,15 +17,21 @@ export type Decided =
  */
 export async function decideDeletes(db: Database, decision: Decision, run: string): Promise<Decided> {
   const ofRun = await readDeletes(db, { all: true, run });
-  const needed = decision === 'undo' ? 'applied' : 'quarantined';
-  if (!ofRun.some(({ state }) => state === needed)) {
-    const has = ofRun.length === 0 ? 'no deletions' : `no deletions that are ${needed}`;
+  if (!ofRun.some(({ state }) => canDecide(decision, state))) {
+    const has =
+      ofRun.length === 0
+        ? 'no deletions'
+        : `no deletions that ${decision === 'undo' ? 'are decided' : 'wait for a decision'}`;
     throw new Refused(`run ${run} has ${has}: metersync deletes list --all shows what there is`);
   }
   if (decision === 'approve') return await approveDeletes(db, run);
   if (decision === 'reject') return await rejectDeletes(db, run);
   return await undoDeletes(db, run);
 }
+
+/** Whether a decision is about deletions in a state; an undo is about all that are decided. */
+export const canDecide = (decision: Decision, state: string): boolean =>
+  (decision === 'undo') === (state !== 'quarantined');
 
 export function describeDecided(done: Decided): string {
   if ('tombstoned' in done) {
@@ -35,6 +41,9 @@ export function describeDecided(done: Decided): string {
         : `; ${counted(done.spared, 'row')} seen or reported meanwhile stay: the next run checks them again`;
     return `${counted(done.tombstoned, 'row')} deleted${skipped}.`;
   }
-  if ('kept' in done) return `${counted(done.kept, 'row')} kept: later runs ask before they delete them.`;
-  return `${counted(done.revived, 'row')} live again: later runs ask before they delete them.`;
+  const keeping = 'until the service shows them again; metersync deletes undo takes that back.';
+  if ('kept' in done) return `${counted(done.kept, 'row')} kept ${keeping}`;
+  if (done.waiting > 0)
+    return `${counted(done.waiting, 'row')} ${done.waiting === 1 ? 'waits' : 'wait'} for a decision again.`;
+  return `${counted(done.revived, 'row')} live again, and kept ${keeping}`;
 }

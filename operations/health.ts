@@ -1,20 +1,22 @@
+import type { LookResult } from '../activities/watch.ts';
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import type { Settings } from '../app/settings/settings.ts';
 import { certificateExpiry, inWords, type TemporalPlace } from '../app/temporal/place.ts';
 import { readPollers } from '../app/temporal/queue-pollers.ts';
 import { readScheduleHealth } from '../app/temporal/schedules.ts';
 import { connectClient } from '../app/temporal/temporal.ts';
+import { absenceOf, placeOf } from '../app/warehouse/absence.ts';
 import { requireZone } from '../app/warehouse/prepare.ts';
-import { runKinds, taskQueues, workflowNames } from '../contract/names.ts';
+import { type RunKind, runKinds, scheduleIds, taskQueues, workflowNames } from '../contract/names.ts';
 import { recordPolicy, serverWaits } from '../contract/retry-policy.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../contract/schema-versions.ts';
 import type { Database } from '../db/connection/connect.ts';
-import { sqlMessage } from '../db/connection/failures.ts';
 import { withTimeout } from '../db/connection/with-timeout.ts';
 import { readSchemaVersions } from '../db/migrate/migrate.ts';
 import { readHealth } from '../db/read/health.ts';
 import { readServer, readsOnly } from '../db/read/session.ts';
 import type { Away, Health, TemporalHealth } from '../health/measured.ts';
+import { watchIsLate } from '../health/server-findings.ts';
 
 /** Reads the health of a deployment. Never rejects: a server that cannot be reached counts as away. */
 export async function readDeployment(options: {
@@ -29,23 +31,35 @@ export async function readDeployment(options: {
   readonly silenceHours: number;
   /** Time zone in which sessions have to read the service's times. */
   readonly timeZone: string;
+  /** The schedules that the settings ask for. */
+  readonly wanted?: readonly RunKind[];
+  /** How long to wait until Postgres says anything at all. */
+  readonly answerMs?: number | undefined;
 }): Promise<Health> {
   const [ofWarehouse, temporal] = await Promise.all([readWarehouse(options), readTemporal(options)]);
-  return { ...ofWarehouse, temporal };
+  const { warehouse } = ofWarehouse;
+  const place = options.temporal;
+  if ('away' in warehouse || 'away' in temporal || place === undefined) return { ...ofWarehouse, temporal };
+  if (!watchIsLate(warehouse.watch.lookedSecondsAgo)) return { ...ofWarehouse, temporal };
+  const foundAwaySince = await askPlace(place, readFoundAway).catch(() => null);
+  return { ...ofWarehouse, temporal: { ...temporal, foundAwaySince } };
 }
 
 /**
  * Makes the function that reads the health of a deployment over a connection to its warehouse. The client
  * certificate for Temporal is judged as it is now: a process keeps the one that it began with.
+ * @param options.answerMs how long to wait until Postgres says anything at all: people wait shortly
  */
 export function healthOf({
   settings,
   databaseUrl,
   temporal,
+  answerMs,
 }: {
   settings: Settings;
   databaseUrl: string;
   temporal: TemporalPlace | undefined;
+  answerMs?: number;
 }): (db: Database) => Promise<Health> {
   const expiresAt = expiryOf(temporal);
   return (db) =>
@@ -54,7 +68,9 @@ export function healthOf({
       databaseUrl,
       temporal,
       expiresAt,
-      now: readNow,
+      now: (server) => readNow(server, answerMs ?? serverWaits.healthWithinMs),
+      answerMs,
+      wanted: runKinds.filter((kind) => settings.schedules[kind] !== undefined),
       silenceHours: settings.silenceHours,
       timeZone: settings.service.timeZone,
     });
@@ -64,8 +80,8 @@ export function healthOf({
  * Reads Postgres's clock, as Temporal's cannot be asked for: the clock of this process may be wrong. Reads its own
  * if Postgres does not answer.
  */
-async function readNow(db: Database): Promise<number> {
-  const nowMs = await withTimeout(readServer(db), serverWaits.healthWithinMs).then(
+async function readNow(db: Database, answerMs: number): Promise<number> {
+  const nowMs = await withTimeout(readServer(db), answerMs).then(
     (server) => server.nowMs,
     Date.now,
   );
@@ -77,12 +93,11 @@ async function readWarehouse({
   databaseUrl,
   silenceHours,
   timeZone,
+  answerMs = serverWaits.healthInAllMs,
 }: Parameters<typeof readDeployment>[0]): Promise<Pick<Health, 'warehouse' | 'schema'>> {
-  const { host, pathname } = new URL(databaseUrl);
-  const where = `Postgres at ${host}${pathname} (DATABASE_URL)`;
   const read = async (): Promise<Pick<Health, 'warehouse' | 'schema'>> => {
-    if (await readsOnly(db)) {
-      const away = `${where} takes no writes: it is a standby, or default_transaction_read_only is on`;
+    if (await withTimeout(readsOnly(db), answerMs)) {
+      const away = `${placeOf(databaseUrl)} takes no writes: it is a standby, or default_transaction_read_only is on`;
       const todo = 'Name the primary in DATABASE_URL; or see why it only reads: its disk may be full.';
       return { warehouse: { away, todo }, schema: null };
     }
@@ -97,11 +112,7 @@ async function readWarehouse({
   try {
     return await withTimeout(read());
   } catch (error) {
-    const away = `${where} does not answer: ${sqlMessage(error)}`;
-    return {
-      warehouse: { away, todo: 'Bring Postgres up, or correct DATABASE_URL.' },
-      schema: null,
-    };
+    return { warehouse: absenceOf(databaseUrl, error), schema: null };
   }
 }
 
@@ -116,33 +127,49 @@ async function readTemporal({
   temporal: place,
   expiresAt,
   now,
+  wanted = [],
 }: Parameters<typeof readDeployment>[0]): Promise<TemporalHealth | Away> {
   if (place === undefined)
     return {
       away: 'no Temporal runs here, so no worker does either',
       todo: 'Run metersync start; or set TEMPORAL_ADDRESS to the Temporal of your workers.',
     };
+  const nowMs = now(db);
   try {
-    const [nowMs, { client, close }] = await Promise.all([
-      now(db),
-      connectClient(place, serverWaits.healthWithinMs),
-    ]);
-    try {
-      const health = await client.withDeadline(Date.now() + serverWaits.healthWithinMs, () =>
-        askTemporal(client, nowMs),
-      );
-      return { ...health, certificate: certificateOf(expiresAt, nowMs) };
-    } catch (error) {
-      throw inWords(error, place);
-    } finally {
-      await close();
-    }
+    const health = await askPlace(place, async (client) => await askTemporal(client, await nowMs, wanted));
+    return { ...health, foundAwaySince: null, certificate: certificateOf(expiresAt, await nowMs) };
   } catch (error) {
     return {
       away: (error as Error).message,
       todo: 'Bring Temporal up, or correct TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE.',
     };
   }
+}
+
+/** Asks Temporal within the time of a health page. @throws Error that says where it is */
+async function askPlace<T>(place: TemporalPlace, ask: (client: Client) => Promise<T>): Promise<T> {
+  const { client, close } = await connectClient(place, serverWaits.healthWithinMs);
+  try {
+    return await client.withDeadline(Date.now() + serverWaits.healthWithinMs, () => ask(client));
+  } catch (error) {
+    throw inWords(error, place);
+  } finally {
+    await close();
+  }
+}
+
+/** Reads since when the watch has found Postgres away, by its last run that ended; null if it did not. */
+async function readFoundAway(client: Client): Promise<string | null> {
+  const { info } = await client.schedule.getHandle(scheduleIds.watch).describe();
+  for (const { action } of info.recentActions.toReversed()) {
+    const run = client.workflow.getHandle(action.workflow.workflowId);
+    const { status } = await run.describe();
+    if (status.name === 'RUNNING') continue;
+    if (status.name !== 'COMPLETED') return null;
+    const { absence } = (await run.result()) as LookResult;
+    return absence?.since ?? null;
+  }
+  return null;
 }
 
 /** Null also where the configuration cannot be read, as each reading then says so. */
@@ -158,7 +185,11 @@ const certificateOf = (expiresAt: string | null, now: number): TemporalHealth['c
   expiresAt === null ? null : { expiresAt, secondsLeft: (Date.parse(expiresAt) - now) / 1_000 };
 
 /** Reads which queues no worker polls, the state of the schedules, and what runs. */
-async function askTemporal(client: Client, now: number): Promise<Omit<TemporalHealth, 'certificate'>> {
+async function askTemporal(
+  client: Client,
+  now: number,
+  wanted: readonly RunKind[],
+): Promise<Omit<TemporalHealth, 'certificate' | 'foundAwaySince'>> {
   const queues = Object.keys(taskQueues) as (keyof typeof taskQueues)[];
   const [pollers, schedules, groups, stuckWorkflows] = await Promise.all([
     Promise.all(queues.map((queue) => readPollers(client, queue))),
@@ -170,7 +201,7 @@ async function askTemporal(client: Client, now: number): Promise<Omit<TemporalHe
   return {
     idle: queues.filter((_, at) => !pollers[at]?.polled),
     absent: ofEvents?.absent ?? null,
-    schedules,
+    schedules: schedules.map((schedule) => ({ ...schedule, isWanted: wanted.includes(schedule.name) })),
     ...groups,
     stuckWorkflows,
   };

@@ -1,5 +1,5 @@
 import type { Executor } from '../db/connection/connect.ts';
-import { sqlMessage, withoutStatement } from '../db/connection/failures.ts';
+import { sqlMessage, sqlState, withoutStatement } from '../db/connection/failures.ts';
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
 
 /** An action was not begun, as there is nothing to do or nobody to do it. */
@@ -16,6 +16,7 @@ export interface Recorded<T> {
  * Notes an operation in the log, begins its action, and notes its end: also one that fails or is refused.
  * @param action gets the operation's id in the log
  * @param inWords says what the action did
+ * @param succeeded whether that is what was asked for; an action that ends without an error is by default
  * @throws Error when the log cannot be written: then nothing was done
  */
 export async function record<T>(
@@ -23,9 +24,10 @@ export async function record<T>(
   operation: Operation,
   action: (id: number) => Promise<T>,
   inWords: (result: T) => string,
+  succeeded: (result: T) => boolean = () => true,
 ): Promise<Recorded<T>> {
   const id = await beginOperation(db, operation);
-  return { id, ended: finish(db, id, action, inWords) };
+  return { id, ended: finish(db, id, action, inWords, succeeded) };
 }
 
 /** The same for a caller that waits for the end. */
@@ -46,10 +48,12 @@ export async function recordedWherePossible<T>(
   inWords: (result: T) => string,
   onUnnoted: (reason: string) => void,
 ): Promise<T> {
-  const begun = await beginOperation(db, operation).catch(() => undefined);
-  if (begun !== undefined) return await finish(db, begun, action, inWords);
+  const begun = await beginOperation(db, operation).catch((error: Error) => error);
+  if (typeof begun === 'number') return await finish(db, begun, action, inWords);
   const done = await action();
   try {
+    // A server that did not answer is not asked a second time: somebody waits.
+    if (sqlState(begun) === undefined) throw begun;
     await recorded(db, operation, async () => done, inWords);
   } catch (error) {
     onUnnoted(sqlMessage(error));
@@ -62,6 +66,7 @@ async function finish<T>(
   id: number,
   action: (id: number) => Promise<T>,
   inWords: (result: T) => string,
+  succeeded: (result: T) => boolean = () => true,
 ): Promise<T> {
   let result: T;
   try {
@@ -71,6 +76,6 @@ async function finish<T>(
     await finishOperation(db, id, outcome, (withoutStatement(error) as Error).message);
     throw error;
   }
-  await finishOperation(db, id, 'done', inWords(result));
+  await finishOperation(db, id, succeeded(result) ? 'done' : 'failed', inWords(result));
   return result;
 }

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { DeliveredEvent, EventGroup, Replay } from '../contract/delivery.ts';
 import { type EventOutcome, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
+import { counted } from '../contract/words.ts';
 import { warehouseNow } from '../db/catch-up/due.ts';
 import type { Database } from '../db/connection/connect.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
@@ -16,6 +17,21 @@ export interface ReplayReport {
   /** Their outcomes so far: pending ones are read again from the service, as after a delivery. */
   readonly outcomes: Partial<Record<EventOutcome, number>>;
   readonly refused: readonly { readonly id: string; readonly reason: string }[];
+}
+
+/** Whether all that was asked for was replayed, and nothing of it is dead again. */
+export const wasReplayed = ({ outcomes, refused }: ReplayReport): boolean =>
+  refused.length === 0 && (outcomes.dead ?? 0) === 0;
+
+/** Describes a replay in lines: `4 events replayed: 4 are dead again`. */
+export function describeReplay({ replayed, outcomes, refused }: ReplayReport): string[] {
+  const counts = Object.entries(outcomes).map(
+    ([outcome, count]) => `${count} ${count === 1 ? 'is' : 'are'} ${outcome}${outcome === 'dead' ? ' again' : ''}`,
+  );
+  return [
+    `${counted(replayed, 'event')} replayed${counts.length === 0 ? '' : `: ${counts.join(', ')}`}`,
+    ...refused.map(({ id, reason }) => `refused ${id}: ${reason}`),
+  ];
 }
 
 /** Candidates looked at, and events read with their payloads, at a time. */

@@ -26,7 +26,7 @@ export interface Moment {
 }
 
 /** Lists what happened, in order of time. What was done to runs that are left out is left out, too. */
-export function timelineOf(story: Omit<Trace, 'kind'>): Moment[] {
+export function timelineOf(story: Omit<Trace, 'kind' | 'subject'>): Moment[] {
   const moments = [
     ...eventMoments(story),
     ...story.changes.map(
@@ -57,7 +57,7 @@ function describeField({ field, before, after }: Trace['changes'][number]['field
 
 const because = (error: string | null): string => (error === null ? '' : `: ${error}`);
 const cut = (value: string | null): string =>
-  value === null ? 'absent' : value.length > 60 ? `${value.slice(0, 60)}…` : value;
+  value === null ? 'none' : value.length > 60 ? `${value.slice(0, 60)}…` : value;
 
 const eventMoments = ({ events }: Pick<Trace, 'events'>): Moment[] =>
   events.flatMap(({ id, type, outcome, receivedAt, recordedAt, settledAt, ...event }): Moment[] => {
@@ -83,7 +83,7 @@ function runMoments({ runs }: Pick<Trace, 'runs'>): Moment[] {
   );
 }
 
-function operationMoments({ id, events, runs, changes, deletes, operations }: Omit<Trace, 'kind'>): Moment[] {
+function operationMoments({ id, events, runs, changes, deletes, operations }: Omit<Trace, 'kind' | 'subject'>): Moment[] {
   const shown = new Set<string | null>([
     id,
     ...events.map((event) => event.id),
@@ -91,12 +91,32 @@ function operationMoments({ id, events, runs, changes, deletes, operations }: Om
     ...changes.map(({ by }) => by),
   ]);
   return operations
-    .filter(({ about }) => about.length === 0 || about.some((name) => shown.has(name)))
+    // An audit changes nothing.
+    .filter(
+      ({ action, about }) => action !== 'audit' && (about.length === 0 || about.some((name) => shown.has(name))),
+    )
     .map(({ at, actor, source, action, outcome, detail }) => ({
       at,
       what: `${action} by ${actor} (${source}): ${outcome ?? 'not ended'}${because(detail)}`,
     }));
 }
+
+const inWords: Readonly<Record<string, string>> = { quarantined: 'deletion on hold', applied: 'deleted' };
+const decided: Readonly<Record<string, string>> = { applied: 'approved' };
+
+/** The facts of a row that tell people something, by label. */
+export const factsOf = ({ subject, record }: Pick<Trace, 'subject' | 'record'>): [string, string][] =>
+  Object.entries({
+    ...subject,
+    ...(record && {
+      companyId: record.companyId,
+      updated: record.updated,
+      firstWritten: record.firstSyncedAt,
+      lastRead: record.syncedAt,
+      deletedAt: record.deletedAt,
+      deletedReason: record.deletedReason,
+    }),
+  }).flatMap(([name, value]) => (value === null ? [] : [[name, value] as [string, string]]));
 
 function recordMoments({
   record,
@@ -112,8 +132,9 @@ function recordMoments({
   };
   for (const { runId, reason, absentSince, state, notedAt, decidedAt } of deletes) {
     const gone = reason === 'listed' ? 'listed as deleted' : 'absent';
-    note(notedAt, `run ${runId}: ${gone} since ${formatTime(absentSince)}, ${state}`);
-    note(decidedAt, `run ${runId}: ${state}`);
+    const then = decidedAt === null ? state : 'quarantined';
+    note(notedAt, `run ${runId}: ${gone} since ${formatTime(absentSince)}, ${inWords[then] ?? then}`);
+    note(decidedAt, `run ${runId}: its deletion was ${decided[state] ?? state}`);
   }
   note(record?.firstSyncedAt, 'first written');
   note(record?.syncedAt, `read from the service (${record?.apiVersion ?? 'unknown version'})`);

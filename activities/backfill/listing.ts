@@ -4,8 +4,8 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
-import { countAbsent, onlyExplained, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
-import { absentSites, clearSiteQuarantine } from '../../db/deletes/absent-sites.ts';
+import { countAbsent, endDecisions, onlyExplained, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
+import { absentSites, clearSiteQuarantine, endSiteDecisions } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import { forgetListed } from '../../db/records/owner.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
@@ -232,6 +232,7 @@ async function judgeAbsent(
   const { db } = deps.warehouse;
   const listing = { ...input, configured: deps.companies };
   const { companyId, resource } = input;
+  await endDecisions(db, listing, ids);
   const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt });
   if (shared && companyId !== null && (ids.length > 0 || live === 0))
     await forgetListed(db, resource, companyId, ids);
@@ -246,7 +247,7 @@ async function judgeAbsent(
     const lack =
       ids.length === 0
         ? `the service lists nothing where ${live} rows live`
-        : `${quarantined} of ${live} rows are absent`;
+        : `${quarantined} of ${live} rows are missing from the service`;
     return { done: true, state: 'suspect', reason: `${lack}: ${untilDecided}` };
   }
   const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
@@ -270,6 +271,7 @@ async function judgeSites(
   agreedSince: string | undefined,
 ): Promise<Verdict> {
   const { db } = deps.warehouse;
+  await endSiteDecisions(db, companyIds);
   const companies = await absentSites(db, companyIds, beganAt);
   await clearSiteQuarantine(
     db,
@@ -328,6 +330,6 @@ function verdictOf(what: string, from: string, doubtful: number, quarantined: nu
     return { done: false, state: 'suspect', reason };
   }
   if (quarantined === 0) return { done: true, state: 'complete' };
-  const reason = `${quarantined} ${what} are absent: ${untilDecided}`;
+  const reason = `${quarantined} ${what} are missing from the service: ${untilDecided}`;
   return { done: true, state: 'suspect', reason };
 }

@@ -15,6 +15,7 @@ import {
   workflowIds,
   workflowNames,
 } from '../../contract/names.ts';
+import { formatTime } from '../../contract/times.ts';
 import type { ScheduleHealth } from '../../health/measured.ts';
 import { SettingsError } from '../settings/settings.ts';
 import { cronComment, describeTimes, type ScheduleTimes, timesOf } from './schedule-times.ts';
@@ -61,7 +62,7 @@ export interface ScheduleState {
   readonly name: RunKind;
   /** `absent`: no worker has made it yet, or its setting is `none`. */
   readonly state: 'active' | 'paused' | 'absent';
-  /** Why it is paused. */
+  /** Who paused it, when and why. */
   readonly reason: string | null;
   /** For example `0 3 * * * (UTC)` or `every 15m`. */
   readonly times: string | null;
@@ -128,9 +129,17 @@ async function refusingTimes(name: RunKind, change: () => Promise<void>): Promis
   }
 }
 
-/** Pauses a schedule. @throws Error when there is no such schedule, as do the functions below */
-export async function pauseSchedule(client: Client, name: RunKind, reason: string): Promise<void> {
-  await (await there(client, name)).pause(reason);
+/**
+ * Pauses a schedule. Its note says who did, when and why, also on Temporal's web page.
+ * @throws Error when there is no such schedule, as do the functions below
+ */
+export async function pauseSchedule(
+  client: Client,
+  name: RunKind,
+  { by, reason, at }: { readonly by: string; readonly reason: string | undefined; readonly at: Date },
+): Promise<void> {
+  const why = reason === undefined ? ', no reason given' : `: ${reason}`;
+  await (await there(client, name)).pause(`paused by ${by} at ${formatTime(at.toISOString())}${why}`);
 }
 
 export async function resumeSchedule(client: Client, name: RunKind): Promise<void> {
@@ -163,7 +172,10 @@ export async function readSchedule(client: Client, name: RunKind): Promise<Sched
 }
 
 /** Reads a schedule's state, without the runs that it started. */
-export async function readScheduleHealth(client: Client, name: RunKind): Promise<ScheduleHealth> {
+export async function readScheduleHealth(
+  client: Client,
+  name: RunKind,
+): Promise<Omit<ScheduleHealth, 'isWanted'>> {
   const existing = await describe(client, name);
   if (existing === undefined)
     return { name, state: 'absent', reason: null, next: null, intervalSeconds: null, missed: 0 };

@@ -1,14 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import { sqlState } from '../../db/connection/failures.ts';
 import { arrivalOf } from '../process/arrival.ts';
 import type { Arrival } from '../process/running.ts';
 import type { Settings } from '../settings/settings.ts';
+import { isPassing, WarehouseAway } from './absence.ts';
 import { requireSchema } from './prepare.ts';
-
-/** Classes of SQLSTATE of a server that cannot be used now, but may be soon. */
-const passing = ['08', '53', '55', '57', '58'];
 
 /**
  * Waits until the warehouse is there with the schema of this metersync. It logs once that the warehouse is
@@ -46,12 +43,5 @@ export async function awaitWarehouse(options: {
   return arrivalOf(search(), stopping, () => there);
 }
 
-/**
- * Whether nobody answers, or the server is starting, ending or full. An error without a cause says itself
- * what to do, and is not of that kind.
- */
-function isAway(error: unknown): boolean {
-  if (!(error instanceof Error) || error.cause === undefined) return false;
-  const state = sqlState(error.cause);
-  return state === undefined || passing.includes(state.slice(0, 2));
-}
+/** Other errors say themselves what to do. */
+const isAway = (error: unknown): boolean => error instanceof WarehouseAway && isPassing(error.cause);

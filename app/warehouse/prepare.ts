@@ -1,13 +1,31 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
+import { serverWaits } from '../../contract/retry-policy.ts';
 import { describeFit, fitOf } from '../../contract/schema-versions.ts';
 import { searchPath, type Warehouse } from '../../db/connection/connect.ts';
-import { sqlMessage, withoutStatement } from '../../db/connection/failures.ts';
+import { sqlMessage, sqlState, withoutStatement } from '../../db/connection/failures.ts';
+import { withTimeout } from '../../db/connection/with-timeout.ts';
 import { migrateWarehouse, readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { type MigrationPlan, planMigration } from '../../db/migrate/migration-plan.ts';
-import { readSetting } from '../../db/read/session.ts';
+import { readServer, readSetting } from '../../db/read/session.ts';
 import type { Settings } from '../settings/settings.ts';
-import { openWarehouse } from './warehouse.ts';
+import { placeOf, WarehouseAway } from './absence.ts';
+import { openToAsk, openWarehouse } from './warehouse.ts';
+
+/**
+ * Checks that Postgres answers, for a command: somebody waits for it.
+ * @throws WarehouseAway within `serverWaits.answerMs`
+ */
+export async function requireAnswer(settings: Settings, url: string, log: Logger): Promise<void> {
+  const warehouse = openToAsk(settings, url, log, 1);
+  try {
+    await withTimeout(readServer(warehouse.db), serverWaits.answerMs);
+  } catch (error) {
+    throw new WarehouseAway(url, error);
+  } finally {
+    await warehouse.close();
+  }
+}
 
 /** Migrates the warehouse's schema to the newest version. */
 export async function migrate(
@@ -41,13 +59,18 @@ export async function planOf(settings: Settings, url: string, log: Logger): Prom
  * Checks that this metersync may write the warehouse's schema, and that its sessions use the service's time
  * zone. A newer schema that lets it go on is a warning, and so is another search path or
  * isolation.
- * @throws Error that says what to do when either is not so
+ * @throws WarehouseAway when Postgres does not answer, or refuses
+ * @throws Error that says what to do when the schema or the zone is not so
  */
-export async function requireSchema(settings: Settings, url: string, log: Logger): Promise<void> {
+export async function requireSchema(
+  settings: Settings,
+  url: string,
+  log: Logger,
+): Promise<void> {
   const warehouse = openWarehouse(settings, url, log, 1);
   try {
     const versions = await readSchemaVersions(warehouse.db).catch((error: unknown) => {
-      throw inWords(error, url);
+      throw new WarehouseAway(url, error);
     });
     const fit = fitOf(versions);
     const { saw, todo } = describeFit(versions);
@@ -107,8 +130,8 @@ const asClause = (sentence: string): string =>
 
 /** Describes an error by Postgres's own message and address, instead of the failed statement. */
 function inWords(error: unknown, url: string): Error {
-  const { host, pathname } = new URL(url);
-  return new Error(`Postgres at ${host}${pathname} (DATABASE_URL): ${sqlMessage(error)}`, {
+  if (sqlState(error) === undefined) return new WarehouseAway(url, error);
+  return new Error(`${placeOf(url)}: ${sqlMessage(error)}`, {
     cause: withoutStatement(error),
   });
 }

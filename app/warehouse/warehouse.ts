@@ -1,25 +1,47 @@
 import type { Logger } from 'pino';
-import { consolePolicy } from '../../contract/retry-policy.ts';
+import { consolePolicy, serverWaits } from '../../contract/retry-policy.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
+import { withTimeout } from '../../db/connection/with-timeout.ts';
 import type { Settings } from '../settings/settings.ts';
 
+interface Opening {
+  readonly max?: number;
+  readonly session?: string;
+  readonly connectMs?: number;
+}
+
 /** Opens the warehouse of the settings with at most `max` connections. */
-export function openWarehouse(settings: Settings, url: string, log: Logger, max = 4): Warehouse {
+export const openWarehouse = (settings: Settings, url: string, log: Logger, max = 4): Warehouse =>
+  open(settings, url, log, { max });
+
+/**
+ * Opens the warehouse to ask whether it is well, for somebody who waits: Postgres has to answer soon. A free
+ * connection is waited for as shortly, so it is for few statements at once.
+ */
+export const openToAsk = (settings: Settings, url: string, log: Logger, max = 4): Warehouse =>
+  // A little longer than `withTimeout` waits, whose words are plainer than those of the driver.
+  endingSoon(open(settings, url, log, { max, connectMs: serverWaits.answerMs + serverWaits.closeMs / 2 }));
+
+/** Opens the warehouse for pages: their sessions write nothing, and no statement of them takes long. */
+export const openForPages = (settings: Settings, url: string, log: Logger): Warehouse =>
+  endingSoon(
+    open(settings, url, log, {
+      session: `-c default_transaction_read_only=on -c statement_timeout=${consolePolicy.statementMs}`,
+    }),
+  );
+
+function open(settings: Settings, url: string, log: Logger, { max = 4, ...more }: Opening): Warehouse {
   return connectWarehouse({
     url,
     timeZone: settings.service.timeZone,
     max,
+    ...more,
     onError: (error) => log.warn({ err: error }, 'a connection to the warehouse was lost'),
   });
 }
 
-/** Opens the warehouse for pages: their sessions write nothing, and no statement of them takes long. */
-export function openForPages(settings: Settings, url: string, log: Logger): Warehouse {
-  return connectWarehouse({
-    url,
-    timeZone: settings.service.timeZone,
-    max: 4,
-    session: `-c default_transaction_read_only=on -c statement_timeout=${consolePolicy.statementMs}`,
-    onError: (error) => log.warn({ err: error }, 'a connection of the console to the warehouse was lost'),
-  });
-}
+/** A server that hangs closes no connection: nobody waits for that. */
+const endingSoon = (warehouse: Warehouse): Warehouse => ({
+  ...warehouse,
+  close: () => withTimeout(warehouse.close(), serverWaits.closeMs).catch(() => {}),
+});

@@ -38,6 +38,7 @@ export async function untilReceived(client: pg.Client, since: number, events: nu
   }
 }
 
+/** Counts the journal itself: the view of its events also looks up the outcome of each. */
 export async function journaled(client: pg.Client): Promise<number> {
   const { rows } = await client.query('select count(*)::int as count from metersync.journal');
   return rows[0].count;

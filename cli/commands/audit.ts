@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Settings } from '../../app/settings/settings.ts';
-import { requireSchema } from '../../app/warehouse/prepare.ts';
+import { requireAnswer, requireSchema } from '../../app/warehouse/prepare.ts';
 import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import type { AuditResource } from '../../contract/endpoints.ts';
 import { timeAgo } from '../../contract/times.ts';
@@ -47,6 +47,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
   const { settings, stack, log } = context;
   const { databaseUrl } = stack;
   try {
+    await requireAnswer(settings, databaseUrl, log);
     await requireSchema(settings, databaseUrl, log);
     const concurrency = Math.min(settings.service.maxConcurrency, listingsAtOnceMax);
     const warehouse = openWarehouse(settings, databaseUrl, log, concurrency);
@@ -89,7 +90,7 @@ async function compare(
     settleMs: options.settle,
     onProgress: ({ companies, compared }) =>
       progress.show([
-        `audit: ${counted(companies, 'company', 'companies')}, ${counted(compared, 'record')} compared`,
+        `audit: ${counted(compared, 'record')} compared; ${counted(companies, 'company', 'companies')} done`,
       ]),
   };
   const scope = {
@@ -119,7 +120,7 @@ async function compare(
     printJson(found === undefined ? report : { ...report, repaired: found });
   } else {
     print(
-      ...describeAudit(report, options.resource),
+      ...describeAudit(report, options),
       ...(found === undefined ? [] : [describeRepair(found, report)]),
     );
   }
@@ -137,14 +138,18 @@ function describeRepair(found: AuditReport & { runId: string }, after: AuditRepo
 }
 
 /**
- * Describes a report in lines for people.
- * @param only the resources that were compared; all when absent. Others show only if a listing of them is
- *   suspect.
+ * Describes a report in lines for people. Resources that were not compared show only if a listing of them is
+ * suspect.
  */
-export function describeAudit(report: AuditReport, only?: readonly AuditResource[]): string[] {
-  const compared = Object.entries(report.resources).filter(
+export function describeAudit(
+  report: AuditReport,
+  { resource: only, since }: Pick<AuditCommandOptions, 'resource' | 'since'> = {},
+): string[] {
+  const asked = Object.entries(report.resources).filter(
     ([name, r]) => only === undefined || only.includes(name as AuditResource) || r.suspect > 0,
   );
+  const left = since === undefined ? [] : asked.filter(([, r]) => r.compared + r.missing + r.extra + r.suspect === 0);
+  const compared = asked.filter((of) => !left.includes(of));
   const rows = compared.map(([name, r]) => [
     nameInWords(name),
     r.compared,
@@ -154,6 +159,8 @@ export function describeAudit(report: AuditReport, only?: readonly AuditResource
     r.suspect,
   ]);
   const lines = table(['audit', 'compared', 'missing', 'extra', 'different', 'suspect'], rows);
+  if (left.length > 0)
+    lines.push(`nothing compared since then: ${left.map(([name]) => nameInWords(name)).join(', ')}`);
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
   const unreadable = compared.reduce((sum, [, r]) => sum + r.unreadable, 0);

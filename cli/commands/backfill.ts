@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { runIsStarted, startBackfill } from '../../app/backfill.ts';
 import { connectClient } from '../../app/temporal/temporal.ts';
-import { requireSchema } from '../../app/warehouse/prepare.ts';
+import { requireAnswer, requireSchema } from '../../app/warehouse/prepare.ts';
 import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import type { Database } from '../../db/connection/connect.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
@@ -34,13 +34,8 @@ export interface BackfillOptions {
  * `--follow`. With `--run` it follows an existing run instead.
  */
 export async function backfill(scope: string | undefined, options: BackfillOptions): Promise<void> {
-  const { company, externalId, companiesFile, run: started } = options;
-  const chosen = [scope, company, externalId, companiesFile, started].filter((given) => given !== undefined);
-  if (chosen.length !== 1 || (scope !== undefined && scope !== 'all')) {
-    throw new UsageError(
-      'say what to backfill: all, --company ID, --external-id X or --companies-file FILE; or which run to follow: --run ID',
-    );
-  }
+  const { company, companiesFile } = options;
+  requireOne(scope, options);
   const ids = companiesFile === undefined ? undefined : await readCompanyIds(companiesFile);
   const context = await openContext({
     temporal: true,
@@ -55,12 +50,34 @@ export async function backfill(scope: string | undefined, options: BackfillOptio
   }
 }
 
+/** @throws UsageError unless exactly one thing is said of what to read, or which run to follow */
+function requireOne(
+  scope: string | undefined,
+  { company, externalId, companiesFile, run: started }: BackfillOptions,
+): void {
+  if (scope !== undefined && scope !== 'all')
+    throw new UsageError(`there is no scope ${scope}: say all; or name companies with --company ID or the like`);
+  const given = Object.entries({
+    all: scope,
+    '--company': company,
+    '--external-id': externalId,
+    '--companies-file': companiesFile,
+    '--run': started,
+  }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  if (given.length === 0)
+    throw new UsageError(
+      'say what to backfill: all, --company ID, --external-id X or --companies-file FILE; or which run to follow: --run ID',
+    );
+  if (given.length > 1) throw new UsageError(`only one of these at a time: ${given.join(', ')}`);
+}
+
 async function run(
   context: Context,
   options: BackfillOptions,
   ids: readonly string[] | undefined,
 ): Promise<void> {
   const { settings, stack, log } = context;
+  await requireAnswer(settings, stack.databaseUrl, log);
   await requireSchema(settings, stack.databaseUrl, log);
   const warehouse = openWarehouse(settings, stack.databaseUrl, log, 2);
   const { client, close } = await connectClient(stack.temporal);

@@ -5,12 +5,15 @@ import { createMonitor, type Monitor } from '../../app/process/monitor.ts';
 import type { Running } from '../../app/process/running.ts';
 import { systemUser } from '../../app/process/system-user.ts';
 import { secretsOf } from '../../app/receiver-part.ts';
-import { openForPages, openWarehouse } from '../../app/warehouse/warehouse.ts';
+import { absenceOf } from '../../app/warehouse/absence.ts';
+import { openForPages, openToAsk, openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { type Identify, identifyByPassword, identifyByProxy, identifyLocal } from '../../console/identify.ts';
 import { openPasswords, passwordLine } from '../../console/passwords.ts';
 import { serveConsole } from '../../console/server.ts';
 import type { OperatorRole } from '../../contract/names.ts';
-import { doctorPolicy } from '../../contract/retry-policy.ts';
+import { doctorPolicy, serverWaits } from '../../contract/retry-policy.ts';
+import { withTimeout } from '../../db/connection/with-timeout.ts';
+import { readServer } from '../../db/read/session.ts';
 import type { Health } from '../../health/measured.ts';
 import { healthOf } from '../../operations/health.ts';
 import { rememberHealth } from '../../operations/remembered-health.ts';
@@ -64,9 +67,11 @@ export async function startConsole(
   const { databaseUrl } = stack;
   const pages = openForPages(settings, databaseUrl, log);
   const writer = openWarehouse(settings, databaseUrl, log, 4);
+  const asking = openToAsk(settings, databaseUrl, log);
   const temporal = stack.hasTemporal ? stack.temporal : undefined;
-  const readHealth = healthOf({ settings, databaseUrl, temporal });
-  const closeAll = () => Promise.all([pages.close(), writer.close()]);
+  const { answerMs } = serverWaits;
+  const readHealth = healthOf({ settings, databaseUrl, temporal, answerMs });
+  const closeAll = () => Promise.all([pages.close(), writer.close(), asking.close()]);
   try {
     const served = await serveConsole(
       {
@@ -75,7 +80,12 @@ export async function startConsole(
         settings,
         temporal: stack.temporal,
         temporalUi: settings.console.temporalUi ?? stack.temporalUi,
-        readHealth: rememberHealth(() => readHealth(pages.db)),
+        readHealth: rememberHealth(() => readHealth(asking.db)),
+        readAbsence: () =>
+          withTimeout(readServer(asking.db), answerMs).then(
+            () => undefined,
+            (error: unknown) => absenceOf(databaseUrl, error),
+          ),
         examine: async () => {
           // Loaded on demand: only the doctor asks the service.
           const { examine } = await import('../../operations/doctor/doctor.ts');

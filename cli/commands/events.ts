@@ -5,8 +5,9 @@ import { ignoreEvents } from '../../db/events/ignore-events.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
 import { placeText, readPlace } from '../../db/read/event-place.ts';
 import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
+import { describeIgnored, type Ignored, ignoredInWords, whoIgnored } from '../../operations/ignore.ts';
 import { recorded } from '../../operations/recorded.ts';
-import { type ReplayReport, replayEvents } from '../../operations/replay.ts';
+import { describeReplay, replayEvents, wasReplayed } from '../../operations/replay.ts';
 import { asOperation } from '../as-operation.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { asJson, print, printJson } from '../print.ts';
@@ -43,32 +44,49 @@ export async function eventsList(options: EventsChosen & { limit: number; before
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const { events, next } = await listEvents(db, filterOf(options), { limit, after });
     const more = next === null ? null : placeText(next);
-    if (options.json) printJson({ events, next: more });
-    else print(...describeList(events, more));
+    const ignored = await whoIgnored(db, events);
+    if (options.json)
+      printJson({ events: events.map((event) => ({ ...event, ignored: ignored.get(event.id) ?? null })), next: more });
+    else print(...describeList(events, ignored, more));
   });
 }
 
 const unknownEvent = (id: string) => new CommandError(`no event ${id} is in the journal`);
 
-function describeList(events: readonly JournalledEvent[], next: string | null): string[] {
+/** Says why an event is as it is: its error, when it is tried again, and who ignored it. */
+const whyOf = ({ id, error, outcome, nextAttemptAt }: JournalledEvent, ignored: ReadonlyMap<string, Ignored>): string[] => {
+  const by = ignored.get(id);
+  return [
+    ...(error === null ? [] : [error]),
+    ...(outcome === 'pending' && nextAttemptAt !== null ? [`next attempt ${timeAgo(nextAttemptAt)}`] : []),
+    ...(by === undefined ? [] : [describeIgnored(by)]),
+  ];
+};
+
+function describeList(
+  events: readonly JournalledEvent[],
+  ignored: ReadonlyMap<string, Ignored>,
+  next: string | null,
+): string[] {
   if (events.length === 0) {
     return [next === null ? 'No event matches.' : `None so far. Earlier ones: --before ${next}`];
   }
-  const wide = events.map(({ receivedAt, outcome, type, id, recordId, error }) => [
-    formatTime(receivedAt),
+  const rows = events.map((event) => ({ ...event, received: formatTime(event.receivedAt), why: whyOf(event, ignored) }));
+  const wide = rows.map(({ received, outcome, type, id, recordId, why }) => [
+    received,
     outcome,
     type,
     id,
     recordId ?? '',
-    error?.slice(0, 60) ?? '',
+    why.join('; '),
   ]);
-  const narrow = wide.map(([received = '', outcome = '', type = '', id = '', record = '', error = '']) => [
+  const narrow = rows.map(({ received, outcome, type, id, recordId, why }) => [
     received,
-    [type, outcome, ...(error === '' ? [] : [error])],
-    [id, record],
+    [type, outcome, ...why],
+    [id, recordId ?? ''],
   ]);
   const lines = tableOf([
-    { head: ['received', 'outcome', 'type', 'event', 'record', 'error'], rows: wide },
+    { head: ['received', 'outcome', 'type', 'event', 'record', 'why'], rows: wide },
     { head: ['received', 'type and outcome', 'event and record'], rows: narrow },
   ]);
   if (next !== null) lines.push(`More: --before ${next}`);
@@ -80,15 +98,20 @@ export async function eventsShow(id: string, options: { json?: boolean }): Promi
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const event = await readEvent(db, id);
     if (event === undefined) throw unknownEvent(id);
-    if (options.json) print(detailsAsJson(event));
-    else print(...describeEvent(event));
+    const ignored = (await whoIgnored(db, [event])).get(id);
+    if (options.json) print(detailsAsJson({ ...event, ignored: ignored ?? null }));
+    else print(...describeEvent(event), ...(ignored === undefined ? [] : [describeIgnored(ignored)]));
   });
 }
 
 /**
  * Writes an event as JSON. The payload stays the text of Postgres, so that its numbers pass through no float.
  */
-function detailsAsJson({ payload, body, ...event }: EventDetails): string {
+function detailsAsJson({
+  payload,
+  body,
+  ...event
+}: EventDetails & { readonly ignored: Ignored | null }): string {
   const columns = asJson({ ...event, body: body?.toString('utf8') ?? null });
   const oneLine = payload?.replaceAll(/\n\s*/g, '') ?? 'null';
   return `${columns.slice(0, -1)},"payload":${oneLine}}`;
@@ -146,37 +169,35 @@ export async function eventsReplay(
             filter: { ...filterOf(chosen), ...(ids.length === 0 ? {} : { ids }) },
             replay: force ? 'all' : 'unapplied',
             operation,
-            onProgress: (replayed) => progress.show([`${counted(replayed, 'event')} recorded again`]),
+            onProgress: (replayed) => progress.show([`${counted(replayed, 'event')} replayed`]),
           });
         },
         (done) => describeReplay(done).slice(0, idsNoted).join('; '),
+        wasReplayed,
       );
       progress.done();
       if (json) printJson(report);
       else print(...describeReplay(report));
-      if (report.refused.length > 0) process.exitCode = 1;
+      if (!wasReplayed(report)) process.exitCode = 1;
     } finally {
       await close();
     }
   });
 }
 
-function describeReplay({ replayed, outcomes, refused }: ReplayReport): string[] {
-  const counts = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`);
-  return [
-    `${counted(replayed, 'event')} recorded again${counts.length === 0 ? '' : `: ${counts.join(', ')}`}`,
-    ...refused.map(({ id, reason }) => `refused ${id}: ${reason}`),
-  ];
-}
-
 /** `metersync events ignore`: takes dead events, which nothing can apply, off the verdict and its alarm. */
-export async function eventsIgnore(ids: readonly string[], options: { json?: boolean }): Promise<void> {
+export async function eventsIgnore(
+  ids: readonly string[],
+  options: { note?: string; json?: boolean },
+): Promise<void> {
+  const { note } = options;
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
     const ignored = await recorded(
       db,
-      asOperation(context.settings, 'events ignore', { events: ids.slice(0, idsNoted).join(' ') }),
+      asOperation(context.settings, 'events ignore', { events: ids.join(' ') }),
       async () => await ignoreEvents(db, ids),
-      (done) => `${counted(done.length, 'event')} ignored`,
+      (done) => ignoredInWords(done.length, note),
+      (done) => done.length === ids.length,
     );
     const refused = ids.filter((id) => !ignored.includes(id));
     if (options.json) printJson({ ignored, refused });

@@ -1,4 +1,4 @@
-import { migrate, planOf } from '../../app/warehouse/prepare.ts';
+import { migrate, planOf, requireAnswer } from '../../app/warehouse/prepare.ts';
 import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
@@ -21,6 +21,7 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
   try {
     const { settings, stack, log, insecure } = context;
     for (const { saw, todo } of insecure) say(`Warning: ${saw}. ${todo}`);
+    await requireAnswer(settings, stack.databaseUrl, log);
     if (options.plan) {
       const plan = await planOf(settings, stack.databaseUrl, log);
       if (options.json) printJson(plan);

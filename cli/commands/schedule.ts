@@ -6,11 +6,12 @@ import {
   type ScheduleState,
 } from '../../app/temporal/schedules.ts';
 import { connectClient } from '../../app/temporal/temporal.ts';
-import { openWarehouse } from '../../app/warehouse/warehouse.ts';
+import { openToAsk } from '../../app/warehouse/warehouse.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
 import { recordedWherePossible } from '../../operations/recorded.ts';
+import { pausedInWords } from '../../health/run-findings.ts';
 import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
@@ -41,13 +42,13 @@ export async function schedule(
   try {
     const { client, close } = await connectClient(context.stack.temporal);
     try {
-      if (action !== 'show')
-        await noted(context, action, name ?? 'full', options, (kind) =>
+      if (action !== 'show' && name !== undefined)
+        await noted(context, action, name, options, (by) =>
           action === 'pause'
-            ? pauseSchedule(client, kind, options.reason ?? 'paused with metersync schedule pause')
-            : resumeSchedule(client, kind),
+            ? pauseSchedule(client, name, { by, reason: options.reason, at: new Date() })
+            : resumeSchedule(client, name),
         );
-      const names = action === 'show' && name === undefined ? runKinds : [name ?? 'full'];
+      const names = name === undefined ? runKinds : [name];
       const schedules = await Promise.all(names.map((kind) => readSchedule(client, kind)));
       if (options.json) printJson({ schedules });
       else print(...schedules.flatMap(describeSchedule));
@@ -64,18 +65,18 @@ async function noted(
   action: Exclude<ScheduleAction, 'show'>,
   name: RunKind,
   { reason }: ScheduleOptions,
-  work: (name: RunKind) => Promise<void>,
+  work: (by: string) => Promise<void>,
 ): Promise<void> {
   const operation = asOperation(settings, `schedule ${action}`, {
     schedule: name,
     ...(reason === undefined ? {} : { reason }),
   });
-  const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
+  const warehouse = openToAsk(settings, stack.databaseUrl, log, 1);
   try {
     await recordedWherePossible(
       warehouse.db,
       operation,
-      () => work(name),
+      () => work(operation.actor),
       () => 'done',
       sayUnnoted,
     );
@@ -84,21 +85,31 @@ async function noted(
   }
 }
 
-const states: Readonly<Record<ScheduleState['state'], string>> = {
-  active: '',
-  paused: 'paused until metersync schedule resume',
-  absent: 'not there: a worker makes it when it starts, unless its setting is none',
-};
+/** Says in what state a schedule is, and what to do about it. */
+function stateOf({ name, state, reason }: ScheduleState): string[] {
+  if (state === 'active') return [];
+  if (state === 'absent')
+    return ['there is none: a worker makes it when it starts, unless its setting is none'];
+  return [pausedInWords(reason), `resume with metersync schedule resume ${name}`];
+}
+
+/** The time in the zone of a schedule, where that is another than UTC: `0 3 * * * (Europe/Berlin)`. */
+function localTime(at: string, times: string | null): string {
+  const [, timeZone = 'UTC'] = /\((\S+)\)$/.exec(times ?? '') ?? [];
+  if (timeZone === 'UTC') return '';
+  const clock = new Date(at).toLocaleTimeString('en-GB', { timeZone, hour: '2-digit', minute: '2-digit' });
+  return `, ${clock} in ${timeZone}`;
+}
 
 /** Describes a schedule in lines for people. */
 function describeSchedule(now: ScheduleState): string[] {
-  const { name, state, reason, times, next, last, running, missed } = now;
+  const { name, times, next, last, running, missed } = now;
   const window = `jitter ${shortDuration(now.jitterSeconds * 1000)}, catches up ${shortDuration(now.catchUpSeconds * 1000)}`;
-  const heading = [states[state], reason, times === null ? '' : `${times}, ${window}`];
-  const lines = [`${name}: ${heading.filter((part) => part !== '' && part !== null).join('; ')}`];
+  const heading = [...stateOf(now), ...(times === null ? [] : [`${times}, ${window}`])];
+  const lines = [`${name}: ${heading.join('; ')}`];
   const [first, ...then] = next;
   if (first !== undefined)
-    lines.push(`  next: ${[timeAgo(first), ...then.slice(0, 2).map(formatTime)].join(', ')}`);
+    lines.push(`  next: ${[`${timeAgo(first)}${localTime(first, times)}`, ...then.slice(0, 2).map(formatTime)].join(', ')}`);
   if (running.length > 0) lines.push(`  running: ${running.join(', ')}`);
   for (const run of last) lines.push(`  ${timeAgo(run.scheduledAt)}: ${run.state} (${run.workflowId})`);
   if (missed > 0)

@@ -1,5 +1,6 @@
-import { openWarehouse } from '../../app/warehouse/warehouse.ts';
+import { openToAsk } from '../../app/warehouse/warehouse.ts';
 import { limits } from '../../contract/limits.ts';
+import { serverWaits } from '../../contract/retry-policy.ts';
 import { formatSeconds, formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, countInWords, nameInWords } from '../../contract/words.ts';
 import {
@@ -9,7 +10,7 @@ import {
   type WarehouseStatus,
 } from '../../db/read/status.ts';
 import type { TemporalHealth } from '../../health/measured.ts';
-import { headline, type Verdict, verdictOf, verdictStatus } from '../../health/verdict.ts';
+import { acknowledgedInWords, type Finding, headline, plain, type Verdict, verdictOf, verdictStatus } from '../../health/verdict.ts';
 import { healthOf } from '../../operations/health.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
@@ -32,10 +33,15 @@ export async function status(options: {
   });
   const { settings, stack, log } = context;
   try {
-    const warehouse = openWarehouse(settings, stack.databaseUrl, log, 2);
+    const warehouse = openToAsk(settings, stack.databaseUrl, log, 2);
     try {
       const temporal = stack.hasTemporal ? stack.temporal : undefined;
-      const readHealth = healthOf({ settings, databaseUrl: stack.databaseUrl, temporal });
+      const readHealth = healthOf({
+        settings,
+        databaseUrl: stack.databaseUrl,
+        temporal,
+        answerMs: serverWaits.answerMs,
+      });
       const health = await readHealth(warehouse.db);
       const verdict = verdictOf(health);
       const reachable = !('away' in health.warehouse);
@@ -66,18 +72,23 @@ export async function status(options: {
 function describeVerdict(verdict: Verdict): string[] {
   return [
     headline(verdict),
-    ...verdict.findings.flatMap(({ name, word, saw, todo, open }) => [
-      ...paragraph('  ', `${word}: ${name}: ${saw}`),
+    ...verdict.findings.flatMap(({ name, word, saw, todo, open, alarm, key, acknowledged }) => [
+      ...paragraph('  ', `${acknowledged === null ? word : 'Known'}: ${name}: ${saw}`),
       ...paragraph('    ', `What to do: ${todo}`),
-      ...(open === null
-        ? []
-        : paragraph(
-            '    ',
-            `Open since ${timeAgo(open.since)}; ${open.notifiedAt === null ? 'nobody was notified' : `notified ${timeAgo(open.notifiedAt)}`}`,
-          )),
+      ...(alarm === null ? [] : paragraph('    ', `Alarm ${[alarm, ...(key === '' ? [] : [key])].join(' ')}: ${openInWords(open)}`)),
+      ...(acknowledged === null ? [] : paragraph('    ', capitalized(acknowledgedInWords(acknowledged)))),
     ]),
   ];
 }
+
+/** Says since when an alarm is open, and whether anybody was notified. */
+function openInWords(open: Finding['open']): string {
+  if (open === null) return 'not open yet';
+  const notified = open.notifiedAt === null ? 'nobody was notified' : `notified ${timeAgo(open.notifiedAt)}`;
+  return `open since ${timeAgo(open.since)}; ${notified}`;
+}
+
+const capitalized = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
 
 /** Describes the workers and the schedules, where nothing is wrong with them. */
 function describeTemporal({ idle, absent, schedules }: TemporalHealth): string[] {
@@ -99,11 +110,8 @@ function describeRuns(name: string, { running, last }: WarehouseStatus['backfill
 }
 
 function describe(now: WarehouseStatus, exact: boolean): string[] {
-  const isAbout = (count: number) => !exact && count > limits.countMax + 1;
-  const inWords = (count: number) => {
-    if (isAbout(count)) return `about ${count.toLocaleString('en')}`;
-    return exact || count <= limits.countMax ? count : countInWords(count);
-  };
+  const isMore = (count: number) => !exact && count > limits.countMax;
+  const inWords = (count: number) => (isMore(count) ? countInWords(count) : count);
   const ago = (seconds: number | null) => (seconds === null ? 'never' : `${formatSeconds(seconds)} ago`);
   const shown = [...Object.values(now.events), ...Object.values(now.rows)];
   const rows = Object.entries(now.rows).map(([name, count]) => [nameInWords(name), inWords(count)]);
@@ -113,11 +121,15 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
       Object.entries(now.events).map(([outcome, count]) => [outcome, inWords(count)]),
     ),
     ...table(['live rows', 'count'], rows),
-    ...(shown.some(isAbout) ? ['about: by the last statistics of Postgres; --exact counts the rows'] : []),
+    ...(shown.some(isMore) ? [`${countInWords(limits.countMax + 1)}: --exact counts them`] : []),
     `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${now.events.pending === 0 ? 'none' : ago(now.oldestPendingSeconds)}`,
     describeRuns('backfills', now.backfills),
     describeRuns('reconciles', now.reconciles),
   ];
+  if (now.keptDeletes > 0)
+    lines.push(
+      `rows that are kept though the service no longer has them: ${inWords(now.keptDeletes)} (metersync deletes list --all)`,
+    );
   if (now.unreadableValues > 0)
     lines.push(
       `values that could not be read: ${inWords(now.unreadableValues)}; their columns are empty (metersync checks list --check unreadable_value)`,
@@ -175,6 +187,6 @@ function describeParked(parked: ParkedStatus): string[] {
   return [
     `parked since ${timeAgo(since)}: ${code}: ${what.join(' and ') || 'nothing waits yet'}${next}`,
     `  ${parked.reason}`,
-    `  What to do: ${operator}`,
+    `  What to do: ${plain(operator)}`,
   ];
 }

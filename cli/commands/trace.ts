@@ -1,8 +1,13 @@
+import { WarehouseAway } from '../../app/warehouse/absence.ts';
 import type { TracedKind } from '../../contract/names.ts';
 import { formatTime } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
+import type { Database } from '../../db/connection/connect.ts';
+import { type Found, findById, findByName } from '../../db/read/find.ts';
 import { type Trace, traceRecord } from '../../db/read/trace.ts';
-import { isPartOf, timelineOf } from '../../operations/timeline.ts';
+import { openEventsOf } from '../../operations/open-events.ts';
+import { factsOf, isPartOf, timelineOf } from '../../operations/timeline.ts';
+import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
@@ -13,8 +18,53 @@ export async function trace(
   id: string,
   options: { all?: boolean; json?: boolean },
 ): Promise<void> {
+  try {
+    await traceInWarehouse(kind, id, options);
+  } catch (error) {
+    if (error instanceof WarehouseAway) await traceInTemporal(kind, id, options);
+    throw error;
+  }
+}
+
+/** What needs no Postgres: the events that Temporal keeps until they can be recorded. */
+async function traceInTemporal(kind: TracedKind, id: string, { json }: { json?: boolean }): Promise<void> {
+  const context = await openContext({
+    postgres: false,
+    temporal: 'if running',
+    service: false,
+    quiet: true,
+    existing: true,
+  });
+  try {
+    const { stack } = context;
+    if (!stack.hasTemporal) return;
+    const open = await openEventsOf(stack.temporal, kind, kind === 'meter' ? id : id.toLowerCase());
+    if (json) return printJson({ openEvents: open });
+    print(
+      `${kind} ${id}: ${counted(open.length, 'event')} in Temporal, to be recorded when Postgres answers`,
+      ...open.map((event) => `${formatTime(event.receivedAt)}  event ${event.id}: ${event.type}, received; ${event.workflowId}`),
+    );
+  } finally {
+    await context.stop();
+  }
+}
+
+async function traceInWarehouse(
+  kind: TracedKind,
+  id: string,
+  options: { all?: boolean; json?: boolean },
+): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
-    const story = await traceRecord(db, kind, id);
+    const found = await resolve(db, kind, id);
+    if (found.length > 1) {
+      process.exitCode = 1;
+      if (options.json) return printJson({ found });
+      return print(
+        `${counted(found.length, kind)} have the number ${id}: name one by its id`,
+        ...found.map((one) => `  ${one.id}  ${one.name ?? ''}`),
+      );
+    }
+    const story = await traceRecord(db, kind, found[0]?.id ?? id);
     const exists = story.record !== null || story.events.length > 0 || story.rejected.length > 0;
     if (!exists) process.exitCode = 1;
     if (options.json) printJson(story);
@@ -23,13 +73,19 @@ export async function trace(
   });
 }
 
+/** Looks up what is named by a number of people's, such as that of an invoice; an id names itself. */
+async function resolve(db: Database, kind: TracedKind, given: string): Promise<Found[]> {
+  const ofKind = (found: readonly Found[]) => found.filter((one) => one.kind === kind);
+  const byId = ofKind(await findById(db, given));
+  return byId.length > 0 ? byId : ofKind(await findByName(db, given));
+}
+
 function describeTrace(story: Trace, all: boolean): string[] {
   const { kind, id, record, runs } = story;
   const head = [`${kind} ${id}`];
   if (record === null) head.push('  in no row of the warehouse');
-  for (const [name, value] of Object.entries(record ?? {})) {
-    if (value !== null) head.push(`  ${label(name)}: ${formatTime(value)}`);
-  }
+  for (const [name, value] of factsOf(story))
+    head.push(`  ${name === 'companyId' ? 'company id' : label(name)}: ${formatTime(value)}`);
   const listed = all ? runs : runs.filter((run) => isPartOf(run, story));
   const left = runs.length - listed.length;
   return [

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { webhooksOf } from '../../app/service.ts';
-import { openWarehouse } from '../../app/warehouse/warehouse.ts';
+import { openToAsk } from '../../app/warehouse/warehouse.ts';
 import { recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
@@ -54,7 +54,7 @@ async function noted(
 ): Promise<Result> {
   const { settings, stack, log } = context;
   if (stack.databaseUrl === '') return await act(context, action);
-  const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
+  const warehouse = openToAsk(settings, stack.databaseUrl, log, 1);
   try {
     return await recordedWherePossible(
       warehouse.db,

@@ -1,58 +1,113 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { counted, nameInWords } from '../../contract/words.ts';
+import { consoleBounds } from '../../contract/limits.ts';
+import { counted, countedRows, nameInWords } from '../../contract/words.ts';
 import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
+import { type DeletedRow, listDeletedRows, sumDeletedRows } from '../../db/deletes/list-rows.ts';
+import { describeSum } from '../../operations/describe-deletes.ts';
+import { amount } from '../../operations/report/amounts.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
-import { asked, type MakePage, mayAct } from '../asking.ts';
+import { type Asking, asked, type MakePage, mayAct } from '../asking.ts';
 import { actButton, ago, type Content, nothing, table, text } from '../parts.ts';
 
 /** What that runs found gone waits for a decision? */
 export const deletesPage: MakePage = async (asking) => {
-  const { deps, query, now } = asking;
+  const { deps, query, health } = asking;
   const run = canonicalUuid(asked(query, 'run') ?? '');
   const found = await readDeletes(deps.db, run === undefined ? { all: false } : { all: true, run });
   const runs = Map.groupBy(found, ({ runId }) => runId);
+  const kept = 'away' in health.warehouse ? 0 : health.warehouse.keptDeletes;
   return {
     title: 'Deletes',
     section: 'Deletes',
-    body: html`<div class="head"><div><h1>Deletes</h1><p class="muted">Rows that a run found gone from the service: more at once than may be deleted without somebody.</p></div></div>
+    body: html`<div class="head"><div><h1>Deletes</h1><p class="muted">Deletions on hold: a run found more rows missing than it may delete on its own.</p></div></div>
 ${found.length === 0 && nothing('Nothing waits for a decision', 'What a run deletes by itself is on its own page, and can be undone there.')}
-${[...runs].map(
-  ([
-    id,
-    rows,
-  ]) => html`<section><div class="head"><h2>${titleOf(id, rows)}</h2>${mayAct(asking) && decisions(id, rows)}</div>
-${table(
-  `Deletes of run ${id}`,
-  [
-    { name: 'Resource', of: ({ resource }) => nameInWords(resource) },
-    { name: 'State', of: ({ state }) => badge(state === 'quarantined' ? 'uneasy' : 'plain', state) },
-    {
-      name: 'Rows',
-      end: true,
-      of: ({ resource, rows: count }) => counted(count, resource === 'intervals' ? 'reading' : 'row'),
-    },
-    {
-      name: 'Company',
-      of: ({ companyId, company }) =>
-        companyId &&
-        html`<a href="/companies/${companyId}">${company === null ? html`<small class="id">${companyId}</small>` : text(company)}</a>`,
-    },
-    {
-      name: 'Why',
-      of: ({ reason }) => (reason === 'listed' ? 'listed as deleted' : 'absent from its listing'),
-    },
-    { name: 'For example', of: (row) => examples(row) },
-    { name: 'Found', end: true, of: ({ notedAt }) => ago(notedAt, now) },
-  ],
-  rows,
-  ({ companyId, resource, state, reason }) => [id, companyId, resource, state, reason].join('-'),
-)}</section>`,
-)}
+${await Promise.all([...runs].map(([id, groups]) => runSection(asking, id, groups, run !== undefined)))}
+${kept > 0 && html`<p class="muted small">${counted(kept, 'row')} ${kept === 1 ? 'is' : 'are'} kept though the service no longer has ${kept === 1 ? 'it' : 'them'}: <code>metersync deletes list --all</code>.</p>`}
 <p class="muted small">Decisions are in the <a href="/log">log</a>.</p>`,
   };
 };
+
+async function runSection(
+  asking: Asking,
+  id: string,
+  groups: readonly InferredDeletes[],
+  alone: boolean,
+): Promise<Markup> {
+  const { deps, now } = asking;
+  const sums = await sumDeletedRows(deps.db, id);
+  return html`<section><div class="head"><h2>${titleOf(id, groups)}</h2>${mayAct(asking) && decisions(id, groups)}</div>
+${sums.map((sum) => html`<p>${text(describeSum(sum))}.</p>`)}
+${
+  alone
+    ? await rowTable(asking, id)
+    : html`${table(
+        `Deletes of run ${id}`,
+        [
+          {
+            name: 'Rows',
+            of: ({ resource, rows }) =>
+              html`<a class="stretched" data-row href="/deletes?run=${id}">${countedRows(rows, resource)}</a>`,
+          },
+          { name: 'State', of: ({ state }) => badge(state === 'quarantined' ? 'uneasy' : 'plain', state) },
+          { name: 'Company', of: ({ companyId, company }) => text(company ?? companyId) },
+          { name: 'The service', of: ({ reason }) => saysOf(reason === 'listed') },
+          { name: 'Found', end: true, of: ({ notedAt }) => ago(notedAt, now) },
+        ],
+        groups,
+        ({ companyId, resource, state, reason }) => [id, companyId, resource, state, reason].join('-'),
+      )}<p class="small"><a href="/deletes?run=${id}">Each row, with its cost</a></p>`
+}</section>`;
+}
+
+const saysOf = (listedAsDeleted: boolean): string =>
+  listedAsDeleted ? 'lists it as deleted' : 'does not list it any more';
+
+/** All rows of a run, each with what somebody has to know to decide. */
+async function rowTable({ deps }: Asking, run: string): Promise<Markup> {
+  const rows = await listDeletedRows(deps.db, run, consoleBounds.deletedRows);
+  return html`${table(
+    `Rows of run ${run}`,
+    [
+      { name: 'What', of: whatOf },
+      {
+        name: 'Company',
+        of: ({ companyId, company }) =>
+          companyId && html`<a href="/companies/${companyId}">${text(company ?? companyId)}</a>`,
+      },
+      { name: 'Date', of: ({ date }) => date && html`<time>${date}</time>` },
+      {
+        name: 'Cost',
+        end: true,
+        of: ({ cost, currency }) => cost !== null && html`${amount(cost)} ${text(currency)}`,
+      },
+      { name: 'The service', of: ({ listedAsDeleted }) => saysOf(listedAsDeleted) },
+      { name: 'State', of: ({ state }) => badge(state === 'quarantined' ? 'uneasy' : 'plain', state) },
+    ],
+    rows,
+    ({ resource, id, date }) => `${resource}-${id}-${date}`,
+  )}${
+    rows.length === consoleBounds.deletedRows &&
+    html`<p class="muted small">The first ${rows.length.toLocaleString('en')}: <code>metersync deletes list ${run}</code> lists all.</p>`
+  }`;
+}
+
+const traced: Readonly<Record<string, string>> = {
+  documents: 'document',
+  connections: 'connection',
+  meters: 'meter',
+  intervals: 'meter',
+};
+
+function whatOf({ resource, id, provider, name, readings }: DeletedRow): Markup {
+  const kind = traced[resource];
+  const of = [provider, name].filter((part) => part !== null).join(' ');
+  const words = html`${of !== '' && text(of)}${readings !== null && html` ${counted(readings, 'reading')}`}<small class="id">${nameInWords(resource)} ${text(id)}</small>`;
+  return kind === undefined
+    ? words
+    : html`<a href="/trace?kind=${kind}&id=${encodeURIComponent(id)}">${words}</a>`;
+}
 
 /** Links a run; a catch-up or a repair, which notes deletions as well, has no page. */
 const titleOf = (id: string, rows: readonly InferredDeletes[]): Content =>
@@ -63,21 +118,6 @@ const titleOf = (id: string, rows: readonly InferredDeletes[]): Content =>
 function decisions(run: string, rows: readonly InferredDeletes[]): Content {
   const to = (action: string) => `/act/deletes-${action}?run=${run}&back=/deletes`;
   const waits = rows.some(({ state }) => state === 'quarantined');
-  const applied = rows.some(({ state }) => state === 'applied');
-  return html`<span class="actions">${waits && actButton(to('reject'), 'Keep them')}${waits && actButton(to('approve'), 'Delete them', 'danger')}${applied && actButton(to('undo'), 'Undo')}</span>`;
+  const decided = rows.some(({ state }) => state !== 'quarantined');
+  return html`<span class="actions">${waits && actButton(to('reject'), 'Keep them')}${waits && actButton(to('approve'), 'Delete them', 'danger')}${decided && actButton(to('undo'), 'Undo')}</span>`;
 }
-
-const traced: Readonly<Record<string, string>> = {
-  documents: 'document',
-  connections: 'connection',
-  meters: 'meter',
-};
-
-const examples = ({ resource, examples: ids, names }: InferredDeletes): Markup[] =>
-  ids.map((id, at) => {
-    const kind = traced[resource];
-    const words = html`${names[at] && text(names[at])}<small class="id">${text(id)}</small>`;
-    return kind === undefined
-      ? words
-      : html`<a href="/trace?kind=${kind}&id=${encodeURIComponent(id)}">${words}</a>`;
-  });

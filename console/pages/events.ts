@@ -9,6 +9,7 @@ import { label } from '../../contract/words.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
 import { placeText, readPlace } from '../../db/read/event-place.ts';
 import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
+import { describeIgnored, whoIgnored } from '../../operations/ignore.ts';
 import type { Markup } from '../../web/markup.ts';
 import { payloadText } from '../../web/payload.ts';
 import { type Asking, asked, type MakePage, mayAct, oneOf } from '../asking.ts';
@@ -149,6 +150,7 @@ export const eventPage: MakePage = async (asking) => {
   const event = named.includes('\0') ? undefined : await readEvent(deps.db, named);
   if (event === undefined) return undefined;
   const { id, type, outcome } = event;
+  const ignored = (await whoIgnored(deps.db, [event])).get(id);
   const at = `/events/${encodeURIComponent(id)}`;
   return {
     title: type,
@@ -165,6 +167,7 @@ ${mayAct(asking) && actButton(address('/act/replay', { id, back: at }), 'Replay'
         event.companyId && html`<a href="/companies/${event.companyId}"><code>${event.companyId}</code></a>`,
       ],
       ['Why', event.error && text(event.error)],
+      ['Ignored', ignored && text(describeIgnored(ignored))],
       ['Attempts', event.attempts > 0 && event.attempts],
     ])}</div>
 ${section(

@@ -9,20 +9,14 @@ import type { ParkedWork } from '../../health/measured.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
 import { findingCards } from '../finding-cards.ts';
-import { actButton, ago, facts, nothing, section, text } from '../parts.ts';
+import { actButton, ago, facts, nothing, prose, section, text } from '../parts.ts';
 
 /** What is broken, grouped by cause? */
 export const inbox: MakePage = async (asking) => {
   const { deps, health, verdict, now } = asking;
   const { db } = deps;
   const { warehouse } = health;
-  if ('away' in warehouse)
-    return {
-      title: 'Inbox',
-      section: 'Inbox',
-      live: true,
-      body: html`<h1>Inbox</h1>${nothing('The inbox cannot be shown now', html`${text(warehouse.away)}. ${text(warehouse.todo)}`)}`,
-    };
+  if ('away' in warehouse) return undefined;
   const [waiting, dead, missing] = await Promise.all([
     readWaiting(db, mostCounted),
     readGivenUp(db, 'dead'),
@@ -44,7 +38,7 @@ export const inbox: MakePage = async (asking) => {
     body: html`<div class="head"><div><h1>Inbox</h1><p class="muted">What is broken, by its cause, and what to do about it.</p></div></div>
 ${empty && nothing('Nothing needs you', html`Last looked ${ago(new Date(now).toISOString(), now)}.`)}
 ${cards.length > 0 && section('Events and backfills', html`<ul class="cards">${cards}</ul>`)}
-${others.length > 0 && section('Everything else', findingCards(others, now), html`<a href="/deletes">Deletes</a> <a href="/runs">Runs</a>`)}`,
+${others.length > 0 && section('Everything else', findingCards(asking, others, '/inbox'), html`<a href="/deletes">Deletes</a> <a href="/runs">Runs</a>`)}`,
   };
 };
 
@@ -112,7 +106,7 @@ ${facts([
     example && html`<a href="/events/${encodeURIComponent(example)}"><code>${text(example)}</code></a>`,
   ],
 ])}
-${type && html`<p><b>What to do:</b> ${type.operator}</p>`}</li>`;
+${type && html`<p><b>What to do:</b> ${prose(type.operator)}</p>`}</li>`;
 }
 
 function givenUp(asking: Asking, outcome: 'dead' | 'missing', group: GivenUpGroup): Markup {

@@ -43,7 +43,7 @@ ${filters('/log', [textField('actor', 'Actor', actor)], actor !== undefined)}`,
               {
                 name: 'What',
                 of: ({ id, action, target }) =>
-                  html`${rowLink(`/log/${id}`, action)}<small class="id">${text(targetInWords(target))}</small>`,
+                  html`${rowLink(`/log/${id}`, action)}<small class="id">${text(target.command ?? targetInWords(target))}</small>`,
               },
               { name: 'Outcome', of: ({ outcome }) => operationBadge(outcome) },
               {

@@ -4,7 +4,7 @@ import { consoleBounds } from '../../contract/limits.ts';
 import { eventOutcomes, runKinds } from '../../contract/names.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { counted, countInWords } from '../../contract/words.ts';
-import { type LoggedOperation, lastAudit } from '../../db/operations.ts';
+import { type LastAudits, type LoggedOperation, lastAudits } from '../../db/operations.ts';
 import { type Arrivals, readArrivals } from '../../db/read/arrivals.ts';
 import type { Health, WarehouseHealth } from '../../health/measured.ts';
 import { headline } from '../../health/verdict.ts';
@@ -40,11 +40,11 @@ ${
   verdict.findings.length > 0 &&
   section(
     'What is wrong',
-    findingCards(verdict.findings, now),
+    findingCards(asking, verdict.findings, '/'),
     html`<a href="/inbox">Events by cause, with actions</a>`,
   )
 }
-${!('away' in warehouse) && freshness(warehouse, await lastAudit(deps.db), now)}
+${!('away' in warehouse) && freshness(warehouse, await lastAudits(deps.db), now)}
 ${!('away' in warehouse) && runs(asking, warehouse, temporal)}
 ${!('away' in warehouse) && deliveries(await readArrivals(deps.db), warehouse, now)}`,
   };
@@ -52,7 +52,7 @@ ${!('away' in warehouse) && deliveries(await readArrivals(deps.db), warehouse, n
 
 function freshness(
   { pending, silence }: WarehouseHealth,
-  audit: LoggedOperation | undefined,
+  { whole, part }: LastAudits,
   now: number,
 ): Markup {
   return section(
@@ -62,7 +62,8 @@ ${recordEventKinds.map((kind) => {
   const { due, waiting, parked, oldestSeconds } = pending[kind];
   const waits = due + waiting + parked;
   return html`<div><dt>${freshnessOf[kind]}</dt><dd>${oldestSeconds === null ? 'all read' : html`${countInWords(waits)} <small>wait, for ${formatSeconds(oldestSeconds)}</small>`}</dd></div>`;
-})}<div><dt>Last audit</dt><dd>${audited(audit, now)}</dd></div></dl>`,
+})}<div><dt>Last audit</dt><dd>${audited(whole, now)}</dd></div></dl>
+${part !== undefined && html`<p class="muted small">A part was compared later: ${audited(part, now)}.</p>`}`,
   );
 }
 
@@ -70,8 +71,9 @@ ${recordEventKinds.map((kind) => {
 function audited(audit: LoggedOperation | undefined, now: number): Content {
   if (audit === undefined) return html`never <small><code>metersync audit</code></small>`;
   const { finishedAt, detail, target } = audit;
-  const scope = Object.entries(target).map(([name, value]) => `${name} ${value}`);
-  return html`${ago(finishedAt, now)} <small>${text([detail, ...scope].join('; '))}</small>`;
+  const { command: _, ...scope } = target;
+  const of = Object.entries(scope).map(([name, value]) => `${name} ${value}`);
+  return html`${ago(finishedAt, now)} <small>${text([detail, ...of].join('; '))}</small>`;
 }
 
 const freshnessOf: Readonly<Record<RecordEventKind, string>> = {

@@ -5,10 +5,7 @@ import { connectClient } from '../../app/temporal/temporal.ts';
 import { runKinds } from '../../contract/names.ts';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { describeFit, fitOf } from '../../contract/schema-versions.ts';
-import { sqlMessage } from '../../db/connection/failures.ts';
-import { readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { readServer } from '../../db/read/session.ts';
-import { readLastLook } from '../../db/read/watch.ts';
 import type { Check } from '../../operations/doctor/check.ts';
 import { badge, type Tone } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
@@ -17,11 +14,7 @@ import { actButton, ago, type Content, facts, inFull, nothing, section, table, t
 
 /** Is what it stands on well? */
 export const systemPage: MakePage = async (asking) => {
-  const [versions, schedules, watch] = await Promise.all([
-    readVersions(asking),
-    schedulesOf(asking),
-    watchOf(asking),
-  ]);
+  const [versions, schedules] = await Promise.all([readVersions(asking), schedulesOf(asking)]);
   return {
     title: 'System',
     section: 'System',
@@ -29,17 +22,14 @@ export const systemPage: MakePage = async (asking) => {
 ${examined(asking)}
 ${section('Versions', html`<div class="card">${facts(versions)}</div>`)}
 ${section('Schedules', schedules)}
-${section('Watch', watch)}`,
+${section('Watch', watchOf(asking))}`,
   };
 };
 
-async function watchOf({ deps, now }: Asking): Promise<Content> {
-  try {
-    const { lookedAt } = await readLastLook(deps.db);
-    return html`<p class="muted">It looks for alarms each minute, and last ran ${ago(lookedAt, now)}.</p>`;
-  } catch (error) {
-    return nothing('The warehouse does not say', text(sqlMessage(error)));
-  }
+function watchOf({ health: { warehouse }, now }: Asking): Content {
+  if ('away' in warehouse) return nothing('The warehouse does not say', text(warehouse.away));
+  const { lookedAt } = warehouse.watch;
+  return html`<p class="muted">It looks for alarms each minute, and last ran ${ago(lookedAt, now)}.</p>`;
 }
 
 const tones: Readonly<Record<Check['state'], Tone>> = {
@@ -80,14 +70,10 @@ function examined({ activity, now }: Asking): Markup {
 const order: readonly Check['state'][] = ['fail', 'warn', 'not checked', 'ok'];
 
 async function readVersions({ deps, health }: Asking): Promise<(readonly [string, Content])[]> {
-  const { temporal } = health;
-  const postgres = await readServer(deps.db).then(
-    ({ version }) => version,
-    (error: unknown) => sqlMessage(error),
-  );
-  const versions = await readSchemaVersions(deps.db).catch(() => undefined);
+  const { temporal, warehouse, schema: versions } = health;
+  const postgres = 'away' in warehouse ? warehouse.away : (await readServer(deps.db)).version;
   const schema =
-    versions === undefined
+    versions === null
       ? 'unknown'
       : fitOf(versions) === 'same'
         ? 'as this metersync needs it'

@@ -2,9 +2,9 @@ import { html } from 'hono/html';
 import { type TracedKind, tracedKinds } from '../../contract/names.ts';
 import { formatTime } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
-import { type Found, type FoundKind, findById, foundKinds } from '../../db/read/find.ts';
+import { type Found, type FoundKind, findById, findByName, foundKinds } from '../../db/read/find.ts';
 import { traceRecord } from '../../db/read/trace.ts';
-import { isPartOf, timelineOf } from '../../operations/timeline.ts';
+import { factsOf, isPartOf, timelineOf } from '../../operations/timeline.ts';
 import { type Asking, asked, type MakePage, oneOf } from '../asking.ts';
 import type { Page } from '../frame.ts';
 import { facts, nothing, rowLink, section, table, text } from '../parts.ts';
@@ -18,7 +18,8 @@ export const tracePage: MakePage = async (asking) => {
   const id = asked(query, 'id');
   if (kind !== undefined && id !== undefined) return await story(asking, kind, id);
   const given = asked(query, 'q');
-  const found = given === undefined ? [] : await findById(deps.db, given);
+  const byId = given === undefined ? [] : await findById(deps.db, given);
+  const found = given === undefined || byId.length > 0 ? byId : await findByName(deps.db, given);
   const [only, ...more] = found;
   if (only !== undefined && more.length === 0 && isTraced(only.kind))
     return await story(asking, only.kind, only.id);
@@ -28,18 +29,18 @@ export const tracePage: MakePage = async (asking) => {
 ${
   found.length > 0
     ? table(
-        'What has this id',
+        'What has this id, number or name',
         [
           { name: 'What', of: (one) => rowLink(addressOf(one), one.kind) },
           { name: 'Id', of: (one) => html`<small class="id">${text(one.id)}</small>` },
           { name: 'Name', of: ({ name }) => text(name) },
         ],
         found,
-        (one) => `${one.kind}-${one.id}`,
+        (one) => `${one.kind}-${one.id}-${one.name}`,
       )
     : nothing(
-        given === undefined ? 'Search any id' : 'Nothing has this id',
-        `The search knows the id of any ${anyOf.format(foundKinds)}, and your own ids of companies.`,
+        given === undefined ? 'Search an id, a number or a name' : 'Nothing is found',
+        `The search knows the id of any ${anyOf.format(foundKinds)}, your own ids of companies, numbers of invoices, accounts and meters, and parts of the names of companies, sites and providers.`,
       )
 }`,
   };
@@ -50,7 +51,7 @@ const isTraced = (kind: FoundKind): kind is TracedKind => (tracedKinds as readon
 function addressOf({ kind, id }: Found): string {
   if (kind === 'event') return `/events/${encodeURIComponent(id)}`;
   if (kind === 'run') return `/runs/${id}`;
-  if (kind === 'company') return `/companies/${id}`;
+  if (kind === 'company' || kind === 'site') return `/companies/${id}`;
   return `/trace?kind=${kind}&id=${encodeURIComponent(id)}`;
 }
 
@@ -70,13 +71,11 @@ ${
         record === null
           ? html`<p>In no row of the warehouse.</p>`
           : facts(
-              Object.entries(record)
-                .filter(([, value]) => value !== null)
-                .map(([name, value]) =>
-                  name === 'companyId'
-                    ? (['company', html`<a href="/companies/${value}">${value}</a>`] as const)
-                    : ([label(name), text(formatTime(String(value)))] as const),
-                ),
+              factsOf(trace).map(([name, value]) =>
+                name === 'companyId'
+                  ? (['company id', html`<a href="/companies/${value}">${value}</a>`] as const)
+                  : ([label(name), text(formatTime(value))] as const),
+              ),
             )
       }</div>
 ${section(

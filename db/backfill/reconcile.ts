@@ -114,9 +114,9 @@ export interface ListedDeletes {
 
 /**
  * Tombstones documents that the service lists as deleted, and their usage; a later read of them
- * undoes it. Leaves alone rows touched since `beganAt`, rows newer than the listing's state, and
- * states about which an operator decided. Quarantines documents beyond the cap, and those whose
- * deletion an operator rejected or undid.
+ * undoes it. Leaves alone rows touched since `beganAt`, rows newer than the listing's state, rows
+ * that somebody decided to keep while they were absent, and listed states about which somebody
+ * decided. Quarantines documents beyond the cap, and a newer listed state of those that are kept.
  */
 export async function retireListed(
   db: Database,
@@ -174,9 +174,11 @@ function goneBy(companyId: string, listed: readonly ListedDocument[], beganAt: s
           from ${deletes} ${note}
           where ${note.resource} = 'documents'
             and ${note.recordId} = ${row.id}::text
-            and ${note.reason} = 'listed'
             and ${note.state} in ('rejected', 'undone')
-            and ${note.updated} is not distinct from listed.updated
+            and (
+              ${note.reason} = 'absent'
+              or ${note.updated} is not distinct from listed.updated
+            )
           offset 0
         )
       order by ${row.id}
@@ -223,18 +225,21 @@ async function countWaiting(tx: Executor, gone: SQL): Promise<number> {
   return counted.rows[0]?.waiting ?? 0;
 }
 
-/** Updates quarantined notes. They keep their run: an operator may be about to name it. */
+/**
+ * Updates quarantined notes, also of rows that a backfill found absent: that the service lists them
+ * as deleted decides it for most people. They keep their run: an operator may be about to name it.
+ */
 async function noteSeenAgain(tx: Executor, gone: SQL, beganAt: string): Promise<void> {
   await tx.execute(sql`
     with ${gone}
     update ${deletes} ${note}
     set absent_since = ${beganAt}::timestamptz,
-      updated = gone.updated
+      updated = gone.updated,
+      reason = 'listed'
     from gone
     where ${note.resource} = 'documents'
       and ${note.recordId} = gone.id
-      and ${note.state} = 'quarantined'
-      and ${note.reason} = 'listed'`);
+      and ${note.state} = 'quarantined'`);
 }
 
 /** Notes the other documents: each is tombstoned now or quarantined. */

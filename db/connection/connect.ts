@@ -48,6 +48,8 @@ export function connectWarehouse(options: {
   max: number;
   /** Further options of its sessions, as `-c name=value`. */
   session?: string | undefined;
+  /** How long opening a connection may take. */
+  connectMs?: number;
   onError: (error: Error) => void;
 }): Warehouse {
   const { address, given } = withoutOptions(options.url);
@@ -66,7 +68,7 @@ export function connectWarehouse(options: {
     max: options.max,
     types,
     application_name: 'metersync',
-    connectionTimeoutMillis: serverWaits.postgresConnectMs,
+    connectionTimeoutMillis: options.connectMs ?? serverWaits.postgresConnectMs,
     // A server that vanished says nothing more: without this its statements would wait for ever.
     keepAlive: true,
     keepAliveInitialDelayMillis: serverWaits.postgresSilentMs,

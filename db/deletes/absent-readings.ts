@@ -50,8 +50,9 @@ export const removed = columnNames([
  * Removes the readings of a range that a proved pass lacks, except those that a later read brought.
  * An absence is explained if a listed reading of the same unit covers part of the same time: the
  * service replaced it.
- * Others count towards the cap. If there are more, if the pass lists nothing at all, or if somebody
- * rejected or undid their removal, they are held back as ranges until somebody decides.
+ * Others count towards the cap. If there are more, or if the pass lists nothing at all, they are
+ * held back as ranges until somebody decides. Readings whose removal somebody rejected or undid stay
+ * until a pass shows any of their range.
  * @param cap null removes all
  */
 export async function removeAbsentReadings(
@@ -60,6 +61,7 @@ export async function removeAbsentReadings(
   cap: DeletesCap | null,
 ): Promise<{ removed: number; heldBack: number }> {
   const { meterId, range } = proved;
+  await endDecisions(tx, proved);
   await findAbsent(tx, proved);
   const found = await countAbsent(tx, proved);
   const live = found.unexplained === 0 ? 0 : await countReadings(tx, meterId);
@@ -72,7 +74,23 @@ export async function removeAbsentReadings(
   if (found.unexplained > 0) await noteAbsent(tx, proved, tooMany);
   await noteRemoved(tx, meterId);
   const gone = await removeThose(tx, proved, sql`is_explained or not (${tooMany} or is_kept)`);
-  return { removed: gone, heldBack: tooMany ? found.unexplained : found.kept };
+  return { removed: gone, heldBack: tooMany ? found.unexplained : 0 };
+}
+
+/** Ends decisions to keep readings of a range of which the pass lists any of the unit. */
+async function endDecisions(tx: Executor, { meterId, pass }: ProvedPass): Promise<void> {
+  await tx.execute(sql`
+    delete from ${deletes} ${note}
+    where ${note.meterId} = ${meterId}
+      and ${note.state} in ('rejected', 'undone')
+      and exists (
+        select
+        from (${readingsOfPass(pass)}
+        ) listed
+        where listed.usage_units = ${note.usageUnits}
+          and listed.start_at >= ${note.startsFrom}
+          and listed.start_at < ${note.startsBefore}
+      )`);
 }
 
 async function countReadings(tx: Executor, meterId: string): Promise<number> {
@@ -161,19 +179,18 @@ async function findAbsent(
 
 async function countAbsent(tx: Executor, { pass }: ProvedPass) {
   const { rows } = await tx.execute<
-    Record<'absent' | 'unexplained' | 'kept' | 'listed', number>
+    Record<'absent' | 'unexplained' | 'listed', number>
   >(sql`
     select
       count(*)::int as absent,
-      (count(*) filter (where not is_explained))::int as unexplained,
-      (count(*) filter (where not is_explained and is_kept))::int as kept,
+      (count(*) filter (where not is_explained and not is_kept))::int as unexplained,
       (
         select count(*)::int
         from (${readingsOfPass(pass)}
         limit 1) listed
       ) as listed
     from ${absentReadings}`);
-  return rows[0] ?? { absent: 0, unexplained: 0, kept: 0, listed: 0 };
+  return rows[0] ?? { absent: 0, unexplained: 0, listed: 0 };
 }
 
 /**
@@ -189,11 +206,12 @@ async function noteAbsent(
   await tx.execute(sql`
     with listed as materialized (${readingsOfPass(pass)}
     ), marks as (
-      select usage_units, start_at, end_at, is_kept, 0 as listed
+      select usage_units, start_at, end_at, 0 as listed
       from ${absentReadings}
       where not is_explained
+        and not is_kept
       union all
-      select usage_units, start_at, null, null, 1
+      select usage_units, start_at, null, 1
       from listed
     ), islands as (
       select
@@ -202,14 +220,14 @@ async function noteAbsent(
       from marks
     ), ranges as (
       select
-        case when ${tooMany} or is_kept then 'quarantined' else 'applied' end as state,
+        case when ${tooMany} then 'quarantined' else 'applied' end as state,
         usage_units,
         min(start_at) as starts_from,
         max(end_at) as starts_before,
         count(*) as readings
       from islands
       where listed = 0
-      group by usage_units, island, 1
+      group by usage_units, island
       order by min(start_at)
       limit ${notesMax}
     )

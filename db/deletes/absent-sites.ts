@@ -75,6 +75,22 @@ const companiesSeen = (companyIds: readonly string[], began: SQL): SQL => sql`
     )
     and jsonb_typeof(${companies.raw} -> 'sites') = 'array'`;
 
+/** Ends decisions to keep sites that the records of companies name again. */
+export async function endSiteDecisions(db: Executor, companyIds: readonly string[]): Promise<void> {
+  await db.execute(sql`
+    delete from ${deletes} note
+    using ${companies}
+    where note.state in ('rejected', 'undone')
+      and note.resource = 'sites'
+      and note.company_id = ${companies.id}
+      and ${companies.id}::text = any(${array(printedUuids(companyIds), 'text')})
+      and exists (
+        select
+        from jsonb_array_elements(metersync.elements(${companies.raw} -> 'sites')) site
+        where metersync.uuid_of(site ->> 'id')::text = note.record_id
+      )`);
+}
+
 /** Clears the quarantine of sites that are no longer in doubt, for companies that a pass read. */
 export async function clearSiteQuarantine(
   db: Executor,

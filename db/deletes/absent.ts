@@ -12,7 +12,7 @@ import { type Database, type Executor, withTransaction } from '../connection/con
 import { type RecordResource, resources, tableOf } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
-import { explained, inNoOtherListing, keptBefore, untouchedSince } from './explained.ts';
+import { explained, inNoOtherListing, isKept, isKeptOrHeld, untouchedSince } from './explained.ts';
 import { keyOfNoted, note, row, tombstone } from './tombstone.ts';
 
 /**
@@ -66,8 +66,8 @@ export const hasListOfSites = sql`exists (
     )`;
 
 /**
- * Whether a row is absent: the pass did not list it, no other listing does, and nothing touched it
- * since.
+ * Whether a row is absent: the pass did not list it, no other listing does, nothing touched it
+ * since, and nobody decided to keep it.
  */
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = printedUuids(ids);
@@ -76,7 +76,8 @@ const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
     resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
   return sql`${neverListed} not (${row.id}::text = any(${array(seen, 'text')}))
     and ${inNoOtherListing(resource)}
-    and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}`;
+    and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}
+    and not ${isKept(resource)}`;
 };
 
 interface Counted extends Record<string, unknown> {
@@ -147,9 +148,9 @@ export const overCap = (
 
 /**
  * Tombstones the rows that stable passes did not list; a later read of the record undoes it. Rows
- * touched since the first pass began are left alone. Quarantined are rows beyond the cap whose
- * absence nothing explains, and rows whose deletion an operator rejected or undid: they live until
- * an operator decides. Returns also how many of the tombstoned rows have pending events, as a
+ * touched since the first pass began are left alone, and so are rows that somebody decided to keep.
+ * Quarantined are rows beyond the cap whose absence nothing explains: they live until an operator
+ * decides. Returns also how many of the tombstoned rows have pending events, as a
  * deletion event was lost. Those are due at once, and settle with the next catch-up.
  */
 export async function retireAbsent(
@@ -161,9 +162,10 @@ export async function retireAbsent(
 ): Promise<{ quarantined: number; awaited: number }> {
   const { resource, companyId } = listing;
   return await withTransaction(db, async (tx) => {
-    await clearQuarantine(tx, listing);
+    const listed = await clearQuarantine(tx, listing);
     const { live, absent } = await countAbsent(tx, listing, seen, capped(resource, seen));
-    const noted = await noteAbsent(tx, runId, listing, seen, overCap(cap, absent, live));
+    const tooMany = overCap(cap, absent, live);
+    const noted = await noteAbsent(tx, runId, listing, seen, { tooMany, listed });
     // A read or an event may have touched a row until its lock was granted.
     const which = sql`${note.state} = 'applied'
       and ${note.companyId} is not distinct from ${companyId}::uuid
@@ -179,13 +181,16 @@ export async function retireAbsent(
   });
 }
 
-/** Notes the absent rows of a listing: each is tombstoned now or quarantined. */
+/**
+ * Notes the absent rows of a listing: each is tombstoned now or quarantined. What an earlier run saw
+ * listed as deleted stays known.
+ */
 async function noteAbsent(
   tx: Executor,
   runId: string,
   listing: Listing,
   seen: Seen,
-  tooMany: boolean,
+  { tooMany, listed: before }: { readonly tooMany: boolean; readonly listed: readonly string[] },
 ): Promise<Noted[]> {
   const { resource, companyId } = listing;
   const noted = await tx.execute<Noted>(sql`
@@ -196,8 +201,12 @@ async function noteAbsent(
       ${resource},
       ${row.id}::text,
       case
-        when ${tooMany} and ${capped(resource, seen)} or ${keptBefore(resource)} then 'quarantined'
+        when ${tooMany} and ${capped(resource, seen)} or ${isKeptOrHeld(resource)} then 'quarantined'
         else 'applied'
+      end,
+      case
+        when ${row.id}::text = any(${array(before, 'text')}) then 'listed'
+        else 'absent'
       end,
       ${seen.beganAt}::timestamptz
     from ${tableOf(resource)} ${row}
@@ -205,7 +214,7 @@ async function noteAbsent(
       and ${absentFrom(listing, seen)}
     order by ${row.id}
     on conflict (run_id, resource, record_id) do update set
-      ${setToExcluded([deletes.companyId, deletes.state, deletes.absentSince])}
+      ${setToExcluded([deletes.companyId, deletes.state, deletes.reason, deletes.absentSince])}
     returning record_id, state`);
   return noted.rows;
 }
@@ -244,6 +253,7 @@ const notedColumns = [
   deletes.resource,
   deletes.recordId,
   deletes.state,
+  deletes.reason,
   deletes.absentSince,
 ];
 
@@ -280,6 +290,25 @@ export const clearingQuarantine = ({ resource, companyId }: Listing): SQL => sql
     and ${deletes.resource} = ${resource}
     and ${deletes.companyId} is not distinct from ${companyId}::uuid`;
 
-export async function clearQuarantine(db: Executor, listing: Listing): Promise<void> {
-  await db.execute(clearingQuarantine(listing));
+/** The same; returns the ids of those that the service listed as deleted. */
+export async function clearQuarantine(db: Executor, listing: Listing): Promise<string[]> {
+  const cleared = await db.execute<RowOf<typeof deletes.recordId> & RowOf<typeof deletes.reason>>(
+    sql`${clearingQuarantine(listing)}
+  returning record_id, reason`,
+  );
+  return cleared.rows.flatMap(({ record_id, reason }) => (reason === 'listed' ? [record_id] : []));
+}
+
+/** Ends decisions to keep rows that a pass listed: the service shows them again. */
+export async function endDecisions(
+  db: Executor,
+  { resource, companyId }: Listing,
+  ids: readonly string[],
+): Promise<void> {
+  await db.execute(sql`
+    delete from ${deletes}
+    where ${deletes.state} in ('rejected', 'undone')
+      and ${deletes.resource} = ${resource}
+      and ${deletes.companyId} is not distinct from ${companyId}::uuid
+      and ${deletes.recordId} = any(${array(printedUuids(ids), 'text')})`);
 }

@@ -160,24 +160,44 @@ async function retireHeld(
   return { tombstoned, held };
 }
 
-/** Keeps what a run quarantined. No later run tombstones it unless an operator approves. */
+/** Keeps what a run quarantined, until the service shows it again or somebody undoes this. */
 export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept: number }> {
   return { kept: await decide(db, runId, waits, 'rejected') };
 }
 
 /**
- * Revives what a run tombstoned, unless something else tombstoned it since; later runs ask first.
+ * Revives what a run tombstoned, unless something else tombstoned it since; it is kept then. Where
+ * nothing of the run is tombstoned, what is kept waits for a decision again.
  */
-export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
+export async function undoDeletes(
+  db: Database,
+  runId: string,
+): Promise<{ revived: number; waiting: number }> {
   return await withTransaction(db, async (tx) => {
     let revived = await reviveReadings(tx, runId);
     for (const resource of recordResources) {
       await lockNotes(tx, runId, resource, 'applied');
       revived += await revive(tx, runId, resource);
     }
-    await decide(tx, runId, sql`${note.state} = 'applied'`, 'undone');
-    return { revived };
+    const undone = await decide(tx, runId, sql`${note.state} = 'applied'`, 'undone');
+    if (undone > 0) return { revived, waiting: 0 };
+    await forgetOtherDecisions(tx, runId);
+    const kept = sql`${note.state} in ('rejected', 'undone')`;
+    return { revived, waiting: await decide(tx, runId, kept, 'quarantined') };
   });
+}
+
+/** Forgets decisions of other runs on what a run keeps: one would keep it all the same. */
+async function forgetOtherDecisions(tx: Executor, runId: string): Promise<void> {
+  await tx.execute(sql`
+    delete from ${deletes} other
+    using ${deletes} ${note}
+    where ${note.runId} = ${runId}::uuid
+      and ${note.state} in ('rejected', 'undone')
+      and other.resource = ${note.resource}
+      and other.record_id = ${note.recordId}
+      and other.run_id <> ${note.runId}
+      and other.state in ('rejected', 'undone')`);
 }
 
 /** Locks a run's notes of a resource in the order of their ids; returns how many there are. */
@@ -219,7 +239,7 @@ async function noteTombstoned(
 async function decide(db: Executor, runId: string, which: SQL, to: State): Promise<number> {
   const decided = await db
     .update(note)
-    .set({ state: to, decidedAt: sql`clock_timestamp()` })
+    .set({ state: to, decidedAt: to === 'quarantined' ? null : sql`clock_timestamp()` })
     .where(and(eq(note.runId, runId), which))
     .returning({ readings: note.readings });
   return decided.reduce((rows, { readings }) => rows + (readings ?? 1), 0);

@@ -50,10 +50,10 @@ export const inNoOtherListing = (resource: RecordResource): SQL =>
   resource === 'companies' ? sql`true` : sql`not exists (select${alsoListing(resource)})`;
 
 /**
- * Whether an operator rejected or undid an earlier deletion of the row. Usage is also kept with its
- * document: as long as that is held back, or lives because somebody said so.
+ * Whether somebody rejected or undid an earlier deletion of the row: it is kept until a listing shows
+ * it again, see `endDecisions`. Usage is kept with its document.
  */
-export const keptBefore = (resource: RecordResource): SQL => {
+export const isKept = (resource: RecordResource): SQL => {
   const kept = sql`exists (
       select
       from ${deletes} ${note}
@@ -62,11 +62,19 @@ export const keptBefore = (resource: RecordResource): SQL => {
         and ${note.state} in ('rejected', 'undone')
       offset 0
     )`;
-  return resource === 'usageData' ? sql`(${kept} or ${withDocument})` : kept;
+  return resource === 'usageData'
+    ? sql`(${kept} or ${withDocument(sql`in ('rejected', 'undone')`)})`
+    : kept;
 };
 
-/** Whether a usage row is kept with its document, which no read has found since. */
-const withDocument = sql`exists (
+/** Whether a row is kept, or is usage whose document is held back. */
+export const isKeptOrHeld = (resource: RecordResource): SQL =>
+  resource === 'usageData'
+    ? sql`(${isKept(resource)} or ${withDocument(sql`= 'quarantined'`)})`
+    : isKept(resource);
+
+/** Whether a usage row has a document whose note is in a state, and that no read has found since. */
+const withDocument = (state: SQL): SQL => sql`exists (
       select
       from ${documents} ${bill}
         cross join lateral (
@@ -74,7 +82,7 @@ const withDocument = sql`exists (
           from ${deletes} ${note}
           where ${note.resource} = 'documents'
             and ${note.recordId} = ${bill.id}::text
-            and ${note.state} <> 'applied'
+            and ${note.state} ${state}
             and (${bill.syncedAt} is null or ${bill.syncedAt} < ${note.absentSince})
           offset 0
         ) kept
@@ -166,7 +174,7 @@ export const stillAbsent = (resource: RecordResource): SQL => {
 
 /** Whether a noted row can be tombstoned without asking anybody. */
 export const needsNobody = (resource: RecordResource): SQL =>
-  sql`${explained(resource)} and not ${keptBefore(resource)}`;
+  sql`${explained(resource)} and not ${isKeptOrHeld(resource)}`;
 
 /** Whether a quarantined row waits for nobody: it is no longer absent, or that is explained now. */
 const isSettled = (resource: RecordResource): SQL => sql`exists (
@@ -176,6 +184,23 @@ const isSettled = (resource: RecordResource): SQL => sql`exists (
         and ((${stillAbsent(resource)}) is not true or ${needsNobody(resource)})
       offset 0
     )`;
+
+const alive = recordResources.map(
+  (resource) => sql`when ${resource} then exists (
+      select
+      from ${tableOf(resource)} ${row}
+      where ${row.id} = ${keyOfNoted(resource)}
+        and ${row.deletedAt} is null
+      offset 0
+    )`,
+);
+
+/** Whether a note is of what lives though the service has it no more, as somebody decided so. */
+export const keeps = sql`${note.state} in ('rejected', 'undone')
+  and case ${note.resource}
+    ${sql.join(alive, sql` `)}
+    else true
+  end`;
 
 const settled = recordResources.map(
   (resource) => sql`when ${resource} then ${isSettled(resource)}`,

@@ -8,9 +8,11 @@ import {
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { waits } from '../deletes/explained.ts';
+import { keeps, waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
+import { readUndecided } from '../deletes/undecided.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
+import { readRefused } from '../watch/refused.ts';
 import { countOf, cut, type Most } from './counted.ts';
 import { readDelays } from './delays.ts';
 import { countGivenUp } from './given-up.ts';
@@ -70,6 +72,7 @@ async function readInOne(
     late: isLate ? await readLateWork(db, most) : null,
     ...(await countGivenUp(db, Math.min(most, limits.givenUpMax + 1))),
     ...aside,
+    undecided: aside.undecidedDeletes === 0 ? null : await readUndecided(db, most),
     parked: await readParked(db, most),
     runs: {
       full: await readKindOfRuns(db, 'full', aside.undecidedDeletes),
@@ -77,6 +80,7 @@ async function readInOne(
     },
     loaded: await isLoaded(db),
     silence: await readSilence(db, most),
+    refused: await readRefused(db),
     silenceHours,
     delays: await readDelays(db),
     intervalShortfall: await readShortfall(db, most),
@@ -91,16 +95,34 @@ function oldestOf(pending: readonly PendingEvents[]): number | null {
   return ages.length === 0 ? null : Math.max(...ages);
 }
 
+type SetAside = 'undecidedDeletes' | 'keptDeletes' | 'rejectedRecords';
+
 /**
- * Counts rows that wait for somebody. Here and elsewhere an order that nobody needs keeps the
+ * Counts rows that wait for somebody, or that somebody decided to keep. Here and elsewhere an order that nobody needs keeps the
  * planner on the index that has it.
  */
 async function countSetAside(
   db: Executor,
   most: Most,
-): Promise<Pick<WarehouseHealth, 'undecidedDeletes' | 'rejectedRecords'>> {
-  const { rows } = await db.execute<{ undecidedDeletes: number; rejectedRecords: number }>(sql`
+): Promise<Pick<WarehouseHealth, SetAside>> {
+  const { rows } = await db.execute<Record<SetAside, number>>(sql`
     select
+      (
+        select ${cut(sql`coalesce(sum(rows), 0)`, most)}
+        from (
+          select distinct resource, record_id, rows
+          from (
+            select
+              ${note.resource},
+              ${note.recordId},
+              ${rowsOfNote} as rows
+            from ${deletes} ${note}
+            where ${keeps}
+            order by ${note.companyId}, ${note.resource}
+            limit ${most}
+          ) found
+        ) kept
+      ) as "keptDeletes",
       (
         select ${cut(sql`coalesce(sum(rows), 0)`, most)}
         from (
@@ -116,5 +138,5 @@ async function countSetAside(
           order by ${rejectedRecords.resource}, ${rejectedRecords.recordId}`,
         most,
       )} as "rejectedRecords"`);
-  return rows[0] ?? { undecidedDeletes: 0, rejectedRecords: 0 };
+  return rows[0] ?? { undecidedDeletes: 0, keptDeletes: 0, rejectedRecords: 0 };
 }

@@ -10,7 +10,7 @@ import type {
   WarehouseHealth,
 } from '../../health/measured.ts';
 import type { Database, Executor } from '../connection/connect.ts';
-import { waits } from '../deletes/explained.ts';
+import { keeps, waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { type FieldName, fieldsWithoutColumn } from '../fields/typed-views.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
@@ -57,6 +57,8 @@ export interface WarehouseStatus {
   readonly unreadableValues: number;
   /** Quarantined rows, and readings of ranges, that wait for `metersync deletes`. */
   readonly quarantinedDeletes: number;
+  /** Rows that somebody decided to keep, and that the service has no more. */
+  readonly keptDeletes: number;
   /** Fields that no typed view shows with all of their values yet. */
   readonly fieldsWithoutColumn: readonly FieldName[];
   /** Open issues of the data; unacknowledged ones by severity. */
@@ -88,6 +90,7 @@ export async function readStatus(db: Executor): Promise<WarehouseStatus> {
     rejectedRecords: aside.rejected,
     unreadableValues: await countUnreadable(db, null),
     quarantinedDeletes: aside.quarantined,
+    keptDeletes: aside.kept,
     fieldsWithoutColumn: await fieldsWithoutColumn(db),
     issues: await countIssues(db),
     rows: await countRows(db),
@@ -115,6 +118,7 @@ export async function readStatusAbout(
       rejectedRecords: health.rejectedRecords,
       unreadableValues: await countUnreadable(tx, mostCounted),
       quarantinedDeletes: health.undecidedDeletes,
+      keptDeletes: health.keptDeletes,
       fieldsWithoutColumn: await fieldsWithoutColumn(tx),
       issues: issuesOf(health),
       rows: await aboutRows(tx),
@@ -126,6 +130,7 @@ interface SetAside extends Record<string, unknown> {
   readonly oldest: number | null;
   readonly rejected: number;
   readonly quarantined: number;
+  readonly kept: number;
 }
 
 /** Reads how long the oldest event waits, and how many rows are set aside. */
@@ -144,8 +149,16 @@ async function countSetAside(db: Executor): Promise<SetAside> {
         select coalesce(sum(${rowsOfNote}), 0)::int
         from ${deletes} ${note}
         where ${waits}
-      ) as quarantined`);
-  return result.rows[0] ?? { oldest: null, rejected: 0, quarantined: 0 };
+      ) as quarantined,
+      (
+        select coalesce(sum(rows), 0)::int
+        from (
+          select distinct ${note.resource}, ${note.recordId}, ${rowsOfNote} as rows
+          from ${deletes} ${note}
+          where ${keeps}
+        ) kept
+      ) as kept`);
+  return result.rows[0] ?? { oldest: null, rejected: 0, quarantined: 0, kept: 0 };
 }
 
 /** Reads how long ago the last event was received; null before the first. */

@@ -9,11 +9,14 @@ import { deletes, rejectedRecords, runs } from '../schema/metersync.ts';
 import { connections, documents, meters } from '../schema/utility.ts';
 import { type RecordChange, readChanges } from './changes.ts';
 import { eventsOfRecord, type JournalledEvent } from './events.ts';
+import { readSubject, type Subject } from './subject.ts';
 
 /** The history of one record: where it came from, and what happened to it. */
 export interface Trace {
   readonly kind: TracedKind;
   readonly id: string;
+  /** What it is; null if the warehouse has none. */
+  readonly subject: Subject | null;
   /** Its row; null if the warehouse has none. */
   readonly record: TracedRecord | null;
   readonly events: readonly JournalledEvent[];
@@ -98,7 +101,8 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
   const { resources } = tables[kind];
   // Postgres prints UUIDs in lower case; a meter's id is any text.
   const id = kind === 'meter' ? givenId : givenId.toLowerCase();
-  const [record, events] = await Promise.all([
+  const [subject, record, events] = await Promise.all([
+    readSubject(db, kind, id),
     readRecord(db, kind, id),
     eventsOfRecord(db, kind === 'meter' ? 'interval' : kind, id),
   ]);
@@ -121,6 +125,7 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
   return {
     kind,
     id,
+    subject,
     record,
     events,
     changes,

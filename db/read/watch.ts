@@ -16,6 +16,17 @@ export async function readWatch(db: Executor): Promise<WatchHealth> {
     })
     .from(alerts)
     .where(and(isNull(alerts.closedAt), isNotNull(alerts.openedAt)));
+  const acknowledged = await db
+    .select({
+      name: alerts.name,
+      key: alerts.key,
+      by: sql<string>`coalesce(${alerts.acknowledgedBy}, '')`,
+      at: sql<string>`${alerts.acknowledgedAt}::text`,
+      note: alerts.acknowledgedNote,
+      counts: sql<Record<string, number>>`coalesce(${alerts.acknowledgedCounts}, '{}')`,
+    })
+    .from(alerts)
+    .where(and(isNull(alerts.closedAt), isNotNull(alerts.acknowledgedAt)));
   const [unsent] = await db
     .select({
       seconds: sql<number>`extract(epoch from clock_timestamp()
@@ -25,7 +36,7 @@ export async function readWatch(db: Executor): Promise<WatchHealth> {
     .from(alerts)
     .where(and(isToSend(sql`clock_timestamp()`), isNotNull(alerts.error)))
     .having(sql`count(*) > 0`);
-  return { ...look, open, unsent: unsent ?? null };
+  return { ...look, open, acknowledged, unsent: unsent ?? null };
 }
 
 /** Reads when the watch last ran. */
@@ -35,7 +46,7 @@ export async function readLastLook(
   const [look] = await db
     .select({
       lookedAt: heartbeat.at,
-      lookedSecondsAgo: sql<number>`extract(epoch from clock_timestamp() - ${heartbeat.at})::float8`,
+      lookedSecondsAgo: sql<number | null>`extract(epoch from clock_timestamp() - ${heartbeat.at})::float8`,
     })
     .from(heartbeat);
   return look ?? { lookedAt: null, lookedSecondsAgo: null };

@@ -410,6 +410,7 @@ export const deletes = metersync.table(
   (t) => [
     primaryKey({ columns: [t.runId, t.resource, t.recordId] }),
     index('deletes_undecided').on(t.companyId, t.resource).where(sql`state = 'quarantined'`),
+    index('deletes_kept').on(t.companyId, t.resource).where(sql`state in ('rejected', 'undone')`),
     index('deletes_record').on(t.resource, t.recordId),
     index('deletes_meter').on(t.meterId).where(sql`meter_id is not null`),
     check('deletes_state', sql`state in ('quarantined', 'applied', 'rejected', 'undone')`),
@@ -490,6 +491,11 @@ export const alerts = metersync.table(
     notifiedAt: time('notified_at'),
     error: text('error'),
     closedAt: time('closed_at'),
+    /** Who acknowledged it, and what it counted then. */
+    acknowledgedAt: time('acknowledged_at'),
+    acknowledgedBy: text('acknowledged_by'),
+    acknowledgedNote: text('acknowledged_note'),
+    acknowledgedCounts: jsonb('acknowledged_counts').$type<Readonly<Record<string, number>>>(),
   },
   (t) => [
     uniqueIndex('alerts_live').on(t.name, t.key).where(sql`closed_at is null`),
@@ -498,10 +504,19 @@ export const alerts = metersync.table(
   ],
 );
 
-/** When the watch last ran, one row. */
+/**
+ * When the watch last ran, one row; and what receivers refused since when, until when: they report it
+ * through Temporal.
+ */
 export const heartbeat = metersync.table(
   'heartbeat',
-  { one: boolean('one').primaryKey().default(true), at: time('at').notNull() },
+  {
+    one: boolean('one').primaryKey().default(true),
+    at: time('at'),
+    refused: jsonb('refused').$type<Readonly<Record<string, number>>>(),
+    refusedSince: time('refused_since'),
+    refusedUntil: time('refused_until'),
+  },
   () => [check('heartbeat_has_one_row', sql`one`)],
 );
 

@@ -4,16 +4,16 @@ import { openService, webhooksOf } from '../../app/service.ts';
 import type { Settings } from '../../app/settings/settings.ts';
 import type { Insecure } from '../../app/settings/transport.ts';
 import type { TemporalPlace } from '../../app/temporal/place.ts';
-import { openWarehouse } from '../../app/warehouse/warehouse.ts';
-import { doctorPolicy } from '../../contract/retry-policy.ts';
+import { absenceOf } from '../../app/warehouse/absence.ts';
+import { openToAsk } from '../../app/warehouse/warehouse.ts';
+import { doctorPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import type { Database } from '../../db/connection/connect.ts';
-import { sqlMessage } from '../../db/connection/failures.ts';
 import { withTimeout } from '../../db/connection/with-timeout.ts';
 import { readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
 import { readReplicas, readStandby, type Standby } from '../../db/read/session.ts';
 import type { VerdictWord } from '../../health/finding-type.ts';
-import { type Finding, type Verdict, verdictOf, worstFirst } from '../../health/verdict.ts';
+import { acknowledgedInWords, type Finding, type Verdict, verdictOf, worstFirst } from '../../health/verdict.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { throughProxies } from '../../service/proxy.ts';
 import { healthOf } from '../health.ts';
@@ -59,27 +59,19 @@ export interface Examination {
  */
 export async function examine(options: DoctorOptions): Promise<Examination> {
   const { settings, databaseUrl, log } = options;
-  const warehouse = openWarehouse(settings, databaseUrl, log, 2);
+  const warehouse = openToAsk(settings, databaseUrl, log, 6);
   try {
-    const [stored, temporal] = await Promise.all([
-      examineWarehouse(warehouse.db, options),
+    const storing = examineWarehouse(warehouse.db, options);
+    const readHealth = healthOf({ ...options, answerMs: serverWaits.answerMs });
+    const [stored, temporal, service, secrets, receiver, events, health] = await Promise.all([
+      storing,
       checkTemporal(options.temporal),
+      storing.then((stored) => examineService(stored, options)),
+      checkSecrets(options),
+      storing.then((stored) => examineReceiver(stored, options)),
+      storing.then(examineEvents),
+      readHealth(warehouse.db).then(verdictOf),
     ]);
-    const service = await examineService(stored, options);
-    const secrets = await checkSecrets(options);
-    const canSign = secrets.state === 'ok';
-    const receiver = canSign
-      ? await checkReceiver({
-          url: settings.webhooks.publicUrl,
-          dispatcher: throughProxies(settings.proxies),
-          secrets: options.secrets,
-          db: stored.db,
-          id: options.probeId,
-          now: options.now,
-          arrivesWithinMs: options.probeArrivesWithinMs,
-        })
-      : { name: 'receiver', ...notChecked('no secret to sign a probe with') };
-    const health = verdictOf(await healthOf(options)(warehouse.db));
     const checks = [
       { name: 'metersync', ...ok(`${readVersion()} on Node ${process.versions.node}`) },
       { name: 'settings', ...judgeRemoved(settings) },
@@ -89,7 +81,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
       { name: 'transport', ...judgeInsecure(options.insecure) },
       secrets,
       receiver,
-      await examineEvents(stored),
+      events,
     ];
     return {
       checks: [...checks, ...checksOf(health, checks)],
@@ -98,6 +90,22 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   } finally {
     await warehouse.close();
   }
+}
+
+/** Sends a probe, if there is a secret to sign it with. */
+async function examineReceiver({ db }: Stored, options: DoctorOptions): Promise<Check> {
+  const { settings, secrets, probeId, now, probeArrivesWithinMs } = options;
+  if ((await checkSecrets(options)).state !== 'ok')
+    return { name: 'receiver', ...notChecked('no secret to sign a probe with') };
+  return await checkReceiver({
+    url: settings.webhooks.publicUrl,
+    dispatcher: throughProxies(settings.proxies),
+    secrets,
+    db,
+    id: probeId,
+    now,
+    arrivesWithinMs: probeArrivesWithinMs,
+  });
 }
 
 /** Warns of settings that no longer have an effect. */
@@ -126,21 +134,18 @@ interface Stored {
 async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOptions): Promise<Stored> {
   let aheadMs: number | null = null;
   let standby: Standby | undefined;
-  const { host, pathname } = new URL(databaseUrl);
-  const where = `${host}${pathname}`;
-  const reached = await check('warehouse', 'Bring Postgres up, or correct DATABASE_URL.', async () => {
+  const reached = await check('warehouse', '', async () => {
     try {
       // The first answer includes connecting, which would look like a wrong clock.
-      await withTimeout(askWarehouse(db, now));
+      await withTimeout(askWarehouse(db, now), serverWaits.answerMs);
       const asked = await askWarehouse(db, now);
       aheadMs = asked.aheadMs;
       standby = await readStandby(db);
-      return judgeServer(`Postgres ${asked.version} at ${where}`, standby);
+      const { host, pathname } = new URL(databaseUrl);
+      return judgeServer(`Postgres ${asked.version} at ${host}${pathname}`, standby);
     } catch (error) {
-      return fail(
-        `Postgres at ${where}: ${sqlMessage(error)}`,
-        'Bring Postgres up, or correct DATABASE_URL.',
-      );
+      const { away, todo } = absenceOf(databaseUrl, error);
+      return fail(away, todo);
     }
   });
   if (reached.state === 'fail') {
@@ -238,10 +243,14 @@ const stateOf: Readonly<Record<VerdictWord, Check['state']>> = {
 /** Turns the findings of the pipeline's health into checks, unless a check of that name already reports one. */
 function checksOf({ findings }: Verdict, checks: readonly Check[]): Check[] {
   if (findings.length === 0) return [{ name: 'pipeline', ...ok('nothing is wrong') }];
-  return findings.flatMap(({ name, word, saw, todo }) =>
+  return findings.flatMap(({ name, word, saw, todo, acknowledged }) =>
     checks.some((other) => other.name === name && other.state !== 'ok')
       ? []
-      : [{ name, state: stateOf[word], saw, todo }],
+      : [
+          acknowledged === null
+            ? { name, state: stateOf[word], saw, todo }
+            : { name, state: stateOf[word], saw: `${saw}; ${acknowledgedInWords(acknowledged)}`, todo: null },
+        ],
   );
 }
 
@@ -249,7 +258,20 @@ function checksOf({ findings }: Verdict, checks: readonly Check[]): Check[] {
 function withChecks(health: Verdict, checks: readonly Check[]): Verdict {
   const failed = checks.flatMap(({ name, state, saw, todo }): Finding[] =>
     state === 'fail'
-      ? [{ name, word: 'Broken', saw, todo: todo ?? '', alarm: null, key: '', counts: {}, open: null }]
+      ? [
+          {
+            name,
+            word: 'Broken',
+            brief: `the check of ${name} fails`,
+            saw,
+            todo: todo ?? '',
+            alarm: null,
+            key: '',
+            counts: {},
+            open: null,
+            acknowledged: null,
+          },
+        ]
       : [],
   );
   const rest = health.findings.filter((finding) => !failed.some(({ name }) => name === finding.name));

@@ -163,7 +163,7 @@ test('is suspect when a meter lists fewer readings than its total, has no end, o
     said: 0,
     seen: 0,
     requests: 2,
-    error: doubt('no longer lists 4 readings: quarantined until somebody decides (metersync deletes list)'),
+    error: doubt('no longer lists 4 readings: deletion is on hold (metersync deletes list)'),
   });
   [listed, total, moving] = [readings(4), 2, true];
   expect(await backfill()).toEqual({

@@ -262,7 +262,7 @@ describe('deleted documents', () => {
     const asks = (rows: number) => ({
       state: 'suspect',
       tombstoned: 0,
-      error: expect.stringMatching(new RegExp(`^${rows} of 90 rows are listed as deleted: quarantined`)),
+      error: expect.stringMatching(new RegExp(`^${rows} of 90 rows are listed as deleted: deletion is on hold`)),
     });
 
     listed = all.slice(0, 10);

@@ -112,7 +112,7 @@ describe('before anything runs', () => {
     const { status, stdout } = await metersync('status', '--exit-code');
     expect(status).toBe(4);
     const [first, ...more] = stdout.split('\n');
-    expect(first).toMatch(/^Broken: workers: no worker is running for events, backfill/);
+    expect(first).toMatch(/^Broken: no worker takes events/);
     expect(more.join('\n')).toContain('What to do: Run metersync start, or metersync worker.');
     expect(more.join('\n')).toContain('no backfill of all companies has ended yet');
     expect(more.join('\n')).toContain('What to do: Run metersync backfill all.');
@@ -433,15 +433,21 @@ describe('while metersync start runs', () => {
     const run = await metersync('backfill', '--company', companyId, '--follow');
     expect(run.status).toBe(1);
     // Each part, whether or not standard error is a terminal.
-    expect(run.stdout).toMatch(/^ {2}suspect: .+ documents: 60 of \d+ rows are absent/m);
-    const [, runId = ''] = /^backfill (\S+): suspect: 60 of \d+ rows are absent/m.exec(run.stdout) ?? [];
+    expect(run.stdout).toMatch(/^ {2}suspect: .+ documents: 60 of \d+ rows are missing/m);
+    const [, runId = ''] = /^backfill (\S+): suspect: 60 of \d+ rows are missing/m.exec(run.stdout) ?? [];
     expect(await json('deletes', 'list')).toMatchObject({
       said: { deletes: [{ runId, companyId, resource: 'documents', state: 'quarantined', rows: 60 }] },
     });
+    const { said: each } = await json('deletes', 'list', runId);
+    expect(each.rows).toHaveLength(60);
+    expect(each.sums).toMatchObject([{ resource: 'documents', rows: 60, listedAsDeleted: 0 }]);
+    expect((await metersync('deletes', 'list', runId)).stdout).toMatch(
+      /^60 bills.*, on hold: the service does not list them any more$/m,
+    );
     const undecided = await metersync('status', '--exit-code');
     expect(undecided.status).toBe(3);
     expect(undecided.stdout).toMatch(/^Needs you: /);
-    expect(undecided.stdout).toMatch(/deletes: 60 rows disappeared from the service in one run/);
+    expect(undecided.stdout).toMatch(/deletes: 60 bills of 1 company disappeared from the service in one run/);
     expect(undecided.stdout).not.toContain('last backfill: suspect');
     expect(await json('deletes', 'approve', runId)).toEqual({
       status: 0,
@@ -453,7 +459,7 @@ describe('while metersync start runs', () => {
     });
     expect(await json('audit')).toMatchObject({ status: 0, said: { differences: 0 } });
     expect((await metersync('deletes', 'approve', runId)).stderr).toContain(
-      'no deletions that are quarantined',
+      'no deletions that wait for a decision',
     );
   });
 
@@ -492,13 +498,20 @@ describe('while metersync start runs', () => {
     });
     expect((await metersync('deletes', 'list')).stdout).toContain(`${name} (${range})`);
     expect((await metersync('status')).stdout).toMatch(
-      /deletes: 500 rows disappeared from the service in one run/,
+      /deletes: 500 readings of 1 company disappeared from the service in one run/,
     );
     expect(await json('status')).toMatchObject({ said: { quarantinedDeletes: 500 } });
     const decided = async (decision: string) => (await metersync('deletes', decision, runId)).stdout;
     expect(await decided('approve')).toBe('500 rows deleted.');
-    expect(await decided('undo')).toBe('500 rows live again: later runs ask before they delete them.');
-    expect((await metersync('backfill', '--company', companyId, '--follow')).status).toBe(1);
+    expect(await decided('undo')).toBe(
+      '500 rows live again, and kept until the service shows them again; metersync deletes undo takes that back.',
+    );
+    expect((await metersync('backfill', '--company', companyId, '--follow')).status).toBe(0);
+    expect(await json('status')).toMatchObject({ said: { quarantinedDeletes: 0, keptDeletes: 500 } });
+    expect((await metersync('status')).stdout).toContain(
+      'rows that are kept though the service no longer has them: 500',
+    );
+    expect(await decided('undo')).toBe('500 rows wait for a decision again.');
     const [held] = (await json('deletes', 'list')).said.deletes as { runId: string; rows: number }[];
     expect(held?.rows).toBe(500);
     expect(await json('deletes', 'approve', held?.runId ?? '')).toEqual({

@@ -194,16 +194,33 @@ describe('events replay', () => {
 test('events ignore takes what nobody can mend off the verdict, and a replay still tries it', async () => {
   const { id } = await deliverBody(pipeline, 'no JSON');
   await pipeline.settled();
-  expect(await json('events', 'replay', id)).toMatchObject({ said: { outcomes: { dead: 1 } } });
+  expect(await metersync('events', 'replay', id)).toMatchObject({
+    status: 1,
+    stdout: '1 event replayed: 1 is dead again',
+  });
   expect((await metersync('status')).stdout).toContain('1 event cannot be applied');
-  expect(await json('events', 'ignore', id)).toEqual({ status: 0, said: { ignored: [id], refused: [] } });
+  expect(await json('events', 'ignore', id, '--note', 'a test of theirs')).toEqual({
+    status: 0,
+    said: { ignored: [id], refused: [] },
+  });
+  const logged = await rows<{ outcome: string; typed: string }>(sql`
+    select outcome, target ->> 'command' as typed from metersync.operations order by id desc limit 2`);
+  expect(logged).toEqual([
+    { outcome: 'done', typed: `metersync events ignore ${id} --note "a test of theirs" --json` },
+    { outcome: 'failed', typed: `metersync events replay ${id}` },
+  ]);
+  for (const shown of [
+    ['events', 'show', id],
+    ['events', 'list', '--outcome', 'ignored'],
+  ])
+    expect((await metersync(...shown)).stdout).toMatch(/ignored by \S+ at .*Z: a test of theirs/);
   expect((await metersync('status')).stdout).not.toContain('cannot be applied');
   expect((await metersync('events', 'show', id)).stdout).toContain('no JSON');
   // A second delivery is no new event.
   expect((await deliverBody(pipeline, 'no JSON', id)).status).toBe(204);
   await pipeline.settled();
   expect(await json('events', 'ignore', id)).toEqual({ status: 1, said: { ignored: [], refused: [id] } });
-  expect(await json('events', 'replay', id)).toMatchObject({ said: { outcomes: { dead: 1 } } });
+  expect(await json('events', 'replay', id)).toMatchObject({ status: 1, said: { outcomes: { dead: 1 } } });
   expect((await metersync('events', 'ignore', id)).stdout).toBe('1 event ignored');
 });
 
@@ -243,6 +260,28 @@ describe('trace', () => {
     expect(forPeople.stdout).toMatch(/ {2}event \S+: document\.\S+, received$/m);
     const withRuns = await metersync('trace', 'document', id, '--all');
     expect(withRuns.stdout).toMatch(/ {2}run \S+: documents complete$/m);
+  });
+
+  test('by the number of an invoice or an account, beginning with what it is', async () => {
+    const [{ id = '', invoice = '', account = '', bills = 0 } = {}] = await rows<{
+      id: string;
+      invoice: string;
+      account: string;
+      bills: number;
+    }>(sql`
+      select d.id, raw ->> 'invoiceId' as invoice, raw ->> 'accountNumber' as account,
+        count(*) over (partition by raw ->> 'accountNumber')::int as bills
+      from utility.documents d
+      where raw ->> 'invoiceId' is not null
+      order by bills desc limit 1`);
+    const { status, stdout, stderr } = await metersync('trace', 'document', invoice);
+    expect(status, stderr).toBe(0);
+    expect(stdout).toMatch(new RegExp(`^document ${id}\n  provider: .+\n  invoice: ${invoice}\n  account: `));
+    expect(stdout).toMatch(/^ {2}period: \d{4}-\d\d-\d\d to /m);
+    expect(bills).toBeGreaterThan(1);
+    const several = await metersync('trace', 'document', account);
+    expect(several).toMatchObject({ status: 1, stdout: expect.stringContaining(id) });
+    expect(several.stdout).toMatch(/ have the number .*: name one by its id$/m);
   });
 
   test('a connection and a meter; an unknown id ends with status 1', async () => {

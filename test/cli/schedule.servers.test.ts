@@ -46,7 +46,7 @@ describe('an absent schedule', { timeout: 120_000 }, () => {
   test('is reported as absent, and cannot be paused or resumed', async () => {
     expect(await json('show')).toMatchObject({ state: 'absent', times: null, next: [] });
     for (const action of ['pause', 'resume']) {
-      const { status, stdout, stderr } = await metersync(action);
+      const { status, stdout, stderr } = await metersync(action, 'full');
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
       expect(stderr).toBe(
         'metersync: there is no schedule full: a worker makes it when it starts, unless BACKFILL_CRON is none',
@@ -69,6 +69,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
     await workerStarts({ BACKFILL_CRON: 'CRON_TZ=Europe/Berlin 15  2 * * 1', RECONCILE_EVERY: '15m' });
     expect(await now()).toMatchObject({ ...nightly, times: '15 2 * * 1 (Europe/Berlin)' });
     expect(await now('reconcile')).toMatchObject({ times: 'every 15m', jitterSeconds: 150 });
+    expect((await metersync('show')).stdout).toMatch(/^ {2}next: .*, 02:\d\d in Europe\/Berlin, /m);
     await workerStarts();
     expect(await now()).toMatchObject(nightly);
     expect(await now('reconcile')).toMatchObject({ times: 'every 1h', jitterSeconds: 600 });
@@ -91,17 +92,26 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
   });
 
   test('stays paused with its reason when a worker changes its times, until it is resumed', async () => {
-    expect(await json('pause', '--reason', 'the service moves house')).toMatchObject({
+    expect(await json('pause', 'full', '--reason', 'the service moves house')).toMatchObject({
       state: 'paused',
-      reason: 'the service moves house',
+      reason: expect.stringMatching(
+        /^paused by \S+ at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ: the service moves house$/,
+      ),
       next: [],
     });
     await workerStarts({ BACKFILL_CRON: '0 5 * * *' });
-    expect((await metersync('show', 'full')).stdout).toContain(
-      'full: paused until metersync schedule resume; the service moves house; 0 5 * * * (UTC), jitter 30m, catches up 12h',
+    expect((await metersync('show', 'full')).stdout).toMatch(
+      /^full: paused by .*Z: the service moves house; resume with metersync schedule resume full; 0 5 \* \* \* \(UTC\), jitter 30m, catches up 12h$/m,
     );
+    expect((await metersync('pause', 'reconcile')).stdout).toMatch(
+      /^reconcile: paused by .*Z, no reason given; resume with metersync schedule resume reconcile; /,
+    );
+    for (const action of ['pause', 'resume'])
+      expect(await metersync(action), `${action} without a name`).toMatchObject({ status: 2, stdout: '' });
+    expect([(await now()).state, (await now('reconcile')).state]).toEqual(['paused', 'paused']);
+    await metersync('resume', 'reconcile');
     await workerStarts();
-    expect(await json('resume')).toMatchObject(nightly);
+    expect(await json('resume', 'full')).toMatchObject(nightly);
   });
 
   test('that an older version removed gets its times back, paused', async () => {
@@ -111,7 +121,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
       .update((existing) => ({ ...existing, spec: {}, state: { paused: true, note } }));
     await workerStarts();
     expect(await now()).toMatchObject({ state: 'paused', reason: note, times: '0 3 * * * (UTC)' });
-    await json('resume');
+    await json('resume', 'full');
   });
 
   test('that is triggered starts a run and reports its end', async () => {
@@ -139,7 +149,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
 test('a schedule is paused while the warehouse is away, and the command says that the log lacks it', async () => {
   const DATABASE_URL = `postgres://metersync@127.0.0.1:${await freePort()}/warehouse`;
   const env = { ...pipeline.env, DATABASE_URL };
-  const { status, stderr } = await runCommand(['schedule', 'pause'], { env });
+  const { status, stderr } = await runCommand(['schedule', 'pause', 'full'], { env });
   expect(status, stderr).toBe(0);
   expect(stderr).toMatch(/^Not in the log of operations: .*ECONNREFUSED/);
   expect(await now()).toMatchObject({ state: 'paused' });

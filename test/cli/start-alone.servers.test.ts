@@ -125,11 +125,11 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
       );
       expect(status, status?.stderr).toMatchObject({
         status: verdictStatus.Unknown,
-        stdout: expect.stringMatching(/^Unknown: warehouse: .* does not answer[\s\S]*workers: running/),
+        stdout: expect.stringMatching(/^Unknown: Postgres does not answer\n[\s\S]*no answer within 2 s[\s\S]*workers: running/),
       });
       expect(doctor, doctor?.stderr).toMatchObject({
         status: 1,
-        stdout: expect.stringMatching(/^fail +warehouse .*no answer within 10 s[\s\S]*^ok +Temporal /m),
+        stdout: expect.stringMatching(/^fail +warehouse .*no answer within 2 s[\s\S]*^ok +Temporal /m),
       });
     });
     const servers = processesIn(folder.path);

@@ -34,7 +34,7 @@ test('numbers stand to the right, counts in words with them, and an account does
     [
       ['sites', 20],
       ['readings', '10,000+'],
-      ['bills', 'about 12,804'],
+      ['bills', '12,804+'],
     ],
   );
   expect(counts.filter((line) => line.includes('│')).map((line) => line.slice(-5))).toEqual([

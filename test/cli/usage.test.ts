@@ -125,9 +125,9 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
     [['status', '--fast'], "unknown option '--fast'"],
     [['migrate', 'now'], 'too many arguments'],
     [['backfill'], 'say what to backfill: all, --company ID, --external-id X or --companies-file FILE'],
-    [['backfill', 'all', '--run', '0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f'], 'or which run to follow'],
-    [['backfill', 'some'], 'say what to backfill'],
-    [['backfill', 'all', '--external-id', 'acme'], 'say what to backfill'],
+    [['backfill', 'all', '--run', '0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f'], 'only one of these at a time: all, --run'],
+    [['backfill', 'some'], 'there is no scope some: say all'],
+    [['backfill', 'all', '--external-id', 'acme'], 'only one of these at a time: all, --external-id'],
     [['backfill', '--company', 'acme'], 'must be a UUID'],
     [['backfill', '--company'], 'argument missing'],
     [['backfill', '--companies-file', import.meta.filename], 'usage.test.ts, line 1: '],
@@ -144,6 +144,8 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
     [['schedule', 'stop'], "unknown command 'stop'"],
     [['schedule', 'pause', 'weekly'], 'Allowed choices are full, reconcile'],
     [['schedule', 'pause', '--every', '1h'], "unknown option '--every'"],
+    [['schedule', 'pause'], "missing required argument 'schedule'"],
+    [['schedule', 'resume'], "missing required argument 'schedule'"],
     [['events', 'list', '--since', 'yesterday'], 'must be a time'],
     [['events', 'list', '--since', '2026-02-30'], 'must be a time'],
     [['audit', '--since', '999999d'], 'must be a time'],
@@ -312,7 +314,9 @@ describe('a failed command ends with status 1 and one line that names the proble
       });
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
       expect(stderr).toMatch(
-        new RegExp(`^metersync: Postgres at ${place} \\(DATABASE_URL\\): connect ECONNREFUSED .+$`),
+        new RegExp(
+          `^metersync: Postgres at ${place} \\(DATABASE_URL\\) does not answer: connect ECONNREFUSED .+\nWhat to do: Bring Postgres up, or correct DATABASE_URL.$`,
+        ),
       );
     },
   );

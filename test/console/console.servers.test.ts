@@ -129,6 +129,26 @@ describe('the pages', () => {
     }
   });
 
+  test('the search finds invoices, numbers of meters, and parts of names, and says what a record is', async () => {
+    const { ask } = await serve();
+    await warehouse.db.execute(sql`
+      insert into utility.meters (id, company_id, raw)
+      values ('m-found', ${trouble.companies[0]}, '{"identifiers": [{"name": "METER", "value": "E-4242"}]}')`);
+    await warehouse.db.execute(sql`
+      insert into utility.sites (id, company_id, name)
+      values (gen_random_uuid(), ${trouble.companies[1]}, 'Boston Depot 2')`);
+    const search = async (given: string) =>
+      await (await ask(`/trace?q=${encodeURIComponent(given)}`)).text();
+    expect(await search('4711')).toMatch(
+      new RegExp(`<h1>Document</h1><p><code>${trouble.document}[\\s\\S]*<dt>invoice</dt><dd>4711</dd>`),
+    );
+    expect(await search('E-4242')).toMatch(/<h1>Meter<\/h1>[\s\S]*<dd>meter E-4242<\/dd>/);
+    expect(await search('oston dep')).toContain(`href="/companies/${trouble.companies[1]}"`);
+    expect(await search('acme')).toContain('Acme Property Management');
+    expect(await search('gas & elec')).toContain('Pacific Gas &amp; Electric');
+    expect(await search('100%_')).toContain('Nothing is found');
+  });
+
   test('wherever an issue stands, its bill, meter or connection is named', async () => {
     const { ask } = await serve();
     for (const path of ['/issues', `/companies/${trouble.companies[0]}`]) {
@@ -144,7 +164,7 @@ describe('the pages', () => {
     expect(text).toContain(failureTypes.SERVICE_ACCESS_DENIED.operator);
     expect(text).toContain('Dead: EVENT_UNREADABLE');
     expect(text).toContain('Waiting: SERVICE_ERROR');
-    expect(text).toContain('60 rows disappeared from the service in one run');
+    expect(text).toContain('60 bills of 1 company disappeared from the service in one run');
     expect(await (await ask('/')).text()).toMatch(/<h1 class="verdict bad">Broken: /);
   });
 
@@ -514,7 +534,7 @@ describe('an action', () => {
     ).toBe(303);
     expect(await readSchedule(client, 'full')).toMatchObject({
       state: 'paused',
-      reason: 'the service moves',
+      reason: expect.stringMatching(/^paused by ada at .*Z: the service moves$/),
     });
     expect(await (await ask('/system')).text()).toContain('the service moves');
     expect((await post('/act/schedule-pause?kind=full')).status).toBe(409);
@@ -531,7 +551,11 @@ describe('an action', () => {
     expect((await operations())[0]).toMatchObject({
       action: 'schedule pause',
       source: 'command',
-      target: { schedule: 'full', reason: 'x' },
+      target: {
+        command: 'metersync schedule pause full --reason x',
+        schedule: 'full',
+        reason: 'x',
+      },
     });
   });
 });

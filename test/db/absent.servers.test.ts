@@ -5,11 +5,18 @@ import { countMissed } from '../../db/backfill/missed.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Database } from '../../db/connection/connect.ts';
-import { countAbsent, countTombstoned, type DeletesCap, retireAbsent } from '../../db/deletes/absent.ts';
+import {
+  countAbsent,
+  countTombstoned,
+  type DeletesCap,
+  endDecisions,
+  retireAbsent,
+} from '../../db/deletes/absent.ts';
 import { absentSites } from '../../db/deletes/absent-sites.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { knownMigrations } from '../../db/migrate/known-migrations.ts';
+import { readHealth } from '../../db/read/health.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
@@ -125,7 +132,7 @@ test.each([
   await retire(companyId, [], await now(), roomy, runId);
   await read(before);
   expect(await states()).toEqual(gone);
-  expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1 });
+  expect(await undoDeletes(warehouse.db, runId)).toMatchObject({ revived: 1 });
   expect(await states()).toEqual(live);
 
   const again = randomUUID();
@@ -185,7 +192,7 @@ test('an undo locks rows in the order of their keys, as writers do, so the two n
     await tx.execute(sql`select from utility.documents where id = ${second}::uuid for no key update`);
     return { undo };
   });
-  expect(await undone.undo).toEqual({ revived: 8 });
+  expect(await undone.undo).toMatchObject({ revived: 8 });
 });
 
 test('deletions name companies, connections and meters, where these have names', async () => {
@@ -259,7 +266,7 @@ describe('more absent rows than the cap', () => {
     for (const resource of ['documents', 'usageData'] as const)
       await retireAbsent(warehouse.db, runId, { resource, companyId }, seen, none);
     expect(await approveDeletes(warehouse.db, runId)).toEqual({ tombstoned: 2, spared: 0 });
-    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 2 });
+    expect(await undoDeletes(warehouse.db, runId)).toMatchObject({ revived: 2 });
     expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_at: null });
   });
 
@@ -288,17 +295,39 @@ describe('more absent rows than the cap', () => {
 });
 
 describe('a decision', () => {
-  test('to keep makes later runs quarantine the rows again, however few they are', async () => {
-    const { companyId, ids } = await documentsOf(3);
-    const runId = randomUUID();
-    await retire(companyId, ids.slice(1), await now(), { rows: 0, percent: 0 }, runId);
-    expect(await rejectDeletes(warehouse.db, runId)).toEqual({ kept: 1 });
-    const later = randomUUID();
-    expect(await retire(companyId, ids.slice(1), await now(), roomy, later)).toMatchObject({
-      quarantined: 1,
+  test('to keep lasts until a listing shows the rows again, or somebody undoes it', async () => {
+    const { db } = warehouse;
+    const { companyId, ids } = await documentsOf(4);
+    const listing = { resource: 'documents', companyId } as const;
+    const none = { rows: 0, percent: 0 };
+    const [runId, kept] = [randomUUID(), async () => (await readHealth(db)).keptDeletes];
+    const before = await kept();
+    await retire(companyId, ids.slice(2), await now(), none, runId);
+    expect(await rejectDeletes(db, runId)).toEqual({ kept: 2 });
+    for (const cap of [none, roomy])
+      expect(await retire(companyId, ids.slice(2), await now(), cap)).toEqual({
+        quarantined: 0,
+        tombstoned: 0,
+      });
+    const seen = { ids: ids.slice(2), beganAt: await now() };
+    expect(await countAbsent(db, listing, seen)).toMatchObject({ live: 4, absent: 0 });
+    expect(await kept()).toBe(before + 2);
+    // What is absent besides is judged by itself.
+    expect(await retire(companyId, ids.slice(3), await now(), none)).toMatchObject({ quarantined: 1 });
+
+    await endDecisions(db, listing, ids.slice(1));
+    expect(await kept()).toBe(before + 1);
+    expect(await retire(companyId, ids.slice(2), await now(), roomy)).toEqual({
+      quarantined: 0,
+      tombstoned: 1,
     });
-    expect(await alive(companyId)).toBe(3);
-    expect(await approveDeletes(warehouse.db, later)).toEqual({ tombstoned: 1, spared: 0 });
+
+    expect(await undoDeletes(db, runId)).toEqual({ revived: 0, waiting: 1 });
+    expect(await kept()).toBe(before);
+    const later = randomUUID();
+    expect(await retire(companyId, ids.slice(2), await now(), none, later)).toMatchObject({ quarantined: 1 });
+    expect(await approveDeletes(db, later)).toEqual({ tombstoned: 1, spared: 0 });
+    expect(await alive(companyId)).toBe(2);
   });
 
   test('to undo revives what the run tombstoned, except what an event tombstoned since', async () => {
@@ -309,14 +338,14 @@ describe('a decision', () => {
     await warehouse.db.execute(
       sql`update utility.documents set deleted_reason = 'event' where id = ${first}::uuid`,
     );
-    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1 });
-    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 0 });
+    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1, waiting: 0 });
     expect(await rowOf(warehouse, 'documents', second)).toMatchObject({ deleted_at: null });
     expect(await rowOf(warehouse, 'documents', first)).toMatchObject({ deleted_reason: 'event' });
-    expect(await retire(companyId, ids.slice(2), await now())).toMatchObject({
-      quarantined: 1,
-      tombstoned: 0,
-    });
+    // It is kept; a second undo has somebody decide again.
+    const again = async () => await retire(companyId, ids.slice(2), await now(), roomy);
+    expect(await again()).toEqual({ quarantined: 0, tombstoned: 0 });
+    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 0, waiting: 2 });
+    expect(await again()).toEqual({ quarantined: 0, tombstoned: 1 });
   });
 });
 
@@ -377,7 +406,7 @@ describe('the list of companies', () => {
     expect(await rowOf(warehouse, 'sites', gone)).toMatchObject({ deleted_reason: 'absent' });
     expect(await countTombstoned(warehouse.db, runId, { resource: 'companies', companyId: null })).toBe(1);
     expect(await absent(await read(undefined))).toEqual([]);
-    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1 });
+    expect(await undoDeletes(warehouse.db, runId)).toMatchObject({ revived: 1 });
     await read([{ id: kept }, { id: gone }]);
     for (const site of [kept, gone])
       expect(await rowOf(warehouse, 'sites', site)).toMatchObject({ deleted_at: null });

@@ -29,7 +29,9 @@ describe.each(ills)('$type: $saw', ({ type, state, side, saw, todo, key }) => {
     expect(verdict.findings).toHaveLength(1);
     const [only] = verdict.findings;
     if (key === '') expect(only?.name).toBe(name);
-    expect(headline(verdict)).toBe(`${word}: ${only?.name}: ${only?.saw}`);
+    expect(headline(verdict)).toBe(`${word}: ${only?.brief}`);
+    expect(`${headline(verdict)}, and 2 more`.split(' ').length).toBeLessThanOrEqual(12);
+    expect(only?.brief, 'it says more than the name').not.toBe(name);
     expect(only?.todo).not.toMatch(/`|\]\(/);
     const raised = seenIn(state).raised.map((one) => [one.alarm, one.key]);
     expect(raised).toEqual(alarm === null || alarm === 'HeartbeatStopped' ? [] : [[type, key]]);
@@ -68,6 +70,13 @@ test.each([
   expect(heard).toBe(word);
   expect(findings.map(({ alarm }) => alarm)).toEqual(alarms);
   expect(verdictStatus[heard]).toBe(word === 'Broken' ? 4 : 5);
+});
+
+test('after an outage of Postgres a watch that runs is not said to have stopped', () => {
+  const watch = { ...warehouse.watch, lookedSecondsAgo: 540 };
+  const { word, findings } = verdictOf(health({ watch }, { foundAwaySince: '2026-11-22T01:10:00Z' }));
+  expect(word).toBe('Catching up');
+  expect(findings).toMatchObject([{ name: 'watch', saw: expect.stringMatching(/^Postgres was away since/) }]);
 });
 
 test('an alarm whose source is away keeps its state', () => {
@@ -111,10 +120,23 @@ test('deletions on hold are one finding, whatever runs found them', () => {
   } as Partial<typeof warehouse>['runs'];
   const { findings } = verdictOf(health({ undecidedDeletes: 179, ...(runs && { runs }) }));
   expect(findings.map(({ alarm }) => alarm)).toEqual(['Decide']);
+  const undecided = {
+    byResource: [
+      { resource: 'documents', rows: 70 },
+      { resource: 'usageData', rows: 109 },
+    ],
+    companies: 1,
+    listedAsDeleted: 70,
+    cost: ['526,839.17 USD'],
+  };
+  const [decide] = verdictOf(health({ undecidedDeletes: 179, undecided })).findings;
+  expect(decide?.saw).toMatch(
+    /^70 bills and 109 rows of usage of 1 company \(526,839\.17 USD; the service lists 70 rows as deleted\) disappeared/,
+  );
 });
 
-test('a schedule that is absent is not a fault', () => {
-  const schedules = [{ ...paused, state: 'absent' as const }];
+test('a schedule that is absent is not a fault where its setting is none', () => {
+  const schedules = [{ ...paused, state: 'absent' as const, isWanted: false }];
   expect(verdictOf(health({}, { schedules })).word).toBe('In sync');
 });
 
@@ -128,6 +150,42 @@ test('changes that were missed before events came again need no other endpoint',
   };
   const [finding] = verdictOf(health({ silence })).findings;
   expect(finding?.todo).toMatch(/^Events come again\. Nothing is lacking/);
+});
+
+test('the head of a verdict has the worst finding and how many more there are', () => {
+  const ill = health({ undecidedDeletes: 179, dead: 2, rejectedRecords: 1 });
+  expect(headline(verdictOf(ill))).toBe('Needs you: 2 events cannot be applied, and 2 more');
+});
+
+test('deliveries that are refused are nothing new where others are taken, or after ten minutes', () => {
+  const refused = { reasons: { 'signature-wrong': 3 }, since: '2026-11-21 01:00:00+00', untilSecondsAgo: 30 };
+  expect(verdictOf(health({ refused })).word).toBe('In sync');
+  const later = { ...refused, since: '2026-11-23 01:00:00+00', untilSecondsAgo: 601 };
+  expect(verdictOf(health({ refused: later })).word).toBe('In sync');
+  const one = { ...refused, since: '2026-11-23 01:00:00+00', reasons: { 'signature-wrong': 1 } };
+  expect(verdictOf(health({ refused: one })).word).toBe('In sync');
+});
+
+describe('a finding that somebody acknowledged', () => {
+  const known = (name: string, counts: Record<string, number>) => ({
+    ...warehouse.watch,
+    acknowledged: [{ name, key: '', by: 'ada', at: '2026-11-22 01:01:00+00', note: 'a test', counts }],
+  });
+
+  test('is left out of the verdict, and says by whom and why', () => {
+    const verdict = verdictOf(health({ dead: 2, watch: known('EventsDead', { events: 2 }) }));
+    expect(verdict.word).toBe('In sync');
+    expect(headline(verdict)).toBe('In sync, 1 acknowledged');
+    const [finding] = verdict.findings;
+    expect(finding?.acknowledged).toEqual({ by: 'ada', at: '2026-11-22 01:01:00+00', note: 'a test' });
+    const more = verdictOf(health({ dead: 2, rejectedRecords: 1, watch: known('EventsDead', { events: 2 }) }));
+    expect([more.word, headline(more)]).toEqual(['Needs you', 'Needs you: Postgres refuses 1 record']);
+  });
+
+  test('counts again once it counts more, and never if it stops everything', () => {
+    expect(verdictOf(health({ dead: 3, watch: known('EventsDead', { events: 2 }) })).word).toBe('Needs you');
+    expect(verdictOf(health({ oldestDueSeconds: 901, watch: known('EventsStalled', {}) })).word).toBe('Broken');
+  });
 });
 
 test('a finding says since when its alarm is open, and whether anybody was notified', () => {

@@ -210,7 +210,7 @@ describe('the doctor', () => {
     const idle = { ...pipeline.env, TEMPORAL_NAMESPACE: await createNamespace() };
     const noWorker = await runCommand(['doctor'], { env: idle });
     expect(noWorker.status).toBe(1);
-    expect(noWorker.stdout).toMatch(/^Broken: workers: no worker is running for events, backfill/);
+    expect(noWorker.stdout).toMatch(/^Broken: no worker takes events/);
     expect(noWorker.stdout).toMatch(/^fail +workers /m);
 
     const { db } = pipeline.warehouse;
@@ -225,7 +225,7 @@ describe('the doctor', () => {
     await applySchedules(pipeline.client, { full: undefined, reconcile: undefined });
     expect([ill.status, same.status]).toEqual([1, 3]);
     const [first] = ill.stdout.split('\n');
-    expect(first).toMatch(/^Needs you: dead events: 1 event cannot be applied; and 1 more$/);
+    expect(first).toMatch(/^Needs you: 1 event cannot be applied, and 1 more$/);
     expect(same.stdout.split('\n')[0]).toBe(first);
     expect(ill.stdout).toMatch(/^warn +dead events +1 event cannot be applied\n +What to do: See why with/m);
   });

@@ -1,53 +1,33 @@
 import { X509Certificate } from 'node:crypto';
 import { copyFile } from 'node:fs/promises';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { sql } from 'drizzle-orm';
+import { Worker } from '@temporalio/worker';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
-import { connectClient } from '../../app/temporal/temporal.ts';
+import { connectClient, ensureOwnSchedules } from '../../app/temporal/temporal.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { connectWarehouse } from '../../db/connection/connect.ts';
 import { readHealth } from '../../db/read/health.ts';
+import { verdictOf } from '../../health/verdict.ts';
 import { healthOf, readDeployment } from '../../operations/health.ts';
 import { makeCertificate } from '../support/certificate.ts';
+import { startDeafened } from '../support/deafened.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { connectExplained, nodesOf } from '../support/plans.ts';
 import { until } from '../support/poll.ts';
+import { openNamespace } from '../support/stub-worker.ts';
 import { createWarehouse } from '../support/warehouse.ts';
-
-/** Passes connections on to Postgres until it is deaf: then it says nothing more, and keeps them open. */
-async function startDeafened(target: URL) {
-  const sockets: Socket[] = [];
-  const server = createServer((near) => {
-    const far = connect(Number(target.port), target.hostname);
-    sockets.push(near, far);
-    near.pipe(far).pipe(near);
-    for (const socket of [near, far]) socket.on('error', () => {});
-  });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  return {
-    port: (server.address() as { port: number }).port,
-    deafen: () => {
-      for (const socket of sockets) socket.unpipe().pause();
-    },
-    stop: async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((closed) => server.close(closed));
-    },
-  };
-}
 
 test('a Postgres that keeps connections open and says nothing counts as away', {
   timeout: 40_000,
 }, async () => {
   const warehouse = await createWarehouse();
-  const url = new URL(warehouse.url);
-  const deafened = await startDeafened(new URL(warehouse.url));
-  url.hostname = '127.0.0.1';
-  url.port = String(deafened.port);
-  const through = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 1, onError: () => {} });
+  const deafened = await startDeafened(warehouse.url);
+  const { url } = deafened;
+  const through = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
   onTestFinished(async () => {
     await deafened.stop();
     await through.close();
@@ -55,7 +35,7 @@ test('a Postgres that keeps connections open and says nothing counts as away', {
   });
   const options = {
     db: through.db,
-    databaseUrl: url.href,
+    databaseUrl: url,
     temporal: undefined,
     expiresAt: null,
     now,
@@ -68,6 +48,45 @@ test('a Postgres that keeps connections open and says nothing counts as away', {
     warehouse: { away: expect.stringContaining('does not answer: no answer within 10 s') },
     schema: null,
   });
+  expect(await readDeployment({ ...options, answerMs: 100 })).toMatchObject({
+    warehouse: { away: expect.stringContaining('does not answer: no answer within 0 s') },
+  });
+});
+
+test('a watch that runs and could not note it, as Postgres was away, is told from one that stopped', {
+  timeout: 60_000,
+}, async () => {
+  const warehouse = await createWarehouse();
+  const { client, ofWorker, close } = await openNamespace();
+  onTestFinished(async () => {
+    await close();
+    await warehouse.drop();
+  });
+  const { db, url: databaseUrl } = warehouse;
+  await db.execute(sql`insert into metersync.heartbeat (at) values (now() - interval '9 minutes')`);
+  const temporal = { address: inject('temporalAddress'), namespace: ofWorker.namespace };
+  const read = healthOf({ settings: readSettings({}), databaseUrl, temporal });
+  const verdict = async () => verdictOf(await read(db)).findings.find(({ name }) => name === 'watch')?.word;
+  expect(await verdict()).toBe('Broken');
+  const since = '2026-11-22T01:10:00.000Z';
+  const activities = {
+    look: async () => ({ absence: { since } }),
+    dueOwners: async () => [],
+    endLostRuns: async () => {},
+    keepMonths: async () => 0,
+  };
+  const [workflows, looks] = await Promise.all(
+    [taskQueues.backfill, taskQueues.watch].map((taskQueue) =>
+      Worker.create({ ...ofWorker, taskQueue, activities }),
+    ),
+  );
+  await workflows?.runUntil(async () => {
+    await looks?.runUntil(async () => {
+      await ensureOwnSchedules(client);
+      await until('the watch ran', async () => (await verdict()) === 'Catching up', { timeoutMs: 50_000 });
+    });
+  });
+  expect((await read(db)).temporal).toMatchObject({ foundAwaySince: since });
 });
 
 const now = async () => Date.now();

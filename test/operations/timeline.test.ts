@@ -1,6 +1,24 @@
 import { expect, test } from 'vitest';
 import { timelineOf } from '../../operations/timeline.ts';
 
+test('the deletion of a row is on hold until it is decided, and an audit is no part of it', () => {
+  const none = { record: null, events: [], changes: [], applications: [], runs: [], rejected: [] };
+  const deleted = { runId: 'r', reason: 'absent', state: 'rejected', absentSince: '2026-11-22 01:00:58+00' };
+  const audit = { id: 1, action: 'audit', about: ['a'], at: '2026-11-22 03:00:00+00', actor: 'ada' } as const;
+  const moments = timelineOf({
+    id: 'a',
+    ...none,
+    deletes: [{ ...deleted, notedAt: '2026-11-22 01:01:00+00', decidedAt: '2026-11-22 01:02:03+00' }],
+    operations: [
+      { ...audit, role: 'operator', source: 'command', target: {}, outcome: 'done', finishedAt: null, detail: null },
+    ],
+  });
+  expect(moments.map(({ what }) => what)).toEqual([
+    'run r: absent since 2026-11-22 01:00:58Z, deletion on hold',
+    'run r: its deletion was rejected',
+  ]);
+});
+
 test('moments are in order of time, to the microsecond and across the end of summer time', () => {
   const times = [
     '2026-01-01 00:00:00+00',

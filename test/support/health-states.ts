@@ -31,6 +31,8 @@ export const warehouse: WarehouseHealth = {
   loaded: true,
   runs: { full: completed, reconcile: completed },
   undecidedDeletes: 0,
+  undecided: null,
+  keptDeletes: 0,
   rejectedRecords: 0,
   silenceHours: 72,
   silence: {
@@ -40,14 +42,15 @@ export const warehouse: WarehouseHealth = {
     missedCompanies: 0,
     missedAt: null,
   },
+  refused: null,
   delays: { row: { p50: 0.02, p99: 0.1 }, record: { p50: 0.2, p99: 1 } },
   intervalShortfall: { events: 0, readings: 0 },
   issues: [],
   acknowledgedIssues: 0,
   sizes: { utility: 8_192 },
-  watch: { lookedAt: '2026-11-22', lookedSecondsAgo: 30, open: [], unsent: null },
+  watch: { lookedAt: '2026-11-22', lookedSecondsAgo: 30, open: [], acknowledged: [], unsent: null },
 };
-const scheduled = { state: 'active', reason: null, missed: 0 } as const;
+const scheduled = { state: 'active', isWanted: true, reason: null, missed: 0 } as const;
 export const temporal: TemporalHealth = {
   idle: [],
   absent: null,
@@ -59,6 +62,7 @@ export const temporal: TemporalHealth = {
   lateGroups: 0,
   stalledGroups: 0,
   stuckWorkflows: 0,
+  foundAwaySince: null,
   certificate: null,
 };
 export const away = { away: 'it does not answer', todo: 'Bring it up.' };
@@ -86,6 +90,12 @@ const missed = {
   missedRows: 5,
   missedCompanies: 1,
   missedAt: '2026-11-02',
+};
+
+const refused = {
+  reasons: { 'signature-wrong': 3 },
+  since: '2026-11-22 01:00:00+00',
+  untilSecondsAgo: 30,
 };
 
 const schema = { known: 1, applied: 1, floor: 1 };
@@ -143,6 +153,13 @@ export const ills: readonly Ill[] = [
   inTemporal('WorkflowsStuck', { stuckWorkflows: 1 }, /1 workflow keep/, /WorkflowsStuck/),
   inTemporal('CertificateExpires', { certificate }, /expires 2026-12-01/, /Renew it/),
   inTemporal('SchedulePaused', { schedules: [paused] }, /^paused: a move$/, /resume full/, 'schedule=full'),
+  inTemporal(
+    'ScheduleGone',
+    { schedules: [{ ...paused, state: 'absent' }] },
+    /^there is none, though BACKFILL_CRON/,
+    /Restart a worker/,
+    'schedule=full',
+  ),
   inTemporal('EventsStalled', { lateGroups: 2, stalledGroups: 1 }, /1 group of events/, /log of the workers/),
   inTemporal('EventsLate', { lateGroups: 2 }, /2 groups of events/, /Nothing, unless/),
   inWarehouse('HeartbeatStopped', watch({ lookedSecondsAgo: 301 }), /5 min ago/, /metersync worker/),
@@ -165,6 +182,12 @@ export const ills: readonly Ill[] = [
   inWarehouse('EventsLate', { oldestDueSeconds: 61 }, /due for 61 s/, /Nothing, unless/),
   inWarehouse('Silent', { silence: quiet }, /came for 3 days/, /may be disabled/),
   inWarehouse('ChangesMissed', { silence: missed }, /5 changes in 1 company/, /may be disabled/),
+  inWarehouse(
+    'SignaturesRefused',
+    { refused },
+    /^all 3 deliveries since 2026-11-22 01:00:00Z were refused: wrong signature$/,
+    /WEBHOOK_SECRETS/,
+  ),
   inWarehouse('EventsDead', { dead: 1 }, /1 event cannot/, /events list --outcome dead/),
   inWarehouse('EventsMissing', { missingLately: 1 }, /never showed/, /--outcome missing/),
   inWarehouse('NotLoaded', unloaded(0), /no backfill/, /backfill all/),

@@ -1,0 +1,37 @@
+import { sqlMessage, sqlState, withoutStatement } from '../../db/connection/failures.ts';
+import type { Away } from '../../health/measured.ts';
+
+/** Classes of SQLSTATE of a server that cannot be used now, but may be soon. */
+const passing = ['08', '53', '55', '57', '58'];
+
+/** Whether nobody answers, or the server is starting, ending or full: another try may succeed. */
+export function isPassing(error: unknown): boolean {
+  const state = sqlState(error);
+  return state === undefined || passing.includes(state.slice(0, 2));
+}
+
+/** Describes an address of the warehouse for people. */
+export function placeOf(url: string): string {
+  const { host, pathname } = new URL(url);
+  return `Postgres at ${host}${pathname} (DATABASE_URL)`;
+}
+
+/** Says that Postgres cannot be used, in the same words for every command, page and alarm. */
+export function absenceOf(url: string, error: unknown): Away {
+  return {
+    away: `${placeOf(url)} ${isPassing(error) ? 'does not answer' : 'refuses'}: ${sqlMessage(error)}`,
+    todo: 'Bring Postgres up, or correct DATABASE_URL.',
+  };
+}
+
+/** A command or a part cannot go on, as Postgres cannot be used. */
+export class WarehouseAway extends Error {
+  readonly todo: string;
+
+  constructor(url: string, error: unknown) {
+    const { away, todo } = absenceOf(url, error);
+    super(away, { cause: withoutStatement(error) });
+    this.name = 'WarehouseAway';
+    this.todo = todo;
+  }
+}

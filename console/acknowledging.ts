@@ -1,0 +1,64 @@
+import { html } from 'hono/html';
+import { acknowledgeIssue } from '../db/checks/check-data.ts';
+import { listDataIssues } from '../db/read/issues.ts';
+import { isAlarmName } from '../health/findings.ts';
+import { acknowledge } from '../operations/acknowledge.ts';
+import { Refused } from '../operations/recorded.ts';
+import type { Question } from './actions.ts';
+import { type Asking, asked } from './asking.ts';
+import { text } from './parts.ts';
+
+/** A note that may be left out. */
+export const noteField = html`<label for="note">Note</label><input id="note" name="note" maxlength="500" autocomplete="off">`;
+
+export const noteOf = (form: URLSearchParams): string | undefined => asked(form, 'note');
+
+/** Asks about a finding of the verdict. */
+export async function askFinding({ deps, query, identity, verdict }: Asking, undo: boolean): Promise<Question> {
+  const name = asked(query, 'id') ?? '';
+  if (!isAlarmName(name)) throw new Refused(`there is no finding ${name}`);
+  const named = { name, key: query.get('key') ?? '' };
+  const finding = verdict.findings.find(({ alarm, key }) => alarm === name && key === named.key);
+  if (finding === undefined) throw new Refused(`there is no finding ${name} now`);
+  return {
+    title: undo ? 'Take the acknowledgement back' : 'Acknowledge the finding',
+    says: undo
+      ? `It counts as before: ${text(finding.saw)}`
+      : `The verdict leaves it out until it counts more, or is over: ${text(finding.saw)}`,
+    ...(undo ? {} : { fields: noteField }),
+    button: undo ? 'Take it back' : 'Acknowledge',
+    act: async (form) => {
+      const note = noteOf(form);
+      await acknowledge(
+        deps.writer,
+        verdict,
+        named,
+        undo ? undefined : { by: identity.name, note: note ?? null },
+      );
+      return undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
+    },
+  };
+}
+
+/** Asks about an issue of the data. */
+export async function askAcknowledge({ deps, query }: Asking, undo: boolean): Promise<Question> {
+  const id = /^\d{1,9}$/.exec(query.get('id') ?? '')?.[0];
+  const [issue] = id === undefined ? [] : await listDataIssues(deps.db, { id: Number(id) }, 1);
+  if (issue === undefined || issue.closedAt !== null) throw new Refused('no such issue is open');
+  return {
+    title: undo ? 'Take the acknowledgement back' : 'Acknowledge the issue',
+    says: undo
+      ? `1 issue counts as before: ${text(issue.sentence)}`
+      : `1 issue stays open and counts apart: ${text(issue.sentence)}`,
+    ...(undo
+      ? {}
+      : { fields: noteField }),
+    button: undo ? 'Take it back' : 'Acknowledge',
+    act: async (form) => {
+      const note = noteOf(form);
+      if (!(await acknowledgeIssue(deps.writer, issue.id, { note: undo ? undefined : note, undo })))
+        throw new Refused('no such issue is open');
+      return undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
+    },
+  };
+}

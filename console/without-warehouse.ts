@@ -1,0 +1,40 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { html } from 'hono/html';
+import { consolePolicy } from '../contract/retry-policy.ts';
+import type { Away } from '../health/measured.ts';
+import type { Asking } from './asking.ts';
+import type { Page } from './frame.ts';
+import { nothing, text } from './parts.ts';
+
+/**
+ * Makes what a page shows, unless Postgres does not answer: what takes long, or fails, has Postgres asked
+ * whether it is there. A server that hangs holds up no page for longer than that.
+ */
+export async function unlessAway<T>(
+  { deps, health }: Pick<Asking, 'deps' | 'health'>,
+  make: () => Promise<T>,
+): Promise<T | Away> {
+  if ('away' in health.warehouse) return health.warehouse;
+  const made = make();
+  const over = new AbortController();
+  const asked = async (): Promise<T | Away> => {
+    await wait(consolePolicy.askAfterMs, undefined, { signal: over.signal });
+    return (await deps.readAbsence()) ?? (await made);
+  };
+  try {
+    return await Promise.race([made, asked()]);
+  } catch (error) {
+    const absence = await deps.readAbsence();
+    if (absence === undefined) throw error;
+    return absence;
+  } finally {
+    over.abort();
+  }
+}
+
+/** Takes the place of a page that needs Postgres. */
+export const awayPage = ({ away, todo }: Away): Page => ({
+  title: 'Without Postgres',
+  live: true,
+  body: html`<h1>Without Postgres</h1>${nothing('This page cannot be shown now', html`${text(away)}. <b>What to do:</b> ${text(todo)}`)}`,
+});

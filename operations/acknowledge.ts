@@ -1,0 +1,41 @@
+import type { Database } from '../db/connection/connect.ts';
+import { acknowledgeFinding, unacknowledgeFinding } from '../db/watch/acknowledge.ts';
+import type { AlarmName } from '../health/findings.ts';
+import { acknowledgeable, type Finding, type Verdict } from '../health/verdict.ts';
+import { Refused } from './recorded.ts';
+
+/** Which findings: all of an alarm, or the one with this key. */
+export interface Named {
+  readonly name: AlarmName;
+  readonly key?: string | undefined;
+}
+
+/**
+ * Acknowledges findings, or takes that back.
+ * @param by who acknowledges, and why; undefined to take it back
+ * @throws Refused when there is none of the name that can be
+ */
+export async function acknowledge(
+  db: Database,
+  verdict: Verdict,
+  named: Named,
+  by: { readonly by: string; readonly note: string | null } | undefined,
+): Promise<readonly Finding[]> {
+  const found = verdict.findings.filter(
+    ({ alarm, key }) => alarm === named.name && (named.key === undefined || key === named.key),
+  );
+  const of = found.filter(({ word, acknowledged }) =>
+    by === undefined ? acknowledged !== null : word === acknowledgeable || acknowledged !== null,
+  );
+  if (of.length === 0) throw new Refused(whyNone(named, found, by === undefined));
+  for (const finding of of)
+    if (by === undefined) await unacknowledgeFinding(db, finding);
+    else await acknowledgeFinding(db, finding, by);
+  return of;
+}
+
+function whyNone({ name, key }: Named, found: readonly Finding[], undoes: boolean): string {
+  const of = `${name}${key === undefined ? '' : ` ${key}`}`;
+  if (found.length === 0) return `there is no finding ${of} now: metersync status shows those that there are`;
+  return undoes ? `nobody acknowledged ${of}` : `${of} stops everything, so it cannot be acknowledged: fix it`;
+}

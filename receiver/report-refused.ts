@@ -1,0 +1,59 @@
+import type { Log } from '../contract/log.ts';
+import { notifyPolicy } from '../contract/retry-policy.ts';
+import type { AnswerCounters, AnswerReason } from './answers.ts';
+import type { Clock } from './clock.ts';
+import type { Start } from './start-group.ts';
+
+/** Why a delivery with all headers of a signature is refused. Strangers send none of them. */
+const reported = ['signature-wrong', 'timestamp-old', 'timestamp-new'] as const satisfies AnswerReason[];
+
+/**
+ * Reports each minute how many signed deliveries were refused, if any were: a wrong secret shows so. The report
+ * is a group without events, which Temporal keeps while Postgres is away. What cannot be sent is added to the
+ * next.
+ * @returns ends it
+ */
+export function reportRefused({
+  counters,
+  start,
+  clock,
+  log,
+  name,
+  everyMs = notifyPolicy.refusedEveryMs,
+}: {
+  readonly counters: Readonly<AnswerCounters>;
+  readonly start: Start;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Tells this process apart from others. */
+  readonly name: string;
+  readonly everyMs?: number;
+}): () => void {
+  const said = new Map<AnswerReason, number>();
+  let reports = 0;
+  const report = async (): Promise<void> => {
+    const seen = reported.map((reason) => [reason, counters[reason]] as const);
+    const fresh = seen
+      .map(([reason, count]) => [reason, count - (said.get(reason) ?? 0)] as const)
+      .filter(([, count]) => count > 0);
+    if (fresh.length === 0) return;
+    const workflowId = `refused/${name}/${++reports}`;
+    try {
+      const group = { events: [], refused: Object.fromEntries(fresh) };
+      await start({ workflowId, group, withinMs: everyMs / 2 });
+      for (const [reason, count] of seen) said.set(reason, count);
+    } catch (error) {
+      log.warn({ err: error }, 'refused deliveries could not be reported');
+    }
+  };
+  let ended = false;
+  let cancel = (): void => {};
+  const again = (): void => {
+    if (!ended) cancel = clock.after(everyMs, () => void report().finally(again));
+  };
+  again();
+  return () => {
+    ended = true;
+    cancel();
+  };
+}

@@ -1,0 +1,163 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { readSettings } from '../../app/settings/settings.ts';
+import { applySchedules, readSchedule } from '../../app/temporal/schedules.ts';
+import { connectClient } from '../../app/temporal/temporal.ts';
+import { startConsole } from '../../cli/commands/console.ts';
+import { taskQueues, workflowNames } from '../../contract/names.ts';
+import { runCommand } from '../support/command.ts';
+import { type Deafened, startDeafened } from '../support/deafened.ts';
+import { createNamespace } from '../support/namespace.ts';
+import { until } from '../support/poll.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+/** Postgres accepts connections and says nothing, as while its process is stopped or its disk hangs. */
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let deafened: Deafened;
+let running: Awaited<ReturnType<typeof startConsole>>;
+let env: Record<string, string>;
+let sentence: string;
+
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+  deafened = await startDeafened(warehouse.url);
+  const namespace = await createNamespace();
+  const temporal = { address: inject('temporalAddress'), namespace };
+  env = {
+    DATABASE_URL: deafened.url,
+    TEMPORAL_ADDRESS: temporal.address,
+    TEMPORAL_NAMESPACE: namespace,
+    SERVICE_URL: 'http://127.0.0.1:9/v2.2',
+    SERVICE_API_KEY: 'geheim-key',
+    METERSYNC_ACTOR: 'ada',
+  };
+  const { client, close } = await connectClient(temporal);
+  await applySchedules(client, readSettings({}).schedules);
+  await close();
+  running = await startConsole(
+    {
+      settings: readSettings(env),
+      service: { url: '', apiKey: '' },
+      insecure: [],
+      log: pino({ level: 'silent' }),
+      stack: {
+        databaseUrl: deafened.url,
+        temporal,
+        hasTemporal: true,
+        temporalUi: undefined,
+        standIns: [],
+        databaseFor: async () => '',
+        stop: async () => {},
+      },
+    },
+    { host: '127.0.0.1', port: 0 },
+  );
+  const { host, pathname } = new URL(deafened.url);
+  sentence = `Postgres at ${host}${pathname} (DATABASE_URL) does not answer: no answer within 2 s`;
+  // Its pools have connections then, which fall silent, too.
+  for (const path of ['/', '/runs', '/events']) expect((await fetch(running.url + path)).status).toBe(200);
+  deafened.deafen();
+});
+afterAll(async () => {
+  await running?.stop();
+  await deafened?.stop();
+  await warehouse?.drop();
+});
+
+const id = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
+
+describe('every command says the same sentence', () => {
+  test.each([
+    [['alerts', 'list']],
+    [['events', 'list']],
+    [['events', 'ignore', 'msg_1']],
+    [['deletes', 'list']],
+    [['deletes', 'approve', id]],
+    [['checks', 'list']],
+    [['report']],
+    [['export', 'bills']],
+    [['backfill', 'all']],
+    [['audit']],
+    [['resume']],
+    [['migrate', '--plan']],
+  ])('%j', async (args) => {
+    expect(await runCommand(args, { env })).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `metersync: ${sentence}\nWhat to do: Bring Postgres up, or correct DATABASE_URL.`,
+    });
+  });
+
+  test('trace says it, and what Temporal keeps of the record', async () => {
+    const temporal = { address: env.TEMPORAL_ADDRESS, namespace: env.TEMPORAL_NAMESPACE };
+    const { client, close } = await connectClient(temporal);
+    const event = (name: string, record: string) => ({
+      id: name,
+      timestamp: 1,
+      receivedAt: '2026-11-22T01:10:00.000Z',
+      body: JSON.stringify({
+        eventType: 'document.updated.v2',
+        id: record,
+        company: { id },
+        updated: '2026-11-22T01:00:00.000Z',
+      }),
+    });
+    await client.workflow.start(workflowNames.applyEvents, {
+      workflowId: 'events/one+1/1',
+      taskQueue: taskQueues.events,
+      args: [{ events: [event('one', id), event('two', id.replace('5', '6'))] }],
+    });
+    await close();
+    await until('Temporal lists the group', async () => {
+      const { status, stdout, stderr } = await runCommand(['trace', 'document', id], { env });
+      expect([status, stderr]).toEqual([1, expect.stringContaining(sentence)]);
+      return stdout === `document ${id}: 1 event in Temporal, to be recorded when Postgres answers
+2026-11-22 01:10:00Z  event one: document.updated.v2, received; events/one+1/1`;
+    });
+  });
+
+  test('status and doctor say it, and what they see of Temporal', async () => {
+    const status = await runCommand(['status', '--exit-code'], { env });
+    expect(status).toMatchObject({ status: 4, stdout: expect.stringContaining(`warehouse: ${sentence}`) });
+    expect(status.stdout).toContain('no worker is running for events');
+    const { stdout } = await runCommand(['doctor'], { env });
+    expect(stdout).toMatch(/^ok +Temporal /m);
+    expect(stdout.split(sentence)).toHaveLength(3);
+  });
+
+  test('schedules are shown and paused without it, and it is said that the log lacks that', async () => {
+    const shown = await runCommand(['schedule', 'show'], { env });
+    expect(shown).toMatchObject({ status: 0, stdout: expect.stringMatching(/^full: 0 3 \* \* \*/) });
+    const paused = await runCommand(['schedule', 'pause', 'full', '--reason', 'a move'], { env });
+    expect(paused).toMatchObject({ status: 0, stderr: expect.stringMatching(/^Not in the log of operations: /) });
+    const { client, close } = await connectClient({
+      address: env.TEMPORAL_ADDRESS,
+      namespace: env.TEMPORAL_NAMESPACE,
+    });
+    expect(await readSchedule(client, 'full')).toMatchObject({ state: 'paused' });
+    await close();
+  });
+});
+
+describe('every page says it, too', () => {
+  test.each(['/runs', '/inbox', '/events', '/companies', '/deletes', '/issues', '/log', '/trace?q=x', '/act/resume'])(
+    '%s',
+    async (path) => {
+      const answer = await fetch(running.url + path);
+      expect(answer.status).toBe(503);
+      const text = await answer.text();
+      expect(text).toContain(sentence);
+      expect(text).toContain('<nav');
+    },
+  );
+
+  test('Overview and System show the rest', async () => {
+    for (const path of ['/', '/system']) {
+      const answer = await fetch(running.url + path);
+      expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(sentence)]);
+    }
+    const alerts = await fetch(`${running.url}/api/alerts`);
+    expect([alerts.status, await alerts.json()]).toEqual([503, expect.objectContaining({ away: sentence })]);
+  });
+});

@@ -1,0 +1,68 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { readWatch } from '../../db/read/watch.ts';
+import { runCommand } from '../support/command.ts';
+import { createNamespace } from '../support/namespace.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let env: Record<string, string>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+  env = {
+    DATABASE_URL: warehouse.url,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    TEMPORAL_NAMESPACE: await createNamespace(),
+    METERSYNC_ACTOR: 'ada',
+  };
+});
+afterAll(() => warehouse.drop());
+
+const refuse = (id: string) =>
+  warehouse.db.execute(sql`
+    insert into metersync.rejected_records (resource, record_id, error, record)
+    values ('documents', ${id}, 'a number beyond numeric', '{}')`);
+const acknowledge = (...args: string[]) => runCommand(['alerts', 'acknowledge', ...args], { env });
+
+interface Said {
+  readonly verdict: { readonly findings: readonly { readonly alarm: string; readonly word: string }[] };
+}
+
+const wordOf = async (name: string) => {
+  const { stdout } = await runCommand(['status', '--json'], { env });
+  return (JSON.parse(stdout) as Said).verdict.findings.find(({ alarm }) => alarm === name)?.word;
+};
+
+test('a finding is acknowledged with a note, until it counts more', async () => {
+  await refuse('one');
+  expect(await wordOf('RecordsRefused')).toBe('Needs you');
+  expect(await acknowledge('RecordsRefused', '--note', 'they correct it')).toMatchObject({
+    status: 0,
+    stdout: '1 finding acknowledged: they correct it',
+  });
+  expect(await wordOf('RecordsRefused')).toBe('In sync');
+  expect((await runCommand(['status'], { env })).stdout).toMatch(
+    /^ {2}Known: refused records: Postgres refuses 1 record\n.*\n.*\n {4}Acknowledged by ada at .*Z: they correct it$/m,
+  );
+  await acknowledge('RecordsRefused', '--undo');
+  expect(await wordOf('RecordsRefused')).toBe('Needs you');
+  await acknowledge('RecordsRefused');
+  await acknowledge('RecordsRefused');
+  expect((await readWatch(warehouse.db)).acknowledged).toMatchObject([
+    { name: 'RecordsRefused', key: '', by: 'ada', note: null, counts: { records: 1 } },
+  ]);
+  await refuse('two');
+  expect(await wordOf('RecordsRefused')).toBe('Needs you');
+});
+
+test('what is not there, or stops everything, cannot be acknowledged', async () => {
+  expect(await acknowledge('EventsDead')).toMatchObject({
+    status: 1,
+    stderr: 'metersync: there is no finding EventsDead now: metersync status shows those that there are',
+  });
+  expect(await acknowledge('WorkersGone')).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('WorkersGone stops everything, so it cannot be acknowledged'),
+  });
+  expect(await acknowledge('Weather')).toMatchObject({ status: 2 });
+});
