@@ -1,5 +1,7 @@
 import { html, raw } from 'hono/html';
+import { type EventOutcome, eventOutcomes } from '../contract/names.ts';
 import { nameInWords } from '../contract/words.ts';
+import type { HourOfEvents } from '../db/read/arrivals.ts';
 import type { CompanyMonths } from '../db/read/company-months.ts';
 import type { ListedRun } from '../db/read/runs.ts';
 import { amount } from '../operations/report/amounts.ts';
@@ -63,6 +65,90 @@ export function runCharts(ended: readonly ListedRun[], msOf: (run: ListedRun) =>
     chart: draw(took),
   })}
 ${chartCard({ title: 'Rows written', says: `Rows that were new, changed or tombstoned in ${last}`, chart: draw(rows) })}</div>`;
+}
+
+const outcomeColours: Readonly<Record<EventOutcome, string>> = {
+  applied: 'var(--series-3)',
+  pending: 'var(--series-1)',
+  superseded: 'var(--series-8)',
+  ignored: 'var(--series-6)',
+  missing: 'var(--series-2)',
+  dead: 'var(--series-5)',
+};
+
+/** Draws the events of the last hours: what became of them, how long they took, and how many waited. */
+export function eventCharts(hours: readonly HourOfEvents[]): Markup {
+  const names = hours.map(({ hour }) => `${hour.slice(11, 16)}`);
+  const outcomes = eventOutcomes.filter((outcome) => hours.some((hour) => hour.outcomes[outcome]));
+  const seconds = (value: number | null) => (value === null ? '–' : value.toFixed(2));
+  const draw = (series: readonly object[], yAxis: object) =>
+    drawChart({ ...legend(series), grid, series, xAxis: categories(names), yAxis }, 200, halfWidth);
+  const delays = (
+    [
+      ['row p50', 'rowP50', 'solid'],
+      ['row p99', 'rowP99', 'dashed'],
+      ['record p50', 'recordP50', 'solid'],
+      ['record p99', 'recordP99', 'dashed'],
+    ] as const
+  ).map(([name, of, type], at) => ({
+    type: 'line',
+    name,
+    symbolSize: 5,
+    lineStyle: { type },
+    itemStyle: { color: seriesColours[at < 2 ? 0 : 1] },
+    // A logarithmic axis has no zero.
+    data: hours.map((hour) => (hour[of] === null ? null : Math.max(hour[of], 0.001))),
+  }));
+  return html`<div class="charts">${chartCard({
+    title: 'Events received in each hour (UTC), by outcome',
+    says: `Events of ${hours.length} hours by what became of them. The table has the numbers.`,
+    chart: draw(
+      outcomes.map((name) => ({
+        type: 'bar',
+        barMaxWidth,
+        name,
+        stack: 'events',
+        itemStyle: { color: outcomeColours[name] },
+        data: hours.map((hour) => hour.outcomes[name] ?? 0),
+      })),
+      values({ minInterval: 1 }),
+    ),
+    table: {
+      head: ['Hour', ...outcomes, 'Still waiting at its end'],
+      rows: hours.map((hour) => [
+        hour.hour.slice(0, 16).replace('T', ' '),
+        ...outcomes.map((outcome) => count(hour.outcomes[outcome] ?? 0)),
+        count(hour.waiting),
+      ]),
+    },
+  })}
+${chartCard({
+  title: 'Seconds from receipt to row and record',
+  says: 'Seconds from the receipt of an event to its row, and to the read of its record. The table has the numbers.',
+  chart: draw(delays, values({ type: 'log' })),
+  table: {
+    head: ['Hour', ...delays.map(({ name }) => name)],
+    rows: hours.map((hour) => [
+      hour.hour.slice(0, 16).replace('T', ' '),
+      ...[hour.rowP50, hour.rowP99, hour.recordP50, hour.recordP99].map(seconds),
+    ]),
+  },
+})}
+${chartCard({
+  title: 'Events waiting at the end of each hour',
+  says: 'How many events waited for a read of their record at the end of each hour. The table of events has the numbers.',
+  chart: draw(
+    [
+      {
+        type: 'line',
+        areaStyle: { opacity: 0.2 },
+        itemStyle: { color: outcomeColours.pending },
+        data: hours.map(({ waiting }) => waiting),
+      },
+    ],
+    values({ minInterval: 1 }),
+  ),
+})}</div>`;
 }
 
 /** Series beyond the number of colours are added up. */

@@ -135,7 +135,7 @@ export const consoleBounds = {
   /** Events, or records that wait, that a page of events looks at: each takes some look-ups. */
   searchedMax: 4_000,
   /** The newest events of a day whose outcomes the overview adds up. */
-  arrivalsMax: 2_000,
+  arrivalsMax: 20_000,
   /** Connections that need somebody among which a page finds the oldest: each takes three look-ups. */
   connectionsMax: 4_000,
   /** Password checks under way; each takes 32 MiB and a tenth of a second of processor. */

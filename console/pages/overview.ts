@@ -1,16 +1,17 @@
 import { html } from 'hono/html';
 import { type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
 import { consoleBounds } from '../../contract/limits.ts';
-import { eventOutcomes, runKinds } from '../../contract/names.ts';
+import { type EventOutcome, eventOutcomes, runKinds } from '../../contract/names.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { counted, countInWords } from '../../contract/words.ts';
 import { type LastAudits, type LoggedOperation, lastAudits } from '../../db/operations.ts';
-import { type Arrivals, readArrivals } from '../../db/read/arrivals.ts';
+import { type HourOfEvents, readArrivals } from '../../db/read/arrivals.ts';
 import type { Health, WarehouseHealth } from '../../health/measured.ts';
 import { headline } from '../../health/verdict.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
+import { eventCharts } from '../charts.ts';
 import { findingCards } from '../finding-cards.ts';
 import { verdictTones } from '../frame.ts';
 import {
@@ -104,7 +105,10 @@ function runs(asking: Asking, { runs: kinds }: WarehouseHealth, temporal: Health
   );
 }
 
-function deliveries({ events, outcomes }: Arrivals, health: WarehouseHealth, now: number): Markup {
+function deliveries(hours: readonly HourOfEvents[], health: WarehouseHealth, now: number): Markup {
+  const all = (outcome: EventOutcome) =>
+    hours.reduce((sum, { outcomes }) => sum + (outcomes[outcome] ?? 0), 0);
+  const events = eventOutcomes.reduce((sum, outcome) => sum + all(outcome), 0);
   const body =
     events === 0
       ? nothing(
@@ -114,11 +118,11 @@ function deliveries({ events, outcomes }: Arrivals, health: WarehouseHealth, now
             : html`The last one came ${ago(health.silence.lastEventAt, now)}.`,
         )
       : html`<div class="card"><p class="badges">${eventOutcomes
-          .filter((outcome) => (outcomes[outcome] ?? 0) > 0)
+          .filter((outcome) => all(outcome) > 0)
           .map(
             (outcome) =>
-              html`<a href="/events?outcome=${outcome}">${badge(outcomeTones[outcome], `${outcome} ${(outcomes[outcome] ?? 0).toLocaleString('en')}`)}</a>`,
-          )}</p>${events >= consoleBounds.arrivalsMax && html`<p class="muted small">The newest ${counted(events, 'event')}.</p>`}</div>`;
+              html`<a href="/events?outcome=${outcome}">${badge(outcomeTones[outcome], `${outcome} ${all(outcome).toLocaleString('en')}`)}</a>`,
+          )}</p>${events >= consoleBounds.arrivalsMax && html`<p class="muted small">The newest ${counted(events, 'event')}.</p>`}</div>${eventCharts(hours)}`;
   return section('Deliveries of 24 hours', body, html`<a href="/events">All events</a>`);
 }
 

@@ -221,7 +221,9 @@ async function aboutOutcomes(
   if (all <= limits.countMax) return await countOutcomes(db);
   const aside = (outcome: EventOutcome): SQL =>
     countOf(sql.raw(`from metersync.journal where aside = '${outcome}'`), mostCounted);
-  const { rows } = await db.execute<Record<'superseded' | 'ignored' | 'dead' | 'missing', number>>(sql`
+  const { rows } = await db.execute<
+    Record<'superseded' | 'ignored' | 'dead' | 'missing', number>
+  >(sql`
     select
       ${aside('superseded')} as superseded,
       ${aside('ignored')} as ignored,
