@@ -92,7 +92,8 @@ function sourcesOf(filter: EventFilter): readonly Source[] {
   if (companyId === undefined) {
     if (outcome === 'pending') return pending;
     if (outcome !== undefined && outcome !== 'applied') return [aside(outcome)];
-    if (outcome === undefined && code !== undefined) return [...pending, aside('dead'), aside('missing')];
+    if (outcome === undefined && code !== undefined)
+      return [...pending, aside('dead'), aside('missing')];
   }
   const bounds = [
     companyId === undefined ? sql`true` : sql`company_id = ${companyId}::uuid`,
@@ -103,7 +104,10 @@ function sourcesOf(filter: EventFilter): readonly Source[] {
 }
 
 /** A step's rows `(at, key, waits, since)`: the first ones of all sources from a place on. */
-function candidatesOf(filter: EventFilter, { candidates, after, order = 'last first' }: Portion): SQL {
+function candidatesOf(
+  filter: EventFilter,
+  { candidates, after, order = 'last first' }: Portion,
+): SQL {
   const { from, by } = orders[order];
   const first = sql`
         order by at${by}, key${by}
@@ -111,7 +115,9 @@ function candidatesOf(filter: EventFilter, { candidates, after, order = 'last fi
   const parts = sourcesOf(filter).map(({ table, which, at, key, waits, since }) => {
     // The candidate at the place may have further events.
     const goesOn =
-      after === undefined ? sql`` : sql` and (${at}, ${key}) ${from} (${after.at}::timestamptz, ${after.key})`;
+      after === undefined
+        ? sql``
+        : sql` and (${at}, ${key}) ${from} (${after.at}::timestamptz, ${after.key})`;
     return sql`(
         select ${at} as at, ${key} as key, ${waits} as waits, ${since} as since
         from ${table}

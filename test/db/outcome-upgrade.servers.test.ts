@@ -117,7 +117,8 @@ test('an upgrade keeps what the view said of each event, and views and grants of
   await db.execute(sql`analyze metersync.journal`);
   const told = async () => (await db.execute(sql`select * from metersync.events order by id`)).rows;
   const outcomes = async () =>
-    (await db.execute(sql`select outcome, count(*)::int as events from public.mine group by 1 order by 1`)).rows;
+    (await db.execute(sql`select outcome, count(*)::int as events from public.mine group by 1 order by 1`))
+      .rows;
   const earlier = await told();
   const counted = await outcomes();
   expect(counted.map(({ outcome }) => outcome)).toEqual([
