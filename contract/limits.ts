@@ -107,7 +107,7 @@ export const batches = {
   /** Of the events that came last, those whose delays a reading of health measures. */
   delaysRead: 1_000,
   /** Events of each place in the journal among which the one that was settled last is looked for. */
-  settledSearched: 1_000,
+  settledSearched: 100,
   /** Payloads read by one statement: at `printedBytesMax` 30 MB together. */
   payloadsRead: 20,
   /** Operations of the log, the newest, among which a record's are looked for: names have no index. */

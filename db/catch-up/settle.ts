@@ -4,9 +4,9 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, type RowOf } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { tableOf } from '../resources.ts';
 import { isDeletion } from '../events/items.ts';
 import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
+import { tableOf } from '../resources.ts';
 import { journal, rejectedRecords, staleRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { eventKind, keyOf, postpone, refreshStale, staleOf, type WaitingReason } from './stale.ts';
@@ -245,11 +245,17 @@ export async function postponeFailed(
   reason: WaitingReason,
 ): Promise<void> {
   const givesUp = reason.code.startsWith('SERVICE_') || reason.code === 'RECORD_NOT_SHOWN';
-  const { givenUp } = await postpone(db, 'documents', staleOf.records('documents', [recordId]), reason, {
-    dueAt: readAt,
-    since: readAt,
-    ...(givesUp ? { attemptsMax: recordPolicy.olderStateAttemptsMax } : {}),
-  });
+  const { givenUp } = await postpone(
+    db,
+    'documents',
+    staleOf.records('documents', [recordId]),
+    reason,
+    {
+      dueAt: readAt,
+      since: readAt,
+      ...(givesUp ? { attemptsMax: recordPolicy.olderStateAttemptsMax } : {}),
+    },
+  );
   if (givenUp.length === 0) return;
   await db
     .update(documents)

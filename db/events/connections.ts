@@ -6,7 +6,7 @@ import { upsertEvents } from '../records/upsert.ts';
 import { indexable, resources } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import { connectionStatusChanges, connections } from '../schema/utility.ts';
-import { eventItems, payloadOf, writeEvents } from './items.ts';
+import { eventItems, payloadOf, type RecordedEvent, writeEvents } from './items.ts';
 
 /**
  * Applies events to connections. Each change of status that an event reports is also a row of
@@ -14,9 +14,9 @@ import { eventItems, payloadOf, writeEvents } from './items.ts';
  */
 export async function applyConnections(
   tx: Executor,
-  eventIds: readonly string[],
+  recorded: readonly RecordedEvent[],
 ): Promise<WrittenRows> {
-  const events = sql`${eventItems('connection', eventIds)}, changed as (
+  const events = sql`${eventItems(recorded)}, changed as (
     insert into ${connectionStatusChanges} as s (connection_id, old_status, status, at, event_id)
     select distinct on (connection_id, at, status)
       record_id::uuid as connection_id,
@@ -43,10 +43,10 @@ export async function applyConnections(
  */
 export async function applyConnectionSites(
   tx: Executor,
-  eventIds: readonly string[],
+  recorded: readonly RecordedEvent[],
 ): Promise<void> {
   await tx.execute(sql`
-    with ${eventItems('connection', eventIds)}, latest as (
+    with ${eventItems(recorded)}, latest as (
       select distinct on (record_id) record_id, occurred_at, r -> 'sitesRelations' as relations
       from item
       where ${listsSites(sql`r`)}

@@ -1,12 +1,10 @@
 import { sql } from 'drizzle-orm';
-import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
-import { journal } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
-import { eventItems, isDeletion, payloadOf, writeEvents } from './items.ts';
+import { eventItems, payloadOf, type RecordedEvent, recorded, writeEvents } from './items.ts';
 
 /**
  * Applies events to documents: header columns of those created or updated, and tombstones with the
@@ -14,34 +12,35 @@ import { eventItems, isDeletion, payloadOf, writeEvents } from './items.ts';
  */
 export async function applyDocuments(
   tx: Executor,
-  eventIds: readonly string[],
+  recordedEvents: readonly RecordedEvent[],
 ): Promise<WrittenRows> {
-  const events = eventItems('document', eventIds);
+  const events = eventItems(recordedEvents);
   return await writeEvents(tx, upsertEvents(resources.documents, events));
 }
 
 /** Sets the site of documents whose record has none and was read before the event came. */
-export async function applyDocumentSites(tx: Executor, eventIds: readonly string[]): Promise<void> {
+export async function applyDocumentSites(
+  tx: Executor,
+  recordedEvents: readonly RecordedEvent[],
+): Promise<void> {
   await tx.execute(sql`
     with named as materialized (
       select distinct on (read.id) read.id, identified.site_id
-      from ${journal}
+      from ${recorded(recordedEvents)}
         cross join lateral (
           -- Few, so that the payloads of the others are not read.
           select d.id, d.raw
           from ${documents} d
-          where d.id = ${journal.recordId}::uuid
-            and d.raw_updated = ${journal.occurredAt}
+          where d.id = t.record_id::uuid
+            and d.raw_updated = t.occurred_at
             and d.updated = d.raw_updated
           offset 0
         ) read
-        cross join lateral ${payloadOf(journal.id)} said
+        cross join lateral ${payloadOf(sql`t.event_id`)} said
         cross join lateral (
           select metersync.uuid_of(metersync.id_of(said.payload -> 'site')) as site_id
         ) identified
-      where ${journal.id} = any(${array(eventIds, 'text')})
-        and ${journal.kind} = 'document'
-        and not ${isDeletion(journal.type)}
+      where not t.deletes
         and identified.site_id is not null
         and metersync.uuid_of(coalesce(
           metersync.id_of(read.raw -> 'site'),

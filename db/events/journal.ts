@@ -3,7 +3,7 @@ import type { Replay } from '../../contract/delivery.ts';
 import { companyEventKinds, type DecodedEvent } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import { array, columnNames, type RowOf, setToExcluded, unnested } from '../connection/arrays.ts';
+import { array, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { eventPayloads, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
@@ -20,6 +20,13 @@ export interface JournalEntry {
   readonly body: Buffer | null;
   readonly error: string | null;
   readonly errorCode: FailureCode | null;
+}
+
+/** How an event arrived. Times are of the warehouse, as text with microseconds. */
+export interface FreshEvent extends Record<string, unknown> {
+  readonly outcome: EventOutcome;
+  readonly occurredAt: string | null;
+  readonly recordedAt: string;
 }
 
 /** Which workflow records events, and which existing ones it records anew. */
@@ -91,8 +98,10 @@ export async function insertJournal(
   tx: Executor,
   entries: readonly JournalEntry[],
   { workflow, replay }: Recording,
-): Promise<Map<string, EventOutcome>> {
-  const isRevived = (event: SQL): SQL => sql`${event}.outcome = any(${array(revived[replay ?? 'none'], 'text')})
+): Promise<Map<string, FreshEvent>> {
+  const isRevived = (
+    event: SQL,
+  ): SQL => sql`${event}.outcome = any(${array(revived[replay ?? 'none'], 'text')})
           and ${event}.workflow_run_id is distinct from ${workflow?.runId ?? ''}`;
   const delivered = unnested('t', entries, [
     ['id', 'text', (e) => e.id],
@@ -108,7 +117,7 @@ export async function insertJournal(
     ['error', 'text', (e) => e.error],
     ['error_code', 'text', (e) => e.errorCode],
   ]);
-  const result = await tx.execute<RowOf<typeof journal.id | typeof journal.outcome>>(sql`
+  const result = await tx.execute<FreshEvent & { readonly id: string }>(sql`
     with incoming as materialized (
       select
         id, type, kind, record_id, company_id, received_at, outcome, error, error_code,
@@ -167,7 +176,7 @@ export async function insertJournal(
           from ${journal} existing
           where existing.id = e.id
         )
-      returning id, outcome
+      returning id, outcome, occurred_at, recorded_at
     ), kept as (
       insert into ${eventPayloads} (id, payload, body)
       select id, payload, body
@@ -191,7 +200,7 @@ export async function insertJournal(
       where c.id = any(array(select id from named order by id))
         and c.public_id is null
     )
-    select id, outcome
+    select id, outcome, occurred_at as "occurredAt", recorded_at as "recordedAt"
     from fresh`);
-  return new Map(result.rows.map((row) => [row.id, row.outcome]));
+  return new Map(result.rows.map((row) => [row.id, row]));
 }

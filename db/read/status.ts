@@ -219,8 +219,13 @@ async function aboutOutcomes(
 ): Promise<WarehouseStatus['events']> {
   const all = await aboutCount(db, sql`from ${journal}`);
   if (all <= limits.countMax) return await countOutcomes(db);
+  // No parameter, so that a partial index serves it.
   const aside = (outcome: EventOutcome): SQL =>
-    countOf(sql.raw(`from metersync.journal where aside = '${outcome}'`), mostCounted);
+    countOf(
+      sql`from ${journal}
+          where ${journal.aside} = ${sql.raw(`'${outcome}'`)}`,
+      mostCounted,
+    );
   const { rows } = await db.execute<
     Record<'superseded' | 'ignored' | 'dead' | 'missing', number>
   >(sql`

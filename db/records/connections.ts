@@ -1,5 +1,4 @@
 import { sql } from 'drizzle-orm';
-import type { RowOf } from '../connection/arrays.ts';
 import { resources } from '../resources.ts';
 import { connections } from '../schema/utility.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from './connection-sites.ts';

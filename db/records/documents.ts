@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { type RowOf, unnested } from '../connection/arrays.ts';
+import { unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { resources } from '../resources.ts';
 import { documents, usageData } from '../schema/utility.ts';
