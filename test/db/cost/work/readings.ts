@@ -126,6 +126,14 @@ export const readingWork: readonly Work[] = [
       ),
   },
   {
+    name: 'decisions to keep readings of a range end',
+    rows: 1,
+    run: async ({ db }, plot) => {
+      const range = { start: '2025-01-01T00:00:00Z', end: '2025-01-02T00:00:00Z' };
+      await endDecisionsWithin(db, meterOf(plot, 1), range);
+    },
+  },
+  {
     name: 'readings that the service no longer has are removed',
     rows: 100,
     run: async (warehouse, plot) => {
