@@ -11,7 +11,9 @@ let typed = '';
 
 /** Keeps the command line for the log of operations; an argument with a space is quoted. */
 export function noteTyped(args: readonly string[]): void {
-  const line = ['metersync', ...args.map((arg) => (/^[^\s"']+$/.test(arg) ? arg : JSON.stringify(arg)))].join(' ');
+  const line = ['metersync', ...args.map((arg) => (/^[^\s"']+$/.test(arg) ? arg : JSON.stringify(arg)))].join(
+    ' ',
+  );
   typed = line.length > typedMax ? `${line.slice(0, line.lastIndexOf(' ', typedMax))} …` : line;
 }
 

@@ -89,6 +89,11 @@ export async function openContext(need: Need): Promise<Context> {
     // Its failure is thrown below.
     prepared?.catch(() => {});
     if (wantsSandbox && sandbox === undefined) {
+      // A sandbox that runs and does not answer may wait for Postgres, as would another one.
+      if (need.existing) {
+        const { requireAnswer } = await import('../app/warehouse/prepare.ts');
+        await requireAnswer(settings, stack.databaseUrl, log);
+      }
       sandbox = await startSandboxProcess({
         databaseUrl: await stack.databaseFor('sandbox'),
         dataDir: dir,

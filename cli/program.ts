@@ -105,7 +105,10 @@ function addLook(program: Command): void {
     'metersync trace document 5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa',
   )
     .addArgument(new Argument('<kind>', 'kind of record').choices(tracedKinds))
-    .argument('<id>', 'its id; or the number of a bill, its account or a meter, or a part of a provider’s name')
+    .argument(
+      '<id>',
+      'its id; or the number of a bill, its account or a meter, or a part of a provider’s name',
+    )
     .option('--all', 'also runs that read it and changed nothing')
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));

@@ -125,7 +125,9 @@ export function addChecks(program: Command): void {
 }
 
 export function addAlerts(program: Command): void {
-  const alerts = program.command('alerts').description('Show the alarms that workers raised, and acknowledge findings');
+  const alerts = program
+    .command('alerts')
+    .description('Show the alarms that workers raised, and acknowledge findings');
   add(
     alerts,
     'list',

@@ -14,7 +14,10 @@ export const noteField = html`<label for="note">Note</label><input id="note" nam
 export const noteOf = (form: URLSearchParams): string | undefined => asked(form, 'note');
 
 /** Asks about a finding of the verdict. */
-export async function askFinding({ deps, query, identity, verdict }: Asking, undo: boolean): Promise<Question> {
+export async function askFinding(
+  { deps, query, identity, verdict }: Asking,
+  undo: boolean,
+): Promise<Question> {
   const name = asked(query, 'id') ?? '';
   if (!isAlarmName(name)) throw new Refused(`there is no finding ${name}`);
   const named = { name, key: query.get('key') ?? '' };
@@ -50,9 +53,7 @@ export async function askAcknowledge({ deps, query }: Asking, undo: boolean): Pr
     says: undo
       ? `1 issue counts as before: ${text(issue.sentence)}`
       : `1 issue stays open and counts apart: ${text(issue.sentence)}`,
-    ...(undo
-      ? {}
-      : { fields: noteField }),
+    ...(undo ? {} : { fields: noteField }),
     button: undo ? 'Take it back' : 'Acknowledge',
     act: async (form) => {
       const note = noteOf(form);

@@ -297,13 +297,16 @@ const decisions: Readonly<
 async function askDecision({ deps, query }: Asking, decision: Decision): Promise<Question> {
   const run = canonicalUuid(asked(query, 'run') ?? '');
   if (run === undefined) throw new Refused('say of which run');
-  const found = (await readDeletes(deps.db, { all: true, run })).filter(({ state }) => canDecide(decision, state));
+  const found = (await readDeletes(deps.db, { all: true, run })).filter(({ state }) =>
+    canDecide(decision, state),
+  );
   const applied = found.filter(({ state }) => state === 'applied');
   const of = applied.length > 0 ? applied : found;
   const rows = of.reduce((sum, one) => sum + one.rows, 0);
   if (rows === 0) throw new Refused(`run ${run} has nothing to decide on: somebody decided already`);
   const { title, button, danger, ...decided } = decisions[decision];
-  const effect = decision === 'undo' && applied.length === 0 ? 'to wait for a decision again.' : decided.effect;
+  const effect =
+    decision === 'undo' && applied.length === 0 ? 'to wait for a decision again.' : decided.effect;
   return {
     title,
     says: `${counted(rows, 'row')} of run ${run} ${rows === 1 ? 'is' : 'are'} ${effect}`,

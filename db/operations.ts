@@ -82,16 +82,16 @@ export async function lastAudits(db: Executor): Promise<LastAudits> {
     .orderBy(desc(id))
     .limit(batches.operationsSearched)
     .as('latest');
-  const isWhole = sql<boolean>`${latest.target} - 'command' = '{}'`;
   const audits = await db
-    .selectDistinctOn([isWhole])
+    .select()
     .from(latest)
     .where(and(eq(latest.action, 'audit'), eq(latest.outcome, 'done')))
-    .orderBy(isWhole, desc(latest.id));
-  const of = (wanted: boolean) =>
-    audits.find(({ target: { command: _, ...scope } }) => (Object.keys(scope).length === 0) === wanted);
-  const [whole, part] = [of(true), of(false)];
-  return { whole, part: part !== undefined && part.id > (whole?.id ?? 0) ? part : undefined };
+    .orderBy(desc(latest.id));
+  const isWhole = ({ target: { command: _, ...scope } }: LoggedOperation) =>
+    Object.keys(scope).length === 0;
+  const whole = audits.find(isWhole);
+  const [first] = audits;
+  return { whole, part: first === whole ? undefined : first };
 }
 
 /** An operation that names something. */

@@ -33,7 +33,7 @@ const describeParked = ({ code, events, parts }: ParkedWork): Found => {
   ];
   return {
     saw: `${code}: ${what.join(' and ') || 'nothing waits yet'}`,
-    brief: `${what.join(' and ') || 'work'} parked`,
+    brief: `${what.join(' and ').replace(' of backfills', '') || 'work'} parked`,
     todo: failureTypes[code].operator,
     counts: { events, parts },
   };
@@ -46,7 +46,8 @@ const refusedMin = 2;
 function judgeRefused(refused: Refused | null, { lastEventAt }: Silence): readonly Found[] {
   if (refused === null || refused.untilSecondsAgo > notifyPolicy.refusedSeconds) return [];
   const deliveries = Object.values(refused.reasons).reduce((sum, count) => sum + count, 0);
-  const wasTaken = lastEventAt !== null && Date.parse(rfc3339(lastEventAt)) > Date.parse(rfc3339(refused.since));
+  const wasTaken =
+    lastEventAt !== null && Date.parse(rfc3339(lastEventAt)) > Date.parse(rfc3339(refused.since));
   if (deliveries < refusedMin || wasTaken) return [];
   const why = Object.keys(refused.reasons).map((reason) => reasonsInWords[reason] ?? reason);
   return [

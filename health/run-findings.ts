@@ -183,13 +183,17 @@ export const runFindings = {
 function whatIsUndecided(deletes: number, undecided: Undecided | null): string {
   if (undecided === null) return countedToMax(deletes, 'row');
   const { byResource, companies, listedAsDeleted, cost } = undecided;
-  const what = new Intl.ListFormat('en').format(byResource.map(({ rows, resource }) => countedRows(rows, resource)));
+  const what = new Intl.ListFormat('en').format(
+    byResource.map(({ rows, resource }) => countedRows(rows, resource)),
+  );
   const of = companies === 0 ? '' : ` of ${countedToMax(companies, 'company', 'companies')}`;
   const more = [
     ...cost,
     ...(listedAsDeleted === 0
       ? []
-      : [`the service lists ${listedAsDeleted === deletes ? 'all' : countedToMax(listedAsDeleted, 'row')} as deleted`]),
+      : [
+          `the service lists ${listedAsDeleted === deletes ? 'all' : countedToMax(listedAsDeleted, 'row')} as deleted`,
+        ]),
   ];
   return `${what}${of}${more.length === 0 ? '' : ` (${more.join('; ')})`}`;
 }

@@ -3,7 +3,14 @@ import type { SumOfDeleted } from '../db/deletes/list-rows.ts';
 import { amount } from './report/amounts.ts';
 
 /** Says what rows add up to, and whether the service itself lists them as deleted. */
-export function describeSum({ resource, rows, listedAsDeleted, cost, currency, state }: SumOfDeleted): string {
+export function describeSum({
+  resource,
+  rows,
+  listedAsDeleted,
+  cost,
+  currency,
+  state,
+}: SumOfDeleted): string {
   const money = cost === null ? '' : `, ${amount(cost)} ${currency ?? 'in no currency'}`;
   const listed =
     listedAsDeleted === 0

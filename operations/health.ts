@@ -1,5 +1,5 @@
-import type { LookResult } from '../activities/watch.ts';
 import { type Client, isGrpcServiceError } from '@temporalio/client';
+import type { LookResult } from '../activities/watch.ts';
 import type { Settings } from '../app/settings/settings.ts';
 import { certificateExpiry, inWords, type TemporalPlace } from '../app/temporal/place.ts';
 import { readPollers } from '../app/temporal/queue-pollers.ts';
@@ -81,10 +81,7 @@ export function healthOf({
  * if Postgres does not answer.
  */
 async function readNow(db: Database, answerMs: number): Promise<number> {
-  const nowMs = await withTimeout(readServer(db), answerMs).then(
-    (server) => server.nowMs,
-    Date.now,
-  );
+  const nowMs = await withTimeout(readServer(db), answerMs).then((server) => server.nowMs, Date.now);
   return Number.isNaN(nowMs) ? Date.now() : nowMs;
 }
 

@@ -3,10 +3,10 @@ import { formatTime } from '../contract/times.ts';
 import { counted } from '../contract/words.ts';
 import type { Executor } from '../db/connection/connect.ts';
 import { ignoreEvents } from '../db/events/ignore-events.ts';
+import { operationsAbout } from '../db/operations.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
 import type { Place } from '../db/read/event-place.ts';
 import { listEvents } from '../db/read/events.ts';
-import { operationsAbout } from '../db/operations.ts';
 
 /** Says what was ignored, and why, as the log of operations has it. */
 export const ignoredInWords = (events: number, note: string | undefined): string =>

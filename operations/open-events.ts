@@ -39,7 +39,8 @@ export async function openEventsOf(
       const group = payload && defaultPayloadConverter.fromPayload<EventGroup>(payload);
       for (const event of group?.events ?? []) {
         const decoded = read(event);
-        if (decoded?.recordId !== recordId || decoded.kind !== (kind === 'meter' ? 'interval' : kind)) continue;
+        if (decoded?.recordId !== recordId || decoded.kind !== (kind === 'meter' ? 'interval' : kind))
+          continue;
         found.push({ id: event.id, receivedAt: event.receivedAt, type: decoded.type, workflowId });
       }
       groups += 1;
@@ -54,7 +55,9 @@ export async function openEventsOf(
 /** Reads an event; undefined where the journal will say why it cannot be read. */
 function read({ body, bodyBase64 = '' }: DeliveredEvent): DecodedEvent | undefined {
   try {
-    return decodeEvent(JSON.parse(withoutByteOrderMark(body ?? Buffer.from(bodyBase64, 'base64').toString())));
+    return decodeEvent(
+      JSON.parse(withoutByteOrderMark(body ?? Buffer.from(bodyBase64, 'base64').toString())),
+    );
   } catch {
     return undefined;
   }

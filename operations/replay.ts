@@ -26,7 +26,8 @@ export const wasReplayed = ({ outcomes, refused }: ReplayReport): boolean =>
 /** Describes a replay in lines: `4 events replayed: 4 are dead again`. */
 export function describeReplay({ replayed, outcomes, refused }: ReplayReport): string[] {
   const counts = Object.entries(outcomes).map(
-    ([outcome, count]) => `${count} ${count === 1 ? 'is' : 'are'} ${outcome}${outcome === 'dead' ? ' again' : ''}`,
+    ([outcome, count]) =>
+      `${count} ${count === 1 ? 'is' : 'are'} ${outcome}${outcome === 'dead' ? ' again' : ''}`,
   );
   return [
     `${counted(replayed, 'event')} replayed${counts.length === 0 ? '' : `: ${counts.join(', ')}`}`,

@@ -93,22 +93,32 @@ function runMoments({ runs }: Pick<Trace, 'runs'>): Moment[] {
   );
 }
 
-function operationMoments({ id, events, runs, changes, deletes, operations }: Omit<Trace, 'kind' | 'subject'>): Moment[] {
+function operationMoments({
+  id,
+  events,
+  runs,
+  changes,
+  deletes,
+  operations,
+}: Omit<Trace, 'kind' | 'subject'>): Moment[] {
   const shown = new Set<string | null>([
     id,
     ...events.map((event) => event.id),
     ...[...runs, ...deletes].map(({ runId }) => runId),
     ...changes.map(({ by }) => by),
   ]);
-  return operations
-    // An audit changes nothing.
-    .filter(
-      ({ action, about }) => action !== 'audit' && (about.length === 0 || about.some((name) => shown.has(name))),
-    )
-    .map(({ at, actor, source, action, outcome, detail }) => ({
-      at,
-      what: `${action} by ${actor} (${source}): ${outcome ?? 'not ended'}${because(detail)}`,
-    }));
+  return (
+    operations
+      // An audit changes nothing.
+      .filter(
+        ({ action, about }) =>
+          action !== 'audit' && (about.length === 0 || about.some((name) => shown.has(name))),
+      )
+      .map(({ at, actor, source, action, outcome, detail }) => ({
+        at,
+        what: `${action} by ${actor} (${source}): ${outcome ?? 'not ended'}${because(detail)}`,
+      }))
+  );
 }
 
 const inWords: Readonly<Record<string, string>> = { quarantined: 'deletion on hold', applied: 'deleted' };

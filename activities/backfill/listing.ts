@@ -4,7 +4,13 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
-import { countAbsent, endDecisions, onlyExplained, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
+import {
+  countAbsent,
+  endDecisions,
+  onlyExplained,
+  retireAbsent,
+  type Seen,
+} from '../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine, endSiteDecisions } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import { forgetListed } from '../../db/records/owner.ts';

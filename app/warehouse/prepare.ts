@@ -62,11 +62,7 @@ export async function planOf(settings: Settings, url: string, log: Logger): Prom
  * @throws WarehouseAway when Postgres does not answer, or refuses
  * @throws Error that says what to do when the schema or the zone is not so
  */
-export async function requireSchema(
-  settings: Settings,
-  url: string,
-  log: Logger,
-): Promise<void> {
+export async function requireSchema(settings: Settings, url: string, log: Logger): Promise<void> {
   const warehouse = openWarehouse(settings, url, log, 1);
   try {
     const versions = await readSchemaVersions(warehouse.db).catch((error: unknown) => {

@@ -61,7 +61,10 @@ export async function alertsAcknowledge(
     const temporal = stack.hasTemporal ? stack.temporal : undefined;
     const { answerMs } = serverWaits;
     const health = await healthOf({ settings, databaseUrl: stack.databaseUrl, temporal, answerMs })(db);
-    const operation = asOperation(settings, undo ? 'alerts unacknowledge' : 'alerts acknowledge', { name, key });
+    const operation = asOperation(settings, undo ? 'alerts unacknowledge' : 'alerts acknowledge', {
+      name,
+      key,
+    });
     const by = undo ? undefined : { by: operation.actor, note: note ?? null };
     const inWords = (of: readonly unknown[]) =>
       `${counted(of.length, 'finding')} ${undo ? 'counts as before' : 'acknowledged'}${note === undefined ? '' : `: ${note}`}`;
@@ -71,7 +74,8 @@ export async function alertsAcknowledge(
       () => acknowledge(db, verdictOf(health), { name, key }, by),
       inWords,
     );
-    if (options.json) printJson({ acknowledged: !undo, findings: found.map(({ alarm, key }) => ({ name: alarm, key })) });
+    if (options.json)
+      printJson({ acknowledged: !undo, findings: found.map(({ alarm, key }) => ({ name: alarm, key })) });
     else print(inWords(found));
   });
 }

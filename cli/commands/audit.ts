@@ -119,10 +119,7 @@ async function compare(
   if (options.json) {
     printJson(found === undefined ? report : { ...report, repaired: found });
   } else {
-    print(
-      ...describeAudit(report, options),
-      ...(found === undefined ? [] : [describeRepair(found, report)]),
-    );
+    print(...describeAudit(report, options), ...(found === undefined ? [] : [describeRepair(found, report)]));
   }
   if (report.differences > 0) process.exitCode = 1;
 }
@@ -148,7 +145,8 @@ export function describeAudit(
   const asked = Object.entries(report.resources).filter(
     ([name, r]) => only === undefined || only.includes(name as AuditResource) || r.suspect > 0,
   );
-  const left = since === undefined ? [] : asked.filter(([, r]) => r.compared + r.missing + r.extra + r.suspect === 0);
+  const left =
+    since === undefined ? [] : asked.filter(([, r]) => r.compared + r.missing + r.extra + r.suspect === 0);
   const compared = asked.filter((of) => !left.includes(of));
   const rows = compared.map(([name, r]) => [
     nameInWords(name),

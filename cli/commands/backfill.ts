@@ -56,7 +56,9 @@ function requireOne(
   { company, externalId, companiesFile, run: started }: BackfillOptions,
 ): void {
   if (scope !== undefined && scope !== 'all')
-    throw new UsageError(`there is no scope ${scope}: say all; or name companies with --company ID or the like`);
+    throw new UsageError(
+      `there is no scope ${scope}: say all; or name companies with --company ID or the like`,
+    );
   const given = Object.entries({
     all: scope,
     '--company': company,

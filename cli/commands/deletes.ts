@@ -47,7 +47,8 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
   if (json) return [asJson({ deletes: await readDeletes(db, { all: true, run }), rows, sums })];
   if (rows.length === 0) return [`Run ${run} inferred no deletion.`];
   const says = ({ listedAsDeleted }: DeletedRow) => (listedAsDeleted ? 'deleted' : 'nothing');
-  const cost = (row: DeletedRow) => (row.cost === null ? '' : `${amount(row.cost)} ${row.currency ?? ''}`.trim());
+  const cost = (row: DeletedRow) =>
+    row.cost === null ? '' : `${amount(row.cost)} ${row.currency ?? ''}`.trim();
   return [
     ...tableOf([
       {
@@ -67,7 +68,10 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
       {
         head: ['what', 'date and cost', 'service says'],
         rows: rows.map((row) => [
-          [[row.provider, row.name ?? row.id].filter((part) => part !== null).join(' '), row.company ?? row.companyId ?? ''],
+          [
+            [row.provider, row.name ?? row.id].filter((part) => part !== null).join(' '),
+            row.company ?? row.companyId ?? '',
+          ],
           [row.date ?? '', cost(row)],
           [says(row), row.state],
         ]),

@@ -46,7 +46,10 @@ export async function eventsList(options: EventsChosen & { limit: number; before
     const more = next === null ? null : placeText(next);
     const ignored = await whoIgnored(db, events);
     if (options.json)
-      printJson({ events: events.map((event) => ({ ...event, ignored: ignored.get(event.id) ?? null })), next: more });
+      printJson({
+        events: events.map((event) => ({ ...event, ignored: ignored.get(event.id) ?? null })),
+        next: more,
+      });
     else print(...describeList(events, ignored, more));
   });
 }
@@ -54,7 +57,10 @@ export async function eventsList(options: EventsChosen & { limit: number; before
 const unknownEvent = (id: string) => new CommandError(`no event ${id} is in the journal`);
 
 /** Says why an event is as it is: its error, when it is tried again, and who ignored it. */
-const whyOf = ({ id, error, outcome, nextAttemptAt }: JournalledEvent, ignored: ReadonlyMap<string, Ignored>): string[] => {
+const whyOf = (
+  { id, error, outcome, nextAttemptAt }: JournalledEvent,
+  ignored: ReadonlyMap<string, Ignored>,
+): string[] => {
   const by = ignored.get(id);
   return [
     ...(error === null ? [] : [error]),
@@ -71,7 +77,11 @@ function describeList(
   if (events.length === 0) {
     return [next === null ? 'No event matches.' : `None so far. Earlier ones: --before ${next}`];
   }
-  const rows = events.map((event) => ({ ...event, received: formatTime(event.receivedAt), why: whyOf(event, ignored) }));
+  const rows = events.map((event) => ({
+    ...event,
+    received: formatTime(event.receivedAt),
+    why: whyOf(event, ignored),
+  }));
   const wide = rows.map(({ received, outcome, type, id, recordId, why }) => [
     received,
     outcome,

@@ -10,8 +10,8 @@ import { openToAsk } from '../../app/warehouse/warehouse.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
-import { recordedWherePossible } from '../../operations/recorded.ts';
 import { pausedInWords } from '../../health/run-findings.ts';
+import { recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation, sayUnnoted } from '../as-operation.ts';
 import { type Context, openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
@@ -109,7 +109,9 @@ function describeSchedule(now: ScheduleState): string[] {
   const lines = [`${name}: ${heading.join('; ')}`];
   const [first, ...then] = next;
   if (first !== undefined)
-    lines.push(`  next: ${[`${timeAgo(first)}${localTime(first, times)}`, ...then.slice(0, 2).map(formatTime)].join(', ')}`);
+    lines.push(
+      `  next: ${[`${timeAgo(first)}${localTime(first, times)}`, ...then.slice(0, 2).map(formatTime)].join(', ')}`,
+    );
   if (running.length > 0) lines.push(`  running: ${running.join(', ')}`);
   for (const run of last) lines.push(`  ${timeAgo(run.scheduledAt)}: ${run.state} (${run.workflowId})`);
   if (missed > 0)

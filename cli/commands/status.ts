@@ -10,7 +10,15 @@ import {
   type WarehouseStatus,
 } from '../../db/read/status.ts';
 import type { TemporalHealth } from '../../health/measured.ts';
-import { acknowledgedInWords, type Finding, headline, plain, type Verdict, verdictOf, verdictStatus } from '../../health/verdict.ts';
+import {
+  acknowledgedInWords,
+  type Finding,
+  headline,
+  plain,
+  type Verdict,
+  verdictOf,
+  verdictStatus,
+} from '../../health/verdict.ts';
 import { healthOf } from '../../operations/health.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
@@ -75,7 +83,12 @@ function describeVerdict(verdict: Verdict): string[] {
     ...verdict.findings.flatMap(({ name, word, saw, todo, open, alarm, key, acknowledged }) => [
       ...paragraph('  ', `${acknowledged === null ? word : 'Known'}: ${name}: ${saw}`),
       ...paragraph('    ', `What to do: ${todo}`),
-      ...(alarm === null ? [] : paragraph('    ', `Alarm ${[alarm, ...(key === '' ? [] : [key])].join(' ')}: ${openInWords(open)}`)),
+      ...(alarm === null
+        ? []
+        : paragraph(
+            '    ',
+            `Alarm ${[alarm, ...(key === '' ? [] : [key])].join(' ')}: ${openInWords(open)}`,
+          )),
       ...(acknowledged === null ? [] : paragraph('    ', capitalized(acknowledgedInWords(acknowledged)))),
     ]),
   ];

@@ -42,7 +42,10 @@ async function traceInTemporal(kind: TracedKind, id: string, { json }: { json?: 
     if (json) return printJson({ openEvents: open });
     print(
       `${kind} ${id}: ${counted(open.length, 'event')} in Temporal, to be recorded when Postgres answers`,
-      ...open.map((event) => `${formatTime(event.receivedAt)}  event ${event.id}: ${event.type}, received; ${event.workflowId}`),
+      ...open.map(
+        (event) =>
+          `${formatTime(event.receivedAt)}  event ${event.id}: ${event.type}, received; ${event.workflowId}`,
+      ),
     );
   } finally {
     await context.stop();

@@ -50,11 +50,7 @@ ${!('away' in warehouse) && deliveries(await readArrivals(deps.db), warehouse, n
   };
 };
 
-function freshness(
-  { pending, silence }: WarehouseHealth,
-  { whole, part }: LastAudits,
-  now: number,
-): Markup {
+function freshness({ pending, silence }: WarehouseHealth, { whole, part }: LastAudits, now: number): Markup {
   return section(
     'Freshness',
     html`<dl class="figures"><div><dt>Last event</dt><dd>${ago(silence.lastEventAt, now)}</dd></div>

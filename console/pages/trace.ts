@@ -35,8 +35,8 @@ ${
           { name: 'Id', of: (one) => html`<small class="id">${text(one.id)}</small>` },
           { name: 'Name', of: ({ name }) => text(name) },
         ],
-        found,
-        (one) => `${one.kind}-${one.id}-${one.name}`,
+        found.map((one, place) => ({ ...one, place })),
+        ({ place }) => `found-${place}`,
       )
     : nothing(
         given === undefined ? 'Search an id, a number or a name' : 'Nothing is found',

@@ -1,4 +1,4 @@
-import { and, count, eq, type SQL, sql } from 'drizzle-orm';
+import { and, count, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { noteRemoved } from '../catch-up/interval-ledger.ts';
 import { columnNames } from '../connection/arrays.ts';
@@ -122,6 +122,24 @@ export async function forgetHeldBack(
     );
 }
 
+/** Ends decisions to keep readings within a range of which the service lists just what the warehouse has. */
+export async function endDecisionsWithin(
+  db: Executor,
+  meterId: string,
+  { start, end }: ReadRange,
+): Promise<void> {
+  await db
+    .delete(deletes)
+    .where(
+      and(
+        eq(deletes.meterId, meterId),
+        inArray(deletes.state, ['rejected', 'undone']),
+        start === undefined ? undefined : sql`${deletes.startsFrom} >= ${start}::timestamptz`,
+        end === undefined ? undefined : sql`${deletes.startsBefore} <= ${end}::timestamptz`,
+      ),
+    );
+}
+
 async function findAbsent(
   tx: Executor,
   { meterId, range, readAt, pass }: ProvedPass,
@@ -178,9 +196,7 @@ async function findAbsent(
 }
 
 async function countAbsent(tx: Executor, { pass }: ProvedPass) {
-  const { rows } = await tx.execute<
-    Record<'absent' | 'unexplained' | 'listed', number>
-  >(sql`
+  const { rows } = await tx.execute<Record<'absent' | 'unexplained' | 'listed', number>>(sql`
     select
       count(*)::int as absent,
       (count(*) filter (where not is_explained and not is_kept))::int as unexplained,

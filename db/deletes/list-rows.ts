@@ -65,7 +65,9 @@ export async function listDeletedRows(
   runId: string,
   limit: number | null = null,
 ): Promise<DeletedRow[]> {
-  const { rows } = await db.execute<DeletedRow & { meter: string | null } & Record<string, unknown>>(sql`
+  const { rows } = await db.execute<
+    DeletedRow & { meter: string | null } & Record<string, unknown>
+  >(sql`
     select
       ${note.resource},
       coalesce(${note.meterId}, ${note.recordId}) as id,
@@ -94,7 +96,10 @@ export async function listDeletedRows(
   });
   const nameOf = await namesOfRecords(
     db,
-    rows.flatMap((one) => [ofRow(one), ...(one.companyId === null ? [] : [ofCompany(one.companyId)])]),
+    rows.flatMap((one) => [
+      ofRow(one),
+      ...(one.companyId === null ? [] : [ofCompany(one.companyId)]),
+    ]),
   );
   return rows.map((one) => ({
     ...one,

@@ -101,10 +101,7 @@ type SetAside = 'undecidedDeletes' | 'keptDeletes' | 'rejectedRecords';
  * Counts rows that wait for somebody, or that somebody decided to keep. Here and elsewhere an order that nobody needs keeps the
  * planner on the index that has it.
  */
-async function countSetAside(
-  db: Executor,
-  most: Most,
-): Promise<Pick<WarehouseHealth, SetAside>> {
+async function countSetAside(db: Executor, most: Most): Promise<Pick<WarehouseHealth, SetAside>> {
   const { rows } = await db.execute<Record<SetAside, number>>(sql`
     select
       (

@@ -46,7 +46,9 @@ export async function readLastLook(
   const [look] = await db
     .select({
       lookedAt: heartbeat.at,
-      lookedSecondsAgo: sql<number | null>`extract(epoch from clock_timestamp() - ${heartbeat.at})::float8`,
+      lookedSecondsAgo: sql<
+        number | null
+      >`extract(epoch from clock_timestamp() - ${heartbeat.at})::float8`,
     })
     .from(heartbeat);
   return look ?? { lookedAt: null, lookedSecondsAgo: null };

@@ -21,7 +21,11 @@ export async function acknowledgeFinding(
     acknowledgedNote: note,
     acknowledgedCounts: counts,
   };
-  const updated = await db.update(alerts).set(known).where(live(finding)).returning({ id: alerts.id });
+  const updated = await db
+    .update(alerts)
+    .set(known)
+    .where(live(finding))
+    .returning({ id: alerts.id });
   if (updated.length > 0) return;
   // The watch has not seen it yet.
   await db

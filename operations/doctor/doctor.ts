@@ -13,7 +13,13 @@ import { readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
 import { readReplicas, readStandby, type Standby } from '../../db/read/session.ts';
 import type { VerdictWord } from '../../health/finding-type.ts';
-import { acknowledgedInWords, type Finding, type Verdict, verdictOf, worstFirst } from '../../health/verdict.ts';
+import {
+  acknowledgedInWords,
+  type Finding,
+  type Verdict,
+  verdictOf,
+  worstFirst,
+} from '../../health/verdict.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { throughProxies } from '../../service/proxy.ts';
 import { healthOf } from '../health.ts';

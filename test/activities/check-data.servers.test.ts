@@ -168,7 +168,7 @@ test.each(['documents', 'connections'] as const)(
     const gone = await retire(1);
     expect(await due()).toEqual(isDue);
     await checked();
-    expect(await undoDeletes(db, gone)).toEqual({ revived: 1 });
+    expect(await undoDeletes(db, gone)).toMatchObject({ revived: 1 });
     expect(await due()).toEqual(isDue);
     await checked();
     const quarantined = await retire(0);

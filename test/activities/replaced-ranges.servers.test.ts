@@ -177,19 +177,29 @@ describe('more readings vanish than the cap', () => {
     expect(await approveDeletes(meter.db, meter.runId)).toEqual({ tombstoned: 12, spared: 0 });
     expect(await meter.stored()).toEqual([]);
     expect(await meter.backfill()).toMatchObject({ state: 'complete' });
-    expect(await undoDeletes(meter.db, meter.runId)).toEqual({ revived: 12 });
+    expect(await undoDeletes(meter.db, meter.runId)).toMatchObject({ revived: 12 });
     expect(await meter.stored()).toHaveLength(12);
-    // What somebody brought back is not removed again without asking.
-    expect(await meter.backfill()).toMatchObject({ state: 'suspect' });
+    // What somebody brought back is not removed again.
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
     expect(await meter.stored()).toHaveLength(12);
+    expect(await meter.heldBack()).toEqual([]);
+    expect(await undoDeletes(meter.db, meter.runId)).toEqual({ revived: 0, waiting: 12 });
     expect(await meter.heldBack()).toEqual([12]);
   });
 
   test('stay when somebody rejects their removal', async () => {
     const meter = await vanished();
     expect(await rejectDeletes(meter.db, meter.runId)).toEqual({ kept: 12 });
-    await meter.backfill();
+    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
     expect(await meter.stored()).toHaveLength(12);
+    expect((await readHealth(meter.db)).keptDeletes).toBe(12);
+    // A listing that shows them ends the decision.
+    meter.list(quarters);
+    await meter.backfill();
+    expect((await readHealth(meter.db)).keptDeletes).toBe(0);
+    meter.list([]);
+    expect(await meter.backfill()).toMatchObject({ state: 'suspect' });
+    expect(await meter.heldBack()).toEqual([12]);
   });
 
   test('are settled by a later read that explains them, without anybody', async () => {

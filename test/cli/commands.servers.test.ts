@@ -141,6 +141,7 @@ describe('before anything runs', () => {
         rejectedRecords: 0,
         unreadableValues: 0,
         quarantinedDeletes: 0,
+        keptDeletes: 0,
         intervalShortfall: { events: 0, readings: 0 },
         fieldsWithoutColumn: [],
         issues: { error: 0, warning: 0, info: 0, acknowledged: 0 },
@@ -348,6 +349,7 @@ describe('while metersync start runs', () => {
       waiting: [],
       rejectedRecords: 0,
       quarantinedDeletes: 0,
+      keptDeletes: 0,
       backfills: { running: 0, last: { state: 'complete' } },
       issues: { warning: anyNumber, acknowledged: 1 },
     });
@@ -447,7 +449,9 @@ describe('while metersync start runs', () => {
     const undecided = await metersync('status', '--exit-code');
     expect(undecided.status).toBe(3);
     expect(undecided.stdout).toMatch(/^Needs you: /);
-    expect(undecided.stdout).toMatch(/deletes: 60 bills of 1 company disappeared from the service in one run/);
+    expect(undecided.stdout).toMatch(
+      /deletes: 60 bills of 1 company disappeared from the service in one run/,
+    );
     expect(undecided.stdout).not.toContain('last backfill: suspect');
     expect(await json('deletes', 'approve', runId)).toEqual({
       status: 0,

@@ -112,8 +112,11 @@ describe('every command says the same sentence', () => {
     await until('Temporal lists the group', async () => {
       const { status, stdout, stderr } = await runCommand(['trace', 'document', id], { env });
       expect([status, stderr]).toEqual([1, expect.stringContaining(sentence)]);
-      return stdout === `document ${id}: 1 event in Temporal, to be recorded when Postgres answers
-2026-11-22 01:10:00Z  event one: document.updated.v2, received; events/one+1/1`;
+      return (
+        stdout ===
+        `document ${id}: 1 event in Temporal, to be recorded when Postgres answers
+2026-11-22 01:10:00Z  event one: document.updated.v2, received; events/one+1/1`
+      );
     });
   });
 
@@ -123,14 +126,17 @@ describe('every command says the same sentence', () => {
     expect(status.stdout).toContain('no worker is running for events');
     const { stdout } = await runCommand(['doctor'], { env });
     expect(stdout).toMatch(/^ok +Temporal /m);
-    expect(stdout.split(sentence)).toHaveLength(3);
+    expect(stdout.split(sentence), 'it is said once').toHaveLength(2);
   });
 
   test('schedules are shown and paused without it, and it is said that the log lacks that', async () => {
     const shown = await runCommand(['schedule', 'show'], { env });
     expect(shown).toMatchObject({ status: 0, stdout: expect.stringMatching(/^full: 0 3 \* \* \*/) });
     const paused = await runCommand(['schedule', 'pause', 'full', '--reason', 'a move'], { env });
-    expect(paused).toMatchObject({ status: 0, stderr: expect.stringMatching(/^Not in the log of operations: /) });
+    expect(paused).toMatchObject({
+      status: 0,
+      stderr: expect.stringMatching(/^Not in the log of operations: /),
+    });
     const { client, close } = await connectClient({
       address: env.TEMPORAL_ADDRESS,
       namespace: env.TEMPORAL_NAMESPACE,
@@ -141,16 +147,23 @@ describe('every command says the same sentence', () => {
 });
 
 describe('every page says it, too', () => {
-  test.each(['/runs', '/inbox', '/events', '/companies', '/deletes', '/issues', '/log', '/trace?q=x', '/act/resume'])(
-    '%s',
-    async (path) => {
-      const answer = await fetch(running.url + path);
-      expect(answer.status).toBe(503);
-      const text = await answer.text();
-      expect(text).toContain(sentence);
-      expect(text).toContain('<nav');
-    },
-  );
+  test.each([
+    '/runs',
+    '/inbox',
+    '/events',
+    '/companies',
+    '/deletes',
+    '/issues',
+    '/log',
+    '/trace?q=x',
+    '/act/resume',
+  ])('%s', async (path) => {
+    const answer = await fetch(running.url + path);
+    expect(answer.status).toBe(503);
+    const text = await answer.text();
+    expect(text).toContain(sentence);
+    expect(text).toContain('<nav');
+  });
 
   test('Overview and System show the rest', async () => {
     for (const path of ['/', '/system']) {

@@ -125,7 +125,9 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
       );
       expect(status, status?.stderr).toMatchObject({
         status: verdictStatus.Unknown,
-        stdout: expect.stringMatching(/^Unknown: Postgres does not answer\n[\s\S]*no answer within 2 s[\s\S]*workers: running/),
+        stdout: expect.stringMatching(
+          /^Unknown: Postgres does not answer\n[\s\S]*no answer within 2 s[\s\S]*workers: running/,
+        ),
       });
       expect(doctor, doctor?.stderr).toMatchObject({
         status: 1,

@@ -137,8 +137,7 @@ describe('the pages', () => {
     await warehouse.db.execute(sql`
       insert into utility.sites (id, company_id, name)
       values (gen_random_uuid(), ${trouble.companies[1]}, 'Boston Depot 2')`);
-    const search = async (given: string) =>
-      await (await ask(`/trace?q=${encodeURIComponent(given)}`)).text();
+    const search = async (given: string) => await (await ask(`/trace?q=${encodeURIComponent(given)}`)).text();
     expect(await search('4711')).toMatch(
       new RegExp(`<h1>Document</h1><p><code>${trouble.document}[\\s\\S]*<dt>invoice</dt><dd>4711</dd>`),
     );
@@ -346,7 +345,10 @@ describe('an action', () => {
     const { ask, post } = await serve();
     const to = `/act/deletes-reject?run=${trouble.runs.suspect}&back=/deletes`;
     const listed = await (await ask('/deletes')).text();
-    expect(listed).toContain('Acme Property Management</a>');
+    expect(listed).toContain('Acme Property Management');
+    const each = await (await ask(`/deletes?run=${trouble.runs.suspect}`)).text();
+    expect(each.match(/<tr id="row-documents-/g)).toHaveLength(60);
+    expect(each).toContain('60 bills, on hold: the service does not list them any more.');
     expect(await (await ask(to)).text()).toContain('60 rows of run');
     const done = await post(to);
     expect(done.status).toBe(303);
@@ -389,9 +391,10 @@ describe('an action', () => {
           starts_before, readings)
       values (${runId}, ${trouble.companies[0]}, 'intervals', 'm-held of a day', 'quarantined', now(), 'm-held',
         'kWh', ${from}, ${until}, 12)`);
-    const listed = await (await ask('/deletes')).text();
-    expect(listed).toContain('12 readings');
-    expect(listed).toContain('E-77<small class="id">m-held 2026-05-01 00:00 to 2026-05-01 03:00 UTC</small>');
+    expect(await (await ask('/deletes')).text()).toContain('12 readings');
+    const listed = await (await ask(`/deletes?run=${runId}`)).text();
+    expect(listed).toContain('E-77 12 readings<small class="id">intervals m-held</small>');
+    expect(listed).toContain('2026-05-01 00:00 to 2026-05-01 03:00 UTC');
     const list = await runCommand(['deletes', 'list'], { env });
     expect(list.stdout).toContain('E-77 (m-held 2026-05-01 00:00 to 2026-05-01 03:00 UTC)');
     const stored = async () => {

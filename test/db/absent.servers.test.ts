@@ -135,6 +135,7 @@ test.each([
   expect(await undoDeletes(warehouse.db, runId)).toMatchObject({ revived: 1 });
   expect(await states()).toEqual(live);
 
+  await endDecisions(warehouse.db, { resource: 'documents', companyId }, [record.id]);
   const again = randomUUID();
   const beforeMove = await now();
   await retire(companyId, [], await now(), roomy, again);

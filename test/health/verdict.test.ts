@@ -178,13 +178,17 @@ describe('a finding that somebody acknowledged', () => {
     expect(headline(verdict)).toBe('In sync, 1 acknowledged');
     const [finding] = verdict.findings;
     expect(finding?.acknowledged).toEqual({ by: 'ada', at: '2026-11-22 01:01:00+00', note: 'a test' });
-    const more = verdictOf(health({ dead: 2, rejectedRecords: 1, watch: known('EventsDead', { events: 2 }) }));
+    const more = verdictOf(
+      health({ dead: 2, rejectedRecords: 1, watch: known('EventsDead', { events: 2 }) }),
+    );
     expect([more.word, headline(more)]).toEqual(['Needs you', 'Needs you: Postgres refuses 1 record']);
   });
 
   test('counts again once it counts more, and never if it stops everything', () => {
     expect(verdictOf(health({ dead: 3, watch: known('EventsDead', { events: 2 }) })).word).toBe('Needs you');
-    expect(verdictOf(health({ oldestDueSeconds: 901, watch: known('EventsStalled', {}) })).word).toBe('Broken');
+    expect(verdictOf(health({ oldestDueSeconds: 901, watch: known('EventsStalled', {}) })).word).toBe(
+      'Broken',
+    );
   });
 });
 

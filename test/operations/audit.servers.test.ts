@@ -523,7 +523,9 @@ describe('an audit', () => {
     const only = ['intervals'] as const;
     const report = await audit({ warehouse, service: client, concurrency: 8, resources: only });
     expect(report).toMatchObject({ differences: 1, resources: { meters: { suspect: 1 } } });
-    const rows = describeAudit(report, { resource: only }).filter((line) => /│ *(meters|intervals|documents) /.test(line));
+    const rows = describeAudit(report, { resource: only }).filter((line) =>
+      /│ *(meters|intervals|documents) /.test(line),
+    );
     expect(rows).toEqual([expect.stringContaining('meters'), expect.stringContaining('intervals')]);
   });
 

@@ -10,7 +10,15 @@ test('the deletion of a row is on hold until it is decided, and an audit is no p
     ...none,
     deletes: [{ ...deleted, notedAt: '2026-11-22 01:01:00+00', decidedAt: '2026-11-22 01:02:03+00' }],
     operations: [
-      { ...audit, role: 'operator', source: 'command', target: {}, outcome: 'done', finishedAt: null, detail: null },
+      {
+        ...audit,
+        role: 'operator',
+        source: 'command',
+        target: {},
+        outcome: 'done',
+        finishedAt: null,
+        detail: null,
+      },
     ],
   });
   expect(moments.map(({ what }) => what)).toEqual([

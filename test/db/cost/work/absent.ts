@@ -10,10 +10,11 @@ import {
   clearQuarantine,
   countAbsent,
   countTombstoned,
+  endDecisions,
   type Listing,
   retireAbsent,
 } from '../../../../db/deletes/absent.ts';
-import { absentSites, clearSiteQuarantine } from '../../../../db/deletes/absent-sites.ts';
+import { absentSites, clearSiteQuarantine, endSiteDecisions } from '../../../../db/deletes/absent-sites.ts';
 import {
   approveDeletes,
   readDeletes,
@@ -95,6 +96,7 @@ export const absent: readonly Work[] = [
       await retireAbsent(db, runOf(plot + 100_000), listing, none, nothing);
       await approveDeletes(db, runOf(plot + 100_000));
       await undoDeletes(db, runOf(plot + 100_000));
+      await endDecisions(db, listing, documents(plot));
     },
   },
   {
@@ -135,6 +137,7 @@ export const absent: readonly Work[] = [
     asksForAll: 'It follows a pass over the list of companies, which has read each of them.',
     run: async ({ db }, plot) => {
       await absentSites(db, [idOf('company', plot)], readLater);
+      await endSiteDecisions(db, [idOf('company', plot)]);
       await clearSiteQuarantine(db, [idOf('company', plot)], []);
     },
   },

@@ -4,7 +4,7 @@ import { readDeletes } from '../../../../db/deletes/decide.ts';
 import {
   beginOperation,
   finishOperation,
-  lastAudit,
+  lastAudits,
   listOperations,
   readOperation,
 } from '../../../../db/operations.ts';
@@ -89,7 +89,7 @@ export const consolePages: readonly Work[] = [
       });
       await finishOperation(db, id, 'done', 'nothing is parked');
       await readOperation(db, id);
-      await lastAudit(db);
+      await lastAudits(db);
       await listOperations(db, { actor: 'ada' }, { limit: 10, before: id + 1 });
       await listOperations(db, {}, { limit: 10 });
     },

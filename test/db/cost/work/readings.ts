@@ -6,7 +6,11 @@ import {
   noteFetched,
   settleRanges,
 } from '../../../../db/catch-up/interval-ledger.ts';
-import { forgetHeldBack, removeAbsentReadings } from '../../../../db/deletes/absent-readings.ts';
+import {
+  endDecisionsWithin,
+  forgetHeldBack,
+  removeAbsentReadings,
+} from '../../../../db/deletes/absent-readings.ts';
 import { approveReadings, reviveReadings } from '../../../../db/deletes/decide-readings.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { hasReadingsOutside, writeIntervals } from '../../../../db/records/intervals.ts';
@@ -106,6 +110,7 @@ export const readingWork: readonly Work[] = [
       await forgetRejectedReadings(db, { meterId }, readAt);
       await hasReadingsOutside(db, { meterId, range: {}, readAt }, undefined);
       await forgetHeldBack(db, meterId, {});
+      await endDecisionsWithin(db, meterId, {});
     },
   },
   {
