@@ -11,7 +11,7 @@ const rooms = {
   web: [],
   sandbox: ['web'],
   app: ['contract', 'health', 'receiver', 'workflows', 'activities', 'service', 'db', 'embedded'],
-  operations: ['contract', 'health', 'receiver', 'workflows', 'activities', 'service', 'db', 'app'],
+  operations: ['contract', 'health', 'receiver', 'workflows', 'activities', 'service', 'db', 'app', 'web'],
   console: ['contract', 'health', 'web', 'db', 'app', 'operations'],
   cli: ['operations', 'app', 'contract', 'health', 'db', 'embedded', 'sandbox', 'console'],
 };

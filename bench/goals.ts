@@ -11,6 +11,12 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
     p99Ms512: { below: 200 },
   },
   applied: { ofBare: { atLeast: 0.5 }, timesOnePerEvent: { atLeast: 60 } },
+  cost: {
+    allMsInFlight1: { atMost: 16 },
+    allMsInFlight16: { atMost: 1.6 },
+    allMsInFlight64: { atMost: 0.6 },
+    allMsInFlight512: { atMost: 0.42 },
+  },
   lone: {
     ackP50Ms: { below: 20 },
     rowP50Ms: { below: 35 },

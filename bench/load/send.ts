@@ -7,6 +7,7 @@ import type { LoadReport } from './run.ts';
 
 /** A load generator in its own process. */
 export interface Generator {
+  readonly pid: number;
   /** Signs the events, and then sends them; signing is not timed. */
   send(target: Target, events: PrepareInput['events'], inFlight: number): Promise<LoadReport>;
 }
@@ -14,6 +15,7 @@ export interface Generator {
 export function startGenerator(bench: Bench): Generator {
   const child: Child<GeneratorCalls> = bench.child<GeneratorCalls>('load/generator.ts');
   return {
+    pid: child.pid,
     send: async ({ port, secret }, events, inFlight) => {
       await child.call('prepare', { secret, events });
       return await child.call('send', { port, inFlight });

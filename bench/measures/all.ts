@@ -8,6 +8,7 @@ import { catalogue } from './catalogue.ts';
 import { catchUp } from './catch-up.ts';
 import { checks } from './checks.ts';
 import { consolePages, consolePagesLarge } from './console.ts';
+import { cost } from './cost.ts';
 import { customer } from './customer.ts';
 import { growth } from './growth.ts';
 import { growthStatements } from './growth-statements.ts';
@@ -23,6 +24,7 @@ import { sandbox } from './sandbox.ts';
 export const measures: readonly Measure[] = [
   acknowledged,
   applied,
+  cost,
   lone,
   live,
   backfill,

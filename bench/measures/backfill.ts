@@ -93,7 +93,7 @@ async function measureCompanies(bench: Bench): Promise<number> {
 }
 
 /** Records the documents of a real service, for a server that costs next to nothing. */
-async function record(bench: Bench, companies: number, documents: number): Promise<Recorded> {
+export async function record(bench: Bench, companies: number, documents: number): Promise<Recorded> {
   bench.say(`the sandbox makes ${companies} companies of ${documents} documents; their pages are recorded`);
   const sandbox = await startSandbox(bench, { companies, documents, intervalDays: 0 });
   const pages = bench.child<PagesCalls>('service/pages.ts');
@@ -104,14 +104,14 @@ async function record(bench: Bench, companies: number, documents: number): Promi
 }
 
 /** Starts a pipeline that reads some companies and forgets them: a second read would find their rows. */
-async function startWarm(bench: Bench, { url, companies }: Recorded): Promise<Pipeline> {
+export async function startWarm(bench: Bench, { url, companies }: Recorded): Promise<Pipeline> {
   const pipeline = await startPipeline(bench, { service: { url, apiKey, endpoints }, filled: false });
   await runBackfill(pipeline, companies.slice(0, warmUpCompanies));
   await withClient(pipeline.databaseUrl, (client) => client.query('truncate utility.documents'));
   return pipeline;
 }
 
-async function proveRows(databaseUrl: string, documents: number): Promise<void> {
+export async function proveRows(databaseUrl: string, documents: number): Promise<void> {
   const rows = await withClient(databaseUrl, (client) =>
     client.query('select count(*)::int as count from utility.documents where raw is not null'),
   );

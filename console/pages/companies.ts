@@ -10,12 +10,14 @@ import {
   readCompany,
   readResources,
 } from '../../db/read/companies.ts';
+import { readCompanyMonths } from '../../db/read/company-months.ts';
 import { listEvents } from '../../db/read/events.ts';
 import { listDataIssues } from '../../db/read/issues.ts';
 import { badge } from '../../web/badge.ts';
 import { copyable } from '../../web/copyable.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct } from '../asking.ts';
+import { billCalendar, monthCharts } from '../charts.ts';
 import {
   actButton,
   address,
@@ -89,12 +91,13 @@ export const companyPage: MakePage = async (asking) => {
   const id = canonicalUuid(params.id ?? '');
   const company = id === undefined ? undefined : await readCompany(db, id);
   if (company === undefined || id === undefined) return undefined;
-  const [resources, ranges, connections, { events }, issues] = await Promise.all([
+  const [resources, ranges, connections, { events }, issues, months] = await Promise.all([
     readResources(db, id),
     rangesWaiting(db, id),
     listConnections(db, id),
     listEvents(db, { queueOf: id, outcome: 'pending' }, { limit: 10 }),
     listDataIssues(db, { companyId: id, unacknowledged: true }, 10),
+    readCompanyMonths(db, id),
   ]);
   const back = `/companies/${id}`;
   return {
@@ -158,6 +161,8 @@ ${section(
         (row) => row.id,
       ),
 )}
+${months.billed.length > 0 && section('Bills by month', billCalendar(months))}
+${months.months.length > 0 && section('Cost and usage by month', monthCharts(months))}
 ${issues.length > 0 && section('Open issues', await issueCards(db, issues), html`<a href="/issues?company=${id}">All</a>`)}
 ${events.length > 0 && section('Events that wait', eventTable(events, now), html`<a href="/events?company=${id}">All events</a>`)}`,
   };

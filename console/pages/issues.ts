@@ -5,12 +5,13 @@ import { consoleBounds } from '../../contract/limits.ts';
 import { severities } from '../../contract/names.ts';
 import { nameInWords } from '../../contract/words.ts';
 import type { Executor } from '../../db/connection/connect.ts';
-import { type DataIssue, listDataIssues, namesOfIssues } from '../../db/read/issues.ts';
+import { countOpenByWeek, type DataIssue, listDataIssues, namesOfIssues } from '../../db/read/issues.ts';
 import { subjectsOf } from '../../operations/issue-subjects.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct, oneOf } from '../asking.ts';
 import { attentionSection } from '../attention.ts';
+import { issueChart } from '../charts.ts';
 import {
   actButton,
   address,
@@ -28,6 +29,9 @@ import {
   text,
   textField,
 } from '../parts.ts';
+
+/** How many weeks the chart of issues shows by themselves. */
+const chartedWeeks = 12;
 
 /** What is wrong, odd or missing in the data itself? */
 export const issueList: MakePage = async (asking) => {
@@ -49,6 +53,8 @@ export const issueList: MakePage = async (asking) => {
   };
   const filtered = Object.values(values).some((value) => value !== undefined);
   const last = issues.length === consoleBounds.rows ? issues.at(-1) : undefined;
+  const first = !filtered && after === undefined;
+  const open = first ? await countOpenByWeek(deps.db, chartedWeeks) : [];
   return {
     title: 'Issues',
     section: 'Issues',
@@ -75,7 +81,7 @@ ${filters(
   ],
   filtered,
 )}`,
-    body: html`${
+    body: html`${open.length > 0 && issueChart(open)}${
       issues.length === 0
         ? nothing(
             'No such issue is open',
@@ -85,7 +91,7 @@ ${filters(
           )
         : await issueTable(deps.db, issues, now)
     }${pager(last && address('/issues', { ...values, after: String(last.id) }), after === undefined ? undefined : address('/issues', values))}
-${!filtered && after === undefined && (await attentionSection(asking))}`,
+${first && (await attentionSection(asking))}`,
   };
 };
 

@@ -10,6 +10,7 @@ import { type ListedRun, listEnded, listRunning, readRun } from '../../db/read/r
 import { copyable } from '../../web/copyable.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct } from '../asking.ts';
+import { runCharts } from '../charts.ts';
 import {
   actButton,
   address,
@@ -45,6 +46,7 @@ export const runList: MakePage = async (asking) => {
     live: before === undefined,
     body: html`<div class="head"><div><h1>Runs</h1><p class="muted">What each backfill and reconcile did, the latest first.</p></div>
 ${mayAct(asking) && html`<span class="actions">${runKinds.map((kind) => actButton(`/act/schedule-trigger?kind=${kind}&back=/runs`, `Run ${kind} now`))}</span>`}</div>
+${before === undefined && ended.length > 1 && runCharts(ended.slice(0, chartedRuns), (run) => msOf(run, now))}
 ${
   rows.length === 0
     ? nothing('No run yet', 'The first backfill reads everything: metersync backfill all.')
@@ -74,10 +76,15 @@ ${
   };
 };
 
-const took = ({ startedAt, finishedAt }: ListedRun, now: number): string => {
+/** How many runs the charts show. */
+const chartedRuns = 30;
+
+function msOf({ startedAt, finishedAt }: ListedRun, now: number): number {
   const end = finishedAt === null ? now : Date.parse(rfc3339(finishedAt));
-  return formatSeconds(Math.max(0, (end - Date.parse(rfc3339(startedAt))) / 1000));
-};
+  return Math.max(0, end - Date.parse(rfc3339(startedAt)));
+}
+
+const took = (run: ListedRun, now: number): string => formatSeconds(msOf(run, now) / 1000);
 
 function changes(run: ListedRun): string {
   const { inserted, changed, tombstoned, rejected, unreadable, unchanged } = run;
@@ -143,4 +150,5 @@ const companyNow = ({
   unit,
 }: Awaited<ReturnType<typeof readRunProgress>>['running'][number]): Markup =>
   html`<li class="card"><div class="row"><strong>${text(name)}</strong><span>${nameInWords(resource)}</span></div>
-<p class="meta"><span>${count(Math.floor(done))}${of !== null && ` of ${count(of)}`} ${unit}</span></p></li>`;
+<p class="meta"><span>${count(Math.floor(done))}${of !== null && ` of ${count(of)}`} ${unit}</span></p>
+${of !== null && of > 0 && html`<progress max="${of}" value="${Math.min(done, of)}" aria-label="${`Progress of ${text(name)}`}"></progress>`}</li>`;

@@ -305,3 +305,19 @@ export async function countIssuesByCheck(
     )} as acknowledged`);
   return { issues: rows, acknowledgedIssues: known.rows[0]?.acknowledged ?? 0 };
 }
+
+/** Open issues by check and by the week in which they were opened; `week` is its Monday, null if it is earlier. */
+export async function countOpenByWeek(
+  db: Executor,
+  weeks: number,
+): Promise<{ checkName: string; week: string | null; open: number }[]> {
+  const monday = sql`date_trunc('week', ${dataIssues.openedAt} at time zone 'UTC')::date`;
+  const first = sql`date_trunc('week', now() at time zone 'UTC')::date - ${7 * (weeks - 1)}::int`;
+  const week = sql<string | null>`case when ${monday} >= ${first} then ${monday}::text end`;
+  return await db
+    .select({ checkName: dataIssues.checkName, week, open: sql<number>`count(*)::int` })
+    .from(dataIssues)
+    .where(isNull(dataIssues.closedAt))
+    .groupBy(sql`1`, sql`2`)
+    .orderBy(sql`2 nulls first`, sql`1`);
+}

@@ -1,64 +1,18 @@
-import { BarChart, HeatmapChart, LineChart } from 'echarts/charts';
-import { GridComponent, LegendComponent, VisualMapComponent } from 'echarts/components';
-import * as echarts from 'echarts/core';
-import { SVGRenderer } from 'echarts/renderers';
 import type { Report } from '../../db/read/report.ts';
+import {
+  categories,
+  seriesColours as colours,
+  drawChart,
+  grid,
+  legend,
+  heatColours as steps,
+  chartText as text,
+  values,
+} from '../../web/chart.ts';
 import { monthAt, weekdays } from './amounts.ts';
 
-echarts.use([
-  BarChart,
-  HeatmapChart,
-  LineChart,
-  GridComponent,
-  LegendComponent,
-  VisualMapComponent,
-  SVGRenderer,
-]);
+const draw = (height: number, option: object): string => drawChart(option, height, 880);
 
-/** Colours are variables of the page, so that one drawing fits light and dark. */
-const colours = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `var(--series-${n})`);
-const steps = [0, 1, 2, 3, 4, 5].map((n) => `var(--heat-${n})`);
-const text = { color: 'var(--text)', fontFamily: 'system-ui, sans-serif', fontSize: 13 };
-const line = { lineStyle: { color: 'var(--line)' } };
-
-const width = 880;
-
-/** Draws a chart as SVG text; names in it are escaped by the library. */
-function draw(height: number, option: object): string {
-  const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });
-  try {
-    chart.setOption({ animation: false, color: colours, textStyle: text, ...option });
-    return chart.renderToSVGString();
-  } finally {
-    chart.dispose();
-  }
-}
-
-const categories = (data: readonly string[]) => ({
-  type: 'category',
-  data,
-  axisLabel: text,
-  axisLine: line,
-  axisTick: line,
-});
-
-const values = (more: object = {}) => ({
-  type: 'value',
-  axisLabel: text,
-  splitLine: { lineStyle: { color: 'var(--grid)' } },
-  ...more,
-});
-
-const legend = (of: readonly unknown[]) => (of.length > 1 ? { legend: { top: 0, textStyle: text } } : {});
-// The labels of the axes stay within these bounds.
-const grid = {
-  left: 8,
-  right: 16,
-  top: 40,
-  bottom: 8,
-  outerBoundsMode: 'same',
-  outerBoundsContain: 'axisLabel',
-};
 // A float is enough for the height of a bar: the table below has the exact figures.
 const height = (exact: string | null | undefined) =>
   exact === null || exact === undefined ? null : Number(exact);

@@ -23,6 +23,7 @@ section { background: var(--card); border: 1px solid var(--grid); border-radius:
 .wide { overflow-x: auto; }
 .chart { min-width: 36rem; }
 .chart svg { display: block; width: 100%; height: auto; }
+.chart text { font: 13px system-ui, sans-serif; }
 summary { cursor: pointer; margin-top: .5rem; }
 .table { max-height: 24rem; overflow-y: auto; }
 .short { white-space: nowrap; }

@@ -34,8 +34,9 @@ test.each(own)('$name runs on real parts and yields a finite figure for every go
   });
   for (const [name, figure] of Object.entries(figures)) {
     expect(figure, `${measure.name}.${name}`).toSatisfy(Number.isFinite);
-    // Memory may fall during a measure.
-    if (!/growth/i.test(name)) expect(figure, `${measure.name}.${name}`).toBeGreaterThan(0);
+    // Memory may fall during a measure, and little work may take less than a tick of the processor's time.
+    if (!/growth/i.test(name) && measure.name !== 'cost')
+      expect(figure, `${measure.name}.${name}`).toBeGreaterThan(0);
   }
   expect(Object.keys(figures)).toEqual(expect.arrayContaining(Object.keys(goals[measure.name] ?? {})));
 });

@@ -57,7 +57,7 @@ fault(
 
 async function replayed(client: Client, checkout: string): Promise<{ failures: number; histories: number }> {
   const { bundleWorkflows } = (await import(
-    `${checkout}/app/workflow-bundle.ts`
+    `${checkout}/app/temporal/workflow-bundle.ts`
   )) as typeof import('../../app/temporal/workflow-bundle.ts');
   const workflowBundle = await bundleWorkflows(pino({ level: 'silent' }));
   const { failures, histories } = await replayHistories(client, { workflowBundle, which: 'any', most: 15 });

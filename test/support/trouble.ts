@@ -44,6 +44,7 @@ export async function fillTrouble({ db }: Warehouse): Promise<Trouble> {
     insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
     select ${runs.suspect}, ${acme}, 'documents', gen_random_uuid()::text, 'quarantined', now()
     from generate_series(1, 60)`);
+  await fillMonths({ db }, acme);
   await fillEvents({ db }, companies, document, connection);
   const { rows } = await db.execute<{ id: number }>(sql`
     insert into ops.data_issues (check_name, severity, company_id, entity_type, entity_id, subject, evidence)
@@ -55,6 +56,30 @@ export async function fillTrouble({ db }: Warehouse): Promise<Trouble> {
       ('unknown_unit', 'info', ${strange}, 'meter', ${hostile}, ${hostile}, '{"units": "furlongs"}')
     returning id::int`);
   return { companies, document, connection, runs, dead: 'msg_dead_1', issue: rows[0]?.id ?? 0 };
+}
+
+/** Months of two sites, one of which lacks a bill and has one in part. */
+async function fillMonths({ db }: Pick<Warehouse, 'db'>, company: string): Promise<void> {
+  const sites = [randomUUID(), randomUUID()] as const;
+  await db.execute(sql`
+    insert into utility.sites (id, company_id, name, raw, synced_at)
+    values
+      (${sites[0]}, ${company}, 'Boston Depot 2', '{}', now()),
+      (${sites[1]}, ${company}, ${hostile}, '{}', now())`);
+  await db.execute(sql`
+    insert into metersync.monthly_usage
+      (company_id, site_id, meter_id, datasource_type, month, units, usage, days_in_month, days_covered)
+    select ${company}, site, 'E-' || n, 'ELECTRICITY', month, 'kWh',
+      case when n = 2 and place = 5 then null else 1000.25 * place end, 30,
+      case when n = 2 and place = 5 then 0 when n = 2 and place = 6 then 12 else 30 end
+    from unnest(${sql.param(sites)}::uuid[]) with ordinality as s (site, n)
+      cross join generate_series('2025-06-01'::timestamp, '2026-07-01', interval '1 month')
+        with ordinality as m (month, place)`);
+  await db.execute(sql`
+    insert into metersync.monthly_cost (company_id, site_id, meter_id, datasource_type, currency, month, cost)
+    select company_id, site_id, meter_id, datasource_type, 'USD', month, usage * 0.21
+    from metersync.monthly_usage
+    where usage is not null`);
 }
 
 async function fillRuns(

@@ -1,0 +1,191 @@
+import { html, raw } from 'hono/html';
+import { nameInWords } from '../contract/words.ts';
+import type { CompanyMonths } from '../db/read/company-months.ts';
+import type { ListedRun } from '../db/read/runs.ts';
+import { amount } from '../operations/report/amounts.ts';
+import { categories, drawChart, grid, legend, seriesColours, values } from '../web/chart.ts';
+import type { Markup } from '../web/markup.ts';
+import { count, text } from './parts.ts';
+
+/** Widths of drawings in pixels: two stand in a row, or one. */
+const halfWidth = 480;
+const wholeWidth = 960;
+/** One bar alone is not as wide as the chart. */
+const barMaxWidth = 40;
+
+interface ChartCard {
+  readonly title: string;
+  /** What the drawing shows, for people who do not see it. */
+  readonly says: string;
+  readonly chart: string;
+  /** The numbers behind the drawing; undefined where a table of the page has them. */
+  readonly table?: { readonly head: readonly string[]; readonly rows: readonly (readonly string[])[] };
+}
+
+/** A drawing with its numbers. On a narrow screen the drawing scrolls within the card. */
+export function chartCard({ title, says, chart, table }: ChartCard): Markup {
+  return html`<div class="card chart-card"><h3>${title}</h3>
+<div class="scrolls" tabindex="0" role="region" aria-label="${`${title}: chart`}"><div class="chart" role="img" aria-label="${says}">${raw(chart)}</div></div>
+${
+  table !== undefined &&
+  html`<details><summary>The numbers</summary><div class="scrolls" tabindex="0" role="region" aria-label="${`${title}: table`}"><table>
+<thead><tr>${table.head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+<tbody>${table.rows.map((row) => html`<tr>${row.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div></details>`
+}</div>`;
+}
+
+const minutes = (ms: number): number => Math.round(ms / 600) / 100;
+
+/** Draws how long runs took and what they wrote, the oldest first. */
+export function runCharts(ended: readonly ListedRun[], msOf: (run: ListedRun) => number): Markup {
+  const runs = ended.toReversed();
+  const names = runs.map(({ finishedAt }) => (finishedAt ?? '').slice(5, 16).replace('T', ' '));
+  const took = (['full', 'reconcile'] as const).map((kind) => ({
+    type: 'bar',
+    barMaxWidth,
+    name: kind === 'full' ? 'full backfill' : 'reconcile',
+    stack: 'took',
+    data: runs.map((run) => (run.kind === kind ? minutes(msOf(run)) : null)),
+  }));
+  const rows = (
+    [
+      ['new', ({ inserted }: ListedRun) => inserted],
+      ['changed', ({ changed }: ListedRun) => changed],
+      ['tombstoned', ({ tombstoned }: ListedRun) => tombstoned],
+    ] as const
+  ).map(([name, of]) => ({ type: 'bar', barMaxWidth, name, stack: 'rows', data: runs.map(of) }));
+  const draw = (series: readonly object[]) =>
+    drawChart({ ...legend(series), grid, series, xAxis: categories(names), yAxis: values() }, 200, halfWidth);
+  const last = `the last ${runs.length} runs, by the time of their end. The table of runs has the numbers.`;
+  return html`<div class="charts">${chartCard({
+    title: 'Duration in minutes',
+    says: `How many minutes each of ${last}`.replace('each of the', 'each took of the'),
+    chart: draw(took),
+  })}
+${chartCard({ title: 'Rows written', says: `Rows that were new, changed or tombstoned in ${last}`, chart: draw(rows) })}</div>`;
+}
+
+/** Series beyond the number of colours are added up. */
+const checksMax = seriesColours.length - 1;
+
+/** Draws open issues by the week in which they were opened, each check in its colour. */
+export function issueChart(
+  open: readonly { readonly checkName: string; readonly week: string | null; readonly open: number }[],
+): Markup {
+  const weeks = [...new Set(open.map(({ week }) => week ?? 'earlier'))];
+  const byCheck = Map.groupBy(open, ({ checkName }) => checkName);
+  const total = (rows: typeof open) => rows.reduce((sum, row) => sum + row.open, 0);
+  const checks = [...byCheck].sort(([, a], [, b]) => total(b) - total(a));
+  const seriesOf = (name: string, rows: typeof open) => ({
+    type: 'bar',
+    barMaxWidth,
+    name,
+    stack: 'issues',
+    data: weeks.map((week) => total(rows.filter((row) => (row.week ?? 'earlier') === week))),
+  });
+  const others = checks.slice(checksMax).flatMap(([, rows]) => rows);
+  const series = [
+    ...checks.slice(0, checksMax).map(([name, rows]) => seriesOf(nameInWords(name), rows)),
+    ...(others.length > 0 ? [seriesOf('other checks', others)] : []),
+  ];
+  return chartCard({
+    title: 'Open issues by the week in which they were opened',
+    says: `${count(total(open))} open issues of ${count(checks.length)} checks. The table has the numbers.`,
+    chart: drawChart(
+      {
+        ...legend(series),
+        grid: { ...grid, top: 64 },
+        series,
+        xAxis: categories(weeks),
+        yAxis: values({ minInterval: 1 }),
+      },
+      260,
+      wholeWidth,
+    ),
+    table: {
+      head: ['Check', ...weeks, 'All'],
+      rows: checks.map(([name, rows]) => [
+        nameInWords(name),
+        ...seriesOf(name, rows).data.map(count),
+        count(total(rows)),
+      ]),
+    },
+  });
+}
+
+/** Draws what a company's months cost and used: a chart for each currency, and each commodity and unit. */
+export function monthCharts({ months, cost, usage }: CompanyMonths): Markup {
+  const names = months.map((month) => month.slice(0, 7));
+  const chartOf = (title: string, rows: readonly { month: string; value: string | null }[], colour: number) =>
+    chartCard({
+      title,
+      says: `${title}, for ${names.length} months. The table has the numbers.`,
+      chart: drawChart(
+        {
+          grid: { ...grid, top: 16 },
+          xAxis: categories(names),
+          yAxis: values(),
+          series: [
+            {
+              type: 'bar',
+              barMaxWidth,
+              // A float is enough for the height of a bar: the table has the exact figures.
+              data: months.map((month) =>
+                Number(rows.find((row) => row.month === month)?.value ?? Number.NaN),
+              ),
+              itemStyle: { color: seriesColours[colour % seriesColours.length] },
+            },
+          ],
+        },
+        180,
+        halfWidth,
+      ),
+      table: {
+        head: ['Month', title],
+        rows: rows.map(({ month, value }) => [month.slice(0, 7), amount(value)]),
+      },
+    });
+  const costs = [...Map.groupBy(cost, ({ currency }) => currency ?? 'no currency')].map(
+    ([currency, rows]) => ({
+      title: `Cost in ${currency}`,
+      rows: rows.map((row) => ({ month: row.month, value: row.cost })),
+    }),
+  );
+  const uses = [
+    ...Map.groupBy(
+      usage,
+      ({ commodity, units }) =>
+        `Usage of ${(commodity ?? 'unknown kind').toLowerCase()} in ${units ?? 'no unit'}`,
+    ),
+  ].map(([title, rows]) => ({ title, rows: rows.map((row) => ({ month: row.month, value: row.usage })) }));
+  return html`<div class="charts">${[...costs, ...uses].map(({ title, rows }, at) => chartOf(text(title), rows, at))}</div>`;
+}
+
+const marks = {
+  billed: { sign: '●', words: 'billed' },
+  part: { sign: '◐', words: 'billed in part' },
+  missing: { sign: '○', words: 'no bill' },
+} as const;
+
+/** A calendar of months by site: which are billed, in part or not. It is a table, so it needs no other. */
+export function billCalendar({ months, billed }: CompanyMonths): Markup {
+  const bySite = [...Map.groupBy(billed, ({ siteId }) => siteId ?? '')];
+  const markOf = (rows: typeof billed, month: string): keyof typeof marks => {
+    const row = rows.find((one) => one.month === month);
+    if (row === undefined || row.covered === 0) return 'missing';
+    return row.covered >= row.days ? 'billed' : 'part';
+  };
+  return html`<div class="card"><p class="muted">${Object.values(marks)
+    .map(({ sign, words }) => `${sign} ${words}`)
+    .join(', ')}. A month that is not over is billed in part at most.</p>
+<div class="scrolls" tabindex="0" role="region" aria-label="Bills by site and month"><table class="calendar">
+<caption class="unseen">Which months of each site are billed</caption>
+<thead><tr><th scope="col">Site</th>${months.map((month) => html`<th scope="col">${month.slice(0, 4)}<br>${month.slice(5, 7)}</th>`)}</tr></thead>
+<tbody>${bySite.map(
+    ([, rows]) =>
+      html`<tr><th scope="row">${text(rows[0]?.site ?? 'without a site')}</th>${months.map((month) => {
+        const mark = markOf(rows, month);
+        return html`<td class="${mark}" title="${`${month.slice(0, 7)}: ${marks[mark].words}`}"><span aria-hidden="true">${marks[mark].sign}</span><span class="unseen">${marks[mark].words}</span></td>`;
+      })}</tr>`,
+  )}</tbody></table></div></div>`;
+}

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readCompanyMonths } from '../../db/read/company-months.ts';
+import { countOpenByWeek } from '../../db/read/issues.ts';
+import { fillTrouble, hostile, type Trouble } from '../support/trouble.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let trouble: Trouble;
+
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+  trouble = await fillTrouble(warehouse);
+});
+afterAll(() => warehouse.drop());
+
+test('the months of a company have exact sums and say which sites are billed', async () => {
+  const read = await readCompanyMonths(warehouse.db, trouble.companies[0]);
+  expect(read.months).toHaveLength(14);
+  expect([read.months[0], read.months.at(-1)]).toEqual(['2025-06-01', '2026-07-01']);
+  // Both sites, 1000.25 * 4 each; in the fifth month one of them has no bill.
+  expect(read.usage.slice(3, 5).map(({ usage }) => usage)).toEqual(['8002.00', '5001.25']);
+  expect(read.cost.slice(3, 5)).toEqual([
+    { month: '2025-09-01', currency: 'USD', cost: '1680.4200' },
+    { month: '2025-10-01', currency: 'USD', cost: '1050.2625' },
+  ]);
+  const ofHostile = read.billed.filter(({ site }) => site === hostile);
+  expect(ofHostile.slice(3, 6).map(({ days, covered }) => [days, covered])).toEqual([
+    [30, 30],
+    [30, 0],
+    [30, 12],
+  ]);
+});
+
+test('no more than the latest months are read', async () => {
+  const { months, cost } = await readCompanyMonths(warehouse.db, trouble.companies[0], 3);
+  expect(months).toEqual(['2026-05-01', '2026-06-01', '2026-07-01']);
+  expect(cost).toHaveLength(3);
+});
+
+test('a company without bills has no months', async () => {
+  expect(await readCompanyMonths(warehouse.db, trouble.companies[1])).toEqual({
+    months: [],
+    cost: [],
+    usage: [],
+    billed: [],
+  });
+});
+
+test('open issues are counted by check and week, those opened earlier together', async () => {
+  await warehouse.pool.query(
+    "update ops.data_issues set opened_at = now() - interval '300 days' where check_name = 'late_bill'",
+  );
+  const open = await countOpenByWeek(warehouse.db, 12);
+  expect(open).toHaveLength(4);
+  expect(open[0]).toEqual({ checkName: 'late_bill', week: null, open: 1 });
+  expect(new Date(`${open[1]?.week}T00:00:00Z`).getUTCDay()).toBe(1);
+});

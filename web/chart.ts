@@ -1,0 +1,72 @@
+import { BarChart, HeatmapChart, LineChart } from 'echarts/charts';
+import { GridComponent, LegendComponent, VisualMapComponent } from 'echarts/components';
+import * as echarts from 'echarts/core';
+import { SVGRenderer } from 'echarts/renderers';
+
+echarts.use([
+  BarChart,
+  HeatmapChart,
+  LineChart,
+  GridComponent,
+  LegendComponent,
+  VisualMapComponent,
+  SVGRenderer,
+]);
+
+/** Colours are variables of the page's stylesheet, so that one drawing fits light and dark. */
+export const seriesColours: readonly string[] = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `var(--series-${n})`);
+export const heatColours: readonly string[] = [0, 1, 2, 3, 4, 5].map((n) => `var(--heat-${n})`);
+
+/** The size is for the layout of labels. The stylesheet sets the same font for `.chart text`. */
+export const chartText = { color: 'var(--text)', fontFamily: 'system-ui, sans-serif', fontSize: 13 };
+const line = { lineStyle: { color: 'var(--line)' } };
+
+/**
+ * Draws a chart of ECharts as SVG text, without script, styles or identifiers of its own: a page that allows only
+ * its stylesheet shows it. ECharts escapes names.
+ * @param width in CSS pixels at which labels have their size; the page may scale the drawing
+ */
+export function drawChart(option: object, height: number, width: number): string {
+  const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });
+  try {
+    chart.setOption({ animation: false, color: [...seriesColours], textStyle: chartText, ...option });
+    return chart
+      .renderToSVGString()
+      .replace(/<style[^>]*>.*?<\/style>/gs, '')
+      .replace(/ (?:style|class|ecmeta_\w+|xmlns:xlink)="[^"]*"/g, '')
+      .replace(/^<svg width="\d+" height="\d+"/, '<svg');
+  } finally {
+    chart.dispose();
+  }
+}
+
+/** An axis of names. */
+export const categories = (data: readonly string[]) => ({
+  type: 'category',
+  data,
+  axisLabel: chartText,
+  axisLine: line,
+  axisTick: line,
+});
+
+/** An axis of numbers. */
+export const values = (more: object = {}) => ({
+  type: 'value',
+  axisLabel: chartText,
+  splitLine: { lineStyle: { color: 'var(--grid)' } },
+  ...more,
+});
+
+/** A legend for several series; one series needs none. */
+export const legend = (of: readonly unknown[]) =>
+  of.length > 1 ? { legend: { top: 0, textStyle: chartText } } : {};
+
+/** Bounds within which the labels of the axes stay. */
+export const grid = {
+  left: 8,
+  right: 16,
+  top: 40,
+  bottom: 8,
+  outerBoundsMode: 'same',
+  outerBoundsContain: 'axisLabel',
+};
