@@ -79,17 +79,7 @@ async function settleJudged(
   const read = sql`${readAt}::timestamptz`;
   const { rows } = await db.execute<Judged>(sql`
     with waiting as materialized (
-      select
-        s.*,
-        -- Events that are recorded while this statement waits for the lock are not in its snapshot.
-        coalesce(
-          (
-            select (seen.events, seen.last_event_at) = (s.events, s.last_event_at)
-            from ${staleRecords} seen
-            where seen.key = s.key
-          ),
-          false
-        ) as is_as_seen
+      select s.*
       from unnest(${array([...recordIds].sort(), 'text')}) as asked (record_id)
         cross join lateral (
           select *
@@ -157,9 +147,9 @@ async function settleJudged(
         w.record_id,
         coalesce(counted.settled, 0) as settled,
         coalesce(counted.waiting, 0) as waiting,
-        -- With fewer events than the record has, others are being recorded anew.
-        w.is_as_seen
-          and coalesce(counted.settled = counted.events and counted.events >= w.events, false) as done
+        -- A record has more events where others are being recorded, for the first time or anew: they are
+        -- not in this statement's snapshot, or locked.
+        coalesce(counted.settled = counted.events and counted.events >= w.events, false) as done
       from waiting w
         left join (
           select

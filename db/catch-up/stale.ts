@@ -280,9 +280,14 @@ export async function refreshStale(
     order by record_id
     -- Keeps events that came meanwhile, which this statement cannot see.
     on conflict (key) do update set
+      -- Never fewer than there are: a read takes the record for settled once it settled as many.
       events = greatest(
         excluded.events,
-        case when ${cameMeanwhile} then s.events end
+        case
+          when ${cameMeanwhile} then s.events + greatest(0, excluded.events - coalesce((
+            select p.known_events from pending p where p.record_id = s.record_id
+          ), 0))
+        end
       ),
       since = least(
         excluded.since,
