@@ -1,7 +1,8 @@
 import { migrate, planOf } from '../../app/warehouse/prepare.ts';
 import { openWarehouse } from '../../app/warehouse/warehouse.ts';
+import { formatSeconds } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
-import type { MigrationPlan } from '../../db/migrate/migration-plan.ts';
+import type { MigrationPlan, Rewrite } from '../../db/migrate/migration-plan.ts';
 import { roles } from '../../db/migrate/roles.ts';
 import { recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation, sayUnnoted } from '../as-operation.ts';
@@ -26,6 +27,8 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
       else print(...describePlan(plan));
       return;
     }
+    const { rewrites } = await planOf(settings, stack.databaseUrl, log);
+    for (const line of rewrites.flatMap(describeLong)) say(line);
     const migrated = await noted(context);
     const { applied, blocked, rolesMissing, unreadable } = migrated;
     if (options.json) {
@@ -53,12 +56,13 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
 const inWords = (applied: number): string =>
   applied === 0 ? 'The warehouse is up to date.' : `Applied ${counted(applied, 'migration')}.`;
 
-function describePlan({ versions, floorAfter, statements }: MigrationPlan): string[] {
+function describePlan({ versions, floorAfter, rewrites, statements }: MigrationPlan): string[] {
   const { known, applied } = versions;
   if (known === applied) return ['The warehouse is up to date.'];
   return [
     `${counted(known - applied, 'migration')}, ${counted(statements.length, 'statement')}.`,
     describeFloor(applied, floorAfter),
+    ...rewrites.flatMap(describeLong),
     ...statements.flatMap(({ statement }) => ['', ...statement.split('\n')]),
   ];
 }
@@ -68,6 +72,18 @@ function describeFloor(applied: number, floor: number): string {
   return floor <= applied
     ? 'Workers of the version that migrated it last may go on meanwhile and afterwards.'
     : 'Stop the workers first: code of the version that migrated it last may not write afterwards.';
+}
+
+/** Rows of a table that a migration writes anew in a second, on two cores. */
+const rowsPerSecond = 25_000;
+
+/** Says how long a migration takes that writes a large table anew; nothing of a small one. */
+function describeLong({ table, rows }: Rewrite): string[] {
+  const seconds = Math.ceil(rows / rowsPerSecond);
+  if (seconds < 4) return [];
+  return [
+    `${table} is written anew, with about ${counted(rows, 'row')}. This takes about ${formatSeconds(seconds)}. It is one transaction: if it is interrupted, run metersync migrate again.`,
+  ];
 }
 
 /** Migrates, and notes it in the log of operations, which the first migration makes. */

@@ -8,12 +8,16 @@ export interface KnownMigration {
   readonly statements: readonly string[];
   /** Code that knows fewer migrations than this may not write once it is applied. */
   readonly floor: number;
+  /** A table that it writes anew, which takes long if the table is large. */
+  readonly rewrites: string | undefined;
 }
 
 export const migrationsFolder = packagedFolder('db/migrations');
 
 /** `-- floor: 3`, a line of a migration. */
 const floorLine = /^-- floor: (\d+)\s*$/m;
+/** `-- rewrites: metersync.journal`, a line of a migration. */
+const rewritesLine = /^-- rewrites: (\S+)\s*$/m;
 
 /**
  * Reads the migrations of a folder in their order. One that names no floor is for no older code:
@@ -21,11 +25,14 @@ const floorLine = /^-- floor: (\d+)\s*$/m;
  */
 export const knownMigrations = (folder = migrationsFolder): readonly KnownMigration[] =>
   readMigrationFiles({ migrationsFolder: folder }).map(({ sql }, at) => {
-    const [, named] = floorLine.exec(sql.join('\n')) ?? [];
+    const text = sql.join('\n');
+    const [, named] = floorLine.exec(text) ?? [];
+    const [, rewrites] = rewritesLine.exec(text) ?? [];
     return {
       number: at + 1,
       statements: sql.map((text) => text.trim()).filter((text) => text !== ''),
       floor: Math.min(named === undefined ? at + 1 : Number(named), at + 1),
+      rewrites,
     };
   });
 

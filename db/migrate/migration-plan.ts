@@ -1,4 +1,6 @@
+import { sql } from 'drizzle-orm';
 import { newerSchema, type SchemaVersions } from '../../contract/schema-versions.ts';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';
 import { readSchemaVersions } from './migrate.ts';
@@ -15,6 +17,13 @@ export interface MigrationPlan {
   /** The oldest code that may write afterwards. */
   readonly floorAfter: number;
   readonly statements: readonly PlannedStatement[];
+  readonly rewrites: readonly Rewrite[];
+}
+
+/** A table that a migration writes anew, and about how many rows it has. */
+export interface Rewrite {
+  readonly table: string;
+  readonly rows: number;
 }
 
 /**
@@ -29,13 +38,26 @@ export async function planMigration(
   const versions = await readSchemaVersions(db, folder);
   if (versions.applied > versions.known) throw new Error(newerSchema);
   const known = knownMigrations(folder);
+  const missing = known.slice(versions.applied);
   return {
     versions,
     floorAfter: floorOf(known),
-    statements: known
-      .slice(versions.applied)
-      .flatMap(({ number, statements }) =>
-        statements.map((statement) => ({ migration: number, statement })),
-      ),
+    statements: missing.flatMap(({ number, statements }) =>
+      statements.map((statement) => ({ migration: number, statement })),
+    ),
+    rewrites: await sizesOf(
+      db,
+      missing.flatMap(({ rewrites }) => rewrites ?? []),
+    ),
   };
+}
+
+/** Reads about how many rows the tables have that exist. */
+async function sizesOf(db: Executor, tables: readonly string[]): Promise<Rewrite[]> {
+  if (tables.length === 0) return [];
+  const { rows } = await db.execute<Rewrite & Record<string, unknown>>(sql`
+    select name as table, greatest(reltuples, 0)::float8 as rows
+    from unnest(${array(tables, 'text')}) as name
+      join pg_class on pg_class.oid = to_regclass(name)`);
+  return rows;
 }

@@ -80,6 +80,7 @@ test('a plan lists the statements of pending migrations, changes nothing, and is
         statement: 'CREATE INDEX "documents_later" ON "utility"."documents" ("later");',
       },
     ],
+    rewrites: [],
   });
   expect(await readSchemaVersions(warehouse.db)).toEqual({ known, applied: known, floor });
 });
