@@ -37,7 +37,7 @@ export const limits = {
   answerBytesMax: 24 * 1024 * 1024,
   /** Rows that a report counts: from here on a count costs more than it says. */
   countMax: 10_000,
-  /** Dead events, and missing ones, that health counts and the inbox groups: each takes ten look-ups. */
+  /** Dead events, and missing ones, that health counts and the inbox groups: each takes four look-ups. */
   givenUpMax: 1_000,
   /** How long the log leaves out a failure that it reported and that is tried again. */
   failureLogMs: 60_000,
@@ -106,6 +106,8 @@ export const batches = {
   rowsDropped: 1_000,
   /** Of the events that came last, those whose delays a reading of health measures. */
   delaysRead: 1_000,
+  /** Events of each place in the journal among which the one that was settled last is looked for. */
+  settledSearched: 100,
   /** Payloads read by one statement: at `printedBytesMax` 30 MB together. */
   payloadsRead: 20,
   /** Operations of the log, the newest, among which a record's are looked for: names have no index. */
@@ -128,9 +130,9 @@ export const batches = {
 export const consoleBounds = {
   /** Rows of a list; the next ones are a page of their own. */
   rows: 50,
-  /** Events, or stale records and settlements, that a page of events looks at: each takes ten look-ups. */
+  /** Events, or records that wait, that a page of events looks at: each takes some look-ups. */
   searchedMax: 4_000,
-  /** The newest events of a day whose outcomes the overview adds up: each takes three look-ups. */
+  /** The newest events of a day whose outcomes the overview adds up. */
   arrivalsMax: 2_000,
   /** Connections that need somebody among which a page finds the oldest: each takes three look-ups. */
   connectionsMax: 4_000,

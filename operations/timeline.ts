@@ -29,12 +29,6 @@ export interface Moment {
 export function timelineOf(story: Omit<Trace, 'kind'>): Moment[] {
   const moments = [
     ...eventMoments(story),
-    ...story.applications.map(
-      ({ settledAt, outcome, error }): Moment => ({
-        at: settledAt,
-        what: `read again: its events are ${outcome}${because(error)}`,
-      }),
-    ),
     ...story.changes.map(
       ({ at, byKind, by, fields }): Moment => ({
         at,
@@ -65,19 +59,15 @@ const because = (error: string | null): string => (error === null ? '' : `: ${er
 const cut = (value: string | null): string =>
   value === null ? 'absent' : value.length > 60 ? `${value.slice(0, 60)}…` : value;
 
-function eventMoments({ events, applications }: Pick<Trace, 'events' | 'applications'>): Moment[] {
-  const settled = new Set(applications.map(({ settledAt }) => settledAt));
-  return events.flatMap(({ id, type, outcome, receivedAt, recordedAt, appliedAt, ...event }): Moment[] => {
+const eventMoments = ({ events }: Pick<Trace, 'events'>): Moment[] =>
+  events.flatMap(({ id, type, outcome, receivedAt, recordedAt, settledAt, ...event }): Moment[] => {
     const by = event.workflowRunId === null ? '' : ` (run ${event.workflowRunId})`;
-    const settling = { at: appliedAt ?? recordedAt, what: `event ${id}: ${outcome}${because(event.error)}` };
     return [
       { at: receivedAt, what: `event ${id}: ${type}, received` },
       { at: recordedAt, what: `event ${id}: recorded by ${event.workflowId ?? 'a workflow'}${by}` },
-      // An event that a read settled is listed with that read.
-      ...(appliedAt !== null && settled.has(appliedAt) ? [] : [settling]),
+      { at: settledAt ?? recordedAt, what: `event ${id}: ${outcome}${because(event.error)}` },
     ];
   });
-}
 
 function runMoments({ runs }: Pick<Trace, 'runs'>): Moment[] {
   return runs.flatMap(

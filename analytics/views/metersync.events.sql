@@ -1,8 +1,4 @@
--- The journal, with the outcome of each event.
--- An event that had to wait takes the first settlement of its record that covers it.
--- Where there is none yet, it takes the error of the stale record.
--- A deletion that waited is applied once the record is gone.
--- One that was given up is settled by any later read that returns its record.
+-- The journal, with the payload of each event and the reason for which it waits.
 create or replace view metersync.events as
 select
   e.id,
@@ -15,62 +11,27 @@ select
   e.range_end,
   e.received_at,
   e.recorded_at,
-  e.payload,
-  e.body,
+  p.payload,
+  p.body,
+  e.outcome,
   case
-    when e.arrived_as <> 'pending' then e.arrived_as
-    when done.outcome = 'superseded'
-    and e.type = 'document.deleted.v2' then 'applied'
-    else coalesce(done.outcome, 'pending')
-  end as outcome,
-  case
-    when e.arrived_as = 'applied' then e.recorded_at
-    when done.outcome in ('applied', 'superseded') then done.settled_at
+    when e.outcome in ('applied', 'superseded') then coalesce(e.settled_at, e.recorded_at)
   end as applied_at,
-  coalesce(e.error, done.error, waits.error) as error,
-  coalesce(e.error_code, done.error_code, waits.error_code) as error_code,
-  coalesce(done.attempts, waits.attempts, 0) as attempts,
+  coalesce(e.error, waits.error) as error,
+  coalesce(e.error_code, waits.error_code) as error_code,
+  coalesce(waits.attempts, e.attempts) as attempts,
   case
     when waits.attempts > 0 then waits.due_at
   end as next_attempt_at,
   e.interval_count,
-  done.intervals_found,
+  e.intervals_found,
   e.workflow_id,
   e.workflow_run_id,
   e.payload_dropped_at,
-  done.settled_at
+  e.settled_at
 from
   metersync.journal e
-  left join lateral (
-    select
-      s.outcome,
-      s.settled_at,
-      s.error,
-      s.error_code,
-      s.attempts,
-      s.intervals_found
-    from
-      metersync.settlements s
-    where
-      e.arrived_as = 'pending'
-      and s.kind = e.kind
-      and s.record_id = case e.kind
-        when 'interval' then e.id
-        else e.record_id
-      end
-      and e.recorded_at between s.since and s.read_at
-      and s.shown >= coalesce(e.occurred_at, '-infinity')
-      and not (
-        s.updates_only
-        and e.type = 'document.deleted.v2'
-      )
-    order by
-      s.outcome in ('missing', 'dead'),
-      s.settled_at,
-      s.shown
-    limit
-      1
-  ) done on true
+  left join metersync.event_payloads p on p.id = e.id
   left join lateral (
     select
       r.attempts,
@@ -80,8 +41,7 @@ from
     from
       metersync.stale_records r
     where
-      e.arrived_as = 'pending'
-      and done.outcome is null
+      e.outcome = 'pending'
       and r.key = e.kind || '/' || case e.kind
         when 'interval' then e.id
         else e.record_id
@@ -89,7 +49,7 @@ from
     offset
       0
   ) waits on true;
-comment on view metersync.events is 'The journal, with what became of each event.';
+comment on view metersync.events is 'The journal: each verified event once, with what became of it.';
 comment on column metersync.events.id is 'Message id of the delivery: the same on every attempt.';
 comment on column metersync.events.type is 'Type of the event; derived from its shape where the payload names none; else unknown.';
 comment on column metersync.events.kind is 'connection, document, interval or ignored.';

@@ -39,9 +39,9 @@ with
       coalesce(j.company_id, m.company_id) as company_id,
       j.kind || 's' as resource,
       max(j.received_at) as last_received_at,
-      max(j.recorded_at) filter (
+      max(coalesce(j.settled_at, j.recorded_at)) filter (
         where
-          j.arrived_as = 'applied'
+          j.outcome in ('applied', 'superseded')
       ) as last_applied_at
     from
       metersync.journal j
@@ -49,24 +49,6 @@ with
       and m.id = j.record_id
     where
       j.kind in ('connection', 'document', 'interval')
-    group by
-      1,
-      2
-  ),
-  settled as (
-    select
-      case s.kind
-        when 'interval' then m.company_id
-        else metersync.uuid_of (s.owner)
-      end as company_id,
-      s.kind || 's' as resource,
-      max(s.settled_at) as last_applied_at
-    from
-      metersync.settlements s
-      left join utility.meters m on s.kind = 'interval'
-      and m.id = s.owner
-    where
-      s.outcome in ('applied', 'superseded')
     group by
       1,
       2
@@ -98,16 +80,6 @@ with
       null::timestamptz as oldest
     from
       received
-    union all
-    select
-      company_id,
-      resource,
-      null,
-      last_applied_at,
-      null,
-      null
-    from
-      settled
     union all
     select
       company_id,

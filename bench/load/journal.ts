@@ -28,7 +28,7 @@ export async function untilJournaled(client: pg.Client, events: number): Promise
 export async function untilReceived(client: pg.Client, since: number, events: number): Promise<number> {
   for (const deadline = Date.now() + appliedWithinMs; ; ) {
     const { rows } = await client.query(
-      'select count(*)::int as count from metersync.events where received_at >= $1',
+      'select count(*)::int as count from metersync.journal where received_at >= $1',
       [new Date(since).toISOString()],
     );
     if (rows[0].count >= events) return Date.now();
@@ -39,7 +39,7 @@ export async function untilReceived(client: pg.Client, since: number, events: nu
 }
 
 export async function journaled(client: pg.Client): Promise<number> {
-  const { rows } = await client.query('select count(*)::int as count from metersync.events');
+  const { rows } = await client.query('select count(*)::int as count from metersync.journal');
   return rows[0].count;
 }
 

@@ -56,7 +56,9 @@ async function rateOf(
     if ((await journaled(client)) !== warmUp + events)
       throw new Error('the journal has more events than were sent');
     await proveApplied(client);
-    const bytes = await bytesOnDisk(client, 'metersync.journal');
+    let bytes = 0;
+    for (const table of ['metersync.journal', 'metersync.event_payloads'])
+      bytes += await bytesOnDisk(client, table);
     return { rate: (events * 1000) / (endedAt - beganAt), bytesPerEvent: bytes / (warmUp + events) };
   });
   await pipeline.process.stop();

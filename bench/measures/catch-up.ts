@@ -87,7 +87,7 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     );
     if (rows[0]?.outcome !== 'applied') throw new Error(`document ${at} of ${pages} pages was not found`);
     await warehouse.pool.query(
-      'truncate utility.documents, utility.usage_data, metersync.journal, metersync.stale_records, metersync.settlements',
+      'truncate utility.documents, utility.usage_data, metersync.journal, metersync.event_payloads, metersync.stale_records',
     );
     return service.requests();
   };

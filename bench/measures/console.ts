@@ -77,9 +77,7 @@ async function settle({ db }: Warehouse): Promise<void> {
   for (const statement of [
     `delete from metersync.stale_records where owner not in (${[companies, ...meters].join()})`,
     `delete from metersync.rejected_records where company_id not in (${companies})`,
-    `update metersync.settlements set outcome = 'applied', error = null, error_code = null
-      where outcome = 'missing' and owner not in (${[companies, ...meters].join()})`,
-    `update metersync.journal set arrived_as = 'applied', error = null, error_code = null
+    `update metersync.journal set outcome = 'applied', error = null, error_code = null
       where split_part(id, ' ', 2)::int > ${plotsInTrouble}`,
   ])
     await db.execute(sql.raw(statement));

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { counted, eventsGivenUp } from '../../contract/words.ts';
 import { mostCounted } from '../../db/read/counted.ts';
-import { type GivenUpGroup, readGivenUp } from '../../db/read/unhappy.ts';
+import { type GivenUpGroup, readGivenUp } from '../../db/read/given-up.ts';
 import { readWaiting, type WaitingEvents } from '../../db/read/waiting.ts';
 import type { AlarmName } from '../../health/findings.ts';
 import type { ParkedWork } from '../../health/measured.ts';

@@ -6,6 +6,7 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { eventKind, isStale, keyOf, postpone, staleOf } from '../catch-up/stale.ts';
 import { array, columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { payloadOf } from '../events/items.ts';
 import { listedByCompanies, resources } from '../resources.ts';
 import { journal, runs, staleRecords } from '../schema/metersync.ts';
 import {
@@ -169,8 +170,9 @@ const newestHeader = (companyId: string): SQL => sql`
       offset 0
     ) waiting
     cross join lateral (
-      select ${journal.occurredAt}, ${journal.payload}
+      select ${journal.occurredAt}, said.payload
       from ${journal}
+        cross join lateral ${payloadOf(journal.id)} said
       where ${journal.recordId} = waiting.record_id
         and ${journal.kind} = waiting.kind
         and ${journal.recordedAt} >= waiting.since
@@ -201,8 +203,9 @@ export function sitesToAdmit(kind: 'connections' | 'documents', recordIds: reado
         offset 0
       ) r
       cross join lateral (
-        select ${journal.companyId}, ${journal.occurredAt}, ${journal.payload}
+        select ${journal.companyId}, ${journal.occurredAt}, said.payload
         from ${journal}
+          cross join lateral ${payloadOf(journal.id)} said
         where ${journal.recordId} = waiting.record_id
           and ${journal.kind} = waiting.kind
           and ${journal.recordedAt} >= waiting.since
@@ -269,6 +272,7 @@ export async function postponeStranger(
 ): Promise<void> {
   const { givenUp } = await postpone(
     db,
+    kind,
     staleOf.owner(kind, owner),
     { code: strangerCode, message: `${strangerCode}: ${reason}` },
     { attemptsMax: recordPolicy.olderStateAttemptsMax },

@@ -1,15 +1,11 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array, columnNames } from '../connection/arrays.ts';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { payloadOf } from '../events/items.ts';
+import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
 import type { ReadRange } from '../records/interval-key.ts';
-import {
-  intervalFetches,
-  journal,
-  rejectedRecords,
-  settlements,
-  staleRecords,
-} from '../schema/metersync.ts';
+import { intervalFetches, journal, rejectedRecords, staleRecords } from '../schema/metersync.ts';
 import { companies, intervals, meters } from '../schema/utility.ts';
 import { firstOf } from './due.ts';
 import { backOff, keyOf, staleOf, type WaitingReason } from './stale.ts';
@@ -63,7 +59,7 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
     any_refused: boolean;
   }>(sql`
     with due as materialized (
-      select e.range_start, e.range_end, e.payload
+      select e.range_start, e.range_end, said.payload
       from (
           select record_id, due_at
           from ${staleRecords}
@@ -71,11 +67,12 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
           offset 0
         ) s
         cross join lateral (
-          select range_start, range_end, payload
+          select range_start, range_end
           from ${journal}
           where id = s.record_id
           offset 0
         ) e
+        left join lateral ${payloadOf(sql`s.record_id`)} said on true
       where s.due_at <= clock_timestamp()
     ), merged as (
       select span
@@ -202,13 +199,16 @@ export async function noteFetched(
         fetched = f.fetched + excluded.fetched,
         updated_at = clock_timestamp()
       returning removed_at
+    ), short as materialized (
+      select id
+      from ${journal}
+      where record_id = ${meterId}
+        and lacking is not null
+        and tstzrange(range_start, range_end, '[]') <@ ${fetched}
+      ${unlessRecordedAnew}
     ), recounted as (
-      update ${settlements} x set intervals_found = (${readingsIn(sql`e`)})
-      from ${journal} e
-      where x.owner = ${meterId}
-        and x.intervals_found < x.intervals_reported
-        and e.id = x.record_id
-        and tstzrange(e.range_start, e.range_end, '[]') <@ ${fetched}
+      update ${journal} e set intervals_found = (${readingsIn(sql`e`)})
+      where id = any(array(select id from short))
     )
     select coalesce(removed_at > ${beganAt}::timestamptz, false) as removed
     from noted`);
@@ -281,10 +281,7 @@ export async function settleRanges(
     ), waiting as materialized (
       select
         s.key,
-        s.kind,
         s.record_id,
-        s.owner,
-        s.since,
         s.due_at,
         e.interval_count as reported,
         (${readingsIn(sql`e`)}) as found,
@@ -296,6 +293,7 @@ export async function settleRanges(
           from ${journal}
           where id = s.record_id
           offset 0
+          ${unlessRecordedAnew}
         ) e
       where s.last_event_at <= ${readAt}::timestamptz
         and tstzrange(e.range_start, e.range_end, '[]') <@ fetched.spans
@@ -304,20 +302,13 @@ export async function settleRanges(
       from waiting
         cross join lateral (select coalesce(found < reported, false) as lacks) l
     ), settled as (
-      insert into ${settlements} (${columnNames(settledColumns)})
-      select
-        kind,
-        record_id,
-        owner,
-        since,
-        ${readAt}::timestamptz,
-        'infinity',
-        'applied',
-        tried,
-        reported,
-        found
-      from judged
-      where not waits
+      update ${journal} e set
+        ${settledAs(sql`'applied'`, { attempts: sql`j.tried` })},
+        intervals_found = j.found
+      from judged j
+      where e.id = any(array(select record_id from judged where not waits))
+        and e.id = j.record_id
+        and e.outcome = 'pending'
     ), done as (
       delete from ${staleRecords}
       where key = any(array(select key from judged where not waits))
@@ -343,19 +334,6 @@ export async function settleRanges(
   };
 }
 
-const settledColumns = [
-  settlements.kind,
-  settlements.recordId,
-  settlements.owner,
-  settlements.since,
-  settlements.readAt,
-  settlements.shown,
-  settlements.outcome,
-  settlements.attempts,
-  settlements.intervalsReported,
-  settlements.intervalsFound,
-];
-
 const readingsMissing: WaitingReason = {
   code: 'READINGS_NOT_SHOWN',
   message: 'the service shows fewer readings than this event reported',
@@ -373,10 +351,11 @@ export async function companyOfMeter(
         (
           select c.id
           from ${journal} e
+            cross join lateral ${payloadOf(sql`e.id`)} said
             cross join lateral (
               select id
               from ${companies}
-              where external_id = e.payload ->> 'companyExternalId'
+              where external_id = said.payload ->> 'companyExternalId'
               offset 0
             ) c
           where e.kind = 'interval'

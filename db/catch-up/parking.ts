@@ -5,7 +5,8 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { parked, runs, settlements, staleRecords } from '../schema/metersync.ts';
+import { unlessRecordedAnew, waitingAgain } from '../events/settling.ts';
+import { journal, parked, runs, staleRecords } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 import {
   backOff,
@@ -115,8 +116,7 @@ export async function reviveParked(
   codes: readonly FailureCode[],
   how: { over: boolean },
 ): Promise<Revived> {
-  // One transaction: an event whose settlement is deleted but that has no stale record would stay
-  // pending forever.
+  // One transaction: an event that is pending again but has no stale record would stay so forever.
   return await withTransaction(db, (tx) => reviveTogether(tx, codes, how));
 }
 
@@ -133,7 +133,7 @@ async function reviveTogether(
     await db.update(parked).set(anew).where(isChosen);
   }
   // Missing events are tried again only when the cause is known to be gone.
-  const found = over ? [] : await forgetMissing(db, chosen);
+  const found = over ? [] : await reopenMissing(db, chosen);
   await refreshEach(db, found);
   const result = await db.execute<{ kind: StaleKind; events: number }>(sql`
     with parked as materialized (
@@ -166,16 +166,21 @@ async function reviveTogether(
   };
 }
 
-/**
- * Deletes the settlements of events that are missing for one of these failures. Returns their
- * records, one row per settlement.
- */
-async function forgetMissing(db: Executor, codes: SQL): Promise<StaleRecord[]> {
+/** Makes events pending again that are missing for one of these failures. Returns the record of each. */
+async function reopenMissing(db: Executor, codes: SQL): Promise<StaleRecord[]> {
   const { rows } = await db.execute<StaleRecord>(sql`
-    delete from ${settlements}
-    where outcome = 'missing'
-      and error_code = any(${codes})
-    returning kind, record_id`);
+    with missing as materialized (
+      select id
+      from ${journal}
+      where aside = 'missing'
+        and error_code = any(${codes})
+      order by aside_at
+      ${unlessRecordedAnew}
+    )
+    update ${journal} set
+      ${waitingAgain}
+    where id = any(array(select id from missing))
+    returning kind, case kind when 'interval' then id else record_id end as record_id`);
   return rows;
 }
 

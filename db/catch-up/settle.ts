@@ -4,8 +4,10 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, type RowOf } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { isDeletion } from '../events/items.ts';
+import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
 import { tableOf } from '../resources.ts';
-import { events, rejectedRecords, settlements, staleRecords } from '../schema/metersync.ts';
+import { journal, rejectedRecords, staleRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { eventKind, keyOf, postpone, refreshStale, staleOf, type WaitingReason } from './stale.ts';
 
@@ -32,7 +34,7 @@ export async function settleRecords(
     code: 'RECORD_NOT_SHOWN',
     message: 'the service does not show the state that this event named',
   } as const;
-  const { waiting, givenUp } = await postpone(db, staleOf.records(kind, left), reason, {
+  const { waiting, givenUp } = await postpone(db, kind, staleOf.records(kind, left), reason, {
     dueAt: readAt,
     since: readAt,
     attemptsMax: recordPolicy.olderStateAttemptsMax,
@@ -50,24 +52,22 @@ async function settleCovered(
   readAt: string,
 ): Promise<{ settled: number; left: string[] }> {
   const judged = await settleJudged(db, kind, recordIds, readAt);
-  // New events came during the read, or older ones were settled alone: looks up what still waits.
-  const again = judged.filter(({ wholly, partly, before }) => partly || (wholly && !before));
-  const idOf = ({ record_id }: Judged): string => record_id;
-  if (again.length > 0) await refreshStale(db, eventKind[kind], again.map(idOf));
-  return {
-    settled: judged.filter(({ wholly, partly }) => wholly || partly).length,
-    left: judged.filter(({ wholly }) => !wholly).map(idOf),
-  };
+  const idsOf = (which: readonly Judged[]): string[] => which.map(({ record_id }) => record_id);
+  const left = judged.filter(({ settled, waiting }) => settled === 0 && waiting > 0);
+  // Of the others, some events were settled, came during the read or are being recorded anew: looks up what
+  // still waits.
+  const again = judged.filter((one) => !one.done && !left.includes(one));
+  if (again.length > 0) await refreshStale(db, eventKind[kind], idsOf(again));
+  return { settled: judged.filter(({ settled }) => settled > 0).length, left: idsOf(left) };
 }
 
 /** How a read settles a stale record. */
 type Judged = RowOf<typeof staleRecords.recordId> & {
-  /** Whether some of its events are settled. */
-  readonly partly: boolean;
-  /** Whether all of its events are settled. */
-  readonly wholly: boolean;
-  /** Whether no event came after the read began. */
-  readonly before: boolean;
+  /** Events that the read settled, and those recorded before it that it does not cover. */
+  readonly settled: number;
+  readonly waiting: number;
+  /** Whether nothing waits any more: the record is stale no longer. */
+  readonly done: boolean;
 };
 
 async function settleJudged(
@@ -88,13 +88,21 @@ async function settleJudged(
             and since <= ${read}
           for update
         ) s
-    ), judged as materialized (
+    ), pending as materialized (
       select
-        w.*,
-        r.outcome,
-        r.shown,
-        coalesce(w.wanted <= r.shown, false) as all_covered,
-        refused.error as refused
+        w.key,
+        w.error,
+        w.error_code,
+        w.attempts,
+        refused.error as refused,
+        e.id,
+        e.recorded_at <= ${read} as came_before,
+        case
+          when e.recorded_at > ${read} then null
+          when coalesce(e.occurred_at, '-infinity') <= r.shown then
+            case when r.outcome = 'superseded' and ${isDeletion(sql`e.type`)} then 'applied' else r.outcome end
+          when refused.error is not null then 'dead'
+        end as outcome
       from waiting w
         left join lateral (
           select ${outcomeOf} as outcome, ${coveredBy(read)} as shown
@@ -110,68 +118,53 @@ async function settleJudged(
             and rejected_at >= ${read}
           offset 0
         ) refused on true
-    ), partly as materialized (
-      -- Where the record is older than its newest event, its older events may still be settled.
-      select j.record_id
-      from judged j
-      where not j.all_covered
-        and j.shown is not null
-        and exists (
-          select from ${events} e
-          where e.record_id = j.record_id
-            and e.recorded_at >= j.since
-            and e.recorded_at <= ${read}
-            and e.kind = ${eventKind[kind]}
-            and e.outcome = 'pending'
-            and e.occurred_at <= j.shown
+        cross join lateral (
+          select id, type, recorded_at, occurred_at
+          from ${journal}
+          where record_id = w.record_id
+            and recorded_at >= w.since
+            and kind = ${eventKind[kind]}
+            and outcome = 'pending'
           offset 0
-        )
+          ${unlessRecordedAnew}
+        ) e
     ), settled as (
-      insert into ${settlements}
-        (kind, record_id, owner, since, read_at, shown, outcome, error, error_code, attempts)
+      update ${journal} e set
+        ${settledAs(sql`p.outcome`, {
+          error: sql`case p.outcome when 'dead' then p.refused when 'missing' then p.error end`,
+          errorCode: sql`case p.outcome
+          when 'dead' then ${refusedCode}
+          when 'missing' then p.error_code
+        end`,
+          attempts: sql`p.attempts`,
+        })}
+      from pending p
+      where e.id = any(array(select id from pending where outcome is not null))
+        and e.id = p.id
+    ), judged as materialized (
       select
-        kind,
-        record_id,
-        owner,
-        since,
-        ${read},
-        shown,
-        outcome,
-        case outcome when 'missing' then error end,
-        case outcome when 'missing' then error_code end,
-        attempts
-      from judged
-      where all_covered
-        or record_id in (select record_id from partly)
-      union all
-      select
-        kind,
-        record_id,
-        owner,
-        since,
-        ${read},
-        'infinity',
-        'dead',
-        refused,
-        ${refusedCode},
-        attempts
-      from judged
-      where not all_covered
-        and refused is not null
+        w.key,
+        w.record_id,
+        coalesce(counted.settled, 0) as settled,
+        coalesce(counted.waiting, 0) as waiting,
+        -- A record has more events where others are being recorded, for the first time or anew: they are
+        -- not in this statement's snapshot, or locked.
+        coalesce(counted.settled = counted.events and counted.events >= w.events, false) as done
+      from waiting w
+        left join (
+          select
+            key,
+            count(*)::int as events,
+            count(outcome)::int as settled,
+            count(*) filter (where came_before and outcome is null)::int as waiting
+          from pending
+          group by key
+        ) counted on counted.key = w.key
     ), done as (
       delete from ${staleRecords}
-      where key = any(array(
-        select key
-        from judged
-        where (all_covered or refused is not null)
-          and last_event_at <= ${read}
-      ))
+      where key = any(array(select key from judged where done))
     )
-    select
-      record_id,
-      record_id in (select record_id from partly) as partly,
-      all_covered or refused is not null as wholly,
-      last_event_at <= ${read} as before
+    select record_id, settled, waiting, done
     from judged`);
   return rows;
 }
@@ -242,11 +235,17 @@ export async function postponeFailed(
   reason: WaitingReason,
 ): Promise<void> {
   const givesUp = reason.code.startsWith('SERVICE_') || reason.code === 'RECORD_NOT_SHOWN';
-  const { givenUp } = await postpone(db, staleOf.records('documents', [recordId]), reason, {
-    dueAt: readAt,
-    since: readAt,
-    ...(givesUp ? { attemptsMax: recordPolicy.olderStateAttemptsMax } : {}),
-  });
+  const { givenUp } = await postpone(
+    db,
+    'documents',
+    staleOf.records('documents', [recordId]),
+    reason,
+    {
+      dueAt: readAt,
+      since: readAt,
+      ...(givesUp ? { attemptsMax: recordPolicy.olderStateAttemptsMax } : {}),
+    },
+  );
   if (givenUp.length === 0) return;
   await db
     .update(documents)
@@ -268,7 +267,7 @@ export async function postponeDocuments(
     message: 'the service does not show all usage of the document, or contradicts itself about it',
   } as const;
   const limits = { dueAt: readAt, since: readAt, attemptsMax: recordPolicy.olderStateAttemptsMax };
-  await postpone(db, staleOf.records('documents', recordIds), reason, limits);
+  await postpone(db, 'documents', staleOf.records('documents', recordIds), reason, limits);
 }
 
 /**
@@ -346,7 +345,7 @@ export async function parkOwner(
   owner: string,
   reason: WaitingReason,
 ): Promise<void> {
-  await postpone(db, staleOf.owner(kind, owner), reason, {
+  await postpone(db, kind, staleOf.owner(kind, owner), reason, {
     leastSeconds: recordPolicy.parkedSeconds,
   });
 }

@@ -5,7 +5,8 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { events, settlements, staleRecords } from '../schema/metersync.ts';
+import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
+import { journal, staleRecords } from '../schema/metersync.ts';
 
 /** What can be stale. */
 export type StaleKind = RecordEventKind;
@@ -25,6 +26,12 @@ export const catchUpOf = (kind: SQL): SQL =>
 /** The key of a stale record, or with the id of an owner its queue. */
 export const keyOf = (kind: StaleKind, id: SQL | string): SQL =>
   typeof id === 'string' ? sql`${`${kind}/${id}`}` : sql`${`${kind}/`} || ${id}`;
+
+/** Whether an event of the journal is about a record; of readings each event is a record of its own. */
+const isOf = (kind: StaleKind, recordId: SQL): SQL =>
+  kind === 'interval'
+    ? sql`${journal.id} = ${recordId}`
+    : sql`${journal.recordId} = ${recordId} and ${journal.kind} = ${kind}`;
 
 /** Whether a record is stale; for statements that test each row. */
 export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => sql`exists (
@@ -105,6 +112,7 @@ export const backOff = (
  */
 export async function postpone(
   db: Executor,
+  kind: CatchUpKind,
   records: SQL,
   { code, message }: WaitingReason,
   { dueAt, since, owner, leastSeconds = 0, attemptsMax }: Postponement = {},
@@ -125,22 +133,29 @@ export async function postpone(
       where s.due_at <= ${triedAt}
         ${since === undefined ? sql`` : sql`and s.since <= ${since}::timestamptz`}
         ${owner === undefined ? sql`` : sql`and s.owner = ${owner}`}
-    ), given_up as (
-      insert into ${settlements}
-        (kind, record_id, owner, since, read_at, shown, outcome, error, error_code, attempts)
-      select
-        kind,
-        record_id,
-        owner,
-        since,
-        coalesce(first_tried, ${triedAt}),
-        'infinity',
-        'missing',
-        error,
-        error_code,
-        attempts
-      from waiting
-      where given_up
+    ), lost as materialized (
+      select e.id, w.error, w.error_code, w.attempts
+      from waiting w
+        cross join lateral (
+          select id
+          from ${journal}
+          where ${isOf(eventKind[kind], sql`w.record_id`)}
+            and recorded_at between w.since and coalesce(w.first_tried, ${triedAt})
+            and outcome = 'pending'
+          offset 0
+          ${unlessRecordedAnew}
+        ) e
+      where w.given_up
+    ), missing as (
+      update ${journal} e set
+        ${settledAs(sql`'missing'`, {
+          error: sql`lost.error`,
+          errorCode: sql`lost.error_code`,
+          attempts: sql`lost.attempts`,
+        })}
+      from lost
+      where e.id = any(array(select id from lost))
+        and e.id = lost.id
     ), later as (
       update ${staleRecords} s set
         -- What new events brought forward is no attempt more.
@@ -213,10 +228,6 @@ export async function refreshStale(
   kind: StaleKind,
   recordIds: readonly string[],
 ): Promise<void> {
-  const ofRecord =
-    kind === 'interval'
-      ? sql`e.id = asked.record_id`
-      : sql`e.record_id = asked.record_id and e.kind = ${kind}`;
   // Its events may also be settled ones, unless the row has changed since this statement began.
   const cameMeanwhile = sql`(s.record_id, s.last_event_at, s.events) not in (
             select p.record_id, p.known_until, p.known_events
@@ -243,15 +254,15 @@ export async function refreshStale(
         cross join lateral (
           select
             count(*)::int as events,
-            min(e.recorded_at) as since,
-            max(e.recorded_at) as last_event_at,
-            max(e.occurred_at) as wanted,
+            min(recorded_at) as since,
+            max(recorded_at) as last_event_at,
+            max(occurred_at) as wanted,
             (array_agg(
-              coalesce(e.company_id::text, e.record_id) order by e.occurred_at desc, e.id
+              coalesce(company_id::text, ${journal.recordId}) order by occurred_at desc, id
             ))[1] as owner
-          from ${events} e
-          where ${ofRecord}
-            and e.outcome = 'pending'
+          from ${journal}
+          where ${isOf(kind, sql`asked.record_id`)}
+            and outcome = 'pending'
         ) reported
     ), settled as (
       delete from ${staleRecords} s
@@ -269,9 +280,14 @@ export async function refreshStale(
     order by record_id
     -- Keeps events that came meanwhile, which this statement cannot see.
     on conflict (key) do update set
+      -- Never fewer than there are: a read takes the record for settled once it settled as many.
       events = greatest(
         excluded.events,
-        case when ${cameMeanwhile} then s.events end
+        case
+          when ${cameMeanwhile} then s.events + greatest(0, excluded.events - coalesce((
+            select p.known_events from pending p where p.record_id = s.record_id
+          ), 0))
+        end
       ),
       since = least(
         excluded.since,

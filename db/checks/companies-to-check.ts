@@ -4,14 +4,7 @@ import type { CheckName } from '../../contract/check-names.ts';
 import type { CheckKind } from '../../contract/names.ts';
 import { array, type RowOf } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import {
-  companyChanges,
-  dataChecks,
-  journal,
-  monthsKept,
-  runs,
-  settlements,
-} from '../schema/metersync.ts';
+import { companyChanges, dataChecks, journal, monthsKept, runs } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
 import type { CompanyToCheck } from './check-data.ts';
 
@@ -168,27 +161,27 @@ const companiesChangedSince = (at: SQL): SQL => sql`
   from ${monthsKept}
   where ${monthsKept.keptAt} >= ${at}`;
 
-/** Owners of events applied since a time: by a read, or at once with nothing to read. */
+/**
+ * Companies and meters of events applied since a time: by a read, or at once with nothing to read. Those
+ * received more than a day before are set aside as they are applied.
+ */
 const eventsAppliedSince = (at: SQL): SQL => sql`
   select
-    case when s.kind <> 'interval' then metersync.uuid_of(s.owner) end as company_id,
-    case when s.kind = 'interval' then s.owner end as meter_id,
-    s.settled_at as applied_at
-  from (
-    -- Both bounds: with one alone the planner expects a third of the log.
-    select
-      ${settlements.kind},
-      ${settlements.owner},
-      ${settlements.outcome},
-      ${settlements.settledAt}
-    from ${settlements}
-    where ${settlements.settledAt} between ${at} and 'infinity'
-    offset 0
-  ) s
-  where s.outcome in ('applied', 'superseded')
-  union all
-  select ${journal.companyId}, null, ${journal.recordedAt}
+    ${journal.companyId},
+    case when ${journal.kind} = 'interval' then ${journal.recordId} end as meter_id,
+    ${appliedAt} as applied_at
   from ${journal}
+  -- Both bounds: with one alone the planner expects a third of the journal.
   where ${journal.receivedAt} between ${at} - interval '1 day' and 'infinity'
-    and ${journal.recordedAt} >= ${at}
-    and ${journal.arrivedAs} = 'applied'`;
+    and ${journal.outcome} in ('applied', 'superseded')
+    and ${appliedAt} >= ${at}
+  union all
+  select
+    ${journal.companyId},
+    case when ${journal.kind} = 'interval' then ${journal.recordId} end,
+    ${journal.asideAt}
+  from ${journal}
+  where ${journal.aside} in ('superseded', 'late')
+    and ${journal.asideAt} between ${at} and 'infinity'`;
+
+const appliedAt = sql`coalesce(${journal.settledAt}, ${journal.recordedAt})`;

@@ -6,7 +6,7 @@ import { upsertEvents } from '../records/upsert.ts';
 import { indexable, resources } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import { connectionStatusChanges, connections } from '../schema/utility.ts';
-import { eventItems, writeEvents } from './items.ts';
+import { eventItems, payloadOf, type RecordedEvent, writeEvents } from './items.ts';
 
 /**
  * Applies events to connections. Each change of status that an event reports is also a row of
@@ -14,9 +14,9 @@ import { eventItems, writeEvents } from './items.ts';
  */
 export async function applyConnections(
   tx: Executor,
-  eventIds: readonly string[],
+  recorded: readonly RecordedEvent[],
 ): Promise<WrittenRows> {
-  const events = sql`${eventItems('connection', eventIds)}, changed as (
+  const events = sql`${eventItems(recorded)}, changed as (
     insert into ${connectionStatusChanges} as s (connection_id, old_status, status, at, event_id)
     select distinct on (connection_id, at, status)
       record_id::uuid as connection_id,
@@ -43,10 +43,10 @@ export async function applyConnections(
  */
 export async function applyConnectionSites(
   tx: Executor,
-  eventIds: readonly string[],
+  recorded: readonly RecordedEvent[],
 ): Promise<void> {
   await tx.execute(sql`
-    with ${eventItems('connection', eventIds)}, latest as (
+    with ${eventItems(recorded)}, latest as (
       select distinct on (record_id) record_id, occurred_at, r -> 'sitesRelations' as relations
       from item
       where ${listsSites(sql`r`)}
@@ -58,13 +58,14 @@ export async function applyConnectionSites(
       where (${listsSites(sql`c.raw`)} is not true or c.raw_updated < l.occurred_at)
         and not exists (
           select from ${journal} e
+            left join lateral ${payloadOf(sql`e.id`)} said on e.occurred_at >= l.occurred_at
           where e.record_id = l.record_id
             and e.kind = 'connection'
             and case
               when e.occurred_at > l.occurred_at
-                then e.payload is null or ${listsSites(sql`e.payload`)}
+                then said.payload is null or ${listsSites(sql`said.payload`)}
               when e.occurred_at = l.occurred_at
-                then e.payload -> 'sitesRelations' > l.relations
+                then said.payload -> 'sitesRelations' > l.relations
             end
         )
     ), ${relatedSites}, ${goneSites}${serveSites}`);

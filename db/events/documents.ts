@@ -4,7 +4,7 @@ import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
 import { documents } from '../schema/utility.ts';
-import { eventItems, writeEvents } from './items.ts';
+import { eventItems, payloadOf, type RecordedEvent, recorded, writeEvents } from './items.ts';
 
 /**
  * Applies events to documents: header columns of those created or updated, and tombstones with the
@@ -12,33 +12,45 @@ import { eventItems, writeEvents } from './items.ts';
  */
 export async function applyDocuments(
   tx: Executor,
-  eventIds: readonly string[],
+  recordedEvents: readonly RecordedEvent[],
 ): Promise<WrittenRows> {
-  const events = eventItems('document', eventIds);
+  const events = eventItems(recordedEvents);
   return await writeEvents(tx, upsertEvents(resources.documents, events));
 }
 
 /** Sets the site of documents whose record has none and was read before the event came. */
-export async function applyDocumentSites(tx: Executor, eventIds: readonly string[]): Promise<void> {
+export async function applyDocumentSites(
+  tx: Executor,
+  recordedEvents: readonly RecordedEvent[],
+): Promise<void> {
   await tx.execute(sql`
-    with ${eventItems('document', eventIds)}, named as (
-      select distinct on (record_id)
-        record_id::uuid as id,
-        occurred_at,
-        metersync.uuid_of(metersync.id_of(r -> 'site')) as site_id
-      from item
-      where deleted_at is null
-        and metersync.uuid_of(metersync.id_of(r -> 'site')) is not null
-      order by record_id, occurred_at desc, site_id desc
+    with named as materialized (
+      select distinct on (read.id) read.id, identified.site_id
+      from ${recorded(recordedEvents)}
+        cross join lateral (
+          -- Few, so that the payloads of the others are not read.
+          select d.id, d.raw
+          from ${documents} d
+          where d.id = t.record_id::uuid
+            and d.raw_updated = t.occurred_at
+            and d.updated = d.raw_updated
+          offset 0
+        ) read
+        cross join lateral ${payloadOf(sql`t.event_id`)} said
+        cross join lateral (
+          select metersync.uuid_of(metersync.id_of(said.payload -> 'site')) as site_id
+        ) identified
+      where not t.deletes
+        and identified.site_id is not null
+        and metersync.uuid_of(coalesce(
+          metersync.id_of(read.raw -> 'site'),
+          metersync.id_of(read.raw #> '{usageData,0,site}')
+        )) is null
+      order by read.id, identified.site_id desc
     )
     update ${documents} d set site_id = named.site_id
     from named
-    where d.id = named.id
-      and d.raw_updated = named.occurred_at
-      and d.updated = d.raw_updated
-      and metersync.uuid_of(coalesce(
-        metersync.id_of(d.raw -> 'site'),
-        metersync.id_of(d.raw #> '{usageData,0,site}')
-      )) is null
+    where d.id = any(array(select id from named))
+      and d.id = named.id
       and d.site_id is distinct from named.site_id`);
 }

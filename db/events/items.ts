@@ -1,13 +1,21 @@
 import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
-import { deletingTypes } from '../../contract/event.ts';
-import { array } from '../connection/arrays.ts';
+import { type DecodedEvent, deletingTypes } from '../../contract/event.ts';
+import { array, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import type { WrittenRows } from '../records/page.ts';
-import { journal } from '../schema/metersync.ts';
+import { eventPayloads } from '../schema/metersync.ts';
 
 /** Whether events of a type delete their record. */
 export const isDeletion = (type: SQLWrapper): SQL =>
   sql`${type} = any(${array(deletingTypes, 'text')})`;
+
+/** The payload of an event as a table of one row, or of none once it was dropped. */
+export const payloadOf = (id: SQLWrapper): SQL => sql`(
+        select p.payload
+        from ${eventPayloads} p
+        where p.id = ${id}
+        offset 0
+      )`;
 
 /** Writes events as rows. @param steps of a statement that ends with the insert of these rows */
 export async function writeEvents(tx: Executor, steps: SQL): Promise<WrittenRows> {
@@ -18,28 +26,44 @@ export async function writeEvents(tx: Executor, steps: SQL): Promise<WrittenRows
   return { inserted, changed: rows.length - inserted };
 }
 
+/** An event that was just journalled. Times are of the warehouse. */
+export interface RecordedEvent {
+  readonly id: string;
+  readonly event: DecodedEvent;
+  readonly receivedAt: string;
+  readonly occurredAt: string | null;
+  readonly recordedAt: string;
+}
+
 /**
- * Journal events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)` of
+ * Events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)` of
  * a statement. `deleted_at` is when the event that deletes the record came, no later than by the
  * warehouse's clock, which dates reads: one that begins afterwards revives what it finds.
  */
-export const eventItems = (
-  kind: 'connection' | 'document',
-  eventIds: readonly string[],
-): SQL => sql`
+export const eventItems = (events: readonly RecordedEvent[]): SQL => sql`
   item as materialized (
     select
-      ${journal.id} as event_id,
-      ${journal.recordId},
-      ${journal.companyId} as owner,
-      ${journal.payload} as r,
-      ${journal.type},
-      ${journal.occurredAt},
-      case
-        when ${isDeletion(journal.type)}
-        then least(${journal.receivedAt}, ${journal.recordedAt})
-      end as deleted_at
-    from ${journal}
-    where ${journal.id} = any(${array(eventIds, 'text')})
-      and ${journal.kind} = ${kind}
+      t.event_id,
+      t.record_id,
+      t.owner,
+      said.payload as r,
+      t.type,
+      t.occurred_at,
+      case when t.deletes then least(t.received_at, t.recorded_at) end as deleted_at
+    from ${recorded(events)}
+      cross join lateral ${payloadOf(sql`t.event_id`)} said
   )`;
+
+/** Events as a table `t`. */
+export const recorded = (events: readonly RecordedEvent[]): SQL =>
+  unnested('t', events, [
+    ['event_id', 'text', ({ id }) => id],
+    ['kind', 'text', ({ event }) => event.kind],
+    ['record_id', 'text', ({ event }) => event.recordId],
+    ['owner', 'uuid', ({ event }) => event.companyId],
+    ['type', 'text', ({ event }) => event.type],
+    ['deletes', 'boolean', ({ event }) => event.deletes],
+    ['occurred_at', 'timestamptz', ({ occurredAt }) => occurredAt],
+    ['received_at', 'timestamptz', ({ receivedAt }) => receivedAt],
+    ['recorded_at', 'timestamptz', ({ recordedAt }) => recordedAt],
+  ]);

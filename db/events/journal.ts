@@ -2,9 +2,10 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Replay } from '../../contract/delivery.ts';
 import { companyEventKinds, type DecodedEvent } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
-import { array, columnNames, type RowOf, setToExcluded, unnested } from '../connection/arrays.ts';
+import type { EventOutcome } from '../../contract/names.ts';
+import { array, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { events, journal } from '../schema/metersync.ts';
+import { eventPayloads, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
 /**
@@ -21,6 +22,13 @@ export interface JournalEntry {
   readonly errorCode: FailureCode | null;
 }
 
+/** How an event arrived. Times are of the warehouse, as text with microseconds. */
+export interface FreshEvent extends Record<string, unknown> {
+  readonly outcome: EventOutcome;
+  readonly occurredAt: string | null;
+  readonly recordedAt: string;
+}
+
 /** Which workflow records events, and which existing ones it records anew. */
 export interface Recording {
   readonly workflow?: { readonly workflowId: string; readonly runId: string } | undefined;
@@ -34,13 +42,13 @@ export interface Recording {
  * sending one again asks for another attempt. A run never revives what it recorded: each try of its
  * activity would do all the work of dead events again.
  */
-const revived: Readonly<Record<Replay | 'none', readonly string[]>> = {
+const revived: Readonly<Record<Replay | 'none', readonly EventOutcome[]>> = {
   none: ['dead', 'missing'],
   unapplied: ['dead', 'missing', 'ignored', 'superseded', 'pending'],
   all: ['dead', 'missing', 'ignored', 'superseded', 'pending', 'applied'],
 };
 
-function arrivedAs(entry: JournalEntry): string {
+function outcomeOf(entry: JournalEntry): EventOutcome {
   if (entry.error !== null) return 'dead';
   if (entry.event.kind === 'ignored') return 'ignored';
   return entry.event.deletes ? 'applied' : 'pending';
@@ -58,9 +66,7 @@ const inserted = [
   journal.rangeEnd,
   journal.intervalCount,
   journal.receivedAt,
-  journal.payload,
-  journal.body,
-  journal.arrivedAs,
+  journal.outcome,
   journal.error,
   journal.errorCode,
   journal.workflowId,
@@ -75,8 +81,8 @@ const recordedAnew = inserted.filter(
  * in UTC, where ISO texts, with which ranges are read, have no year.
  */
 const boundOf = (field: 'start' | 'end'): SQL => sql`case
-          when kind = 'interval' and r is not null
-          then greatest(metersync.read_time(r ->> ${field}::text), '0001-01-01T00:00:00Z')
+          when kind = 'interval' and payload is not null
+          then greatest(metersync.read_time(payload ->> ${field}::text), '0001-01-01T00:00:00Z')
         end`;
 
 /**
@@ -92,16 +98,12 @@ export async function insertJournal(
   tx: Executor,
   entries: readonly JournalEntry[],
   { workflow, replay }: Recording,
-): Promise<Map<string, string>> {
-  const again = array(revived[replay ?? 'none'], 'text');
-  // An event that another group is recording now has no visible outcome: it is not revived.
-  const isRevived = (id: SQL): SQL => sql`(
-          select existing.outcome
-          from ${events} existing
-          where existing.id = ${id}
-            and existing.workflow_run_id is distinct from ${workflow?.runId ?? ''}
-        ) = any(${again})`;
-  const incoming = unnested('t', entries, [
+): Promise<Map<string, FreshEvent>> {
+  const isRevived = (
+    event: SQL,
+  ): SQL => sql`${event}.outcome = any(${array(revived[replay ?? 'none'], 'text')})
+          and ${event}.workflow_run_id is distinct from ${workflow?.runId ?? ''}`;
+  const delivered = unnested('t', entries, [
     ['id', 'text', (e) => e.id],
     ['type', 'text', (e) => e.event.type],
     ['kind', 'text', (e) => e.event.kind],
@@ -111,12 +113,25 @@ export async function insertJournal(
     ['received_at', 'timestamptz', (e) => e.receivedAt],
     ['payload', 'text', (e) => e.payload],
     ['body', 'text', (e) => e.body?.toString('base64') ?? null],
-    ['arrived_as', 'text', arrivedAs],
+    ['outcome', 'text', outcomeOf],
     ['error', 'text', (e) => e.error],
     ['error_code', 'text', (e) => e.errorCode],
   ]);
-  const result = await tx.execute<RowOf<typeof journal.id | typeof journal.arrivedAs>>(sql`
-    with fresh as (
+  const result = await tx.execute<FreshEvent & { readonly id: string }>(sql`
+    with incoming as materialized (
+      select
+        id, type, kind, record_id, company_id, received_at, outcome, error, error_code,
+        metersync.read_time(occurred_at) as occurred_at,
+        payload::jsonb as payload,
+        decode(body, 'base64') as body
+      from ${delivered}
+      -- Existing events are skipped before the conflict, which would lock them.
+      where not exists (
+          select from ${journal} existing
+          where existing.id = t.id
+            and not (${isRevived(sql`existing`)})
+        )
+    ), fresh as (
       insert into ${journal} as e (${columnNames(inserted)})
       select
         id,
@@ -124,56 +139,59 @@ export async function insertJournal(
         kind,
         record_id,
         company_id,
-        metersync.read_time(occurred_at),
+        occurred_at,
         ${boundOf('start')},
         ${boundOf('end')},
         case
-          when kind = 'interval' and r ->> 'intervalCount' ~ '^[0-9]{1,18}$'
-          then (r ->> 'intervalCount')::bigint
+          when kind = 'interval' and payload ->> 'intervalCount' ~ '^[0-9]{1,18}$'
+          then (payload ->> 'intervalCount')::bigint
         end,
         received_at,
-        r,
-        decode(body, 'base64'),
         case
-          when arrived_as = 'applied' and not exists (
+          when outcome = 'applied' and not exists (
             select from ${companies} existing
-            where existing.id = t.company_id
+            where existing.id = incoming.company_id
             offset 0
           )
           then 'pending'
-          else arrived_as
+          else outcome
         end,
         error,
         error_code,
         ${workflow?.workflowId ?? null}::text,
         ${workflow?.runId ?? null}::text
-      from ${incoming}
-        cross join lateral (select t.payload::jsonb as r offset 0) parsed
-      -- Existing events are skipped before the conflict, which would lock them.
-      where not exists (
-          select from ${journal} existing
-          where existing.id = t.id
-        )
-        or ${isRevived(sql`t.id`)}
+      from incoming
       order by id
       on conflict (id) do update set
         ${setToExcluded(recordedAnew)},
         recorded_at = clock_timestamp(),
+        settled_at = null,
+        attempts = 0,
+        intervals_found = null,
         payload_dropped_at = null
-      where ${isRevived(sql`e.id`)}
-        -- Another delivery may have revived it since this statement began.
+      where ${isRevived(sql`e`)}
+        -- Another delivery may have recorded or revived it since this statement began.
         and e.recorded_at = (
           select existing.recorded_at
           from ${journal} existing
           where existing.id = e.id
         )
-      returning id, kind, arrived_as, company_id, occurred_at, payload
+      returning id, outcome, occurred_at, recorded_at
+    ), kept as (
+      insert into ${eventPayloads} (id, payload, body)
+      select id, payload, body
+      from incoming
+      where id in (select id from fresh)
+      on conflict (id) do update set
+        payload = excluded.payload,
+        body = excluded.body
     ), named as materialized (
       select distinct on (company_id)
         company_id as id,
         payload #>> '{company,publicId}' as public_id
-      from fresh
-      where kind = any(${array(companyEventKinds, 'text')})
+      from incoming
+      where id in (select id from fresh)
+        and kind = any(${array(companyEventKinds, 'text')})
         and payload #>> '{company,publicId}' is not null
       order by company_id, occurred_at desc nulls last, payload -> 'company'
     ), filled as (
@@ -182,7 +200,7 @@ export async function insertJournal(
       where c.id = any(array(select id from named order by id))
         and c.public_id is null
     )
-    select id, arrived_as
+    select id, outcome, occurred_at as "occurredAt", recorded_at as "recordedAt"
     from fresh`);
-  return new Map(result.rows.map((row) => [row.id, row.arrived_as]));
+  return new Map(result.rows.map((row) => [row.id, row]));
 }

@@ -1,16 +1,15 @@
 import { sql } from 'drizzle-orm';
-import { keyOf } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { events, settlements, staleRecords } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { isDeletion } from './items.ts';
+import { settledAs, unlessRecordedAnew } from './settling.ts';
 
 /**
  * Deletes the usage of documents that events deleted. Waiting and missing events that the deletions
  * cover are superseded. A deletion that waits has taken effect, and waits for its company alone.
- * Returns the documents whose events waited: their stale records are to be refreshed. Call it
- * before `noteStale` changes those.
+ * Returns the documents whose events waited: their stale records are to be refreshed.
  */
 export async function noteDeleted(tx: Executor, deleted: readonly string[]): Promise<string[]> {
   const result = await tx.execute<{ record_id: string }>(sql`
@@ -41,45 +40,27 @@ export async function noteDeleted(tx: Executor, deleted: readonly string[]): Pro
         ))
         and u.document_id = g.id
         and u.deleted_at is null
-    ), waited as materialized (
-      select g.record_id, s.owner, s.since, s.last_event_at, g.updated
+    ), covered as materialized (
+      select e.id, e.outcome, g.record_id
       from gone g
         cross join lateral (
-          select owner, since, last_event_at
-          from ${staleRecords}
-          where key = ${keyOf('document', sql`g.record_id`)}
-          for update
-        ) s
-      where exists (
-        select from ${events} e
-        where e.record_id = g.record_id
-          and e.recorded_at >= s.since
-          and e.kind = 'document'
-          and e.outcome = 'pending'
-          and not ${isDeletion(sql`e.type`)}
-          and e.occurred_at <= g.updated
-        offset 0
-      )
-    ), superseded as (
-      select record_id, owner, since, last_event_at as read_at, updated
-      from waited
-      union all
-      select g.record_id, missing.owner, missing.since, missing.read_at, g.updated
-      from gone g
-        cross join lateral (
-          select owner, since, read_at, outcome
-          from ${settlements}
-          where kind = 'document' and record_id = g.record_id
+          select id, outcome
+          from ${journal}
+          where record_id = g.record_id
+            and kind = 'document'
+            and outcome in ('pending', 'missing')
+            and not ${isDeletion(journal.type)}
+            and occurred_at <= g.updated
           offset 0
-        ) missing
-      where missing.outcome = 'missing'
-    ), settled as (
-      insert into ${settlements}
-        (kind, record_id, owner, since, read_at, shown, outcome, updates_only)
-      select 'document', record_id, owner, since, read_at, updated, 'superseded', true
-      from superseded
+          ${unlessRecordedAnew}
+        ) e
+    ), superseded as (
+      update ${journal} set
+        ${settledAs(sql`'superseded'`)}
+      where id = any(array(select id from covered))
     )
-    select record_id
-    from waited`);
+    select distinct record_id
+    from covered
+    where outcome = 'pending'`);
   return result.rows.map((row) => row.record_id);
 }

@@ -1,11 +1,11 @@
 import { sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { catchUpOf } from '../catch-up/stale.ts';
-import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { catchUps, journal, settlements, staleRecords } from '../schema/metersync.ts';
+import { catchUps, journal, staleRecords } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
-import { isDeletion } from './items.ts';
+import { type RecordedEvent, recorded } from './items.ts';
+import { settledAs } from './settling.ts';
 
 /**
  * Makes the records of events stale, and wakes sleeping catch-ups; returns the kinds of those.
@@ -14,17 +14,21 @@ import { isDeletion } from './items.ts';
  * This is the last statement on records: their rows are locked by now, so the later of two groups
  * sees what the earlier one wrote.
  */
-export async function noteStale(tx: Executor, eventIds: readonly string[]): Promise<CatchUpKind[]> {
+export async function noteStale(
+  tx: Executor,
+  events: readonly RecordedEvent[],
+): Promise<CatchUpKind[]> {
   const result = await tx.execute<{ wake: CatchUpKind }>(sql`
     with reported as materialized (
       select
+        e.event_id,
         e.kind,
-        case e.kind when 'interval' then e.id else e.record_id end as record_id,
-        coalesce(e.company_id::text, e.record_id) as owner,
+        case e.kind when 'interval' then e.event_id else e.record_id end as record_id,
+        coalesce(e.owner::text, e.record_id) as owner,
         e.recorded_at,
         e.occurred_at,
         case e.kind
-          when 'document' then not ${isDeletion(sql`e.type`)} and (
+          when 'document' then not e.deletes and (
             select e.occurred_at < d.raw_updated and d.usage_read_at >= d.synced_at
               or d.deleted_reason = 'event' and e.occurred_at <= d.updated
             from ${documents} d
@@ -36,24 +40,11 @@ export async function noteStale(tx: Executor, eventIds: readonly string[]): Prom
             where c.id = e.record_id::uuid
           )
         end is true as superseded
-      from ${journal} e
-      where e.id = any(${array(eventIds, 'text')})
-        and e.arrived_as = 'pending'
+      from (select * from ${recorded(events)}) e
     ), settled as (
-      insert into ${settlements}
-        (kind, record_id, owner, since, read_at, shown, outcome, updates_only)
-      select
-        kind,
-        record_id,
-        min(owner),
-        min(recorded_at),
-        max(recorded_at),
-        max(occurred_at),
-        'superseded',
-        true
-      from reported
-      where superseded
-      group by kind, record_id
+      update ${journal} set
+        ${settledAs(sql`'superseded'`)}
+      where id = any(array(select event_id from reported where superseded))
     ), stale as (
       insert into ${staleRecords} as s
         (kind, record_id, owner, events, since, last_event_at, wanted, due_at)

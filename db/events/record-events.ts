@@ -1,5 +1,5 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
-import { type DecodedEvent, decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts';
+import { decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { isObject, jsonStopsAt, jsonText, withoutByteOrderMark } from '../../contract/json.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
@@ -90,11 +90,12 @@ async function recordTogether(
 ): Promise<Recorded> {
   await holdAwake(tx);
   const fresh = await insertJournal(tx, entries, recording);
-  const alive = entries.filter((entry) => fresh.has(entry.id) && entry.error === null);
-  const idsOf = (kind: DecodedEvent['kind']) =>
-    alive.filter((e) => e.event.kind === kind).map((e) => e.id);
-  const connections = idsOf('connection');
-  const documents = idsOf('document');
+  const alive = entries.flatMap((entry) => {
+    const arrived = fresh.get(entry.id);
+    return arrived === undefined || entry.error !== null ? [] : [{ ...entry, ...arrived }];
+  });
+  const connections = alive.filter(({ event }) => event.kind === 'connection');
+  const documents = alive.filter(({ event }) => event.kind === 'document');
   const written = { connections: noRows, documents: noRows };
   if (connections.length > 0) {
     written.connections = await applyConnections(tx, connections);
@@ -103,11 +104,10 @@ async function recordTogether(
   const deletes = alive.filter(({ event }) => event.deletes);
   if (documents.length > 0) written.documents = await applyDocuments(tx, documents);
   if (documents.length > deletes.length) await applyDocumentSites(tx, documents);
-  const waiting = alive.filter(({ id }) => fresh.get(id) === 'pending');
+  const waiting = alive.filter(({ outcome }) => outcome === 'pending');
   const gone = deletes.flatMap(({ event }) => event.recordId ?? []);
   const refresh = gone.length > 0 ? await noteDeleted(tx, gone) : [];
-  const waitingIds = waiting.map(({ id }) => id);
-  const wake = new Set(waiting.length > 0 ? await noteStale(tx, waitingIds) : []);
+  const wake = new Set(waiting.length > 0 ? await noteStale(tx, waiting) : []);
   if (refresh.length > 0) await refreshStale(tx, 'document', refresh);
   // Corrects what a replay of waiting events counted twice, and resets their attempts.
   if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));

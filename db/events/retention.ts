@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { type Database, withTransaction } from '../connection/connect.ts';
-import { events, journal } from '../schema/metersync.ts';
+import { eventPayloads, journal } from '../schema/metersync.ts';
 
 export interface PayloadsDropped {
   readonly dropped: number;
@@ -37,20 +37,15 @@ export async function dropPayloads(
       ),
       dropped as (
         update ${journal}
-        set payload = null,
-          body = null,
-          payload_dropped_at = clock_timestamp()
-        from old
-          cross join lateral (
-            select ${events.outcome}
-            from ${events}
-            where ${events.id} = old.id
-            offset 0
-          ) settled
-        where ${journal.id} = old.id
+        set payload_dropped_at = clock_timestamp()
+        where ${journal.id} = any(array(select id from old))
           and ${journal.payloadDroppedAt} is null
-          and settled.outcome in ('applied', 'superseded', 'ignored')
+          and ${journal.outcome} in ('applied', 'superseded', 'ignored')
         returning ${journal.id}
+      ),
+      gone as (
+        delete from ${eventPayloads}
+        where ${eventPayloads.id} = any(array(select id from dropped))
       )
       select (select count(*) from dropped)::int as dropped,
         count(*)::int as looked,

@@ -4,7 +4,7 @@ import { catchUpOf, eventKind } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { lock } from '../connection/locks.ts';
-import { catchUps, events, parked, staleRecords } from '../schema/metersync.ts';
+import { catchUps, journal, parked, staleRecords } from '../schema/metersync.ts';
 
 /**
  * Keeps catch-ups from falling asleep while events are recorded. A catch-up that wants to sleep
@@ -25,7 +25,7 @@ export async function maybeMissedWakeups(
 ): Promise<CatchUpKind[]> {
   const result = await tx.execute<{ kind: CatchUpKind }>(sql`
     select distinct c.kind
-    from ${events} e
+    from ${journal} e
       join ${catchUps} c on c.kind = ${catchUpOf(sql`e.kind`)}
     where e.id = any(${array(eventIds, 'text')})
       and (e.outcome = 'pending' or c.awake)`);

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { array, type RowOf, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { refusedId } from '../records/rejected-records.ts';
-import { events, journal, rejectedRecords } from '../schema/metersync.ts';
+import { journal, rejectedRecords } from '../schema/metersync.ts';
 
 /** An event of the journal about a record. */
 export interface EventBehind {
@@ -38,19 +38,11 @@ export async function eventsBehind(
       ) as events
     from unnest(${array(recordIds, 'text')}) as record
       cross join lateral (
-        select ${journal.id}
+        select *
         from ${journal}
         where ${journal.recordId} = record
         order by ${journal.recordedAt} desc
         limit ${eventsBehindMax}
-      ) latest
-      -- With offset 0 each event is looked up by its id; otherwise the whole journal is read for a
-      -- few.
-      cross join lateral (
-        select *
-        from ${events}
-        where ${events.id} = latest.id
-        offset 0
       ) behind
     group by record`);
   return new Map(result.rows.map(({ record, events }) => [record, events]));

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { batches } from '../../contract/limits.ts';
 import type { WarehouseHealth } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
-import { journal, settlements } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
 
 /**
  * Reads how long the last events took from receipt to their row, and to the read of their record.
@@ -10,49 +10,20 @@ import { journal, settlements } from '../schema/metersync.ts';
  */
 export async function readDelays(db: Executor): Promise<WarehouseHealth['delays']> {
   const result = await db.execute<{ step: 'row' | 'record'; p50: number; p99: number }>(sql`
-    with newest as (
-      select
-        'row' as step,
-        ${journal.recordedAt} - ${journal.receivedAt} as took
+    with newest as materialized (
+      select *
       from ${journal}
       order by ${journal.receivedAt} desc
       limit ${sql.raw(String(batches.delaysRead))}
-    ), settled as (
-      select
-        ${settlements.kind},
-        ${settlements.recordId},
-        ${settlements.since},
-        ${settlements.readAt},
-        ${settlements.settledAt},
-        ${settlements.outcome}
-      from ${settlements}
-      order by ${settlements.settledAt} desc
-      limit ${sql.raw(String(batches.delaysRead))}
     ), took as (
-      select * from newest
+      select 'row' as step, recorded_at - received_at as took
+      from newest
       union all
-      select
-        'record',
-        settled.settled_at - first.received_at
-      from settled
-        cross join lateral (
-          (
-            select ${journal.receivedAt}
-            from ${journal}
-            where settled.outcome = 'applied'
-              and settled.kind <> 'interval'
-              and ${journal.recordId} = settled.record_id
-              and ${journal.recordedAt} between settled.since and settled.read_at
-            order by ${journal.recordedAt}
-            limit 1
-          )
-          union all
-          select ${journal.receivedAt}
-          from ${journal}
-          where settled.outcome = 'applied'
-            and settled.kind = 'interval'
-            and ${journal.id} = settled.record_id
-        ) first
+      select 'record', settled_at - min(received_at)
+      from newest
+      where outcome = 'applied'
+        and settled_at is not null
+      group by kind, case kind when 'interval' then id else record_id end, settled_at
     )
     select
       step,

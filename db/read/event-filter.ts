@@ -2,7 +2,7 @@ import { and, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../connection/arrays.ts';
-import { events, journal } from '../schema/metersync.ts';
+import { events } from '../schema/metersync.ts';
 
 /**
  * Selects events of the journal; an absent bound does not restrict. Times are ISO 8601, of the
@@ -50,24 +50,3 @@ export function matching(filter: EventFilter): SQL {
 /** Bounds by a value if it is given; an empty text counts as given. */
 const given = (value: string | undefined, bound: (value: string) => SQL): SQL | undefined =>
   value === undefined ? undefined : bound(value);
-
-/**
- * Ids of the events of records that had to be read, as stale records and settlements name them.
- * With `offset 0` the events of each record are looked up; otherwise all pending ones are read.
- */
-export const eventsOf = (records: SQL): SQL => sql`
-      select waiting.id
-      from ${records} r
-        cross join lateral (
-          select ${journal.id}
-          from ${journal}
-          where ${journal.recordId} = r.record_id
-            and ${journal.kind} = r.kind
-            and ${journal.arrivedAs} = 'pending'
-          offset 0
-        ) waiting
-      where r.kind <> 'interval'
-      union all
-      select r.record_id
-      from ${records} r
-      where r.kind = 'interval'`;

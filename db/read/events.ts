@@ -1,10 +1,10 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { count, type SQL, sql } from 'drizzle-orm';
 import type { EventKind } from '../../contract/event.ts';
 import { consoleBounds } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { events } from '../schema/metersync.ts';
+import { events, journal } from '../schema/metersync.ts';
 import { type EventFilter, event } from './event-filter.ts';
 import type { Place } from './event-place.ts';
 import { foundEvents, readPart } from './found-events.ts';
@@ -22,6 +22,8 @@ export interface JournalledEvent {
   readonly receivedAt: string;
   readonly recordedAt: string;
   readonly appliedAt: string | null;
+  /** When a read of its record settled it, or it was given up. */
+  readonly settledAt: string | null;
   readonly error: string | null;
   readonly errorCode: string | null;
   readonly attempts: number;
@@ -55,6 +57,7 @@ const columns: SQL = sql`
       ${event.receivedAt} as "receivedAt",
       ${event.recordedAt} as "recordedAt",
       ${event.appliedAt} as "appliedAt",
+      ${event.settledAt} as "settledAt",
       ${event.error},
       ${event.errorCode} as "errorCode",
       ${event.attempts},
@@ -168,10 +171,10 @@ export async function outcomesOf(
   ids: readonly string[],
 ): Promise<Partial<Record<EventOutcome, number>>> {
   const counts = await db
-    .select({ outcome: events.outcome, count: sql<number>`count(*)::int` })
-    .from(events)
-    .where(sql`${events.id} = any(${array(ids, 'text')})`)
-    .groupBy(events.outcome)
-    .orderBy(events.outcome);
-  return Object.fromEntries(counts.map(({ outcome, count }) => [outcome, count]));
+    .select({ outcome: journal.outcome, events: count() })
+    .from(journal)
+    .where(sql`${journal.id} = any(${array(ids, 'text')})`)
+    .groupBy(journal.outcome)
+    .orderBy(journal.outcome);
+  return Object.fromEntries(counts.map(({ outcome, events }) => [outcome, events]));
 }

@@ -1,7 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { companyEventKinds, recordEventKinds } from '../../contract/event.ts';
+import type { EventOutcome } from '../../contract/names.ts';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { events } from '../schema/metersync.ts';
-import { candidatesOf, orders } from './event-candidates.ts';
+import { events, journal, staleRecords } from '../schema/metersync.ts';
 import { type EventFilter, event, matching } from './event-filter.ts';
 import type { Order, Place } from './event-place.ts';
 
@@ -13,23 +15,134 @@ export interface Portion {
   readonly order?: Order;
 }
 
+/** How an order goes on from a place, from beyond it, and is spelled. */
+const orders: Readonly<Record<Order, Readonly<Record<'from' | 'beyond' | 'by' | 'back', SQL>>>> = {
+  'last first': { from: sql`<=`, beyond: sql`<`, by: sql` desc`, back: sql`` },
+  'first first': { from: sql`>=`, beyond: sql`>`, by: sql``, back: sql` desc` },
+};
+
+/**
+ * Rows of a table that lead to the events that a filter may select: the events themselves, or records
+ * that wait. An index has their order, so that a statement reads as many as it asks for, whatever the
+ * planner guesses. `waits` is the kind of a record that waits, and null for an event.
+ */
+interface Source {
+  readonly table: SQL;
+  readonly which: SQL;
+  readonly at: SQL;
+  readonly key: SQL;
+  readonly waits: SQL;
+  readonly since: SQL;
+}
+
+const anEvent = { key: sql`id`, waits: sql`null`, since: sql`null::timestamptz` } as const;
+
+/** Events by when they were received. */
+const received = (which: SQL): Source => ({
+  ...anEvent,
+  table: sql`${journal}`,
+  which,
+  at: sql`received_at`,
+});
+
+/** Events that were neither applied nor wait, by when they became so. No parameter, for a partial index. */
+const aside = (outcome: EventOutcome): Source => ({
+  ...anEvent,
+  table: sql`${journal}`,
+  which: sql.raw(`aside = '${outcome}'`),
+  at: sql`aside_at`,
+});
+
+/** Few events that are looked up, and then sorted. */
+const chosen = (which: SQL): Source => ({
+  ...received(sql`true`),
+  table: sql`(
+          select ${journal.id}, ${journal.receivedAt}
+          from ${journal}
+          where ${which}
+          offset 0
+        ) chosen`,
+});
+
+/** Records that wait, by when they are due. A range of readings is named by its event. */
+const waiting = (which: SQL): Source => ({
+  table: sql`${staleRecords}`,
+  which,
+  at: sql`due_at`,
+  key: sql`record_id`,
+  waits: sql`case when kind <> 'interval' then kind end`,
+  since: sql`since`,
+});
+
+/**
+ * Chooses what leads to the selected events, in the order in which they are listed: pending ones by when
+ * their record is due, others that were not applied by when they became so, and all else by receipt. It
+ * uses one bound of the filter alone.
+ */
+function sourcesOf(filter: EventFilter): readonly Source[] {
+  const { ids, recordId, queueOf, companyId, outcome, code, since, until } = filter;
+  if (ids !== undefined) return [chosen(sql`${journal.id} = any(${array(ids, 'text')})`)];
+  if (recordId !== undefined) return [chosen(sql`${journal.recordId} = ${recordId}`)];
+  if (queueOf !== undefined)
+    return companyEventKinds.map((kind) => waiting(sql`queue = ${`${kind}/${queueOf}`}`));
+  const pending =
+    code === undefined
+      ? recordEventKinds.map((kind) => waiting(sql`kind = ${kind}`))
+      : [waiting(sql`error_code = ${code}`)];
+  if (companyId === undefined) {
+    if (outcome === 'pending') return pending;
+    if (outcome !== undefined && outcome !== 'applied') return [aside(outcome)];
+    if (outcome === undefined && code !== undefined)
+      return [...pending, aside('dead'), aside('missing')];
+  }
+  const bounds = [
+    companyId === undefined ? sql`true` : sql`company_id = ${companyId}::uuid`,
+    ...(since === undefined ? [] : [sql`received_at >= ${since}::timestamptz`]),
+    ...(until === undefined ? [] : [sql`received_at < ${until}::timestamptz`]),
+  ];
+  return [received(sql.join(bounds, sql` and `))];
+}
+
+/** A step's rows `(at, key, waits, since)`: the first ones of all sources from a place on. */
+function candidatesOf(
+  filter: EventFilter,
+  { candidates, after, order = 'last first' }: Portion,
+): SQL {
+  const { from, by } = orders[order];
+  const first = sql`
+        order by at${by}, key${by}
+        limit ${candidates}`;
+  const parts = sourcesOf(filter).map(({ table, which, at, key, waits, since }) => {
+    // The candidate at the place may have further events.
+    const goesOn =
+      after === undefined
+        ? sql``
+        : sql` and (${at}, ${key}) ${from} (${after.at}::timestamptz, ${after.key})`;
+    return sql`(
+        select ${at} as at, ${key} as key, ${waits} as waits, ${since} as since
+        from ${table}
+        where ${which}${goesOn}${first}
+      )`;
+  });
+  return sql`
+      select *
+      from (${sql.join(parts, sql` union all `)}) parts${first}`;
+}
+
 /**
  * Steps `candidate` and `found` of a statement: at most `limit` selected events with these columns,
  * among those that so many candidates lead to, after a place. Each candidate takes some look-ups by
  * an index, and nothing else does.
  */
-export function foundEvents(
-  filter: EventFilter,
-  columns: SQL,
-  { candidates, limit, after, order = 'last first' }: Portion,
-): SQL {
+export function foundEvents(filter: EventFilter, columns: SQL, portion: Portion): SQL {
+  const { limit, after, order = 'last first' } = portion;
   const { beyond, by } = orders[order];
   const later =
     after === undefined
       ? sql`true`
       : sql`(candidate.at, candidate.key, ${event.id})
           ${beyond} (${after.at}::timestamptz, ${after.key}, ${after.id})`;
-  return sql`candidate as materialized (${candidatesOf(filter)({ most: candidates, from: after, order })}
+  return sql`candidate as materialized (${candidatesOf(filter, portion)}
     ), found as materialized (
       select
         candidate.at,
@@ -40,7 +153,7 @@ export function foundEvents(
           (
             select *
             from ${events}
-            where candidate.is_event
+            where candidate.waits is null
               and ${events.id} = candidate.key
             offset 0
           )
@@ -48,16 +161,14 @@ export function foundEvents(
           (
             select *
             from ${events}
-            where not candidate.is_event
-              and ${events.recordId} = candidate.key
-              and ${events.kind} = candidate.kind
-              and ${events.recordedAt} between candidate.since and candidate.until
+            where ${events.recordId} = candidate.key
+              and ${events.kind} = candidate.waits
+              and ${events.recordedAt} >= candidate.since
+              and ${events.outcome} = 'pending'
             offset 0
           )
         ) ${event}
       where ${matching(filter)}
-        and coalesce(${event.outcome} = candidate.outcome, true)
-        and coalesce(${event.settledAt} = candidate.settled_at, candidate.settled_at is null)
         and ${later}
       order by candidate.at${by}, candidate.key${by}, ${event.id}${by}
       limit ${limit}
@@ -77,8 +188,7 @@ export async function readPart<Event extends { readonly id: string }>(
   columns: SQL,
   portion: Portion,
 ): Promise<FoundPart<Event>> {
-  const { by } = orders[portion.order ?? 'last first'];
-  const { by: back } = orders[portion.order === 'first first' ? 'last first' : 'first first'];
+  const { by, back } = orders[portion.order ?? 'last first'];
   type Row = Event & { last: Place; looked: number; at: string; key: string };
   const { rows } = await db.execute<Row & Record<string, unknown>>(sql`
     with ${foundEvents(filter, columns, portion)}, looked as (

@@ -1,9 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { limits } from '../../contract/limits.ts';
+import type { EventOutcome } from '../../contract/names.ts';
 import type { Executor } from '../connection/connect.ts';
-import { events, journal, settlements } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
-import { countOf, type Most } from './counted.ts';
-import { eventsOf } from './event-filter.ts';
 
 /** Events that were given up. */
 export interface GivenUp {
@@ -13,83 +13,34 @@ export interface GivenUp {
   readonly missingLately: number;
 }
 
-/**
- * Counts events that were given up, up to `counted` of each outcome. It looks at `most` settlements
- * and events of each, the last ones.
- */
-export async function countGivenUp(db: Executor, most: Most, counted: Most): Promise<GivenUp> {
+type GivenUpOutcome = Extract<EventOutcome, 'dead' | 'missing'>;
+
+/** The last events with an outcome. It is no parameter, so that a partial index serves it. */
+const lastOf = (outcome: GivenUpOutcome, most: number): SQL => sql`(
+        select *
+        from ${journal}
+        where aside = ${sql.raw(`'${outcome}'`)}
+        order by aside_at desc
+        limit ${most}
+      )`;
+
+/** Counts events that were given up, among the last `most` of each outcome. */
+export async function countGivenUp(db: Executor, most: number): Promise<GivenUp> {
   const result = await db.execute<GivenUp & Record<string, unknown>>(sql`
-    with dead_records as materialized (${recordsOf(sql`${settlements.outcome} = 'dead'`, most)}
-    ), missing_records as materialized (${recordsOf(
-      sql`${settlements.outcome} = 'missing'
-          and ${settlements.settledAt} > now() - interval '1 day'`,
-      most,
-    )}
-    )
     select
-      ${countOf(
-        sql`from (${settledAs('dead', sql`dead_records`)}
-            union all
-            ${arrivedDead(most)}
-          ) g
-          where not ${isWrittenSince('document', documents)}
-            and not ${isWrittenSince('connection', connections)}`,
-        counted,
-      )} as dead,
-      ${countOf(
-        sql`from (${settledAs('missing', sql`missing_records`)}
-          ) g`,
-        counted,
-      )} as "missingLately"`);
+      (
+        select count(*)::int
+        from ${lastOf('dead', most)} e
+        where not ${isWrittenSince('document', documents)}
+          and not ${isWrittenSince('connection', connections)}
+      ) as dead,
+      (
+        select count(*)::int
+        from ${lastOf('missing', most)} e
+        where e.aside_at > now() - interval '1 day'
+      ) as "missingLately"`);
   return result.rows[0] ?? { dead: 0, missingLately: 0 };
 }
-
-/** The records of the last settlements of a kind. */
-const recordsOf = (which: SQL, most: Most): SQL => sql`
-      select distinct
-        kind,
-        record_id
-      from (
-        select
-          ${settlements.kind},
-          ${settlements.recordId}
-        from ${settlements}
-        where ${which}
-        order by ${settlements.settledAt} desc
-        limit ${most}
-      ) last`;
-
-/** The events of records that are settled with this outcome. */
-const settledAs = (outcome: 'dead' | 'missing', records: SQL): SQL => sql`
-            select e.*
-            from (${eventsOf(records)}
-              ) o
-              cross join lateral (
-                select
-                  ${events.outcome},
-                  ${events.kind},
-                  ${events.recordId},
-                  ${events.recordedAt},
-                  ${events.occurredAt}
-                from ${events}
-                where ${events.id} = o.id
-                offset 0
-              ) e
-            where e.outcome = ${outcome}`;
-
-/** The last events that arrived dead. */
-const arrivedDead = (most: Most): SQL => sql`(
-              select
-                ${journal.arrivedAs},
-                ${journal.kind},
-                ${journal.recordId},
-                ${journal.recordedAt},
-                ${journal.occurredAt}
-              from ${journal}
-              where ${journal.arrivedAs} = 'dead'
-              order by ${journal.recordedAt} desc
-              limit ${most}
-            )`;
 
 /**
  * Whether the record of an event was written or deleted after the event came: then the warehouse
@@ -99,13 +50,47 @@ const isWrittenSince = (
   kind: string,
   table: typeof documents | typeof connections,
 ): SQL => sql`exists (
-              select from ${table} r
-              where g.kind = ${kind}
-                and r.id = metersync.uuid_of(g.record_id)
-                and (
-                  r.deleted_at > g.recorded_at
-                  or r.synced_at > g.recorded_at
-                    and coalesce(r.raw_updated >= g.occurred_at, true)
-                )
-              offset 0
-            )`;
+          select from ${table} r
+          where e.kind = ${kind}
+            and r.id = metersync.uuid_of(e.record_id)
+            and (
+              r.deleted_at > e.recorded_at
+              or r.synced_at > e.recorded_at
+                and coalesce(r.raw_updated >= e.occurred_at, true)
+            )
+          offset 0
+        )`;
+
+/** Events that were given up for the same failure. */
+export interface GivenUpGroup {
+  readonly code: string | null;
+  readonly events: number;
+  /** Companies that they name. */
+  readonly companies: number;
+  /** When the first and the last of them came. */
+  readonly since: string;
+  readonly until: string;
+  /** The id and the error of one. */
+  readonly example: string;
+  readonly error: string | null;
+}
+
+/**
+ * Groups dead or missing events by failure, most first. It looks at the last
+ * `limits.givenUpMax` of them and one more.
+ */
+export async function readGivenUp(db: Executor, outcome: GivenUpOutcome): Promise<GivenUpGroup[]> {
+  const result = await db.execute<GivenUpGroup & Record<string, unknown>>(sql`
+    select
+      e.error_code as code,
+      count(*)::int as events,
+      count(distinct e.company_id)::int as companies,
+      min(e.received_at)::text as since,
+      max(e.received_at)::text as until,
+      min(e.id) as example,
+      min(e.error) as error
+    from ${lastOf(outcome, limits.givenUpMax + 1)} e
+    group by e.error_code
+    order by count(*) desc, e.error_code`);
+  return result.rows;
+}

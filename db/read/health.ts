@@ -68,7 +68,7 @@ async function readInOne(
     pending,
     oldestDueSeconds,
     late: isLate ? await readLateWork(db, most) : null,
-    ...(await countGivenUp(db, most, Math.min(most, limits.givenUpMax + 1))),
+    ...(await countGivenUp(db, Math.min(most, limits.givenUpMax + 1))),
     ...aside,
     parked: await readParked(db, most),
     runs: {

@@ -4,7 +4,7 @@ import { batches } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array, type RowOf } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { journal } from '../schema/metersync.ts';
+import { eventPayloads } from '../schema/metersync.ts';
 import { type EventFilter, event } from './event-filter.ts';
 import type { Place } from './event-place.ts';
 import { type FoundPart, readPart } from './found-events.ts';
@@ -59,16 +59,18 @@ export async function readDelivered(
   return delivered;
 }
 
-type Bytes = RowOf<typeof journal.id | typeof journal.body> & { readonly payload: string | null };
+type Bytes = RowOf<typeof eventPayloads.id | typeof eventPayloads.body> & {
+  readonly payload: string | null;
+};
 
 async function readBytes(db: Executor, kept: readonly KeptEvent[]): Promise<Bytes[]> {
   const ids = kept.map(({ id }) => id);
   const result = await db.execute<Bytes>(sql`
     select
-      ${journal.id},
-      ${journal.payload}::text as payload,
-      ${journal.body}
-    from ${journal}
-    where ${journal.id} = any(${array(ids, 'text')})`);
+      ${eventPayloads.id},
+      ${eventPayloads.payload}::text as payload,
+      ${eventPayloads.body}
+    from ${eventPayloads}
+    where ${eventPayloads.id} = any(${array(ids, 'text')})`);
   return result.rows;
 }

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { WarehouseHealth } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
-import { settlements } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
 import type { Most } from './counted.ts';
 
 /** Reads how many readings are lacking that events reported; `most` rows of events are counted. */
@@ -13,14 +13,12 @@ export async function readShortfall(
     sql`
     select
       count(*)::int as events,
-      coalesce(sum(intervals_reported - intervals_found), 0)::float8 as readings
+      coalesce(sum(lacking), 0)::float8 as readings
     from (
-      select
-        ${settlements.intervalsReported},
-        ${settlements.intervalsFound}
-      from ${settlements}
-      where ${settlements.intervalsFound} < ${settlements.intervalsReported}
-      order by ${settlements.owner}
+      select ${journal.lacking}
+      from ${journal}
+      where ${journal.lacking} is not null
+      order by ${journal.recordId}
       limit ${most}
     ) short`,
   );

@@ -1,11 +1,11 @@
-import { and, asc, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { uuid } from '../../contract/ids.ts';
 import { operationOf, type RunKind, type RunState, type TracedKind } from '../../contract/names.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { type OperationAbout, operationsAbout } from '../operations.ts';
-import { deletes, rejectedRecords, runs, settlements } from '../schema/metersync.ts';
+import { deletes, rejectedRecords, runs } from '../schema/metersync.ts';
 import { connections, documents, meters } from '../schema/utility.ts';
 import { type RecordChange, readChanges } from './changes.ts';
 import { eventsOfRecord, type JournalledEvent } from './events.ts';
@@ -19,8 +19,6 @@ export interface Trace {
   readonly events: readonly JournalledEvent[];
   /** Its changes, oldest first. */
   readonly changes: readonly RecordChange[];
-  /** Each time that a read settled its events, oldest first: a replay adds one. */
-  readonly applications: readonly Application[];
   /** The latest runs that read its listing, newest first. */
   readonly runs: readonly TracedRun[];
   /** Its refusals by Postgres. */
@@ -71,14 +69,6 @@ export interface TracedRun {
   readonly workflowId: string | null;
 }
 
-export interface Application {
-  readonly settledAt: string;
-  /** When the read of the record began. */
-  readonly readAt: string;
-  readonly outcome: string;
-  readonly error: string | null;
-}
-
 /** The service does not say when it created or changed a meter. */
 const none = sql<null>`null`;
 
@@ -114,10 +104,9 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
   ]);
   const companyId =
     record?.companyId ?? events.find((event) => event.companyId !== null)?.companyId ?? null;
-  const [readBy, changes, applications, rejected, gone] = await Promise.all([
+  const [readBy, changes, rejected, gone] = await Promise.all([
     runsOf(db, companyId, resources),
     kind === 'meter' || uuid.test(id) ? readChanges(db, kind, id) : [],
-    applicationsOf(db, kind, id, events),
     rejectionsOf(db, id, resources),
     deletesOf(db, id, resources),
   ]);
@@ -135,29 +124,11 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
     record,
     events,
     changes,
-    applications,
     runs: readBy,
     rejected,
     deletes: gone,
     operations,
   };
-}
-
-/** Reads settlements of a record; those of intervals name the event. */
-async function applicationsOf(
-  db: Executor,
-  kind: TracedKind,
-  id: string,
-  events: readonly JournalledEvent[],
-): Promise<Application[]> {
-  const { settledAt, readAt, outcome, error } = settlements;
-  const ofKind = kind === 'meter' ? 'interval' : kind;
-  const ids = kind === 'meter' ? events.map((event) => event.id) : [id];
-  return await db
-    .select({ settledAt, readAt, outcome, error })
-    .from(settlements)
-    .where(and(eq(settlements.kind, ofKind), inArray(settlements.recordId, ids)))
-    .orderBy(asc(settledAt));
 }
 
 /** Whether a resource is one of these. */

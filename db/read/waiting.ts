@@ -1,9 +1,11 @@
 import { sql } from 'drizzle-orm';
+import { recordEventKinds } from '../../contract/event.ts';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
+import { batches } from '../../contract/limits.ts';
 import type { LateWork } from '../../health/measured.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { settlements, staleRecords } from '../schema/metersync.ts';
+import { journal, staleRecords } from '../schema/metersync.ts';
 import { cut, type Most } from './counted.ts';
 
 /** Counts stale records, up to `most` + 1. */
@@ -58,11 +60,48 @@ export async function readWaiting(db: Executor, most: Most): Promise<WaitingEven
   return result.rows;
 }
 
-/** Reads whether reads still settle events, and why most of the pending ones wait. */
+/**
+ * Reads whether reads still settle events, and why most of the pending ones wait. An event that was
+ * settled lately is looked for among those received last, those received before the longest due record of
+ * each kind, as that is where catch-ups work, and those that had waited for over a day.
+ */
 export async function readLateWork(db: Executor, most: Most): Promise<LateWork> {
+  const looked = sql.raw(String(batches.settledSearched));
   const { rows } = await db.execute<{ seconds: number | null }>(sql`
-    select extract(epoch from clock_timestamp() - max(${settlements.settledAt}))::float8 as seconds
-    from ${settlements}`);
+    select extract(epoch from clock_timestamp() - max(settled_at))::float8 as seconds
+    from (
+      (
+        select ${journal.settledAt}
+        from ${journal}
+        order by ${journal.receivedAt} desc
+        limit ${looked}
+      )
+      union all
+      (
+        select ${journal.asideAt}
+        from ${journal}
+        where ${journal.aside} = 'late'
+        order by ${journal.asideAt} desc
+        limit 1
+      )
+      union all
+      select earlier.settled_at
+      from unnest(${array(recordEventKinds, 'text')}) as kinds (kind)
+        cross join lateral (
+          select ${staleRecords.since}
+          from ${staleRecords}
+          where ${staleRecords.kind} = kinds.kind
+          order by ${staleRecords.dueAt}
+          limit 1
+        ) due
+        cross join lateral (
+          select ${journal.settledAt}
+          from ${journal}
+          where ${journal.receivedAt} <= due.since
+          order by ${journal.receivedAt} desc
+          limit ${looked}
+        ) earlier
+    ) settled`);
   const [first] = await readWaiting(db, most);
   return {
     settledSecondsAgo: rows[0]?.seconds ?? null,

@@ -1,7 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { RowOf } from '../connection/arrays.ts';
 import { resources } from '../resources.ts';
-import type { settlements } from '../schema/metersync.ts';
 import { connections } from '../schema/utility.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from './connection-sites.ts';
 import { refreshRequeued, requeueMissing } from './missing.ts';
@@ -18,7 +16,7 @@ export const upsertConnections: UpsertPage = async (tx, page, closing) => {
     select id, inserted, own, clock_timestamp()::text as now
     from written`);
   const changed = rows.filter(({ inserted }) => !inserted);
-  const requeued = await tx.execute<RowOf<typeof settlements.recordId>>(sql`
+  const requeued = await tx.execute<{ record_id: string }>(sql`
     with ${items(page)}, listing as (
       select distinct on (c.id) c.id as connection_id, item.r -> 'sitesRelations' as relations
       from item

@@ -1,8 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { type RowOf, unnested } from '../connection/arrays.ts';
+import { unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { resources } from '../resources.ts';
-import type { settlements } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { refreshRequeued, requeueMissing } from './missing.ts';
 import { movingUsage } from './owner.ts';
@@ -133,7 +132,7 @@ async function follow(
     return;
   }
   const others = usage && sql`and u.id <> all(array(${usage.touched}))`;
-  const { rows } = await tx.execute<RowOf<typeof settlements.recordId>>(sql`
+  const { rows } = await tx.execute<{ record_id: string }>(sql`
     with ${usage ? sql`${usage.steps}, ` : sql``}moved as (${movingUsage(changed, others)}
     ), ${requeueMissing('documents', changed)}
     select record_id

@@ -2,47 +2,43 @@ import { sql } from 'drizzle-orm';
 import { eventKind, refreshStale } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { unlessRecordedAnew, waitingAgain } from '../events/settling.ts';
 import { tableOf } from '../resources.ts';
-import { events, settlements } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
 import type { Step } from './page.ts';
 
 /**
- * Steps that find records read in a state as new as their missing events name, and unsettle them:
- * `requeued (record_id)`. `refreshRequeued` makes these stale again.
+ * Steps that find records read in a state as new as their missing events name, and make these events
+ * pending again: `requeued (record_id)`. `refreshRequeued` makes the records stale again.
  */
 export const requeueMissing = (
   resource: 'documents' | 'connections',
   seen: readonly { readonly id: string }[],
 ): Step => {
   const ids = seen.map(({ id }) => id).sort();
-  const kind = eventKind[resource];
   return sql`missing as materialized (
-      select settled.ctid
+      select e.id
       from unnest(${array(ids, 'text')}) as asked (record_id)
         cross join lateral (
-          select ctid, record_id, outcome
-          from ${settlements}
-          where kind = ${kind} and record_id = asked.record_id
+          select id, occurred_at
+          from ${journal}
+          where aside = 'missing'
+            and record_id = asked.record_id
+            and kind = ${eventKind[resource]}
           offset 0
-        ) settled
+          ${unlessRecordedAnew}
+        ) e
         cross join lateral (
           select raw_updated
           from ${tableOf(resource)}
-          where id = settled.record_id::uuid
+          where id = asked.record_id::uuid
           offset 0
         ) r
-      where settled.outcome = 'missing'
-        and exists (
-          select from ${events} e
-          where e.record_id = settled.record_id
-            and e.kind = ${kind}
-            and e.outcome = 'missing'
-            and e.occurred_at <= r.raw_updated
-          offset 0
-        )
+      where e.occurred_at <= r.raw_updated
     ), requeued as (
-      delete from ${settlements}
-      where ctid = any(array(select ctid from missing))
+      update ${journal} set
+        ${waitingAgain}
+      where id = any(array(select id from missing))
       returning record_id
     )`;
 };

@@ -28,20 +28,22 @@ import {
 } from '../../contract/names.ts';
 import { bytea, now, time } from './columns.ts';
 
-/** How an event can arrive. */
-const arrivals = ['pending', 'applied', 'ignored', 'dead'] as const;
-
-const settledOutcomes = ['applied', 'superseded', 'dead', 'missing'] as const;
-
 /** The pipeline's own state. */
 export const metersync = pgSchema('metersync');
 
 const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
 
+const endedOtherwise = sql.raw(`outcome in ('superseded', 'ignored', 'dead', 'missing')`);
+const wasLate = sql.raw(`settled_at - received_at > interval '1 day'`);
+
 /**
- * The journal of events, a log that makes recording idempotent. Rows are inserted, and never
- * updated except by retention and replay. `arrivedAs` is the state of an event when it came:
- * `pending` if its record had to be read. The view metersync.events has its outcome since.
+ * The journal of events, which makes recording idempotent, with the outcome of each. Rows are narrow:
+ * their bytes are in `eventPayloads`.
+ * A pending event becomes an applied one by an update that changes no indexed column, so that Postgres
+ * leaves the indexes alone (HOT). Therefore no index uses `outcome` or `settledAt`. Events that end
+ * otherwise, and those that were applied after more than a day (`late`), have columns of their own to be
+ * found by, which Postgres computes: `aside` and `asideAt`. `lacking` are readings that an event reported
+ * and a read did not find.
  */
 export const journal = metersync.table(
   'journal',
@@ -56,32 +58,55 @@ export const journal = metersync.table(
     rangeEnd: time('range_end'),
     receivedAt: time('received_at').notNull(),
     recordedAt: time('recorded_at').notNull().default(sql`clock_timestamp()`),
-    payload: jsonb('payload'),
-    body: bytea('body'),
-    arrivedAs: text('arrived_as', { enum: arrivals }).notNull(),
+    settledAt: time('settled_at'),
+    outcome: text('outcome', { enum: eventOutcomes }).notNull(),
     error: text('error'),
     errorCode: text('error_code'),
+    attempts: integer('attempts').notNull().default(0),
     intervalCount: bigint('interval_count', { mode: 'number' }),
+    intervalsFound: bigint('intervals_found', { mode: 'number' }),
     workflowId: text('workflow_id'),
     workflowRunId: text('workflow_run_id'),
     payloadDroppedAt: time('payload_dropped_at'),
+    aside: text('aside').generatedAlwaysAs(
+      sql`case when ${endedOtherwise} then outcome when ${wasLate} then 'late' end`,
+    ),
+    asideAt: time('aside_at').generatedAlwaysAs(
+      sql`case when ${endedOtherwise} or ${wasLate} then coalesce(settled_at, recorded_at) end`,
+    ),
+    lacking: bigint('lacking', { mode: 'number' }).generatedAlwaysAs(
+      sql`case when intervals_found < interval_count then interval_count - intervals_found end`,
+    ),
   },
   (t) => [
     index('journal_record').on(t.recordId, t.recordedAt),
     index('journal_received').on(t.receivedAt, t.id),
     index('journal_company').on(t.companyId, t.receivedAt, t.id).where(sql`company_id is not null`),
-    index('journal_unhappy')
-      .on(t.arrivedAs, t.recordedAt, t.id)
-      .where(sql`arrived_as in ('dead', 'ignored')`),
+    index('journal_aside').on(t.aside, t.asideAt, t.id).where(sql`aside is not null`),
+    index('journal_missing').on(t.recordId).where(sql`aside = 'missing'`),
+    index('journal_lacking').on(t.recordId).where(sql`lacking is not null`),
     index('journal_with_payload').on(t.receivedAt).where(sql`payload_dropped_at is null`),
-    check('journal_arrived_as', sql`arrived_as in ('pending', 'applied', 'ignored', 'dead')`),
-    check('journal_ranges_have_a_length', sql`range_end >= range_start`),
-    check('journal_dead_say_why', sql`arrived_as <> 'dead' or error is not null`),
     check(
-      'journal_keeps_bytes',
-      sql`payload is not null or body is not null or payload_dropped_at is not null`,
+      'journal_outcome',
+      sql`outcome in ('pending', 'applied', 'superseded', 'ignored', 'dead', 'missing')`,
     ),
+    check('journal_ranges_have_a_length', sql`range_end >= range_start`),
+    check('journal_dead_say_why', sql`outcome <> 'dead' or error is not null`),
   ],
+);
+
+/**
+ * The payload of each event of the journal, or its bytes where jsonb cannot hold it. A row is written
+ * once, unless its event is recorded again, and goes when the payload is dropped for its age.
+ */
+export const eventPayloads = metersync.table(
+  'event_payloads',
+  {
+    id: text('id').primaryKey(),
+    payload: jsonb('payload'),
+    body: bytea('body'),
+  },
+  () => [check('event_payloads_keep_bytes', sql`payload is not null or body is not null`)],
 );
 
 /**
@@ -119,41 +144,7 @@ export const staleRecords = metersync.table(
   ],
 );
 
-/**
- * How events were settled, a log: a row for each time that a record was read for them, or that they
- * were given up. It settles events of the record that were recorded from `since` to `readAt` with a
- * state no newer than `shown`.
- */
-export const settlements = metersync.table(
-  'settlements',
-  {
-    kind: text('kind').notNull(),
-    recordId: text('record_id').notNull(),
-    owner: text('owner').notNull(),
-    since: time('since').notNull(),
-    readAt: time('read_at').notNull(),
-    shown: time('shown').notNull(),
-    settledAt: time('settled_at').notNull().default(sql`clock_timestamp()`),
-    outcome: text('outcome', { enum: settledOutcomes }).notNull(),
-    updatesOnly: boolean('updates_only').notNull().default(false),
-    error: text('error'),
-    errorCode: text('error_code'),
-    attempts: integer('attempts').notNull().default(0),
-    intervalsReported: bigint('intervals_reported', { mode: 'number' }),
-    intervalsFound: bigint('intervals_found', { mode: 'number' }),
-  },
-  (t) => [
-    index('settlements_record').on(t.kind, t.recordId, t.readAt),
-    index('settlements_settled').on(t.settledAt),
-    index('settlements_unhappy')
-      .on(t.outcome, t.settledAt, t.recordId)
-      .where(sql`outcome <> 'applied'`),
-    index('settlements_short').on(t.owner).where(sql`intervals_found < intervals_reported`),
-    check('settlements_outcome', sql`outcome in ('applied', 'superseded', 'dead', 'missing')`),
-  ],
-);
-
-/** The journal with the outcome of each event: a view, see analytics/views/metersync.events.sql. */
+/** The journal with payloads and why events wait: a view, see analytics/views/metersync.events.sql. */
 export const events = metersync
   .view('events', {
     id: text('id').notNull(),

@@ -52,13 +52,15 @@ async function checking() {
       readonly companyId?: string;
       readonly meterId?: string;
       readonly appliedMinutesAgo: number;
+      readonly receivedHoursAgo?: number;
     }) =>
       db.execute(sql`
-      insert into metersync.settlements
-        (kind, record_id, owner, since, read_at, shown, outcome, settled_at)
-      values (${event.meterId === undefined ? 'document' : 'interval'}, ${randomUUID()},
-        ${event.meterId ?? event.companyId ?? ''}, now(), now(), 'infinity', 'applied',
-        now() - make_interval(mins => ${event.appliedMinutesAgo}))`),
+      insert into metersync.journal
+        (id, type, kind, record_id, company_id, received_at, recorded_at, outcome, settled_at)
+      select ${randomUUID()}, 'any', ${event.meterId === undefined ? 'document' : 'interval'},
+        ${event.meterId ?? randomUUID()}, ${event.companyId ?? null}::uuid, came_at, came_at, 'applied',
+        now() - make_interval(mins => ${event.appliedMinutesAgo})
+      from (select now() - make_interval(hours => ${event.receivedHoursAgo ?? 3}) as came_at) came`),
   };
 }
 
@@ -122,12 +124,12 @@ test('a backfill checks companies that changed since their last check', async ()
   await event({ companyId: one ?? '', appliedMinutesAgo: 90 });
   await event({ companyId: three ?? '', appliedMinutesAgo: 30 });
   expect(await due()).toEqual([[three, all]]);
-  await event({ meterId: made[1]?.meterId ?? '', appliedMinutesAgo: 20 });
+  await event({ meterId: made[1]?.meterId ?? '', appliedMinutesAgo: 20, receivedHoursAgo: 50 });
   expect(await due()).toEqual([
     [two, all],
     [three, all],
   ]);
-  await db.execute(sql`delete from metersync.settlements`);
+  await db.execute(sql`delete from metersync.journal`);
   await run({});
 
   // Another day, other checks, and overrides of sites.

@@ -355,7 +355,7 @@ test.each(['everything', 'no list of companies'] as const)(
             company.listed = false;
           }
           world.companies.splice(0);
-          for (const table of ['journal', 'stale_records', 'settlements'])
+          for (const table of ['journal', 'event_payloads', 'stale_records'])
             await db.execute(sql.raw(`delete from metersync.${table}`));
           for (const table of ['companies', 'sites', 'documents', 'connections'])
             await db.execute(sql.raw(`delete from utility.${table}`));

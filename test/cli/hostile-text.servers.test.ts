@@ -47,10 +47,11 @@ async function fill(): Promise<void> {
   const connection = { id: connectionId, status: 'MFA_TOKEN_EXPIRED', datasource: hostile, accounts: [] };
   await writeRecords(warehouse, 'connections', [connection], { companyId });
   const payload = JSON.stringify({ eventType: hostile, [hostile]: hostile });
-  await db.execute(sql`insert into metersync.journal (id, type, kind, record_id, received_at, payload, arrived_as, error)
-    values (${`msg_${hostile}`}, ${hostile}, 'ignored', ${documentId}, now(), ${payload}, 'dead', ${hostile})`);
-  await db.execute(sql`insert into metersync.journal (id, type, kind, record_id, received_at, body, arrived_as, error)
-    values ('msg_body', ${hostile}, 'ignored', ${documentId}, now(), ${Buffer.from(hostile)}, 'dead', ${hostile})`);
+  await db.execute(sql`insert into metersync.journal (id, type, kind, record_id, received_at, outcome, error)
+    select id, ${hostile}, 'ignored', ${documentId}, now(), 'dead', ${hostile}
+    from unnest(array[${`msg_${hostile}`}, 'msg_body']) id`);
+  await db.execute(sql`insert into metersync.event_payloads (id, payload, body)
+    values (${`msg_${hostile}`}, ${payload}, null), ('msg_body', null, ${Buffer.from(hostile)})`);
   await db.execute(sql`insert into metersync.runs (run_id, state, finished_at, error)
     values (${runId}, 'failed', now(), ${hostile})`);
   await db.execute(sql`insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)

@@ -164,8 +164,8 @@ describe('the private port of a deployment', () => {
     // An open alarm, for the panel of alarms.
     const { db } = pipeline.warehouse;
     await db.execute(sql`
-      insert into metersync.journal (id, type, kind, body, received_at, recorded_at, arrived_as, error)
-      values ('dead', 'document.created.v2', 'document', '', now(), now(), 'dead', 'EVENT_UNREADABLE: no id')`);
+      insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome, error)
+      values ('dead', 'document.created.v2', 'document', now(), now(), 'dead', 'EVENT_UNREADABLE: no id')`);
     onTestFinished(async () => void (await db.execute(sql`delete from metersync.journal where id = 'dead'`)));
     await pipeline.client.schedule.getHandle(scheduleIds.watch).trigger();
     for (const { title, queries, legends } of panels) {

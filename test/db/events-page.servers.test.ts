@@ -10,13 +10,12 @@ test('a page looks at some thousand events; the next one goes on where it ended'
   const many = 2 * consoleBounds.searchedMax;
   await db.execute(sql`
     insert into metersync.journal
-      (id, type, kind, received_at, payload, arrived_as)
+      (id, type, kind, received_at, outcome)
     select
       'event ' || n,
       case n when 1 then 'rare' else 'common' end,
       'ignored',
       '2026-05-01'::timestamptz + interval '1 second' * (n / 10),
-      '{}',
       'ignored'
     from generate_series(1, ${many}::int) n`);
   const found: string[] = [];

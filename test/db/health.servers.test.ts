@@ -237,8 +237,8 @@ test('issues are counted by check, and acknowledged ones apart', async () => {
 
 test('of a long journal the status says about how many events were applied', async () => {
   const { db } = warehouse;
-  await db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, payload, arrived_as)
-    select n::text, 'connection.updated.v2', 'connection', now(), now() + interval '20 ms', '{}', 'applied'
+  await db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome)
+    select n::text, 'connection.updated.v2', 'connection', now(), now() + interval '20 ms', 'applied'
     from generate_series(1, 12000) n`);
   await db.execute(sql`analyze metersync.journal`);
   const health = await readHealth(db);

@@ -156,7 +156,7 @@ test('stale records equal pending events, and every outcome is counted and liste
       fc.boolean(),
       fc.array(step, { minLength: 1, maxLength: 12 }),
       async (companyExists, steps) => {
-        for (const table of ['journal', 'stale_records', 'settlements'])
+        for (const table of ['journal', 'event_payloads', 'stale_records'])
           await warehouse.db.execute(sql.raw(`delete from metersync.${table}`));
         const story = new Story(companyExists);
         await story.begin();
@@ -197,4 +197,22 @@ test.each([
     from metersync.stale_records
     where record_id = ${recordId}`);
   expect(rows).toEqual([{ events: 2, is_newest: true }]);
+});
+
+test('a refresh adds events that wait again to those that come meanwhile', async () => {
+  const { db } = warehouse;
+  const recordId = randomUUID();
+  await recordEvents(db, [delivery(documentEvent('updated', recordId, at(2)))]);
+  await db.execute(sql`delete from metersync.stale_records where record_id = ${recordId}`);
+  let refreshed: Promise<void> | undefined;
+  await db.transaction(async (tx) => {
+    await recordEvents(tx as unknown as typeof db, [delivery(documentEvent('updated', recordId, at(3)))]);
+    refreshed = refreshStale(db, 'document', [recordId]);
+    await untilLocked(db, 'the refresh waits for the group');
+  });
+  await refreshed;
+  const { rows } = await db.execute(
+    sql`select events from metersync.stale_records where record_id = ${recordId}`,
+  );
+  expect(rows).toEqual([{ events: 2 }]);
 });

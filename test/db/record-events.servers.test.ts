@@ -13,6 +13,7 @@ import {
   site,
 } from '../support/events.ts';
 import { untilLocked } from '../support/lock-waits.ts';
+import { settleAs } from '../support/settled.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -72,13 +73,7 @@ describe('recordEvents', () => {
   test('two deliveries of a missing event at once try it again once', async () => {
     const event = delivery(documentEvent('created', randomUUID(), '2026-01-02T00:00:00.000001'));
     await recordEvents(warehouse.db, [event]);
-    await warehouse.db.execute(sql`
-      with waited as (
-        delete from metersync.stale_records where record_id in (select record_id from metersync.journal where id = ${event.id})
-        returning kind, record_id, owner, since
-      )
-      insert into metersync.settlements (kind, record_id, owner, since, read_at, shown, outcome)
-      select kind, record_id, owner, since, clock_timestamp(), 'infinity', 'missing' from waited`);
+    await settleAs(warehouse.db, 'missing', sql`id = ${event.id}`);
     expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'missing' });
     const { db } = warehouse;
     const locked = Promise.withResolvers<void>();

@@ -54,9 +54,10 @@ describe('a replay', () => {
     const event = delivery(documentEvent('created', id, at(1), { note: 'żółć' }));
     await record(event);
     await warehouse.db.execute(sql`delete from utility.documents where id = ${id}`);
-    await warehouse.db.execute(sql`update metersync.journal set arrived_as = 'dead', kind = 'ignored', record_id = null,
-      error = 'it was not understood', error_code = 'EVENT_UNREADABLE', payload = null,
-      body = convert_to(${event.body}, 'UTF8') where id = ${event.id}`);
+    await warehouse.db.execute(sql`update metersync.journal set outcome = 'dead', kind = 'ignored', record_id = null,
+      error = 'it was not understood', error_code = 'EVENT_UNREADABLE' where id = ${event.id}`);
+    await warehouse.db.execute(sql`update metersync.event_payloads
+      set payload = null, body = convert_to(${event.body}, 'UTF8') where id = ${event.id}`);
     expect(await replay(event)).toMatchObject({ fresh: 1, duplicates: 0, dead: 0 });
     expect(await journal(event)).toMatchObject({
       outcome: 'pending',
@@ -73,7 +74,7 @@ describe('a replay', () => {
     const event = delivery(documentEvent('deleted', id, at(3)));
     await record(event);
     await warehouse.db.execute(sql`delete from utility.documents where id = ${id}`);
-    await warehouse.db.execute(sql`update metersync.journal set arrived_as = 'ignored', kind = 'ignored',
+    await warehouse.db.execute(sql`update metersync.journal set outcome = 'ignored', kind = 'ignored',
       record_id = null, company_id = null, occurred_at = null where id = ${event.id}`);
     await replay(event);
     expect(await journal(event)).toMatchObject({ outcome: 'applied', applied: true });

@@ -8,6 +8,7 @@ import { retireAbsent } from '../../db/deletes/absent.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { untilLocked } from '../support/lock-waits.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -111,6 +112,69 @@ test('an event recorded during a read is left to the next read', async () => {
   await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
   expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 0, waiting: 0 });
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 0 });
+});
+
+describe('a read settles', () => {
+  const staleEvents = async (id: string) =>
+    (
+      await warehouse.db.execute<{ events: number }>(
+        sql`select events from metersync.stale_records where record_id = ${id}`,
+      )
+    ).rows.map(({ events }) => events);
+
+  test('no event that was recorded before it, and commits while it waits for the record', async () => {
+    const { db } = warehouse;
+    const { id, event } = await pendingDocument(older);
+    await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() });
+    const late = delivery(documentEvent('updated', id, newer));
+    let settling: ReturnType<typeof settleRecords> | undefined;
+    await db.transaction(async (tx) => {
+      await recordEvents(tx as unknown as typeof db, [late]);
+      settling = settleRecords(db, 'documents', [id], await now());
+      await untilLocked(db, 'the read waits for the group');
+    });
+    expect(await settling).toEqual({ applied: 1, waiting: 0 });
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+    expect(await eventRow(late.id)).toMatchObject({ outcome: 'pending' });
+    expect(await staleEvents(id)).toEqual([1]);
+    await settleRecords(db, 'documents', [id], await now());
+    expect(await eventRow(late.id)).toMatchObject({ outcome: 'applied' });
+    expect(await staleEvents(id)).toEqual([]);
+  });
+
+  test('no event that is being recorded anew, and does not wait for its recorder', async () => {
+    const { db } = warehouse;
+    const { id, event } = await pendingDocument();
+    await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() });
+    await db.transaction(async (tx) => {
+      await tx.execute(sql`select from metersync.journal where id = ${event.id} for update`);
+      expect(await settleRecords(db, 'documents', [id], await now())).toEqual({ applied: 0, waiting: 0 });
+    });
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending' });
+    expect(await staleEvents(id)).toEqual([1]);
+    expect(await settleRecords(db, 'documents', [id], await now())).toEqual({ applied: 1, waiting: 0 });
+  });
+
+  test('an event without a new entry in any index of the journal', async () => {
+    const { db } = warehouse;
+    const id = randomUUID();
+    const event = delivery(documentEvent('updated', id, newer));
+    await recordEvents(db, [{ ...event, receivedAt: new Date().toISOString() }]);
+    const readAt = await now();
+    await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
+    const updates = async (tx: Pick<typeof db, 'execute'>) =>
+      (
+        await tx.execute<{ all: number; hot: number }>(sql`
+          select pg_stat_get_xact_tuples_updated(oid)::int as all, pg_stat_get_xact_tuples_hot_updated(oid)::int as hot
+          from pg_class where oid = 'metersync.journal'::regclass`)
+      ).rows[0] ?? { all: 0, hot: 0 };
+    await db.transaction(async (tx) => {
+      const { all, hot } = await updates(tx);
+      await settleRecords(tx, 'documents', [id], readAt);
+      expect(await updates(tx)).toEqual({ all: all + 1, hot: hot + 1 });
+    });
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+  });
 });
 
 /** Settles a record that the service does not have until it is given up, without the back-off. */

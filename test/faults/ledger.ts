@@ -93,20 +93,33 @@ async function withBooks<T>(databaseUrl: string, read: (books: pg.Client) => Pro
  */
 export async function watchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void> {
   await db.execute(sql`
-    create schema ledger;
-    create table ledger.effects (event_id text not null);
-    create function ledger.note() returns trigger language plpgsql security definer as $$
+    create schema if not exists ledger;
+    create table if not exists ledger.effects (event_id text not null);
+    create or replace function ledger.note_insert() returns trigger language plpgsql security definer as $$
     begin
-      if TG_OP = 'INSERT' or (new.recorded_at <> old.recorded_at and old.arrived_as <> 'dead' and not exists (
-        select from metersync.settlements s
-        where s.kind = old.kind and s.outcome in ('dead', 'missing') and s.read_at >= old.recorded_at
-          and s.record_id = case old.kind when 'interval' then old.id else old.record_id end))
+      insert into ledger.effects values (new.id);
+      return null;
+    end $$;
+    -- Called before the update, so that the view has the outcome until then, in an older warehouse, too.
+    create or replace function ledger.note_update() returns trigger language plpgsql security definer as $$
+    begin
+      if new.recorded_at <> old.recorded_at
+        and (select outcome not in ('dead', 'missing') from metersync.events where id = old.id)
       then
         insert into ledger.effects values (new.id);
       end if;
-      return null;
+      return new;
     end $$;
-    create trigger note after insert or update on metersync.journal for each row execute function ledger.note()`);
+    create trigger note_insert after insert on metersync.journal
+      for each row execute function ledger.note_insert();
+    create trigger note_update before update on metersync.journal
+      for each row execute function ledger.note_update()`);
+}
+
+/** Ends the watch for the time of an upgrade, which may make another table of the journal. */
+export async function unwatchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void> {
+  await db.execute(sql`drop function ledger.note_insert cascade`);
+  await db.execute(sql`drop function ledger.note_update cascade`);
 }
 
 /** Reads the outcome of every event; events from before the watch have no times. */

@@ -41,11 +41,11 @@ async function tablesOf(db: Warehouse['db']): Promise<Pick<TableContent, 'name' 
     select c.oid::regclass::text as name, array_agg(a.attname::text order by a.attnum) as columns
     from pg_class c
       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-    where c.relkind in ('r', 'p')
-      and not c.relispartition
+    where not c.relispartition
       and (
-        c.relnamespace in ('utility'::regnamespace, 'history'::regnamespace, 'ops'::regnamespace)
-        or c.oid in ('metersync.journal'::regclass, 'metersync.deletes'::regclass, 'metersync.runs'::regclass)
+        c.relkind in ('r', 'p')
+        and c.relnamespace in ('utility'::regnamespace, 'history'::regnamespace, 'ops'::regnamespace)
+        or c.oid in ('metersync.events'::regclass, 'metersync.deletes'::regclass, 'metersync.runs'::regclass)
       )
       and not (c.relname = 'usage_data' and a.attname in (${sql.join(
         changing.map((name) => sql`${name}`),

@@ -5,6 +5,7 @@ import { workflowIds } from '../../contract/names.ts';
 import type { AlarmName } from '../../health/findings.ts';
 import { until } from '../support/poll.ts';
 import { fault, seeds } from './fault.ts';
+import { unwatchEffects, watchEffects } from './ledger.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { olderCheckout } from './older-checkout.ts';
 import { contentOf, differingMonths, freshSchema, schemaOf } from './older-warehouse.ts';
@@ -43,12 +44,14 @@ if (from !== undefined) {
         expect(await pendingEvents(rig)).toBeGreaterThan(0);
         await leaveOpen(rig, 'ServiceDown');
         const before = await contentOf(rig.warehouse);
+        await unwatchEffects(rig.warehouse);
 
         const migrated = await rig.run(['migrate']);
         expect(migrated.status, migrated.stderr).toBe(0);
         expect(await contentOf(rig.warehouse, before)).toEqual(before);
         await analystsCanRead(rig);
         expect(await schemaOf(rig.warehouse.db)).toEqual(await freshSchema());
+        await watchEffects(rig.warehouse);
         for (const name of ['worker', 'receiver'] as const) {
           delete launch[name].checkout;
           await parts[name].stop('SIGTERM');

@@ -126,8 +126,8 @@ describe('the doctor', () => {
     const { db } = pipeline.warehouse;
     const receive = async (first: number, last: number) => {
       await db.execute(sql`
-        insert into metersync.journal (id, type, kind, received_at, payload, arrived_as)
-        select 'msg_type' || n, 'document.updated.v2', 'document', now(), '{}', 'ignored'
+        insert into metersync.journal (id, type, kind, received_at, outcome)
+        select 'msg_type' || n, 'document.updated.v2', 'document', now(), 'ignored'
         from generate_series(${first}::int, ${last}::int) n`);
       return (await examined({})).find(({ name }) => name === 'event types');
     };
@@ -217,8 +217,8 @@ describe('the doctor', () => {
     const { schedules } = readSettings({});
     await applySchedules(pipeline.client, schedules);
     await runCommand(['schedule', 'pause', 'full', '--reason', 'a move'], { env: pipeline.env });
-    await db.execute(sql`insert into metersync.journal (id, type, kind, body, received_at, recorded_at, arrived_as, error)
-      values ('dead', 'document.created.v2', 'document', '', now(), now(), 'dead', 'EVENT_UNREADABLE: no id')`);
+    await db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome, error)
+      values ('dead', 'document.created.v2', 'document', now(), now(), 'dead', 'EVENT_UNREADABLE: no id')`);
     const ill = await runCommand(['doctor'], { env: pipeline.env });
     const same = await runCommand(['status', '--exit-code'], { env: pipeline.env });
     await db.execute(sql`delete from metersync.journal where id = 'dead'`);
@@ -291,8 +291,8 @@ describe('silence', () => {
     const warehouse = await createWarehouse();
     const { db } = warehouse;
     const event = (id: string, type: string, hoursAgo: number) =>
-      db.execute(sql`insert into metersync.journal (id, type, kind, payload, received_at, recorded_at, arrived_as)
-        values (${id}, ${type}, 'ignored', '{}', now() - make_interval(hours => ${hoursAgo}), now(), 'ignored')`);
+      db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome)
+        values (${id}, ${type}, 'ignored', now() - make_interval(hours => ${hoursAgo}), now(), 'ignored')`);
     try {
       expect(await readSilence(db)).toMatchObject({ quietSeconds: null, missedRows: 0 });
       const run = async (missed: number) => {

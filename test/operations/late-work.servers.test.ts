@@ -32,7 +32,7 @@ const catchUp = ({ run, activities }: ActivitiesUnderTest) =>
 async function statusLater({ warehouse }: ActivitiesUnderTest): Promise<string> {
   await warehouse.db.execute(sql`update metersync.stale_records set due_at = now() - interval '14 minutes'`);
   await warehouse.db.execute(
-    sql`update metersync.settlements set settled_at = now() - interval '15 minutes'`,
+    sql`update metersync.journal set settled_at = now() - interval '15 minutes' where outcome <> 'pending'`,
   );
   const { stdout } = await runCommand(['status'], { env: { DATABASE_URL: warehouse.url } });
   return stdout.replace(/\s+/g, ' ');

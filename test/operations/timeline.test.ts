@@ -15,7 +15,6 @@ test('moments are in order of time, to the microsecond and across the end of sum
     record: null,
     events: [],
     changes: [],
-    applications: [],
     runs: [],
     rejected: times.toReversed().map((rejectedAt) => ({ resource: 'documents', error: '', rejectedAt })),
     deletes: [],

@@ -448,7 +448,7 @@ class Lane {
   }
 
   async #empty(): Promise<void> {
-    for (const table of ['journal', 'stale_records', 'settlements'])
+    for (const table of ['journal', 'event_payloads', 'stale_records'])
       await this.#warehouse.db.execute(sql.raw(`delete from metersync.${table}`));
     await this.#warehouse.db.execute(sql`update metersync.catch_ups set awake = false where awake`);
   }

@@ -4,13 +4,24 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { migrationsFolder } from '../../db/migrate/known-migrations.ts';
 
-/** Makes a folder of the migrations and, after them, more: of a later version. Gone after the test. */
-export function laterMigrations(...texts: readonly string[]): string {
+/** Makes a folder of the first so many migrations, as an earlier version had it. Gone after the test. */
+export function earlierMigrations(count: number): string {
+  const { folder, file, journal } = copied();
+  writeFileSync(file, JSON.stringify({ ...journal, entries: journal.entries.slice(0, count) }));
+  return folder;
+}
+
+function copied() {
   const folder = mkdtempSync(join(tmpdir(), 'migrations-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   cpSync(migrationsFolder, folder, { recursive: true });
   const file = join(folder, 'meta/_journal.json');
-  const journal = JSON.parse(readFileSync(file, 'utf8'));
+  return { folder, file, journal: JSON.parse(readFileSync(file, 'utf8')) };
+}
+
+/** Makes a folder of the migrations and, after them, more: of a later version. Gone after the test. */
+export function laterMigrations(...texts: readonly string[]): string {
+  const { folder, file, journal } = copied();
   for (const text of texts) {
     const { idx, when } = journal.entries.at(-1);
     const tag = `${String(idx + 1).padStart(4, '0')}_later`;

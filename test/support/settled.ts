@@ -12,12 +12,10 @@ export async function settleAs(
 ): Promise<void> {
   await db.execute(sql`
     with settled as (
-      insert into metersync.settlements (kind, record_id, owner, since, read_at, shown, outcome, attempts, error)
-      select kind, case kind when 'interval' then id else record_id end, coalesce(company_id::text, record_id),
-        recorded_at, recorded_at, coalesce(occurred_at, 'infinity'), ${outcome}::text, 20, 'why'
-      from metersync.journal e
-      where arrived_as = 'pending' and ${which}
-      returning kind, record_id
+      update metersync.journal e
+      set outcome = ${outcome}, settled_at = clock_timestamp(), attempts = 20, error = 'why'
+      where outcome = 'pending' and ${which}
+      returning kind, case kind when 'interval' then id else record_id end as record_id
     )
     delete from metersync.stale_records s using settled d
     where s.kind = d.kind and s.record_id = d.record_id`);

@@ -180,15 +180,29 @@ const inserts = {
   // Of 200 events 50 wait: 30 of documents, 10 of connections, 10 of readings. One in ten failed before.
   'metersync.journal': `
     (id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
-      received_at, recorded_at, payload, arrived_as, error, error_code)
+      intervals_found, received_at, recorded_at, settled_at, outcome, error, error_code)
     select event, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
-      recorded_at, recorded_at,
+      case when outcome = 'applied' then interval_count end, recorded_at, recorded_at,
+      case when outcome in ('applied', 'missing') then recorded_at end, outcome,
+      case outcome when 'dead' then 'dead' when 'missing' then 'never shown' end,
+      case outcome when 'dead' then 'EVENT_UNREADABLE' when 'missing' then 'RECORD_NOT_SHOWN' end
+    from (${events}) event_rows,
+      lateral (
+        select case
+            when waits then 'pending'
+            when n > 195 then 'dead'
+            when n > 180 then 'missing'
+            else 'applied'
+          end as outcome
+      ) so_far
+    on conflict (id) do nothing`,
+  'metersync.event_payloads': `
+    (id, payload)
+    select event,
       jsonb_build_object(
         'company', jsonb_build_object('id', company_id, 'publicId', 'public'),
         'site', ${id('site', '1')},
-        'filler', repeat('lorem ', 40)),
-      case when n > 195 then 'dead' else 'pending' end,
-      case when n > 195 then 'dead' end, case when n > 195 then 'EVENT_UNREADABLE' end
+        'filler', repeat('lorem ', 40))
     from (${events}) event_rows
     on conflict (id) do nothing`,
   'metersync.stale_records': `
@@ -201,15 +215,6 @@ const inserts = {
     where waits
     group by p, kind, stale_id
     on conflict (key) do nothing`,
-  'metersync.settlements': `
-    (kind, record_id, owner, since, read_at, shown, settled_at, outcome, error, error_code,
-      intervals_reported, intervals_found)
-    select kind, stale_id, owner, recorded_at, recorded_at, coalesce(occurred_at, 'infinity'), recorded_at,
-      case when n > 180 then 'missing' else 'applied' end,
-      case when n > 180 then 'never shown' end, case when n > 180 then 'RECORD_NOT_SHOWN' end,
-      interval_count, interval_count
-    from (${events}) event_rows
-    where not waits and n <= 195`,
   'metersync.runs': `
     (run_id, company_id, resource, state, started_at, finished_at)
     select ${id('run', 'n')}, ${id('company')}, resource, 'complete', ${read}, ${read}

@@ -1,0 +1,25 @@
+import { type SQL, sql } from 'drizzle-orm';
+
+/**
+ * Locks events whose outcome a statement is to change, and leaves out those that somebody else has locked.
+ * Such an event is being recorded anew: its recorder decides what becomes of it, and has yet to lock its
+ * record. To wait for it with the record locked would be a deadlock.
+ */
+export const unlessRecordedAnew: SQL = sql.raw('for no key update skip locked');
+
+/** What a waiting event becomes: the columns that change, for an `update` of the journal. */
+export const settledAs = (
+  outcome: SQL,
+  { error, errorCode, attempts }: { error?: SQL; errorCode?: SQL; attempts?: SQL } = {},
+): SQL => sql`outcome = ${outcome},
+        settled_at = statement_timestamp(),
+        error = ${error ?? sql`null`},
+        error_code = ${errorCode ?? sql`null`},
+        attempts = ${attempts ?? sql`0`}`;
+
+/** An event that waits again, for an `update` of the journal. */
+export const waitingAgain: SQL = sql.raw(`outcome = 'pending',
+        settled_at = null,
+        error = null,
+        error_code = null,
+        attempts = 0`);
