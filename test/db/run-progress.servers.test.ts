@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { notePages } from '../../db/backfill/manifest.ts';
 import { finishRun, noteProgress, startRun } from '../../db/backfill/runs.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
+import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 test('the progress of a run counts rows written and pages read, of each company under way', async () => {
   const { db } = warehouse;

@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { concludeRun } from '../../db/backfill/run-end.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { company } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 describe('a run', () => {
   test.each([

@@ -1,18 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { comparePage } from '../../db/read/compare-records.ts';
 import { recordResources, resources } from '../../db/resources.ts';
 import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { type Listing, pageOfRecords, rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const updated = '2026-05-01T00:00:00.000001';
 const companyId = randomUUID();

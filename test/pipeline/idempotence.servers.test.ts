@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { type SQL, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { cases } from '../support/cases.ts';
 import { deliver } from '../support/deliver.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { forFile } from '../support/for-file.ts';
+import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
-let pipeline: Pipeline;
-beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 2, documents: 60, intervalDays: 1 } });
-  await pipeline.backfill();
-});
-afterAll(() => pipeline?.stop());
+const pipeline = await forFile(startPipeline({ size: { companies: 2, documents: 60, intervalDays: 1 } }));
+await pipeline.backfill();
 
 const rows = async (query: SQL): Promise<Record<string, unknown>[]> =>
   (await pipeline.warehouse.db.execute(query)).rows;

@@ -1,23 +1,16 @@
 import type { BrowserContext, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Browser, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
-import { type Portal, startPortal } from './support/portal.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { forFile } from '../support/for-file.ts';
+import { startPortal } from './support/portal.ts';
 
-let portal: Portal;
-let browser: Browser;
 let person: BrowserContext;
 let page: Page;
 
-beforeAll(async () => {
-  [portal, browser] = await Promise.all([
-    startPortal({ companies: 2, organizations: 2, documents: 6, intervalDays: 1 }),
-    openBrowser(),
-  ]);
-});
-afterAll(async () => {
-  await browser.close();
-  await portal.stop();
-});
+const [portal, browser] = await Promise.all([
+  forFile(startPortal({ companies: 2, organizations: 2, documents: 6, intervalDays: 1 })),
+  forFile(openBrowser()),
+]);
 beforeEach(async () => {
   person = await browser.person();
   page = await person.newPage();

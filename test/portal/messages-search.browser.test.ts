@@ -1,19 +1,11 @@
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { messagesSearchedMax } from '../../sandbox/portal/read/messages.ts';
-import { type Browser, expectGoodPage, openBrowser } from '../support/browser.ts';
-import { type Portal, startPortal } from './support/portal.ts';
+import { expectGoodPage, openBrowser } from '../support/browser.ts';
+import { forFile } from '../support/for-file.ts';
+import { startPortal } from './support/portal.ts';
 
-let portal: Portal;
-let browser: Browser;
-
-beforeAll(async () => {
-  [portal, browser] = await Promise.all([startPortal(), openBrowser()]);
-});
-afterAll(async () => {
-  await browser.close();
-  await portal.stop();
-});
+const [portal, browser] = await Promise.all([forFile(startPortal()), forFile(openBrowser())]);
 
 /** Makes a history as after months of use: all delivered but the first message. */
 async function writeHistory(messages: number): Promise<void> {
