@@ -4,7 +4,7 @@ import { isObject } from '../contract/json.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
 import { failureOfError, failureOfStatus } from './classify.ts';
-import type { Clock } from './clock.ts';
+import type { WallClock } from './clock.ts';
 import type { Proxies } from './proxy.ts';
 import { createQuote } from './quote.ts';
 import { withoutAnswer } from './request.ts';
@@ -33,7 +33,7 @@ export interface WebhookOptions {
   readonly baseUrl: string;
   /** No error contains it. */
   readonly apiKey: string;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   readonly proxies?: Proxies | undefined;
 }
 
@@ -57,8 +57,8 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
       const { status, text } = answer;
       const code = status === 201 ? null : failureOfStatus(status);
       if (code === null) return answer;
-      const said = quote({ status, text: withoutSecrets(text) });
-      throw new Failure(code, `answered ${status} with ${said}`, { status });
+      const quoted = quote({ status, text: withoutSecrets(text) });
+      throw new Failure(code, `answered ${status} with ${quoted}`, { status });
     } catch (error) {
       const code = error instanceof Failure ? error.code : failureOfError(error);
       if (code === undefined) throw error;

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import type { Step } from '../../db/records/page.ts';
+import type { Cte } from '../../db/records/page.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { Page } from '../../service/page.ts';
@@ -8,7 +8,7 @@ import type { WalkReport } from '../../service/walk.ts';
 import { walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
-import { type Arrival, write } from './page-write.ts';
+import { type PageWrite, write } from './page-write.ts';
 import { type PageRead, readAhead } from './read-ahead.ts';
 
 type Lane = 'live' | 'backfill';
@@ -26,7 +26,7 @@ export interface ListingWalk {
   /** Called when a page was read; throws to stop before it is written. */
   readonly onRead?: (page: Page) => void;
   /** A step that notes pages in the statement of their rows. */
-  readonly noting?: (pages: readonly PageRead[]) => Step;
+  readonly noting?: (pages: readonly PageRead[]) => Cte;
   /** Called when the rows of pages are in Postgres; returns from where to resume. */
   readonly onWritten?: (pages: readonly PageRead[], written: PageWritten) => unknown;
 }
@@ -83,11 +83,11 @@ function groupByItemsKey(read: readonly PageRead[]): PageRead[][] {
   return groups;
 }
 
-/** Joins pages into one arrival, which counts as read when the first of them was. */
+/** Joins pages into one write, which counts as read when the first of them was. */
 function arrivalOf(
   { listing, companyId, lane, existingOnly }: ListingWalk,
   read: readonly PageRead[],
-): Arrival & { readonly page: Pick<Page, 'items'> } {
+): PageWrite & { readonly page: Pick<Page, 'items'> } {
   const [first] = read;
   if (first === undefined) throw new Error('no page was read');
   // A backfill reads usage from its own listing next, and confirms no event.

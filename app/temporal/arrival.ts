@@ -2,10 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import { arrivalOf } from '../process/arrival.ts';
-import type { Arrival } from '../process/running.ts';
-import { type Absence, absenceOf } from './absence.ts';
+import type { ServerWait } from '../process/running.ts';
+import { serverWait } from '../process/server-wait.ts';
 import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
+import { type TemporalProblem, temporalProblem } from './problem.ts';
 
 /** Waits that a test may shorten. */
 export interface ArrivalWaits {
@@ -20,9 +20,6 @@ const usualWaits: ArrivalWaits = {
   refusedForMs: serverWaits.temporalRefusedForMs,
 };
 
-/** Whether Temporal was reachable at any time since the process began. */
-export type TemporalArrival = Arrival;
-
 /**
  * Waits until Temporal is there and knows our namespace. It logs once that Temporal is away, tries again and
  * again, and logs once that it is there. A refusal that lasts, as of an unknown namespace, ends the search
@@ -33,7 +30,7 @@ export async function awaitTemporal(
   place: TemporalPlace,
   log: Pick<Logger, 'info' | 'warn' | 'error'>,
   waits: ArrivalWaits = usualWaits,
-): Promise<TemporalArrival> {
+): Promise<ServerWait> {
   const stopping = new AbortController();
   let there = false;
   const first = await look(place, stopping.signal);
@@ -41,11 +38,11 @@ export async function awaitTemporal(
   const search = async (): Promise<void> => {
     const logged = new Set<string>();
     let refusedAt: number | undefined;
-    for (let absence = first; absence !== undefined; absence = await look(place, stopping.signal)) {
-      const { refused, reason } = absence;
+    for (let problem = first; problem !== undefined; problem = await look(place, stopping.signal)) {
+      const { refused, reason } = problem;
       const words = refused
-        ? absence.words
-        : `${absence.words}: waiting for it; meanwhile deliveries are answered 503 and no work is done`;
+        ? problem.words
+        : `${problem.words}: waiting for it; meanwhile deliveries are answered 503 and no work is done`;
       refusedAt = refused ? (refusedAt ?? performance.now()) : undefined;
       if (refusedAt !== undefined && performance.now() - refusedAt >= waits.refusedForMs) {
         throw new Error(`${words} (${reason})`);
@@ -57,11 +54,11 @@ export async function awaitTemporal(
     there = true;
     log.info(`${whereIs(place)} answers now`);
   };
-  return arrivalOf(there ? Promise.resolve() : search(), stopping, () => there);
+  return serverWait(there ? Promise.resolve() : search(), stopping, () => there);
 }
 
 /** Tries to reach Temporal and our namespace; returns why that failed, undefined if it did not. */
-async function look(place: TemporalPlace, signal: AbortSignal): Promise<Absence | undefined> {
+async function look(place: TemporalPlace, signal: AbortSignal): Promise<TemporalProblem | undefined> {
   const { connectionOptions, namespace } = connectOptions(place);
   const connection = Connection.lazy({ ...connectionOptions, channelArgs: direct, interceptors: [] });
   try {
@@ -72,7 +69,7 @@ async function look(place: TemporalPlace, signal: AbortSignal): Promise<Absence 
     );
     return undefined;
   } catch (error) {
-    return absenceOf(error, whereIs(place), namespace);
+    return temporalProblem(error, whereIs(place), namespace);
   } finally {
     await connection.close();
   }

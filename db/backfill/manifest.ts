@@ -4,8 +4,9 @@ import type { RunState } from '../../contract/names.ts';
 import { warehouseNow } from '../catch-up/due.ts';
 import { arrayLiteral, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { clearingQuarantine, tombstonedBy } from '../deletes/absent.ts';
-import type { Step } from '../records/page.ts';
+import type { Cte } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';
 import { pages, runs } from '../schema/metersync.ts';
 import { missedBy } from './missed.ts';
@@ -42,7 +43,7 @@ const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL
 export function notingPages(
   key: PassKey,
   read: readonly (ManifestPage & { readonly readAt: string })[],
-): Step {
+): Cte {
   const incoming = unnested('page', read, [
     ['asked', 'int', ({ asked }) => asked],
     ['current_page', 'int', ({ currentPage }) => currentPage],
@@ -119,7 +120,7 @@ export interface ListingEnd {
 }
 
 /**
- * Ends the part of a run that read a listing, and forgets the listing's manifest. Postgres counts
+ * Ends the part of a run that read a listing, and deletes the listing's manifest. Postgres counts
  * rows that were tombstoned or missed, pages requested, and pages that moved. A page moved if
  * another page answered, or a page with another total.
  */
@@ -128,9 +129,9 @@ export async function finishListing(
   key: RunKey & { readonly resource: ListedResource },
   { state, error, counts, graceSeconds, lacksNothing, mayHaveMissed }: ListingEnd,
 ): Promise<void> {
-  const { pages: pagesRead, passes, totalSaid, distinctIds } = counts;
+  const { pages: pagesRead, passes, reportedTotal, distinctIds } = counts;
   const { inserted, changed, unchanged, rejected } = counts;
-  await db.execute(sql`
+  await hot(db, 'finishListing').execute(sql`
     with page as (
       delete from ${pages}
       where ${isOfListing(key)}
@@ -151,7 +152,7 @@ export async function finishListing(
       error_code = ${error === undefined ? null : codeOfReason(error)},
       pages = ${pagesRead},
       passes = ${passes},
-      total_said = ${totalSaid}::bigint,
+      total_said = ${reportedTotal}::bigint,
       distinct_ids = ${distinctIds}::bigint,
       rows_inserted = ${inserted},
       rows_changed = ${changed},

@@ -6,6 +6,7 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { livesCompany } from '../catch-up/parking.ts';
 import { array, columnNames, setToExcluded } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { unreadableIn } from '../read/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
 import { runs } from '../schema/metersync.ts';
@@ -21,7 +22,7 @@ export interface RunKey {
 export interface RunCounts {
   readonly pages: number;
   readonly passes: number;
-  readonly totalSaid: number | null;
+  readonly reportedTotal: number | null;
   readonly distinctIds: number;
   readonly inserted: number;
   readonly changed: number;
@@ -70,7 +71,7 @@ export async function startRun(
   const { runId, companyId, resource } = runs;
   const begun = [runId, companyId, resource, runs.kind, runs.workflowId, runs.state];
   const earlier = alias(runs, 'earlier');
-  const result = await db.execute<{ now: string; readBefore: boolean }>(sql`
+  const result = await hot(db, 'startRun').execute<{ now: string; readBefore: boolean }>(sql`
     insert into ${runs} (${columnNames(begun)})
     values (
       ${key.runId}::uuid,
@@ -178,7 +179,7 @@ export async function isReadElsewhere(
 }
 
 /** Deletes the unfinished parts of a company in a run, so that they begin again. */
-export async function forgetRunning(
+export async function deleteUnfinishedParts(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
 ): Promise<void> {
@@ -188,7 +189,7 @@ export async function forgetRunning(
 }
 
 /** Deletes the parts of a company in a run, unless the company lives. Returns whether it did. */
-export async function forgetPartsOfGone(
+export async function deletePartsOfGone(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
 ): Promise<boolean> {
@@ -231,11 +232,16 @@ export async function finishRun(
     drift: counts.drift ?? 0,
     requests: counts.requests ?? counts.pages,
   };
-  const { totalSaid = null, distinctIds = null } = counts ?? {};
-  await db
-    .update(runs)
-    .set({ state, finishedAt: clock, totalSaid, distinctIds, ...failure(error), ...counted })
-    .where(isRun(key));
+  const { reportedTotal = null, distinctIds = null } = counts ?? {};
+  const ended = {
+    state,
+    finishedAt: clock,
+    reportedTotal,
+    distinctIds,
+    ...failure(error),
+    ...counted,
+  };
+  await hot(db, 'finishRun').execute(db.update(runs).set(ended).where(isRun(key)));
 }
 
 /**
@@ -266,15 +272,15 @@ export async function noteProgress(
   key: RunKey,
   counts: Pick<
     RunCounts,
-    'pages' | 'totalSaid' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'
+    'pages' | 'reportedTotal' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'
   >,
 ): Promise<string | undefined> {
-  const { pages, totalSaid, distinctIds, inserted, changed, unchanged } = counts;
-  const [noted] = await db
+  const { pages, reportedTotal, distinctIds, inserted, changed, unchanged } = counts;
+  const noting = db
     .update(runs)
     .set({
       pages,
-      totalSaid,
+      reportedTotal,
       distinctIds,
       rowsInserted: inserted,
       rowsChanged: changed,
@@ -282,6 +288,6 @@ export async function noteProgress(
       progressAt: clock,
     })
     .where(isRun(key))
-    .returning({ now: sql<string>`clock_timestamp()::text` });
-  return noted?.now;
+    .returning({ now: sql`clock_timestamp()::text`.as('now') });
+  return (await hot(db, 'noteProgress').execute<{ now: string }>(noting)).rows[0]?.now;
 }

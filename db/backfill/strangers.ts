@@ -6,6 +6,7 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { eventKind, isStale, keyOf, postpone, staleOf } from '../catch-up/stale.ts';
 import { array, columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { payloadOf } from '../events/items.ts';
 import { listedByCompanies, resources } from '../resources.ts';
 import { journal, runs, staleRecords } from '../schema/metersync.ts';
@@ -69,7 +70,7 @@ export async function isConfirmedCompany(db: Executor, companyId: string): Promi
 
 /** Whether the service lists a meter; without a row of it, whether usage or readings name it. */
 async function meterExists(db: Executor, meterId: string): Promise<boolean> {
-  const result = await db.execute<{ exists: boolean }>(sql`
+  const result = await hot(db, 'meterExists').execute<{ exists: boolean }>(sql`
     select coalesce(
       (
         select ${meters.deletedAt} is null
@@ -124,7 +125,7 @@ export async function admitCompany(
   companyId: string,
 ): Promise<{ admitted: boolean; neverRead: boolean }> {
   const made = [companies.id, companies.externalId, companies.publicId, companies.name];
-  const result = await db.execute<{ never_read: boolean }>(sql`
+  const result = await hot(db, 'admitCompany').execute<{ never_read: boolean }>(sql`
     with existing as materialized (
       select ${companies.id}, ${companies.syncedAt}, ${companies.firstSyncedAt}
       from ${companies}
@@ -236,7 +237,7 @@ export async function admitSites(
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
 ): Promise<void> {
-  await db.execute(sql`
+  await hot(db, 'admitSites').execute(sql`
     insert into ${sites} as held (${columnNames([sites.id, sites.companyId, sites.name])})
     select distinct on (identified.id)
       identified.id,
@@ -277,25 +278,31 @@ export async function postponeStranger(
     { code: strangerCode, message: `${strangerCode}: ${reason}` },
     { attemptsMax: recordPolicy.olderStateAttemptsMax },
   );
-  if (kind !== 'intervals' && givenUp.length > 0) await forgetStranger(db, owner);
+  if (kind !== 'intervals' && givenUp.length > 0) await tombstoneUnverified(db, owner);
 }
 
 /**
  * Tombstones rows of a company that were written from events alone, unless events wait or a record
  * was read.
  */
-export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
+export async function tombstoneUnverified(db: Executor, companyId: string): Promise<void> {
   // Records that no event waits for go though events wait for others of the company.
   for (const [table, kind] of [
     [documents, 'document'],
     [connections, 'connection'],
   ] as const)
-    await forget(db, table, table.companyId, companyId, not(isStale(kind, sql`${table.id}::text`)));
-  await forget(db, sites, sites.companyId, companyId, isAlone(companyId));
-  await forget(db, companies, companies.id, companyId, isAlone(companyId));
+    await tombstone(
+      db,
+      table,
+      table.companyId,
+      companyId,
+      not(isStale(kind, sql`${table.id}::text`)),
+    );
+  await tombstone(db, sites, sites.companyId, companyId, isAlone(companyId));
+  await tombstone(db, companies, companies.id, companyId, isAlone(companyId));
 }
 
-async function forget(
+async function tombstone(
   db: Executor,
   table: typeof documents | typeof connections | typeof sites | typeof companies,
   company: PgColumn,

@@ -3,6 +3,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { noteRemoved } from '../catch-up/interval-ledger.ts';
 import { columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { endOf, liesWithin, type ReadRange } from '../records/interval-key.ts';
 import { readingsOfPass } from '../records/listed-readings.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
@@ -67,7 +68,7 @@ export async function removeAbsentReadings(
   const live = found.unexplained === 0 ? 0 : await countReadings(tx, meterId);
   const tooMany =
     cap !== null && (found.listed === 0 || overCap(cap, found.unexplained, live, leastReadings));
-  await forgetHeldBack(tx, meterId, range);
+  await clearHeldBack(tx, meterId, range);
   // A repair takes no empty listing for the truth.
   const isEmpty = cap === null && found.listed === 0;
   if (found.absent === 0 || isEmpty) return { removed: 0, heldBack: 0 };
@@ -102,24 +103,21 @@ async function countReadings(tx: Executor, meterId: string): Promise<number> {
 }
 
 /**
- * Forgets which readings of a range were held back: a proved pass has judged them again. A note that
+ * Clears which readings of a range were held back: a proved pass has judged them again. A note that
  * reaches beyond the range goes as well. The next backfill notes what is still absent of it.
  */
-export async function forgetHeldBack(
+export async function clearHeldBack(
   db: Executor,
   meterId: string,
   { start, end }: ReadRange,
 ): Promise<void> {
-  await db
-    .delete(deletes)
-    .where(
-      and(
-        eq(deletes.meterId, meterId),
-        eq(deletes.state, 'quarantined'),
-        start === undefined ? undefined : sql`${deletes.startsBefore} > ${start}::timestamptz`,
-        end === undefined ? undefined : sql`${deletes.startsFrom} < ${end}::timestamptz`,
-      ),
-    );
+  const isOfRange = and(
+    eq(deletes.meterId, meterId),
+    eq(deletes.state, 'quarantined'),
+    start === undefined ? undefined : sql`${deletes.startsBefore} > ${start}::timestamptz`,
+    end === undefined ? undefined : sql`${deletes.startsFrom} < ${end}::timestamptz`,
+  );
+  await hot(db, 'clearHeldBack').execute(db.delete(deletes).where(isOfRange));
 }
 
 /** Ends decisions to keep readings within a range of which the service lists just what the warehouse has. */
@@ -128,16 +126,13 @@ export async function endDecisionsWithin(
   meterId: string,
   { start, end }: ReadRange,
 ): Promise<void> {
-  await db
-    .delete(deletes)
-    .where(
-      and(
-        eq(deletes.meterId, meterId),
-        inArray(deletes.state, ['rejected', 'undone']),
-        start === undefined ? undefined : sql`${deletes.startsFrom} >= ${start}::timestamptz`,
-        end === undefined ? undefined : sql`${deletes.startsBefore} <= ${end}::timestamptz`,
-      ),
-    );
+  const isWithin = and(
+    eq(deletes.meterId, meterId),
+    inArray(deletes.state, ['rejected', 'undone']),
+    start === undefined ? undefined : sql`${deletes.startsFrom} >= ${start}::timestamptz`,
+    end === undefined ? undefined : sql`${deletes.startsBefore} <= ${end}::timestamptz`,
+  );
+  await hot(db, 'endDecisions').execute(db.delete(deletes).where(isWithin));
 }
 
 async function findAbsent(

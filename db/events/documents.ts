@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
@@ -23,7 +24,7 @@ export async function applyDocumentSites(
   tx: Executor,
   recordedEvents: readonly RecordedEvent[],
 ): Promise<void> {
-  await tx.execute(sql`
+  await hot(tx, 'applyDocumentSites').execute(sql`
     with named as materialized (
       select distinct on (read.id) read.id, identified.site_id
       from ${recorded(recordedEvents)}

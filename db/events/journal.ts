@@ -5,6 +5,7 @@ import type { FailureCode } from '../../contract/failures.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { eventPayloads, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
@@ -117,7 +118,7 @@ export async function insertJournal(
     ['error', 'text', (e) => e.error],
     ['error_code', 'text', (e) => e.errorCode],
   ]);
-  const result = await tx.execute<FreshEvent & { readonly id: string }>(sql`
+  const result = await hot(tx, 'insertJournal').execute<FreshEvent & { readonly id: string }>(sql`
     with incoming as materialized (
       select
         id, type, kind, record_id, company_id, received_at, outcome, error, error_code,

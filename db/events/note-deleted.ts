@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { journal } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { isDeletion } from './items.ts';
@@ -12,7 +13,7 @@ import { settledAs, unlessRecordedAnew } from './settling.ts';
  * Returns the documents whose events waited: their stale records are to be refreshed.
  */
 export async function noteDeleted(tx: Executor, deleted: readonly string[]): Promise<string[]> {
-  const result = await tx.execute<{ record_id: string }>(sql`
+  const result = await hot(tx, 'noteDeleted').execute<{ record_id: string }>(sql`
     with gone as materialized (
       select d.id, d.id::text as record_id, d.updated, d.deleted_at
       from unnest(${array([...deleted].sort(), 'uuid')}) as named (id)

@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { catchUpOf } from '../catch-up/stale.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { catchUps, journal, staleRecords } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 import { type RecordedEvent, recorded } from './items.ts';
@@ -18,7 +19,7 @@ export async function noteStale(
   tx: Executor,
   events: readonly RecordedEvent[],
 ): Promise<CatchUpKind[]> {
-  const result = await tx.execute<{ wake: CatchUpKind }>(sql`
+  const result = await hot(tx, 'noteStale').execute<{ wake: CatchUpKind }>(sql`
     with reported as materialized (
       select
         e.event_id,

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { hot } from '../connection/hot.ts';
 import { resources } from '../resources.ts';
 import { connections } from '../schema/utility.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from './connection-sites.ts';
@@ -11,12 +12,12 @@ import { upsertRecords } from './upsert.ts';
  * the row now holds the page's record.
  */
 export const upsertConnections: UpsertPage = async (tx, page, closing) => {
-  const { rows } = await tx.execute<WrittenRow & { id: string }>(sql`
+  const { rows } = await hot(tx, 'upsertConnections').execute<WrittenRow & { id: string }>(sql`
     with ${upsertRecords(resources.connections, { items: items(page), page })}, ${closing}
     select id, inserted, own, clock_timestamp()::text as now
     from written`);
   const changed = rows.filter(({ inserted }) => !inserted);
-  const requeued = await tx.execute<{ record_id: string }>(sql`
+  const requeued = await hot(tx, 'requeueConnections').execute<{ record_id: string }>(sql`
     with ${items(page)}, listing as (
       select distinct on (c.id) c.id as connection_id, item.r -> 'sitesRelations' as relations
       from item

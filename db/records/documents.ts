@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { resources } from '../resources.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { refreshRequeued, requeueMissing } from './missing.ts';
@@ -43,7 +44,7 @@ export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
     : sql`null::timestamptz`;
   const begins = new Map([[documents.usageReadAt, readAt]]);
   // The last part sees documents as they were before: all parts of a statement share one snapshot.
-  const { rows } = await tx.execute<Written>(sql`
+  const { rows } = await hot(tx, 'upsertDocuments').execute<Written>(sql`
     with ${upsertRecords(resources.documents, { items: items(page), page, begins })}, ${closing}
     select
       written.id,
@@ -91,7 +92,7 @@ export async function reviveUsage(tx: Executor, documents: readonly Revived[]): 
     ['id', 'uuid', ({ id }) => id],
     ['deleted_at', 'timestamptz', ({ tombstoned }) => tombstoned],
   ]);
-  await tx.execute(sql`
+  await hot(tx, 'reviveUsageOfDocuments').execute(sql`
     update ${usageData} set
       deleted_at = null,
       deleted_reason = null
@@ -132,7 +133,7 @@ async function follow(
     return;
   }
   const others = usage && sql`and u.id <> all(array(${usage.touched}))`;
-  const { rows } = await tx.execute<{ record_id: string }>(sql`
+  const { rows } = await hot(tx, 'requeueDocuments').execute<{ record_id: string }>(sql`
     with ${usage ? sql`${usage.steps}, ` : sql``}moved as (${movingUsage(changed, others)}
     ), ${requeueMissing('documents', changed)}
     select record_id

@@ -5,7 +5,7 @@ import type { Executor } from '../connection/connect.ts';
 import { unlessRecordedAnew, waitingAgain } from '../events/settling.ts';
 import { tableOf } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
-import type { Step } from './page.ts';
+import type { Cte } from './page.ts';
 
 /**
  * Steps that find records read in a state as new as their missing events name, and make these events
@@ -14,7 +14,7 @@ import type { Step } from './page.ts';
 export const requeueMissing = (
   resource: 'documents' | 'connections',
   seen: readonly { readonly id: string }[],
-): Step => {
+): Cte => {
   const ids = seen.map(({ id }) => id).sort();
   return sql`missing as materialized (
       select e.id

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor, Transaction } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 
 /**
  * A page of records to write to a table: the body as the service client read it, without secrets.
@@ -60,14 +61,10 @@ export interface UpsertedRows extends WrittenRows {
 }
 
 /** A step `name as (…)` of a statement, or several. */
-export type Step = SQL;
+export type Cte = SQL;
 
 /** Writes a page. `closing` is a step of its statement that ends `written`. */
-export type UpsertPage = (
-  tx: Transaction,
-  page: RecordPage,
-  closing: Step,
-) => Promise<UpsertedRows>;
+export type UpsertPage = (tx: Transaction, page: RecordPage, closing: Cte) => Promise<UpsertedRows>;
 
 /**
  * The page's records as a step `item (r, place, owner, digest)` of a statement; `owner` is the
@@ -99,7 +96,7 @@ function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
 
 /** Runs steps with `written (id, inserted, own)` among them, and counts its rows. */
 export async function countWritten(tx: Executor, steps: SQL): Promise<UpsertedRows> {
-  const { rows } = await tx.execute<WrittenRow>(sql`
+  const { rows } = await hot(tx, 'writePage').execute<WrittenRow>(sql`
     with ${steps}
     select inserted, own, clock_timestamp()::text as now
     from written`);

@@ -3,7 +3,6 @@ import { type SQL, sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { array, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { plannedEachTime } from '../connection/prepare.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 
 export interface RejectedRecord {
@@ -62,7 +61,7 @@ export async function rejectRecords(
 }
 
 /** Records that a read found without error. */
-interface Mended {
+interface ReadRecords {
   readonly resource: string;
   readonly ids: readonly (string | null)[];
   readonly readAt: string;
@@ -71,7 +70,7 @@ interface Mended {
 /**
  * Deletes refusals of records that were read without error since: a statement, or a step of one.
  */
-export function forgettingRejected({ resource, ids, readAt }: Mended): SQL {
+export function clearingRejections({ resource, ids, readAt }: ReadRecords): SQL {
   const refusedIds = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
   return sql`
     delete from ${rejectedRecords}
@@ -88,7 +87,7 @@ export const readingOf = (meterId: string, start: string): string => `${meterId}
  * Deletes refused readings of a meter after a range, or the whole meter, was read again. Readings
  * that are still refused have been stored anew.
  */
-export async function forgetRejectedReadings(
+export async function clearRejectedReadings(
   db: Executor,
   {
     meterId,
@@ -104,9 +103,8 @@ export async function forgetRejectedReadings(
     start === undefined || end === undefined
       ? sql``
       : sql`and ${day} between ${start.slice(0, 10)} and ${end.slice(0, 10)}`;
-  // The index serves a prefix only if the plan knows it.
+  // Not prepared: the index serves a prefix only if the plan knows it.
   await db.execute(sql`
-    ${plannedEachTime}
     delete from ${rejectedRecords}
     where ${resource} = 'intervals'
       and starts_with(${recordId}, ${prefix})

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { approveDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
@@ -13,6 +13,7 @@ import { setup } from '../service/setup.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
 import { cases } from '../support/cases.ts';
 import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -69,11 +70,7 @@ const ownerOf = ({ names, listedBy }: Held, companies: readonly string[]) =>
 const listingOf = (held: readonly Held[], resource: string, company: number) =>
   held.filter((plan) => plan.resource === resource && plan.listedBy.includes(company as 0 | 1));
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 /** The owner of each record, and the version of its row, which changes whenever Postgres writes it. */
 async function rowsOf({ db }: Pick<typeof warehouse, 'db'>, held: readonly Held[]) {

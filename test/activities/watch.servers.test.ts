@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createNotifier } from '../../activities/notifier.ts';
 import { type LookResult, watchActivities } from '../../activities/watch.ts';
 import { readSettings } from '../../app/settings/settings.ts';
@@ -8,30 +8,25 @@ import { listAlerts, readWatch } from '../../db/read/watch.ts';
 import { alerts } from '../../db/schema/metersync.ts';
 import type { Health } from '../../health/measured.ts';
 import { activityEnvironment } from '../support/activities.ts';
-import { type Collector, startCollector } from '../support/collector.ts';
+import { startCollector } from '../support/collector.ts';
+import { forFile } from '../support/for-file.ts';
 import { away, health } from '../support/health-states.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const secret = `whsec_${Buffer.from('a secret of twenty-four bytes').toString('base64')}`;
 const dead = health({ dead: 3 });
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-let collector: Collector;
 /** Paths that the collector refuses. */
 const down = new Set<string>();
 /** What happens before an alarm is answered. */
 let meanwhile: (() => Promise<void>) | undefined;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-  collector = await startCollector(async ({ path }) => {
+const warehouse = await forFile(createWarehouse());
+const collector = await forFile(
+  startCollector(async ({ path }) => {
     if (path === '/json') await meanwhile?.();
     return down.has(path) ? 503 : 202;
-  });
-});
-afterAll(async () => {
-  await collector.stop();
-  await warehouse.drop();
-});
+  }),
+);
 beforeEach(async () => {
   await warehouse.db.delete(alerts);
   collector.got.length = 0;

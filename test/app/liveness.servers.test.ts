@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, inject, type TestContext, test } from 'vitest';
+import { describe, expect, inject, type TestContext, test } from 'vitest';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { startCommand, withoutThreads } from '../support/command-process.ts';
-import { createDeployment, type Deployment } from '../support/deployment.ts';
+import { createDeployment } from '../support/deployment.ts';
+import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
 import { startTemporalProxy } from '../support/temporal-proxy.ts';
@@ -11,13 +12,11 @@ import { startTemporalProxy } from '../support/temporal-proxy.ts';
 /** How long a poll without work takes here: a minute elsewhere. */
 const pollSeconds = 3;
 
-let deployment: Deployment;
-beforeAll(async () => {
-  deployment = await createDeployment({
+const deployment = await forFile(
+  createDeployment({
     env: { SERVICE_URL: 'http://127.0.0.1:9/v2.2', SERVICE_API_KEY: 'none' },
-  });
-});
-afterAll(() => deployment?.stop());
+  }),
+);
 
 /** Starts a worker behind a proxy, and waits until it polls. */
 async function startWorker(withinMs: number, { onTestFinished }: TestContext) {

@@ -1,17 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { readSecretFiles, secretVariables } from '../../app/settings/secret-files.ts';
 import { readSettings, SettingsError } from '../../app/settings/settings.ts';
 import { connectOptions } from '../../app/temporal/place.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-beforeAll(async () => {
-  folder = await temporaryFolder();
-});
-afterAll(() => folder.remove());
+const folder = await forFile(temporaryFolder());
 
 /** Writes a file of secrets; returns its path. */
 async function file(name: string, text: string): Promise<string> {

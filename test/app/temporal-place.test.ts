@@ -1,21 +1,16 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { connectOptions } from '../../app/temporal/place.ts';
-import { type Certificate, makeCertificate } from '../support/certificate.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-let ours: Certificate;
-let another: Certificate;
-beforeAll(async () => {
-  folder = await temporaryFolder();
-  [ours, another] = await Promise.all([
-    makeCertificate(folder.path, 'ours', 'DNS:ours'),
-    makeCertificate(folder.path, 'another', 'DNS:another'),
-  ]);
-});
-afterAll(() => folder.remove());
+const folder = await forFile(temporaryFolder());
+const [ours, another] = await Promise.all([
+  makeCertificate(folder.path, 'ours', 'DNS:ours'),
+  makeCertificate(folder.path, 'another', 'DNS:another'),
+]);
 
 const withVariables = (variables: Readonly<Record<string, string>>) => {
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);

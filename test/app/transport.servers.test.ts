@@ -1,31 +1,19 @@
 import { createServer as createHttpsServer } from 'node:https';
-import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
-import { sql } from 'drizzle-orm';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { openService } from '../../app/service.ts';
 import { readSettings, SettingsError } from '../../app/settings/settings.ts';
 import { judgeTransport, requireSafeTransport } from '../../app/settings/transport.ts';
-import { connectWarehouse } from '../../db/connection/connect.ts';
-import { type Certificate, makeCertificate } from '../support/certificate.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { runCommand } from '../support/command.ts';
 import { startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
-import { createWarehouse } from '../support/warehouse.ts';
 
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-let ours: Certificate;
-let another: Certificate;
-beforeAll(async () => {
-  folder = await temporaryFolder();
-  [ours, another] = await Promise.all([
-    makeCertificate(folder.path, 'ours', 'DNS:localhost,IP:127.0.0.1'),
-    makeCertificate(folder.path, 'another', 'DNS:other.example'),
-  ]);
-});
-afterAll(() => folder.remove());
+const folder = await forFile(temporaryFolder());
+const ours = await makeCertificate(folder.path, 'ours', 'DNS:localhost,IP:127.0.0.1');
 
 const log = pino({ level: 'silent' });
 const service = { SERVICE_API_KEY: 'key-1' };
@@ -249,64 +237,6 @@ describe('a false Postgres', () => {
     expect(status).toBe(1);
     expect(stderr).toContain('does not support SSL');
     expect(heard().replaceAll(sslRequest.toString('latin1'), '')).toBe('');
-  });
-});
-
-/** Starts TLS before the real Postgres, as a pooler does; counts the connections that reached Postgres. */
-async function postgresBehindTls(url: string, { cert, key }: Certificate) {
-  const { hostname, port } = new URL(url);
-  const behind = { connections: 0 };
-  const front = await listen(
-    createServer((socket) => {
-      socket.once('data', (data) => {
-        if (!data.equals(sslRequest)) return void socket.destroy();
-        socket.write('S');
-        const secure = new TLSSocket(socket, { isServer: true, cert, key });
-        secure.on('error', () => socket.destroy());
-        secure.once('data', (first) => {
-          behind.connections += 1;
-          const postgres = dial(Number(port), hostname);
-          postgres.on('error', () => secure.destroy()).write(first);
-          secure.pipe(postgres).pipe(secure);
-        });
-      });
-    }),
-  );
-  return { port: front, behind };
-}
-
-describe('a Postgres with TLS', () => {
-  const through = async (certificate: Certificate, host: string, rest: string) => {
-    const warehouse = await createWarehouse();
-    onTestFinished(() => warehouse.drop());
-    const { port, behind } = await postgresBehindTls(warehouse.url, certificate);
-    const url = new URL(warehouse.url);
-    url.hostname = host;
-    url.port = String(port);
-    url.search = rest;
-    const opened = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 1, onError: () => {} });
-    onTestFinished(() => opened.close());
-    const asked = opened.db.execute(sql`select 1 as n`).then(
-      ({ rows }) => rows,
-      (error: Error) => String((error.cause as Error)?.message ?? error.message),
-    );
-    return { said: await asked, came: behind.connections };
-  };
-
-  test.each(['localhost', '127.0.0.1'])('is trusted under the named CA, as %s', async (host) => {
-    const asked = await through(ours, host, `?sslmode=verify-full&sslrootcert=${ours.file}`);
-    expect(asked).toEqual({ said: [{ n: 1 }], came: 1 });
-  });
-
-  test('gets nothing under another CA, under the usual ones, or with another name', async () => {
-    const named = (file: string) => `?sslmode=verify-full&sslrootcert=${file}`;
-    const unknown = { said: expect.stringMatching(/self-signed|unable to verify|issuer/i), came: 0 };
-    expect(await through(ours, 'localhost', named(another.file))).toEqual(unknown);
-    expect(await through(ours, 'localhost', '?sslmode=verify-full')).toEqual(unknown);
-    expect(await through(another, 'localhost', named(another.file))).toEqual({
-      said: expect.stringContaining("does not match certificate's altnames"),
-      came: 0,
-    });
   });
 });
 

@@ -1,27 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openService } from '../../app/service.ts';
 import { readSettings } from '../../app/settings/settings.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { applyTypedViews } from '../../db/fields/typed-views.ts';
 import { missingValues } from '../db/fields/missing-values.ts';
 import { activitiesAlone, activityEnvironment } from '../support/activities.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { forFile } from '../support/for-file.ts';
+import { startSandbox } from '../support/sandbox.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let service: TestSandbox;
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  [service, warehouse] = await Promise.all([
-    startSandbox({ companies: 2, documents: 8, intervalDays: 0 }),
-    createWarehouse(),
-  ]);
-});
-afterAll(async () => {
-  await Promise.all([service?.stop(), warehouse?.drop()]);
-});
+const [service, warehouse] = await Promise.all([
+  forFile(startSandbox({ companies: 2, documents: 8, intervalDays: 0 })),
+  forFile(createWarehouse()),
+]);
 
 const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
 

@@ -1,22 +1,19 @@
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, expect, inject, test } from 'vitest';
 import { goals } from '../../bench/goals.ts';
 import { runMeasure } from '../../bench/measure.ts';
 import { measures } from '../../bench/measures/all.ts';
 import { sizes } from '../../bench/size.ts';
-import { type BenchStack, startBenchStack } from '../../bench/stack.ts';
+import { startBenchStack } from '../../bench/stack.ts';
 import { long } from '../support/cases.ts';
 import { reusingProcesses } from './reused-processes.ts';
 
-let stack: BenchStack;
 const processes = reusingProcesses();
 
-beforeAll(async () => {
-  stack = await startBenchStack(inject('temporalAddress'));
-});
+const stack = await startBenchStack(inject('temporalAddress'));
 
 afterAll(async () => {
   await processes.end();
-  await stack?.stop();
+  await stack.stop();
 });
 
 /** Measures with at most one process of ours. The processes of the others take far longer than their work. */

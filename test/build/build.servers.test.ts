@@ -1,38 +1,29 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { type SandboxProcess, startSandboxProcess } from '../../cli/sandbox-process.ts';
+import { describe, expect, inject, test } from 'vitest';
+import { startSandboxProcess } from '../../cli/sandbox-process.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { createDatabase } from '../support/database.ts';
+import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { until } from '../support/poll.ts';
-import { checkout, startProgram, type UnpackedPackage, unpackPackage } from './package.ts';
+import { checkout, startProgram, unpackPackage } from './package.ts';
 import { changedDocument, deliver, outcomeOf, receiving, secret } from './signed-event.ts';
 
-let built: UnpackedPackage;
-let warehouse: TestDatabase;
-let service: SandboxProcess;
-let serviceDatabase: TestDatabase;
-let namespace: string;
-
-beforeAll(async () => {
-  [built, warehouse, serviceDatabase, namespace] = await Promise.all([
-    unpackPackage(),
-    createDatabase('built'),
-    createDatabase('built_sandbox'),
-    createNamespace(),
-  ]);
-  service = await startSandboxProcess({
+const [built, warehouse, serviceDatabase, namespace] = await Promise.all([
+  forFile(unpackPackage()),
+  forFile(createDatabase('built')),
+  forFile(createDatabase('built_sandbox')),
+  createNamespace(),
+]);
+const service = await forFile(
+  startSandboxProcess({
     databaseUrl: serviceDatabase.url,
     dataDir: built.path,
     size: { companies: 1, documents: 3, intervalDays: 1 },
     onLine: () => {},
-  });
-});
-afterAll(async () => {
-  await service?.stop();
-  await Promise.all([warehouse?.drop(), serviceDatabase?.drop(), built?.remove()]);
-});
+  }),
+);
 
 const metersync = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
   startProgram(built.command, args, { cwd: built.path, env });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { countMissed } from '../../db/backfill/missed.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
@@ -18,15 +18,12 @@ import { recordEvents } from '../../db/events/record-events.ts';
 import { knownMigrations } from '../../db/migrate/known-migrations.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const now = () => warehouseNow(warehouse.db);
 const updated = '2026-05-01T00:00:00.000001';

@@ -1,14 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, expect, inject, test } from 'vitest';
 import { runCommand } from '../support/command.ts';
-import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { createDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 const logins = ['metersync_migrator', 'metersync_worker', 'metersync_nobody'];
-let database: TestDatabase;
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 
 /** Runs statements as the superuser, with the options of its session. */
 async function asSuperuser(url: string, statements: string, options = ''): Promise<void> {
@@ -47,10 +45,8 @@ async function ask<T extends object>(url: string, statement: string): Promise<T[
 const metersync = (command: readonly string[], databaseUrl: string) =>
   runCommand(command, { env: { DATABASE_URL: databaseUrl, METERSYNC_DIR: folder.path } });
 
-beforeAll(async () => {
-  [database, folder] = await Promise.all([createDatabase('compose'), temporaryFolder()]);
-  await makeRoles('first', 'second');
-});
+const [database, folder] = await Promise.all([createDatabase('compose'), temporaryFolder()]);
+await makeRoles('first', 'second');
 afterAll(async () => {
   await database.drop();
   for (const login of logins) await asSuperuser(inject('postgresUrl'), `drop role if exists ${login}`);

@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { usageListedByRecords, warehouseNow } from '../../db/catch-up/due.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { pageOfRecords, type Read, rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const companyId = randomUUID();
 const now = async (): Promise<Read> => ({ readAt: await warehouseNow(warehouse.db), companyId });

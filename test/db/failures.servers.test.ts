@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { mapFailures } from '../../activities/map-failures.ts';
 import { createLog } from '../../app/process/log.ts';
 import { sqlState, withoutStatement } from '../../db/connection/failures.ts';
@@ -10,16 +10,10 @@ import { rejection } from '../service/setup.ts';
 import { activityEnvironment } from '../support/activities.ts';
 import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-beforeAll(async () => {
-  [warehouse, folder] = await Promise.all([createWarehouse(), temporaryFolder()]);
-});
-afterAll(async () => {
-  await Promise.all([warehouse?.drop(), folder?.remove()]);
-});
+const [warehouse, folder] = await Promise.all([forFile(createWarehouse()), forFile(temporaryFolder())]);
 
 const secret = 'geheim-4711';
 const attempts = {

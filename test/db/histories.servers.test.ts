@@ -1,7 +1,8 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { cases } from '../support/cases.ts';
+import { forFile } from '../support/for-file.ts';
 import {
   type History,
   type Played,
@@ -13,11 +14,7 @@ import {
 import { type Change, type Departure, slots } from '../support/life.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const change: fc.Arbitrary<Change> = fc.oneof(
   {

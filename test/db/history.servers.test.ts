@@ -1,20 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { startRun } from '../../db/backfill/runs.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { tableName } from '../../db/resources.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
 import { connectExplained, nodesOf } from '../support/plans.ts';
 import { runsAndPlansOf } from '../support/statements-sent.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 type Earlier = Record<string, unknown> & { raw: Record<string, unknown> | null };
 

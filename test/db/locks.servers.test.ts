@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { trySleep } from '../../db/events/wake.ts';
@@ -10,15 +10,12 @@ import { migrateWarehouse } from '../../db/migrate/migrate.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import { delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { loginAs, openTransaction } from '../support/login.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
 const fromEarlierVersion = () => rows(`update metersync_migrations.views set version = 'earlier'`);

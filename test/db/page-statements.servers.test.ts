@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { notingPages } from '../../db/backfill/manifest.ts';
 import type { RecordPage } from '../../db/records/page.ts';
+import { forFile } from '../support/for-file.ts';
 import { type Listing, writeRecords } from '../support/pages.ts';
 import { statementsTo } from '../support/statements-sent.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const companyId = randomUUID();
 

@@ -1,18 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
 

@@ -1,17 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { tableOf } from '../../db/resources.ts';
+import { forFile } from '../support/for-file.ts';
 import { type Listing, rowOf, type SentRecord, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-  // Sites are written of companies that have a row.
-  await writeRecords(warehouse, 'companies', [{ id: companyId }], early);
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const companyId = randomUUID();
 const early = { readAt: '2026-06-01T00:00:01Z', companyId };
@@ -40,6 +35,9 @@ const nameOf = async (listing: Listing, id: string) =>
 const deleteRow = (listing: Listing, id: string, reason: string, at: string) =>
   warehouse.db.execute(sql`update ${tableOf(listing)}
     set deleted_at = ${at}::timestamptz, deleted_reason = ${reason} where id::text = ${id}`);
+
+// Sites are written of companies that have a row.
+await writeRecords(warehouse, 'companies', [{ id: companyId }], early);
 
 describe.each(dated)('%s, which have `updated`', (listing) => {
   test('the newer state wins, in any order of reads and writes', async () => {

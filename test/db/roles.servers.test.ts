@@ -14,12 +14,9 @@ import { delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 const users: string[] = [];
 const opened: Warehouse[] = [];
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
+const warehouse = await createWarehouse();
 afterAll(async () => {
   await Promise.all(opened.map((one) => one.close()));
   for (const user of users) {

@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { notePages } from '../../db/backfill/manifest.ts';
 import { finishRun, noteProgress, startRun } from '../../db/backfill/runs.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
+import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 test('the progress of a run counts rows written and pages read, of each company under way', async () => {
   const { db } = warehouse;
@@ -25,7 +22,7 @@ test('the progress of a run counts rows written and pages read, of each company 
   await startRun(db, { runId, companyId: null, resource: null });
 
   const documents = { runId, companyId: listed, resource: 'documents' } as const;
-  const read = { pages: 2, passes: 1, totalSaid: 20, distinctIds: 20, tombstoned: 0, rejected: 0 };
+  const read = { pages: 2, passes: 1, reportedTotal: 20, distinctIds: 20, tombstoned: 0, rejected: 0 };
   const meters = { ...documents, resource: 'meters' };
   await startRun(db, meters);
   await finishRun(db, meters, 'complete', { counts: { ...read, inserted: 20, changed: 0, unchanged: 0 } });
@@ -63,7 +60,7 @@ test('the progress of a run counts rows written and pages read, of each company 
     unchanged: 50,
     // A quarter of the readings of the second meter.
     distinctIds: 250,
-    totalSaid: 1_000,
+    reportedTotal: 1_000,
   });
 
   const over = { runId, companyId: done, resource: 'intervals' };

@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { concludeRun } from '../../db/backfill/run-end.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { company } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 describe('a run', () => {
   test.each([
@@ -26,7 +23,7 @@ describe('a run', () => {
     for (const [at, part] of parts.entries()) {
       const key = { runId, companyId: company.id, resource: `part ${at}` };
       await startRun(warehouse.db, key);
-      const counts = { pages: 1, passes: 1, totalSaid: 9, distinctIds: 9, inserted: 2, changed: 3 };
+      const counts = { pages: 1, passes: 1, reportedTotal: 9, distinctIds: 9, inserted: 2, changed: 3 };
       await finishRun(warehouse.db, key, part, {
         counts: { ...counts, unchanged: 4, tombstoned: 1, rejected: 0 },
         ...(part === 'complete' ? {} : { error: `why ${part}` }),

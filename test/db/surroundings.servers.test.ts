@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { unreadNeighbours } from '../../db/catch-up/surroundings.ts';
+import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { connectExplained } from '../support/plans.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 test('a site known from an event alone has the list of companies read, until it is tombstoned', async () => {
   const { db } = warehouse;

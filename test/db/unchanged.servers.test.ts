@@ -1,20 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { withTransaction } from '../../db/connection/connect.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { rejectRecord } from '../../db/records/rejected-records.ts';
 import { writePage } from '../../db/records/write-page.ts';
 import { cases } from '../support/cases.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { pageOfRecords, type Read, upserts, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const updated = '2026-05-01T00:00:00.000001';
 const read = (readAt: string): Read => ({ companyId: company.id, readAt });
@@ -185,7 +183,9 @@ test('rows are the same with digests and without, for any pages and events', asy
             if (withDigests) await writeRecords(warehouse, 'documents', listed, at);
             else {
               const page = pageOfRecords(listed, at);
-              await warehouse.db.transaction((tx) => upserts.documents(tx, page, sql`noted as (select)`));
+              await withTransaction(warehouse.db, (tx) =>
+                upserts.documents(tx, page, sql`noted as (select)`),
+              );
             }
           }
           const { rows } = await warehouse.db.execute(sql`

@@ -202,38 +202,6 @@ describe('deploy/kubernetes', () => {
       expect(port(part, named('Service', part).spec.ports[0]?.targetPort ?? '')).toBeDefined();
   });
 
-  test('receivers and workers are two each, one of which always runs', () => {
-    expect(running.map((part) => named('Deployment', part).spec.replicas)).toEqual([2, 2, 1]);
-    for (const part of running) {
-      const { spec } = named('Deployment', part);
-      expect(spec.strategy.rollingUpdate.maxUnavailable).toBe(0);
-      expect(spec.selector).toEqual({ matchLabels: spec.template.metadata.labels });
-    }
-    const { spec } = named('PodDisruptionBudget', 'receiver');
-    expect(spec).toEqual({ minAvailable: 1, selector: named('Deployment', 'receiver').spec.selector });
-    expect(podOf('receiver').terminationGracePeriodSeconds).toBe(20);
-    expect(containerOf('receiver').lifecycle).toEqual({ preStop: { exec: { command: ['sleep', '5'] } } });
-    expect(podOf('worker').terminationGracePeriodSeconds).toBe(30);
-  });
-
-  test('a policy of each part names the ports that it may use: the receiver not that of Postgres', () => {
-    const portsOf = (part: string, way: 'egress' | 'ingress') =>
-      (named('NetworkPolicy', part).spec[way] ?? []).flatMap(({ ports }) => ports.map(({ port }) => port));
-    const ways = parts.map((part) => [part, portsOf(part, 'ingress'), portsOf(part, 'egress')]);
-    expect(ways).toEqual([
-      ['migrate', [], [5432]],
-      ['receiver', [8080, 9464], [7233]],
-      ['worker', [9464], [7233, 5432, 443]],
-      ['console', [8090, 9464], [7233, 5432]],
-    ]);
-    for (const part of parts) {
-      const { matchLabels } = named('NetworkPolicy', part).spec.podSelector;
-      const { template } = named(part === 'migrate' ? 'Job' : 'Deployment', part).spec;
-      expect(template.metadata.labels).toEqual(matchLabels);
-    }
-    expect(portsOf('nothing', 'egress')).toEqual([53, 53]);
-  });
-
   test('the overlay of the Prometheus Operator has the rules of deploy/prometheus', () => {
     const [rule] = things('overlays/prometheus-operator').filter(({ kind }) => kind === 'PrometheusRule');
     expect(rule?.spec).toEqual(parse(read('deploy/prometheus/rules.yml')));

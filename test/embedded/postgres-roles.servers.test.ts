@@ -1,28 +1,19 @@
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { connectWarehouse } from '../../db/connection/connect.ts';
 import { migrateWarehouse } from '../../db/migrate/migrate.ts';
-import type { EmbeddedPostgres } from '../../embedded/postgres.ts';
-import { type Embedded, startEmbedded } from '../../embedded/start.ts';
+import { startEmbedded } from '../../embedded/start.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { putData } from './owner-process.ts';
 
+const folder = await forFile(temporaryFolder());
+putData(folder.path);
 /** One for all tests; each has databases of its own. */
-let stack: Embedded;
-let postgres: EmbeddedPostgres;
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-beforeAll(async () => {
-  folder = await temporaryFolder();
-  putData(folder.path);
-  stack = await startEmbedded({ dir: folder.path, postgres: true, temporal: false });
-  if (stack.postgres === undefined) throw new Error('no Postgres');
-  postgres = stack.postgres;
-});
-afterAll(async () => {
-  await stack?.stop();
-  await folder?.remove();
-});
+const stack = await forFile(startEmbedded({ dir: folder.path, postgres: true, temporal: false }));
+if (stack.postgres === undefined) throw new Error('no Postgres');
+const postgres = stack.postgres;
 
 async function query(connectionString: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString });

@@ -1,16 +1,15 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { expect, test } from 'vitest';
+import { forFile } from '../support/for-file.ts';
+import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
-let pipeline: Pipeline;
-beforeAll(async () => {
-  pipeline = await startPipeline({
+const pipeline = await forFile(
+  startPipeline({
     size: { companies: 3, documents: 40, intervalDays: 1 },
     sandbox: { irregular: 0.4 },
-  });
-});
-afterAll(() => pipeline?.stop());
+  }),
+);
 
 /** Returns which of the documents count, in the given order. */
 async function effective(ids: readonly string[]): Promise<boolean[]> {

@@ -1,18 +1,17 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { cases } from '../support/cases.ts';
+import { forFile } from '../support/for-file.ts';
 import { outageOf } from '../support/outage.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
-let pipeline: Pipeline;
-beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 2, documents: 250, intervalDays: 1 }, parts: [] });
-  await Promise.all([pipeline.start('worker'), pipeline.start('receiver')]);
-});
-afterAll(() => pipeline?.stop());
+const pipeline = await forFile(
+  startPipeline({ size: { companies: 2, documents: 250, intervalDays: 1 }, parts: [] }),
+);
+await Promise.all([pipeline.start('worker'), pipeline.start('receiver')]);
 
 const count = async (query: SQL): Promise<number> =>
   Number((await pipeline.warehouse.db.execute<{ n: string }>(query)).rows[0]?.n);

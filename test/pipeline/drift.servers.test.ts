@@ -1,18 +1,17 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { cases } from '../support/cases.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { forFile } from '../support/for-file.ts';
+import { startPipeline } from '../support/pipeline.ts';
 
-let pipeline: Pipeline;
-beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 2, documents: cases(220, 320), intervalDays: 1 } });
-  // Slow pages, so that the listings move between them, and copies of events that come late and in any order.
-  for (const path of ['/document/company', '/usage/company']) {
-    await pipeline.service.fault({ kind: 'latency', path, ms: [40, 80] });
-  }
-  await pipeline.service.disturb({ duplicate: 0.1, shuffle: true, delayMs: [0, 1_500] });
-});
-afterAll(() => pipeline?.stop());
+const pipeline = await forFile(
+  startPipeline({ size: { companies: 2, documents: cases(220, 320), intervalDays: 1 } }),
+);
+// Slow pages, so that the listings move between them, and copies of events that come late and in any order.
+for (const path of ['/document/company', '/usage/company']) {
+  await pipeline.service.fault({ kind: 'latency', path, ms: [40, 80] });
+}
+await pipeline.service.disturb({ duplicate: 0.1, shuffle: true, delayMs: [0, 1_500] });
 
 const timeout = 150_000;
 /** Bounds of the changes: a fast run has few, and more would only take longer to settle. */

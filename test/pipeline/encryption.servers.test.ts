@@ -5,7 +5,7 @@ import proto from '@temporalio/proto';
 import { Worker } from '@temporalio/worker';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import type { Running } from '../../app/process/running.ts';
 import type { CodecKey } from '../../app/temporal/payload-codec.ts';
@@ -15,7 +15,8 @@ import { failureTypes } from '../../contract/failures.ts';
 import { scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { checkTemporal } from '../../operations/doctor/temporal.ts';
 import { delivery, documentEvent } from '../support/events.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { forFile } from '../support/for-file.ts';
+import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
 const { History } = proto.temporal.api.history.v1;
@@ -25,18 +26,14 @@ const under = (...keys: readonly CodecKey[]) => ({
   TEMPORAL_CODEC_KEYS: keys.map(({ id, key }) => `${id}:${key.toString('base64')}`).join(','),
 });
 
-/** The pipeline's client in tests has no keys: it sees payloads as Temporal has them on disk. */
-let pipeline: Pipeline;
 let worker: Running;
 let receiver: Running;
-beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 2, documents: 10 }, parts: [] });
-  [worker, receiver] = await Promise.all([
-    pipeline.run('worker', under(older)),
-    pipeline.run('receiver', under(older)),
-  ]);
-}, 120_000);
-afterAll(() => pipeline?.stop());
+/** The pipeline's client in tests has no keys: it sees payloads as Temporal has them on disk. */
+const pipeline = await forFile(startPipeline({ size: { companies: 2, documents: 10 }, parts: [] }));
+[worker, receiver] = await Promise.all([
+  pipeline.run('worker', under(older)),
+  pipeline.run('receiver', under(older)),
+]);
 
 /** Lists the histories of event groups and backfill runs. */
 async function histories() {

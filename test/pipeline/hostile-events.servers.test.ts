@@ -1,19 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { deliver, deliverBody } from '../support/deliver.ts';
 import { delivery, documentEvent, intervalsEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { nested } from '../support/nested.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
-let pipeline: Pipeline;
-beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 1, documents: 10, intervalDays: 1 } });
-  await pipeline.backfill();
-});
-afterAll(() => pipeline?.stop());
+const pipeline = await forFile(startPipeline({ size: { companies: 1, documents: 10, intervalDays: 1 } }));
+await pipeline.backfill();
 
 interface Kept extends Record<string, unknown> {
   type: string;

@@ -1,34 +1,27 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { limits } from '../../contract/limits.ts';
 import { cases } from '../support/cases.ts';
 import { deliverBody } from '../support/deliver.ts';
+import { forFile } from '../support/for-file.ts';
 import { hostileJson, hostileVariant } from '../support/hostile-json.ts';
-import { type HostileService, startHostileService } from '../support/hostile-service.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { startHostileService } from '../support/hostile-service.ts';
+import { startPipeline } from '../support/pipeline.ts';
 
-let pipeline: Pipeline;
+const size = { companies: 2, documents: 12, intervalDays: 1 };
+const pipeline = await forFile(startPipeline({ size, parts: ['receiver'] }));
 /** The proxy between worker and service. */
-let proxy: HostileService;
-beforeAll(async () => {
-  const size = { companies: 2, documents: 12, intervalDays: 1 };
-  pipeline = await startPipeline({ size, parts: ['receiver'] });
-  proxy = await startHostileService(pipeline.service.apiUrl);
-  // No cap: hostile records may be more than a run tombstones by default.
-  await pipeline.run('worker', {
-    SERVICE_URL: proxy.url,
-    DELETES_CAP_PERCENT: '100',
-    DELETES_CAP_ROWS: '1000000',
-  });
-  await pipeline.backfill();
-  await pipeline.service.random(20, 7);
-  await pipeline.settled();
-}, 120_000);
-afterAll(async () => {
-  await pipeline?.stop();
-  await proxy?.stop();
+const proxy = await forFile(startHostileService(pipeline.service.apiUrl));
+// No cap: hostile records may be more than a run tombstones by default.
+await pipeline.run('worker', {
+  SERVICE_URL: proxy.url,
+  DELETES_CAP_PERCENT: '100',
+  DELETES_CAP_ROWS: '1000000',
 });
+await pipeline.backfill();
+await pipeline.service.random(20, 7);
+await pipeline.settled();
 
 /** Makes an event of each type that the service has sent, with hostile JSON in one place. */
 async function variants(): Promise<fc.Arbitrary<string>> {

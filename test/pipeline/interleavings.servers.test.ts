@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import type { DeliveredEvent, EventGroup } from '../../contract/delivery.ts';
 import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
@@ -470,9 +470,7 @@ const warehouses: (Warehouse & { drop(): Promise<void> })[] = [];
 const lanes = 2;
 const runsPerLane = cases(80, 1_020) / lanes;
 const seed = Number(process.env.SEED ?? 20_261_121);
-beforeAll(async () => {
-  for (let lane = 0; lane < lanes; lane++) warehouses.push(await createWarehouse());
-});
+for (let lane = 0; lane < lanes; lane++) warehouses.push(await createWarehouse());
 afterAll(async () => {
   for (const warehouse of warehouses) await warehouse.drop();
 });

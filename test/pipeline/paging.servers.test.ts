@@ -1,21 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type ListingShape, pageOf } from '../service/listing.ts';
 import { long } from '../support/cases.ts';
-import { createDeployment, type Deployment } from '../support/deployment.ts';
-import { documents, type ScriptedService, startScriptedService } from '../support/scripted-service.ts';
+import { createDeployment } from '../support/deployment.ts';
+import { forFile } from '../support/for-file.ts';
+import { documents, startScriptedService } from '../support/scripted-service.ts';
 
-let service: ScriptedService;
-let deployment: Deployment;
-beforeAll(async () => {
-  service = await startScriptedService();
-  deployment = await createDeployment({ env: { SERVICE_URL: service.url, SERVICE_API_KEY: 'key' } });
-  await deployment.run('worker');
-});
-afterAll(async () => {
-  await deployment?.stop();
-  await service?.stop();
-});
+const service = await forFile(startScriptedService());
+const deployment = await forFile(
+  createDeployment({ env: { SERVICE_URL: service.url, SERVICE_API_KEY: 'key' } }),
+);
+await deployment.run('worker');
 
 type Documents = ReturnType<typeof documents>;
 

@@ -1,19 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
+import { forFile } from '../support/for-file.ts';
 import { holdCompany, waited } from '../support/held-company.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
 /** A key that the service refuses for a while: work is parked with the reason until it is resumed. */
-let pipeline: Pipeline;
-beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 2, documents: 10 } });
-  expect(await pipeline.backfill()).toBe('complete');
-}, 120_000);
-afterAll(() => pipeline?.stop());
+const pipeline = await forFile(startPipeline({ size: { companies: 2, documents: 10 } }));
+expect(await pipeline.backfill()).toBe('complete');
 
 interface Parked {
   readonly code: string;

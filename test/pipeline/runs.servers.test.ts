@@ -1,45 +1,39 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { type RunState, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { readStatus } from '../../db/read/status.ts';
-import { createDoor, type Door } from '../service/door.ts';
+import { createDoor } from '../service/door.ts';
 import { pageOf } from '../service/listing.ts';
 import { ScriptedServer } from '../service/scripted-server.ts';
 import { runCommand } from '../support/command.ts';
-import { createDeployment, type Deployment } from '../support/deployment.ts';
+import { createDeployment } from '../support/deployment.ts';
 import { until } from '../support/poll.ts';
 import { pauseWatch } from '../support/watch.ts';
 
 const companies = Array.from({ length: 5 }, () => ({ id: randomUUID() }));
 const [held, alsoHeld, denied] = [randomUUID(), randomUUID(), randomUUID()];
 
-let service: ScriptedServer;
-let deployment: Deployment;
 /** The door at which requests about the held companies wait. */
-let door: Door;
-
-beforeAll(async () => {
-  door = createDoor();
-  const listed = [...companies, ...[held, alsoHeld, denied].map((id) => ({ id }))];
-  service = await ScriptedServer.start(async (asked) => {
-    if (asked.path === '/v2.2/company') return { json: listed };
-    const id = asked.path.split('/').at(-1) ?? '';
-    if (id === held || id === alsoHeld) await door.pass();
-    if (id === denied) return { status: 403, json: {} };
-    if (!listed.some((company) => company.id === id)) return { status: 404, json: {} };
-    return pageOf([{ id, company: { id } }], asked);
-  });
-  deployment = await createDeployment({
-    env: { SERVICE_URL: service.url, SERVICE_API_KEY: 'key' },
-    endpoints: { connections: null, meters: null, usageData: null, documentUsage: null, intervals: null },
-  });
-  await deployment.run('worker');
-  // The test looks itself, when it wants to.
-  await pauseWatch(deployment.client);
-}, 180_000);
+const door = createDoor();
+const listed = [...companies, ...[held, alsoHeld, denied].map((id) => ({ id }))];
+const service = await ScriptedServer.start(async (asked) => {
+  if (asked.path === '/v2.2/company') return { json: listed };
+  const id = asked.path.split('/').at(-1) ?? '';
+  if (id === held || id === alsoHeld) await door.pass();
+  if (id === denied) return { status: 403, json: {} };
+  if (!listed.some((company) => company.id === id)) return { status: 404, json: {} };
+  return pageOf([{ id, company: { id } }], asked);
+});
+const deployment = await createDeployment({
+  env: { SERVICE_URL: service.url, SERVICE_API_KEY: 'key' },
+  endpoints: { connections: null, meters: null, usageData: null, documentUsage: null, intervals: null },
+});
+await deployment.run('worker');
+// The test looks itself, when it wants to.
+await pauseWatch(deployment.client);
 afterAll(async () => {
   door.open();
   await deployment.stop();

@@ -1,23 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { scheduleIds, taskQueues, workflowNames } from '../../contract/names.ts';
-import { type Collector, startCollector } from '../support/collector.ts';
+import { startCollector } from '../support/collector.ts';
 import { runCommand } from '../support/command.ts';
-import { createDeployment, type Deployment } from '../support/deployment.ts';
+import { createDeployment } from '../support/deployment.ts';
+import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
 
 /** Until it is opened, alarms are not answered. */
 let door: Promise<void> | undefined;
-let collector: Collector;
-let deployment: Deployment;
 
-beforeAll(async () => {
-  collector = await startCollector(async ({ path }) => {
+const collector = await forFile(
+  startCollector(async ({ path }) => {
     if (path === '/json') await door;
     return 200;
-  });
-  deployment = await createDeployment({
+  }),
+);
+const deployment = await forFile(
+  createDeployment({
     env: {
       // Nothing asks the service here.
       SERVICE_URL: `${collector.url}/v2.2`,
@@ -26,13 +27,9 @@ beforeAll(async () => {
       NOTIFY_SECRET: `whsec_${Buffer.from('a secret of twenty-four bytes').toString('base64')}`,
       HEARTBEAT_URL: `${collector.url}/beat`,
     },
-  });
-  await deployment.start('worker');
-});
-afterAll(async () => {
-  await deployment?.stop();
-  await collector?.stop();
-});
+  }),
+);
+await deployment.start('worker');
 
 const startLook = () =>
   deployment.client.workflow.start(workflowNames.watch, {

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readPollers } from '../../app/temporal/queue-pollers.ts';
 import { startOf } from '../../app/temporal/temporal.ts';
 import type { RunningWorker } from '../../app/worker-part.ts';
 import { runCommand } from '../support/command.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { forFile } from '../support/for-file.ts';
+import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 import { promote } from '../support/promote.ts';
 
@@ -12,11 +13,7 @@ const deployment = (build: string) => ({
   TEMPORAL_WORKER_BUILD_ID: build,
 });
 
-let pipeline: Pipeline;
-beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 2, documents: 10 }, parts: ['receiver'] });
-}, 120_000);
-afterAll(() => pipeline?.stop());
+const pipeline = await forFile(startPipeline({ size: { companies: 2, documents: 10 }, parts: ['receiver'] }));
 
 /** Runs a worker and waits until Temporal sees it poll. */
 async function worker(build: string) {

@@ -1,23 +1,16 @@
 import type { BrowserContext, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Browser, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
-import { type Portal, startPortal } from './support/portal.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { forFile } from '../support/for-file.ts';
+import { startPortal } from './support/portal.ts';
 
-let portal: Portal;
-let browser: Browser;
 let person: BrowserContext;
 let page: Page;
 
-beforeAll(async () => {
-  [portal, browser] = await Promise.all([
-    startPortal({ companies: 2, organizations: 2, documents: 6, intervalDays: 1 }),
-    openBrowser(),
-  ]);
-});
-afterAll(async () => {
-  await browser.close();
-  await portal.stop();
-});
+const [portal, browser] = await Promise.all([
+  forFile(startPortal({ companies: 2, organizations: 2, documents: 6, intervalDays: 1 })),
+  forFile(openBrowser()),
+]);
 beforeEach(async () => {
   person = await browser.person();
   page = await person.newPage();
@@ -68,7 +61,6 @@ describe('the portal’s door', () => {
     await heading('Endpoints');
     await portal.service.enableWebhooks(false);
     await heading('Webhooks are disabled');
-    await expectGoodPage(page, 'webhooks-disabled');
     expect((await page.goto(link))?.status()).toBe(403);
     await heading('Webhooks are disabled');
     await portal.service.enableWebhooks();
@@ -179,6 +171,5 @@ describe('the portal’s door', () => {
     await portal.advance(61);
     expect((await page.reload())?.status()).toBe(403);
     await heading('This link has expired');
-    await expectGoodPage(page, 'link-expired');
   });
 });

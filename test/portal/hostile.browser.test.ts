@@ -1,53 +1,38 @@
 import type { BrowserContext, Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { answerWith, type Receiver, startReceiver } from '../sandbox/support/receiver.ts';
-import { type Browser, eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
-import { type Portal, startPortal } from './support/portal.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { answerWith, startReceiver } from '../sandbox/support/receiver.ts';
+import { eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { forFile } from '../support/for-file.ts';
+import { startPortal } from './support/portal.ts';
 
 const script = `<script>document.title='taken'</script><img src=x onerror="document.title='taken'">`;
 const turned = 'gnp.\u202efdp.exe\u200b';
 
-let portal: Portal;
-let browser: Browser;
-let receiver: Receiver;
 let person: BrowserContext;
 let page: Page;
 let base: string;
-let company: string;
-let key: string;
 
-beforeAll(async () => {
-  [portal, browser, receiver] = await Promise.all([
-    startPortal(),
-    openBrowser(),
-    startReceiver(answerWith(500, { 'x-evil': '<script>1</script>' }, script + turned)),
-  ]);
-  const made = await portal.service.control<{ id: string; apiKey: string }>(
-    'POST',
-    '/sandbox/organizations',
-    {
-      name: `${turned}${script}`,
-    },
-  );
-  key = made.apiKey;
-  await portal.service.api('/external/configure_webhook', { method: 'PATCH', body: { enabled: true }, key });
-  company = crypto.randomUUID();
-  await portal.service.change({
-    type: 'createCompany',
-    id: company,
-    organizationId: made.id,
-    name: script,
-    externalId: turned,
-  });
-  await portal.service.control('POST', '/sandbox/endpoints', {
-    url: `${receiver.url}/?${encodeURIComponent(script)}`,
-    organizationId: made.id,
-  });
+const [portal, browser, receiver] = await Promise.all([
+  forFile(startPortal()),
+  forFile(openBrowser()),
+  forFile(startReceiver(answerWith(500, { 'x-evil': '<script>1</script>' }, script + turned))),
+]);
+const made = await portal.service.control<{ id: string; apiKey: string }>('POST', '/sandbox/organizations', {
+  name: `${turned}${script}`,
 });
-afterAll(async () => {
-  await browser.close();
-  await portal.stop();
-  await receiver.close();
+const key = made.apiKey;
+await portal.service.api('/external/configure_webhook', { method: 'PATCH', body: { enabled: true }, key });
+const company = crypto.randomUUID();
+await portal.service.change({
+  type: 'createCompany',
+  id: company,
+  organizationId: made.id,
+  name: script,
+  externalId: turned,
+});
+await portal.service.control('POST', '/sandbox/endpoints', {
+  url: `${receiver.url}/?${encodeURIComponent(script)}`,
+  organizationId: made.id,
 });
 beforeEach(async () => {
   person = await browser.person();

@@ -1,14 +1,11 @@
 import type { BrowserContext, Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { answerWith, type Receiver, startReceiver } from '../sandbox/support/receiver.ts';
-import { type Browser, eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { answerWith, startReceiver } from '../sandbox/support/receiver.ts';
+import { eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
-import { type Portal, startPortal } from './support/portal.ts';
+import { startPortal } from './support/portal.ts';
 
-let portal: Portal;
-let browser: Browser;
-let working: Receiver;
-let broken: Receiver;
 let person: BrowserContext;
 let page: Page;
 let base: string;
@@ -21,30 +18,23 @@ const failing = answerWith(
   longAnswer,
 );
 
-beforeAll(async () => {
-  [portal, browser, working, broken] = await Promise.all([
-    startPortal({ companies: 1, documents: 20, intervalDays: 1 }),
-    openBrowser(),
-    startReceiver(),
-    startReceiver(failing),
-  ]);
-  await portal.endpoint(working.url);
-  await portal.endpoint(broken.url, ['document.created.v2']);
-  await portal.service.control('POST', '/sandbox/random', { count: 60, seed: 3 });
-  const tried = (times: number) =>
-    until(`each message arrived or was tried ${times} times`, async () =>
-      (await portal.deliveries()).every(({ state, attempts }) => state === 'delivered' || attempts >= times),
-    );
-  await tried(1);
-  // Then the next retry is minutes away, not seconds.
-  await portal.advance(5);
-  await tried(2);
-});
-afterAll(async () => {
-  await browser.close();
-  await portal.stop();
-  await Promise.all([working.close(), broken.close()]);
-});
+const [portal, browser, working, broken] = await Promise.all([
+  forFile(startPortal({ companies: 1, documents: 20, intervalDays: 1 })),
+  forFile(openBrowser()),
+  forFile(startReceiver()),
+  forFile(startReceiver(failing)),
+]);
+await portal.endpoint(working.url);
+await portal.endpoint(broken.url, ['document.created.v2']);
+await portal.service.control('POST', '/sandbox/random', { count: 60, seed: 3 });
+const tried = (times: number) =>
+  until(`each message arrived or was tried ${times} times`, async () =>
+    (await portal.deliveries()).every(({ state, attempts }) => state === 'delivered' || attempts >= times),
+  );
+await tried(1);
+// Then the next retry is minutes away, not seconds.
+await portal.advance(5);
+await tried(2);
 beforeEach(async () => {
   person = await browser.person();
   page = await person.newPage();
@@ -116,7 +106,6 @@ describe('messages', () => {
 
     await filter({ Time: 'Custom…' });
     await page.getByText('Choose when the time begins or ends.').waitFor();
-    await expectGoodPage(page, 'messages-custom-time');
     const [first] = await portal.service.eventsAfter(0);
     const [newest] = (await portal.service.eventsAfter(0)).slice(-1);
     const now = await portal.service.control<{ now: string }>('POST', '/sandbox/clock', {});

@@ -1,24 +1,17 @@
 import type { BrowserContext, Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { answerWith, type Receiver, startReceiver } from '../sandbox/support/receiver.ts';
-import { type Browser, eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
-import { type Portal, startPortal } from './support/portal.ts';
+import { startPortal } from './support/portal.ts';
 
-let portal: Portal;
-let browser: Browser;
 let receiver: Receiver;
 let endpointId: string;
 let person: BrowserContext;
 let page: Page;
 
-beforeAll(async () => {
-  [portal, browser] = await Promise.all([startPortal(), openBrowser()]);
-});
-afterAll(async () => {
-  await browser.close();
-  await portal.stop();
-});
+const [portal, browser] = await Promise.all([forFile(startPortal()), forFile(openBrowser())]);
 beforeEach(async () => {
   receiver = await startReceiver();
   endpointId = (await portal.endpoint(receiver.url)).id;
@@ -87,7 +80,6 @@ describe('a replay', () => {
     await progress().getByText('Done').waitFor();
     await eventually(() => progress().innerText()).toContain('4 of 4 delivered');
     expect(arrived()).toEqual([...late].sort());
-    await expectGoodPage(page, 'endpoint-replayed');
 
     receiver.deliveries.length = 0;
     await replayForm().getByLabel('Time').selectOption({ label: 'Any time' });

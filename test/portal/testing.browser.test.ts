@@ -1,42 +1,26 @@
-import type { BrowserContext, Page } from 'playwright-core';
 import { Webhook } from 'svix';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { eventTypes } from '../../sandbox/events/payloads.ts';
-import { answerWith, type Receiver, startReceiver } from '../sandbox/support/receiver.ts';
-import { type Browser, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { answerWith, startReceiver } from '../sandbox/support/receiver.ts';
+import { expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
-import { type Portal, startPortal } from './support/portal.ts';
+import { startPortal } from './support/portal.ts';
 
-let portal: Portal;
-let browser: Browser;
-let receiver: Receiver;
-let other: Receiver;
-let person: BrowserContext;
-let page: Page;
-let errors: string[];
-let secret: string;
-
-beforeAll(async () => {
-  [portal, browser, receiver, other] = await Promise.all([
-    startPortal(),
-    openBrowser(),
-    startReceiver(),
-    startReceiver(),
-  ]);
-  ({ secret } = await portal.endpoint(receiver.url, ['intervals.synced']));
-  await portal.endpoint(other.url);
-  person = await browser.person();
-  page = await person.newPage();
-  errors = watchErrors(page);
-  await portal.open(page);
-  await page.getByRole('link', { name: receiver.url }).click();
-  await page.getByRole('link', { name: 'Testing' }).click();
-});
-afterAll(async () => {
-  await browser.close();
-  await portal.stop();
-  await Promise.all([receiver.close(), other.close()]);
-});
+const [portal, browser, receiver, other] = await Promise.all([
+  forFile(startPortal()),
+  forFile(openBrowser()),
+  forFile(startReceiver()),
+  forFile(startReceiver()),
+]);
+const { secret } = await portal.endpoint(receiver.url, ['intervals.synced']);
+await portal.endpoint(other.url);
+const person = await browser.person();
+const page = await person.newPage();
+const errors = watchErrors(page);
+await portal.open(page);
+await page.getByRole('link', { name: receiver.url }).click();
+await page.getByRole('link', { name: 'Testing' }).click();
 
 const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}$/);

@@ -1,7 +1,7 @@
-import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { fixedSecrets } from '../../receiver/secrets.ts';
+import type { RefusalReason } from '../../receiver/verify.ts';
 import { listening } from './listening.ts';
 import { exchange, RawConnection, requestBytes } from './raw-http.ts';
 import {
@@ -18,6 +18,9 @@ import {
 /** Answers must give away nothing: neither the reason, nor anything of the request. */
 const unverified = { status: 401, body: '{"error":"Unauthorized"}' };
 const seconds = (offset: number) => String(Number(golden.timestamp) + offset);
+
+const wrongSignatures = (count: number) =>
+  Array.from({ length: count }, (_, n) => signatureOf({ key: Buffer.alloc(24, n + 100) }));
 
 describe('hostile headers, by the row of the table of hostile inputs', () => {
   test('1: the published vector is taken', async () => {
@@ -70,44 +73,6 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     },
   );
 
-  test.each([
-    ['2', 'webhook-id'],
-    ['3', 'webhook-timestamp'],
-    ['4', 'webhook-signature'],
-  ])('%s: a delivery without %s is not verified', async (_row, missing) => {
-    const { port, receiver } = await listening();
-    const headers = signedHeaders().filter(([name]) => name !== missing);
-    expect(await exchange(port, { headers, body: golden.body })).toMatchObject(unverified);
-    expect(receiver.counters['headers-missing']).toBe(1);
-  });
-
-  test('5: an id of one family with a signature of another is not verified', async () => {
-    const { port, receiver } = await listening();
-    const [id, timestamp, signature] = signedHeaders();
-    const [svixId] = signedHeaders({}, 'svix');
-    const mixed = [svixId, timestamp, signature] as [string, string][];
-    expect(await exchange(port, { headers: mixed, body: golden.body })).toMatchObject(unverified);
-    const stray = [id, timestamp, signature, svixId] as [string, string][];
-    expect(await exchange(port, { headers: stray, body: golden.body })).toMatchObject(unverified);
-    expect(receiver.counters['headers-mixed']).toBe(2);
-  });
-
-  test('6: two complete families are not verified', async () => {
-    const { port } = await listening();
-    for (const id of ['msg_other', golden.id]) {
-      const headers = [...signedHeaders(), ...signedHeaders({ id }, 'svix')];
-      expect(await exchange(port, { headers, body: golden.body })).toMatchObject(unverified);
-    }
-  });
-
-  test.each([0, 1, 2])('7: signature header %i twice is not verified', async (index) => {
-    const { port, receiver } = await listening();
-    const headers = signedHeaders({}, 'svix');
-    headers.push([headers[index]?.[0].toUpperCase() as string, headers[index]?.[1] as string]);
-    expect(await exchange(port, { headers, body: golden.body })).toMatchObject(unverified);
-    expect(receiver.counters['header-repeated']).toBe(1);
-  });
-
   test('8: an id with a dot, which separates the signed parts, is not verified', async () => {
     const { port, receiver } = await listening();
     const honest = { id: 'msg_1', body: `${golden.timestamp}.{}` };
@@ -122,25 +87,81 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
   });
 
   test.each([
-    ['of 201 characters', 'm'.repeat(201)],
-    ['of 10 kB', 'm'.repeat(10_000)],
-    ['that is empty', ''],
-    ['with a space', 'msg 1'],
-    ['outside ASCII', 'msg_\u00e4'],
-  ])('9: an id %s is not verified', async (_what, id) => {
+    ['of 200 printable characters', '!"/~'.repeat(50), 204, 'durable'],
+    ['of 201 characters', 'm'.repeat(201), 401, 'id-malformed'],
+    ['of 10 kB', 'm'.repeat(10_000), 401, 'id-malformed'],
+    ['that is empty', '', 401, 'id-malformed'],
+    ['with a space', 'msg 1', 401, 'id-malformed'],
+    ['outside ASCII', 'msg_\u00e4', 401, 'id-malformed'],
+    ['with a control byte', 'msg_\u0001', 400, 'malformed'],
+  ] as const)('9: an id %s is answered as it should be', async (_what, id, status, counter) => {
     const { deliver, receiver } = await listening();
-    expect(await deliver({ id })).toMatchObject(unverified);
-    expect(receiver.counters['id-malformed']).toBe(1);
+    expect((await deliver({ id })).status).toBe(status);
+    expect(receiver.counters[counter]).toBe(1);
   });
 
-  test('9: an id with a control byte is not HTTP', async () => {
-    const { deliver } = await listening();
-    expect((await deliver({ id: 'msg_\u0001' })).status).toBe(400);
-  });
-
-  test('9: an id of 200 printable characters is taken', async () => {
-    const { deliver } = await listening();
-    expect((await deliver({ id: '!"/~'.repeat(50) })).status).toBe(204);
+  type Headers = readonly (readonly [name: string, value: string])[];
+  const [id, timestamp, signature] = signedHeaders() as [
+    [string, string],
+    [string, string],
+    [string, string],
+  ];
+  const svix = signedHeaders({}, 'svix') as [[string, string], [string, string], [string, string]];
+  const mac = macOf({});
+  const base64 = mac.toString('base64');
+  const signedBy = (key: Buffer | string): Headers => signedHeaders({ key });
+  const withSignature = (text: string): Headers => [id, timestamp, ['webhook-signature', text]];
+  const beginnings = [3, 8, 11, 20, 46].map((length) => signatureOf({}).slice(0, length));
+  const malformed: [row: string, signatures: readonly string[]][] = [
+    ['24', beginnings],
+    ['25', ['v1,', 'v1', '', ',', `,${base64}`, `v1,${base64},extra`, base64]],
+    ['26', ['v0', 'v2', 'V1'].map((version) => `${version},${base64}`)],
+    ['27', [`v1a,${base64}`]],
+    [
+      '29',
+      [
+        `v1,${mac.toString('hex')}`,
+        `v1,${Buffer.alloc(32, 0xff).toString('base64url')}=`,
+        `v1,${base64.slice(0, -1)}`,
+        `v1,${base64.slice(0, 20)}\t${base64.slice(20)}`,
+        `v1,${base64.slice(0, -2)}F=`,
+      ],
+    ],
+  ];
+  const refused: [row: string, what: string, headers: Headers, reason: RefusalReason][] = [
+    ['2', 'no id', [timestamp, signature], 'headers-missing'],
+    ['3', 'no timestamp', [id, signature], 'headers-missing'],
+    ['4', 'no signature', [id, timestamp], 'headers-missing'],
+    ['5', 'the id of another family', [svix[0], timestamp, signature], 'headers-mixed'],
+    ['5', 'the id of another family too', [id, timestamp, signature, svix[0]], 'headers-mixed'],
+    ['6', 'two complete families', [id, timestamp, signature, ...svix], 'headers-mixed'],
+    ...[0, 1, 2].map((index): [string, string, Headers, RefusalReason] => {
+      const [name, value] = svix[index] as [string, string];
+      return ['7', `${name} twice`, [...svix, [name.toUpperCase(), value]], 'header-repeated'];
+    }),
+    ['17', 'another timestamp', [id, [timestamp[0], seconds(1)], signature], 'signature-wrong'],
+    ['17', 'another id', [[id[0], `${id[1]}x`], timestamp, signature], 'signature-wrong'],
+    ...malformed.flatMap(([row, signatures]) =>
+      signatures.map((text): [string, string, Headers, RefusalReason] => [
+        row,
+        `the signature "${text}"`,
+        withSignature(text),
+        'signature-malformed',
+      ]),
+    ),
+    ...[16, 240].map((wrong): [string, string, Headers, RefusalReason] => [
+      '33',
+      `${wrong} wrong signatures after the right one`,
+      withSignature([golden.signature, ...wrongSignatures(wrong)].join(' ')),
+      'signatures-too-many',
+    ]),
+    ['35', 'a signature by the empty key', signedBy(''), 'signature-wrong'],
+    ['36', 'a signature by the secret of another endpoint', signedBy(keyOf(otherSecret)), 'signature-wrong'],
+  ];
+  test.each(refused)('%s: a delivery with %s is not verified', async (_row, _what, headers, reason) => {
+    const { port, receiver } = await listening();
+    expect(await exchange(port, { headers, body: golden.body })).toMatchObject(unverified);
+    expect(receiver.counters[reason]).toBe(1);
   });
 
   const looseTimestamps = [
@@ -177,58 +198,6 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect((await deliver({ timestamp: seconds(offset) })).status).toBe(status);
   });
 
-  test('17: a signature for another timestamp or id is not verified', async () => {
-    const { port, receiver } = await listening();
-    const [id, timestamp, signature] = signedHeaders() as [
-      [string, string],
-      [string, string],
-      [string, string],
-    ];
-    for (const headers of [
-      [id, [timestamp[0], seconds(1)] as const, signature],
-      [[id[0], `${id[1]}x`] as const, timestamp, signature],
-    ]) {
-      expect(await exchange(port, { headers, body: golden.body })).toMatchObject(unverified);
-    }
-    expect(receiver.counters['signature-wrong']).toBe(2);
-  });
-
-  test('24: the beginning of a signature is not verified', async () => {
-    const { port } = await listening();
-    for (const length of [3, 8, 11, 20, 46]) {
-      const headers = signedHeaders();
-      headers[2] = ['webhook-signature', signatureOf({}).slice(0, length)];
-      expect(await exchange(port, { headers, body: golden.body })).toMatchObject(unverified);
-    }
-  });
-
-  const mac = macOf({});
-  const base64 = mac.toString('base64');
-  test.each([
-    ['25', 'v1,'],
-    ['25', 'v1'],
-    ['25', ''],
-    ['25', ','],
-    ['25', `,${base64}`],
-    ['25', `v1,${base64},extra`],
-    ['25', base64],
-    ['26', `v0,${base64}`],
-    ['26', `v2,${base64}`],
-    ['26', `V1,${base64}`],
-    ['27', `v1a,${base64}`],
-    ['29', `v1,${mac.toString('hex')}`],
-    ['29', `v1,${Buffer.alloc(32, 0xff).toString('base64url')}=`],
-    ['29', `v1,${base64.slice(0, -1)}`],
-    ['29', `v1,${base64.slice(0, 20)}\t${base64.slice(20)}`],
-    ['29', `v1,${base64.slice(0, -2)}F=`],
-  ])('%s: the signature header "%s" is not verified', async (_row, signature) => {
-    const { port, receiver } = await listening();
-    const headers = signedHeaders();
-    headers[2] = ['webhook-signature', signature];
-    expect(await exchange(port, { headers, body: golden.body })).toMatchObject(unverified);
-    expect(receiver.counters['signature-malformed']).toBe(1);
-  });
-
   test('28: the bytes of a public key sign nothing', async () => {
     const { deliver, port } = await listening();
     const publicKey = Buffer.alloc(32, 3);
@@ -255,27 +224,11 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect(await deliver({ key: keyOf(oldSecret) })).toMatchObject(unverified);
   });
 
-  const wrongSignatures = (count: number) =>
-    Array.from({ length: count }, (_, n) => signatureOf({ key: Buffer.alloc(24, n + 100) }));
-
   test('32: the last of eleven signatures verifies', async () => {
     const { port } = await listening();
     const headers = signedHeaders();
     headers[2] = ['webhook-signature', [...wrongSignatures(10), golden.signature].join(' ')];
     expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
-  });
-
-  test('33: more than sixteen signatures are refused, wherever the right one is', async () => {
-    const { port, receiver } = await listening();
-    for (const signatures of [
-      [golden.signature, ...wrongSignatures(16)],
-      [golden.signature, ...wrongSignatures(240)],
-    ]) {
-      const headers = signedHeaders();
-      headers[2] = ['webhook-signature', signatures.join(' ')];
-      expect(await exchange(port, { headers, body: golden.body })).toMatchObject(unverified);
-    }
-    expect(receiver.counters['signatures-too-many']).toBe(2);
   });
 
   test('34: a header block of more than 16 kB is answered 431 and ends the socket', async () => {
@@ -287,18 +240,5 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     const tighter = await listening({ limits: { headerBytesMax: 4_096 } });
     const longHeaders = [...signedHeaders(), ['x-much', 'x'.repeat(4_096)] as [string, string]];
     expect((await exchange(tighter.port, { headers: longHeaders, body: golden.body })).status).toBe(431);
-  });
-
-  test('35: a request signed with the empty key is not verified', async () => {
-    const { port } = await listening();
-    const empty = createHmac('sha256', '').update(`${golden.id}.${golden.timestamp}.${golden.body}`);
-    const headers = signedHeaders();
-    headers[2] = ['webhook-signature', `v1,${empty.digest('base64')}`];
-    expect(await exchange(port, { headers, body: golden.body })).toMatchObject(unverified);
-  });
-
-  test('36: the secret of another endpoint does not verify', async () => {
-    const { deliver } = await listening();
-    expect(await deliver({ key: keyOf(otherSecret) })).toMatchObject(unverified);
   });
 });

@@ -50,22 +50,6 @@ function countingKey(secret: string): SigningKey & { signed: number } {
 }
 
 describe('verify', () => {
-  test('1: the published vector', () => {
-    const headers = [
-      'webhook-id',
-      golden.id,
-      'webhook-timestamp',
-      golden.timestamp,
-      'webhook-signature',
-      golden.signature,
-    ];
-    expect(verifier()(headers, Buffer.from(golden.body))).toEqual({
-      id: golden.id,
-      timestamp: 1_614_265_330,
-      body: golden.body,
-    });
-  });
-
   test('any signed id, text and key are verified and return the text', () => {
     const id = fc.stringMatching(/^[!-\-/-~]{1,200}$/);
     const text = fc.string({ unit: anyCharacter, maxLength: 200 });
@@ -237,11 +221,6 @@ describe('verify', () => {
       expect(comparisons[0]?.differsAt).toBe([...right].findIndex((char, n) => char !== wrong[n]));
     }
     expect(keys.map(({ signed }) => signed)).toEqual([32, 32]);
-  });
-
-  test('the key of one endpoint does not verify for another', () => {
-    const headers = signedHeaders({ key: keyOf(otherSecret) }).flat();
-    expect(verifier()(headers, Buffer.from(golden.body))).toBe('signature-wrong');
   });
 
   test.each(['', ' ', 'web hook', 'web:hook', '-', 'ü'])('"%s" cannot be the prefix of headers', (prefix) => {

@@ -2,18 +2,15 @@ import { stat, writeFile } from 'node:fs/promises';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startSandboxProcess } from '../../cli/sandbox-process.ts';
 import { startSandbox } from '../../sandbox/sandbox.ts';
 import { createDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/folder.ts';
-import { type Service, startService } from './support/service.ts';
+import { forFile } from '../support/for-file.ts';
+import { startService } from './support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.stop());
+const service = await forFile(startService());
 
 /** Sends one request as any program of the machine may send it, with any headers. */
 async function ask(method: string, path: string, headers: OutgoingHttpHeaders = {}) {

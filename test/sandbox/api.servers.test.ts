@@ -1,29 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type AnyRecord,
-  companiesOf,
-  envelope,
-  recordsOf,
-  type Service,
-  startService,
-} from './support/service.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../support/for-file.ts';
+import { type AnyRecord, companiesOf, envelope, recordsOf, startService } from './support/service.ts';
 
 const versions = ['v2', 'v2.1', 'v2.2'];
 const timestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$/;
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const decimal = /^-?\d+\.\d{2,3}$/;
 
-let service: Service;
-let company: AnyRecord;
 let foreign: { id: string; apiKey: string };
 
-beforeAll(async () => {
-  service = await startService({ companies: 4, organizations: 2 });
-  [company] = (await companiesOf(service)) as [AnyRecord];
-  [, foreign] = service.sandbox.organizations as [unknown, typeof foreign];
-});
-afterAll(() => service.stop());
+const service = await forFile(startService({ companies: 4, organizations: 2 }));
+const [company] = (await companiesOf(service)) as [AnyRecord];
+[, foreign] = service.sandbox.organizations as [unknown, typeof foreign];
 
 describe('authentication', () => {
   test.each(versions)('seed 5.1: %s requires X-API-Key and accepts no other', async (version) => {
@@ -164,24 +153,6 @@ describe('webhook configuration', () => {
     const { status, body } = await service.api<{ url: string }>(path, { method: 'POST' });
     expect(status).toBe(200);
     expect((await fetch(body.url)).status).toBe(200);
-  });
-
-  test('seed 3.1 row 2: a link made before is inaccessible while webhooks are disabled', async () => {
-    await service.enableWebhooks();
-    const { body } = await service.api<{ url: string }>('/external/configure_webhook', { method: 'POST' });
-    await service.enableWebhooks(false);
-    expect((await fetch(body.url)).status).toBe(403);
-    await service.enableWebhooks();
-    expect((await fetch(body.url)).status).toBe(200);
-  });
-
-  test('seed 8 row 5, 4 row 3: a portal link opens for 7 days', async () => {
-    await service.enableWebhooks();
-    const { body } = await service.api<{ url: string }>('/external/configure_webhook', { method: 'POST' });
-    await service.control('POST', '/sandbox/clock', { advanceSeconds: 7 * 86_400 - 60 });
-    expect((await fetch(body.url)).status).toBe(200);
-    await service.control('POST', '/sandbox/clock', { advanceSeconds: 61 });
-    expect((await fetch(body.url)).status).toBe(403);
   });
 
   test('POST may name JSON and have no body', async () => {

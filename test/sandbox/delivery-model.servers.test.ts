@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { cases } from '../support/cases.ts';
+import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
 import { answerWith, type Receiver, startReceiver } from './support/receiver.ts';
 import { type AnyRecord, companiesOf, recordsOf, type Service, startService } from './support/service.ts';
@@ -153,21 +154,15 @@ const endpointState = (state: 'active' | 'disabled'): Command =>
     ({ service, endpointId }) => service.control('POST', `/sandbox/endpoints/${endpointId}/state`, { state }),
   );
 
-let service: Service;
-let receiver: Receiver;
 let meterId: string;
-beforeAll(async () => {
-  // Real time stands still, so that the service's clock moves only with the model's.
-  const standing = BigInt(Date.now()) * 1000n;
-  service = await startService({ companies: 1, documents: 1, intervalDays: 0, now: () => standing });
-  receiver = await startReceiver();
-  const [company] = (await companiesOf(service)) as [AnyRecord];
-  [{ id: meterId }] = (await recordsOf(service, 'meter', company.id, 'meters')) as [AnyRecord];
-});
-afterAll(async () => {
-  await service.stop();
-  await receiver.close();
-});
+// Real time stands still, so that the service's clock moves only with the model's.
+const standing = BigInt(Date.now()) * 1000n;
+const service = await forFile(
+  startService({ companies: 1, documents: 1, intervalDays: 0, now: () => standing }),
+);
+const receiver = await forFile(startReceiver());
+const [company] = (await companiesOf(service)) as [AnyRecord];
+[{ id: meterId }] = (await recordsOf(service, 'meter', company.id, 'meters')) as [AnyRecord];
 
 test('seed 3.1, 3.2, 6.1.1, 6.4: deliveries and endpoint states follow the model in any order of commands', async () => {
   const commands = [

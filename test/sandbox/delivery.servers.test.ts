@@ -1,10 +1,11 @@
 import pg from 'pg';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
 import { answerWith, type Delivery, type Receiver, startReceiver } from './support/receiver.ts';
-import { type AnyRecord, companiesOf, recordsOf, type Service, startService } from './support/service.ts';
+import { type AnyRecord, companiesOf, recordsOf, startService } from './support/service.ts';
 
 interface Endpoint {
   readonly id: string;
@@ -12,20 +13,14 @@ interface Endpoint {
   readonly secret: string;
 }
 
-let service: Service;
-let meterId: string;
-let connectionId: string;
 let receiver: Receiver;
 const endpoints: Endpoint[] = [];
 
-beforeAll(async () => {
-  service = await startService({ companies: 1, documents: 4, intervalDays: 0 });
-  await service.enableWebhooks();
-  const [company] = (await companiesOf(service)) as [AnyRecord];
-  meterId = (await recordsOf(service, 'meter', company.id, 'meters'))[0].id;
-  connectionId = (await recordsOf(service, 'connection', company.id, 'connections'))[0].id;
-});
-afterAll(() => service.stop());
+const service = await forFile(startService({ companies: 1, documents: 4, intervalDays: 0 }));
+await service.enableWebhooks();
+const [company] = (await companiesOf(service)) as [AnyRecord];
+const meterId = (await recordsOf(service, 'meter', company.id, 'meters'))[0].id;
+const connectionId = (await recordsOf(service, 'connection', company.id, 'connections'))[0].id;
 beforeEach(async () => {
   receiver = await startReceiver();
 });

@@ -1,25 +1,16 @@
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { type Disturbance, disturbanceSchema, fateOf, shuffled } from '../../sandbox/delivery/disturbance.ts';
-import { type Receiver, startReceiver } from './support/receiver.ts';
-import { type AnyRecord, type Service, startService } from './support/service.ts';
+import { forFile } from '../support/for-file.ts';
+import { startReceiver } from './support/receiver.ts';
+import { type AnyRecord, startService } from './support/service.ts';
 
-let service: Service;
-let receiver: Receiver;
-let secret: string;
-
-beforeAll(async () => {
-  service = await startService({ companies: 2, documents: 6, intervalDays: 0 });
-  await service.enableWebhooks();
-  receiver = await startReceiver();
-  ({ secret } = await service.control<{ secret: string }>('POST', '/sandbox/endpoints', {
-    url: receiver.url,
-  }));
-});
-afterAll(async () => {
-  await service.stop();
-  await receiver.close();
+const service = await forFile(startService({ companies: 2, documents: 6, intervalDays: 0 }));
+await service.enableWebhooks();
+const receiver = await forFile(startReceiver());
+const { secret } = await service.control<{ secret: string }>('POST', '/sandbox/endpoints', {
+  url: receiver.url,
 });
 beforeEach(() => {
   receiver.deliveries.length = 0;

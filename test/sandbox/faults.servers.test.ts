@@ -1,23 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type AnyRecord,
-  companiesOf,
-  envelope,
-  recordsOf,
-  type Service,
-  startService,
-} from './support/service.ts';
+import { afterEach, describe, expect, test } from 'vitest';
+import { forFile } from '../support/for-file.ts';
+import { type AnyRecord, companiesOf, envelope, recordsOf, startService } from './support/service.ts';
 
-let service: Service;
 let companyId: string;
-let list: string;
 
-beforeAll(async () => {
-  service = await startService({ companies: 1, documents: 150, intervalDays: 0 });
-  [{ id: companyId }] = (await companiesOf(service)) as [AnyRecord];
-  list = `/document/company/${companyId}`;
-});
-afterAll(() => service.stop());
+const service = await forFile(startService({ companies: 1, documents: 150, intervalDays: 0 }));
+[{ id: companyId }] = (await companiesOf(service)) as [AnyRecord];
+const list = `/document/company/${companyId}`;
 afterEach(() => service.control('DELETE', '/sandbox/faults'));
 
 const fault = (body: object) => service.control<{ id: string }>('POST', '/sandbox/faults', body);

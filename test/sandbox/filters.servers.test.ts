@@ -1,25 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type AnyRecord,
-  companiesOf,
-  envelope,
-  recordsOf,
-  type Service,
-  startService,
-} from './support/service.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../support/for-file.ts';
+import { type AnyRecord, companiesOf, envelope, recordsOf, startService } from './support/service.ts';
 
-let service: Service;
-let company: AnyRecord;
-let documents: AnyRecord[];
-let usage: AnyRecord[];
-
-beforeAll(async () => {
-  service = await startService({ companies: 1, documents: 76, seed: 1 });
-  [company] = (await companiesOf(service)) as [AnyRecord];
-  documents = await recordsOf(service, 'document', company.id, 'documents');
-  usage = await recordsOf(service, 'usage', company.id, 'usageData');
-});
-afterAll(() => service.stop());
+const service = await forFile(startService({ companies: 1, documents: 76, seed: 1 }));
+const [company] = (await companiesOf(service)) as [AnyRecord];
+const documents = await recordsOf(service, 'document', company.id, 'documents');
+const usage = await recordsOf(service, 'usage', company.id, 'usageData');
 
 const ids = (records: readonly AnyRecord[]) => records.map(({ id }) => id);
 const found = async (resource: string, items: string, query: string) => {

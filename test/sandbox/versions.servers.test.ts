@@ -1,22 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type AnyRecord,
-  companiesOf,
-  envelope,
-  recordsOf,
-  type Service,
-  startService,
-} from './support/service.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../support/for-file.ts';
+import { type AnyRecord, companiesOf, envelope, recordsOf, startService } from './support/service.ts';
 
 const versions = ['v2', 'v2.1', 'v2.2'] as const;
-let service: Service;
-let company: AnyRecord;
 
-beforeAll(async () => {
-  service = await startService({ companies: 1, documents: 12 });
-  [company] = (await companiesOf(service)) as [AnyRecord];
-});
-afterAll(() => service.stop());
+const service = await forFile(startService({ companies: 1, documents: 12 }));
+const [company] = (await companiesOf(service)) as [AnyRecord];
 
 const inAll = (path: string) =>
   Promise.all(versions.map((version) => service.api<AnyRecord>(path, { version })));

@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { chooseCompanies } from '../../../db/backfill/chosen-companies.ts';
 import { connectWarehouse } from '../../../db/connection/connect.ts';
 import { createFieldCatalogue, type FieldCatalogue } from '../../../db/fields/field-catalogue.ts';
 import { createWarehouse } from '../../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 const opened: FieldCatalogue[] = [];
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
+const warehouse = await createWarehouse();
 afterAll(async () => {
   for (const catalogue of opened) await catalogue.close();
   await warehouse.drop();

@@ -14,10 +14,10 @@ import {
   runsUnderWay,
 } from '../../../../db/backfill/run-end.ts';
 import {
+  deleteUnfinishedParts,
   finishedOfCompanies,
   finishedResources,
   finishRun,
-  forgetRunning,
   isReadElsewhere,
   notePartsMissing,
   noteProgress,
@@ -30,7 +30,7 @@ import { numbers, readAt, type Work } from './work.ts';
 const counts = {
   pages: 1,
   passes: 1,
-  totalSaid: 50,
+  reportedTotal: 50,
   distinctIds: 50,
   inserted: 50,
   changed: 0,
@@ -62,7 +62,7 @@ export const runs: readonly Work[] = [
         ['meters', 'connections'],
         'the endpoint catalogue has no such endpoint',
       );
-      await forgetRunning(db, part);
+      await deleteUnfinishedParts(db, part);
       await startRun(db, part);
       const end = {
         state: 'complete',

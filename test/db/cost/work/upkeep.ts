@@ -7,7 +7,7 @@ import {
   allCompanies,
   companiesReconciled,
   companiesToCheck,
-  forgetChanged,
+  deleteOutdatedChecks,
 } from '../../../../db/checks/companies-to-check.ts';
 import type { Database } from '../../../../db/connection/connect.ts';
 import { dropPayloads } from '../../../../db/events/retention.ts';
@@ -31,7 +31,7 @@ import { numbers, type Work } from './work.ts';
 const none = {
   pages: 0,
   passes: 0,
-  totalSaid: null,
+  reportedTotal: null,
   distinctIds: 0,
   inserted: 0,
   changed: 0,
@@ -104,7 +104,7 @@ export const upkeep: readonly Work[] = [
     asksForAll: 'It reads each company, and when it was checked.',
     run: async ({ db }) => {
       await allCompanies(db);
-      await forgetChanged(db, []);
+      await deleteOutdatedChecks(db, []);
       await companiesToCheck(db, ['bills']);
     },
   },

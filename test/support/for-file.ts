@@ -1,0 +1,19 @@
+import { afterAll } from 'vitest';
+
+type Made =
+  | { drop(): Promise<unknown> }
+  | { stop(): Promise<unknown> }
+  | { remove(): Promise<unknown> }
+  | { close(): Promise<unknown> };
+
+/** Ends what was made once the tests of the file, or of the suite around the call, have ended. */
+export async function forFile<T extends Made>(making: Promise<T>): Promise<T> {
+  const made = await making;
+  afterAll(async () => {
+    if ('drop' in made) await made.drop();
+    else if ('stop' in made) await made.stop();
+    else if ('remove' in made) await made.remove();
+    else await made.close();
+  });
+  return made;
+}
