@@ -149,18 +149,9 @@ const duplicates = (data: SandboxData): Map<SandboxDocument, SandboxDocument> =>
   return found;
 };
 
-const toDo: Readonly<Record<string, string>> = {
-  MFA_TOKEN_EXPIRED: "upload the documents, or disable multi-factor authentication on the provider's portal",
-  PASSWORD_INCORRECT: 'update the password of the connection',
-  NEW_PASSWORD_NEEDED: "set a new password on the provider's portal, then update it on the connection",
-  ADDITIONAL_CREDENTIALS_NEEDED: 'add the credentials that the provider asks for',
-  COMPANY_INACTIVE: 'have the company activated again',
-  NO_ACCOUNTS_FOUND: "look whether the login has accounts on the provider's portal",
-};
-
 /**
- * The answer to each question of docs/guides/cookbook.md, computed from the sandbox's own data without any of our
- * SQL.
+ * The answer to each question of docs/guides/cookbook.md but those of an energy desk, computed from the sandbox's own
+ * data without any of our SQL.
  */
 export const answers: Readonly<Record<string, Answer>> = {
   'What was each company billed?': ({ now }) =>
@@ -169,16 +160,6 @@ export const answers: Readonly<Record<string, Answer>> = {
       (one) => [one.company, one.currency],
       (group) => [`${group.length}`, money(costs(group))],
     ),
-
-  'Whom is it owed to?': ({ now }) => {
-    const rows = grouped(
-      effective(now),
-      (one) => [one.currency, one.provider],
-      (group) => [money(costs(group))],
-    ).map(([currency = '', provider = '', cost = '']) => [provider, currency, cost]);
-    const currencies = [...Map.groupBy(rows, ([, currency]) => currency).values()];
-    return currencies.flatMap(byAmount(2, rows.length)).slice(0, 6);
-  },
 
   'What do the dearest sites cost?': ({ now }) =>
     byAmount(
@@ -251,19 +232,6 @@ export const answers: Readonly<Record<string, Answer>> = {
       ],
     ).map(([type = '', month = '', units = '', usage = '']) => [month, type, units, usage]),
 
-  'What changed against the same month a year ago?': ({ now }) =>
-    grouped(
-      usageByMonth(now, ['2025-04-01', '2026-04-01']),
-      ({ period }) => [period.meter.type, unitsOf(period)],
-      (group) =>
-        ['2025-04-01', '2026-04-01'].map((wanted) =>
-          fineSum(
-            group.filter(({ month }) => month === wanted).map(({ period, days }) => part(period, days)),
-            1,
-          ),
-        ),
-    ),
-
   'How much water is that in cubic metres?': ({ now }) =>
     grouped(
       periods(now).filter(({ meter }) => meter.type === 'WATER'),
@@ -318,19 +286,6 @@ export const answers: Readonly<Record<string, Answer>> = {
       },
     ),
 
-  'Where was the highest demand?': ({ now }) => {
-    const demands = periods(now).filter(({ reading }) => reading.demandMilli !== null);
-    const highest = grouped(
-      demands,
-      ({ meter }) => [meter.id, meter.site],
-      (group) => {
-        const milli = Math.max(...group.map(({ reading }) => reading.demandMilli ?? 0));
-        return [quotient(BigInt(milli), 1000n, 3)];
-      },
-    );
-    return byAmount(1, 5)(highest.map((row) => row.slice(1)));
-  },
-
   'What does the electricity emit?': ({ now }) =>
     grouped(
       usageByMonth(now, spring).filter(({ period }) => period.meter.type === 'ELECTRICITY'),
@@ -369,30 +324,6 @@ export const answers: Readonly<Record<string, Answer>> = {
       .sort(compare)
       .slice(0, 5),
 
-  'What was corrected after it was first read?': ({ before, now }) => {
-    const [counted, counts] = [before, now].map((data) => new Set(effective(data).map(({ id }) => id)));
-    const changes = now.documents.flatMap((document) => {
-      const { id, currency, cost } = document;
-      const old = before.documents.find((one) => one.id === id);
-      if (old === undefined || (!counted?.has(id) && !counts?.has(id))) return [];
-      if (!counts?.has(id))
-        return [{ change: document.deleted ? 'deleted' : 'superseded', currency, cost: -old.cost }];
-      if (!counted?.has(id)) return [{ change: 'restored', currency, cost }];
-      return old.cost === cost ? [] : [{ change: 'corrected', currency, cost: cost - old.cost }];
-    });
-    return grouped(
-      changes,
-      ({ change, currency }) => [change, currency],
-      (group) => [`${group.length}`, money(sum(group.map(({ cost }) => cost)))],
-    );
-  },
-
-  'What did the bills come to before that?': ({ before, now }) => {
-    const total = (data: SandboxData, currency: string) =>
-      money(costs(effective(data).filter((document) => document.currency === currency)));
-    return ['CAD', 'USD'].map((currency) => [currency, total(before, currency), total(now, currency)]);
-  },
-
   'Which months are not billed completely?': ({ now }) => {
     const meters = [...Map.groupBy(periods(now), ({ meter }) => meter.id).values()];
     return ['2026-01-01', '2026-02-01', '2026-03-01', '2026-04-01'].map((month) => {
@@ -414,27 +345,6 @@ export const answers: Readonly<Record<string, Answer>> = {
     });
   },
 
-  'Where are days missing between bills?': ({ now }) => {
-    const names = new Map(now.documents.map(({ companyId, company }) => [companyId, company]));
-    const gaps = [...Map.groupBy(periods(now), ({ meter }) => meter)].flatMap(([meter, own]) => {
-      const covered = new Set(
-        own.flatMap(({ from, until }) => Array.from({ length: until - from }, (_, at) => from + at)),
-      );
-      const days: { company: string; begins: boolean }[] = [];
-      for (let day = Math.min(...covered); day < Math.max(...covered); day++) {
-        if (!covered.has(day)) {
-          days.push({ company: names.get(meter.companyId) ?? '', begins: covered.has(day - 1) });
-        }
-      }
-      return days;
-    });
-    return grouped(
-      gaps,
-      ({ company }) => [company],
-      (days) => [`${days.filter(({ begins }) => begins).length}`, `${days.length}`],
-    );
-  },
-
   'Which bills came twice?': ({ now }) =>
     [...duplicates(now)]
       .map(([copy, original]) => [copy.invoiceId, original.invoiceId, copy.currency, money(copy.cost)])
@@ -449,17 +359,6 @@ export const answers: Readonly<Record<string, Answer>> = {
     )
       .filter(([, currencies]) => currencies?.includes(','))
       .slice(0, 5),
-
-  'Which connections need somebody?': ({ now }) =>
-    grouped(
-      now.connections.filter(({ status }) => !['CONNECTED', 'PENDING'].includes(status)),
-      ({ status, isOld }) => [
-        status,
-        toDo[status] ??
-          (isOld ? 'ask the service' : 'wait a week, as the service tries again; then ask the service'),
-      ],
-      (group) => [`${group.length}`],
-    ),
 
   "When was each company's peak?": ({ now }) => {
     const names = new Map(now.documents.map(({ companyId, company }) => [companyId, company]));
@@ -499,24 +398,5 @@ export const answers: Readonly<Record<string, Answer>> = {
         ];
       },
     ).sort(([a], [b]) => Number(a) - Number(b));
-  },
-
-  'How does the load run through a Tuesday?': ({ now }) => {
-    const tuesdays = now.intervals
-      .filter((one) => one.units === 'kWh' && localTime(one).weekday === 'Tue')
-      .filter(({ meter }) => !['EXPORT', 'GENERATION'].includes(meter.netMetering ?? ''))
-      .map((one) => ({ ...one, hour: Number(localTime(one).time.slice(0, 2)) }));
-    return [0, 6, 12, 18].map((hour) => {
-      const meters = Map.groupBy(
-        tuesdays.filter((one) => one.hour === hour),
-        ({ meter }) => meter.id,
-      );
-      const averages = [...meters.values()].map((readings) => {
-        const milli = sum(readings.map((one) => one.milli));
-        const seconds = BigInt(readings[0]?.seconds ?? 0) * BigInt(readings.length);
-        return scaledInteger(quotient(milli * 3600n, 1000n * seconds, 6));
-      });
-      return [`${hour}`, quotient(sum(averages), 1_000_000n, 3)];
-    });
   },
 };

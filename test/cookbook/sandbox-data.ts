@@ -6,8 +6,7 @@ import pg from 'pg';
 export interface SandboxData {
   readonly documents: readonly SandboxDocument[];
   readonly meters: ReadonlyMap<string, SandboxMeter>;
-  /** Each with whether its status began more than a week ago. */
-  readonly connections: readonly { readonly status: string; readonly isOld: boolean }[];
+  readonly connections: readonly { readonly id: string }[];
   readonly intervals: readonly SandboxInterval[];
 }
 
@@ -104,14 +103,11 @@ export async function readSandbox(databaseUrl: string): Promise<SandboxData> {
   const intervals =
     await read(`select meter_number, to_char(start_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as at, seconds, usage_units, usage
     from sandbox.intervals order by start_at`);
-  const connections = await read(`select status,
-    (('{' || members || '}')::json ->> 'statusFirstSeenTime')::timestamp
-      < now() at time zone 'UTC' - interval '7 days' as old
-    from sandbox.connections`);
+  const connections = await read('select id from sandbox.connections order by id');
   await client.end();
   return {
     meters,
-    connections: connections.map(({ status = '', old }) => ({ status, isOld: old === 't' })),
+    connections: connections.map(({ id = '' }) => ({ id })),
     documents: documents.map(documentOf),
     intervals: intervals.map((row) => ({
       meter: byNumber.get(row.meter_number ?? '') as SandboxMeter,
