@@ -26,6 +26,7 @@ import type { Markup } from '../web/markup.ts';
 import { type Asking, asked, oneOf } from './asking.ts';
 import { asQuery, filterOf } from './pages/events.ts';
 import { text } from './parts.ts';
+import { askSites } from './site-actions.ts';
 
 /** What an action would do, before anybody confirms it. */
 export interface Question {
@@ -67,6 +68,7 @@ export const actions = {
   'deletes undo': (asking) => askDecision(asking, 'undo'),
   'issue acknowledge': (asking) => askAcknowledge(asking, false),
   'issue unacknowledge': (asking) => askAcknowledge(asking, true),
+  'sites set': askSites,
 } satisfies Partial<Record<OperationAction, Ask>>;
 
 export const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(actions, name);

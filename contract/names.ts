@@ -115,7 +115,7 @@ export const operationActions = [
   'webhooks disable',
   'audit',
   'audit repair',
-  'checks run',
+  'sites set',
   'views apply',
   'migrate',
   'doctor',
