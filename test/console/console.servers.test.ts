@@ -102,6 +102,7 @@ describe('the pages', () => {
       `/events?company=${companies[0]}&code=SERVICE_ACCESS_DENIED`,
       '/companies',
       ...companies.map((id) => `/companies/${id}`),
+      '/sites',
       '/runs',
       ...Object.values(runs).map((id) => `/runs/${id}`),
       '/deletes',
