@@ -12,9 +12,9 @@ import {
   UnusableSiteValues,
 } from '../db/sites.ts';
 import { Refused } from '../operations/recorded.ts';
-import type { Question } from './actions.ts';
 import { type Asking, asked } from './asking.ts';
 import { text } from './parts.ts';
+import type { Question } from './question.ts';
 
 /** Sets what the service does not send of a site, or the proposed time zones of all that have none. */
 export async function askSites({ deps, query }: Asking): Promise<Question> {

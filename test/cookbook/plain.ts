@@ -1,6 +1,6 @@
 /** What every plain query begins with: bills that count, their usage on whole days, and the use of each day. */
 const common = `
-  with counts as (
+  with recursive counts as (
     select d.*, d.raw ->> 'chargesUnits' as currency, (d.raw ->> 'currentCharges')::numeric as cost,
       d.raw ->> 'invoiceId' as invoice_id
     from utility.documents d
@@ -10,7 +10,7 @@ const common = `
     select u.document_id, u.meter_id, d.created, d.company_id, m.site_id, m.datasource_type as commodity, u.start_date as first_day,
       u.end_date, min(u.start_date) over (
         partition by u.meter_id order by u.start_date groups between 1 following and 1 following) as next_start,
-      u.usage, u.exclusion, u.billed_demand,
+      u.usage, u.usage_units, u.exclusion, u.billed_demand, u.is_estimated, m.raw ->> 'netMeteringType' as net_metering,
       case when u.usage >= 0 and (coalesce(m.raw ->> 'netMeteringType', '') = 'EXPORT') <> coalesce(u.exclusion, false) then -1 else 1 end
         as sign,
       case u.usage_units when 'thm (US)' then 1054804 / 36000.0 when 'kgal (US)' then 3.785411784 else 1 end as factor,
@@ -28,13 +28,19 @@ const common = `
       count(distinct day) = (date_trunc('month', min(day)) + interval '1 month')::date - date_trunc('month', min(day))::date
         and max(age) = 1 as is_whole
     from days group by 1, 2, 3, 4
+  ), lines as (
+    select d.currency, line ->> 'chargeType' as charge_type, line ->> 'electricityChargeType' as supply_or_delivery,
+      coalesce((line ->> 'electricityIsDemand')::boolean, false) as is_demand, (line ->> 'totalCharge')::numeric as amount,
+      (line ->> 'quantity')::numeric as quantity, line ->> 'quantityUnits' as quantity_units
+    from counts d cross join lateral jsonb_array_elements(d.raw -> 'lineItems') as line
+    where coalesce(line ->> 'billingPeriod', 'CURRENT') in ('', 'CURRENT')
   ), numbers as (
     select m.id as meter_id, m.raw -> 'identifiers' -> 0 ->> 'value' as meter_number, c.name as company, s.name as site
     from utility.meters m join utility.companies c on c.id = m.company_id join utility.sites s on s.id = m.site_id
   )`;
 
 /**
- * The answers to the questions of an energy desk, as anybody would write them over the tables of the records. A query
+ * The answers to the questions of the cookbook, as anybody would write them over the tables of the records. A query
  * returns some of the columns of the recipe, under the same names and in the same order of rows.
  */
 export const plain: Readonly<Record<string, string>> = {
@@ -141,9 +147,7 @@ export const plain: Readonly<Record<string, string>> = {
     from counts group by 1, 2 order by 2, 4 desc, 1`,
 
   'What is on the lines of the bills, and what of it is tax?': `${common}
-    select line ->> 'chargeType' as charge_type, currency, count(*) as lines, sum((line ->> 'totalCharge')::numeric) as amount
-    from counts cross join lateral jsonb_array_elements(raw -> 'lineItems') as line
-    where coalesce(line ->> 'billingPeriod', 'CURRENT') in ('', 'CURRENT') group by 1, 2 order by 2, 1`,
+    select charge_type, currency, count(*) as lines, sum(amount) as amount from lines group by 1, 2 order by 2, 1`,
 
   'Do bills agree with readings?': `${common}
     select n.meter_number, b.units,
@@ -154,4 +158,138 @@ export const plain: Readonly<Record<string, string>> = {
       and (i.start_at at time zone 'America/New_York')::date < b.until
     group by n.meter_number, b.document_id, b.first_day, b.until, b.units, b.usage, b.factor, b.exclusion
     order by 1, b.first_day`,
+
+  'What was each company billed?': `${common}
+    select c.name as company, d.currency, count(*) as bills, sum(d.cost) as cost
+    from counts d join utility.companies c on c.id = d.company_id group by 1, 2 order by 1, 2`,
+
+  'What do the dearest sites cost?': `${common}
+    select s.name as site, d.currency, sum(d.cost) as cost
+    from counts d join utility.sites s on s.id = d.site_id group by s.id, 1, 2 order by 3 desc limit 5`,
+
+  'Which bills are the largest?': `${common}
+    select invoice_id, raw ->> 'utilityCompany' as provider, (raw ->> 'billDate')::date as bill_date, currency, cost
+    from counts order by cost desc, invoice_id limit 5`,
+
+  'What is due in July?': `${common}
+    select currency, count(*) as bills, sum((raw ->> 'totalCharges')::numeric) as due
+    from counts where raw ->> 'dueDate' like '2026-07-%' group by 1 order by 1`,
+
+  'What part of the cost is tax?': `${common}
+    select currency, sum((raw ->> 'taxCharges')::numeric) as tax,
+      round(100 * sum((raw ->> 'taxCharges')::numeric) / sum(cost), 2) as percent
+    from counts group by 1 order by 1`,
+
+  'What does a kWh cost, to supply and to deliver?': `${common}
+    select currency, supply_or_delivery, round(sum(amount) / sum(quantity), 5) as per_kwh
+    from lines where supply_or_delivery is not null and not is_demand and quantity_units = 'kWh' group by 1, 2 order by 1, 2`,
+
+  'What is paid for demand?': `${common}
+    select currency, count(*) as lines, sum(amount) as cost from lines where is_demand group by 1 order by 1`,
+
+  'How much is used, month by month?': `${common}
+    select month, commodity, units, round(sum(usage), 1) as usage from months
+    where month >= '2026-03-01' and month < '2026-06-01' group by 1, 2, 3 order by 2, 1`,
+
+  'How much water is that in cubic metres?': `${common}
+    select usage_units, sum(usage) as usage, units as standard_units, round(sum(usage * factor), 3) as standard_usage
+    from billed where commodity = 'WATER' group by 1, 3`,
+
+  'What did net-metered sites take from the grid, and give back?': `${common}
+    select n.site, sum(b.sign * b.usage) filter (where b.net_metering = 'IMPORT') as taken,
+      -sum(b.sign * b.usage) filter (where b.net_metering = 'EXPORT') as given, sum(b.sign * b.usage) as net
+    from billed b join numbers n using (meter_id)
+    where b.net_metering is not null group by b.site_id, n.site order by net desc limit 5`,
+
+  'How much is excluded, as somebody else pays for it?': `${common}
+    select usage_units as units, count(*) as records, sum(usage) as usage
+    from billed where exclusion group by 1 order by 1`,
+
+  'How much is estimated?': `${common}
+    select commodity, count(*) filter (where is_estimated) as estimated, count(*) as records,
+      round(100.0 * count(*) filter (where is_estimated) / count(*), 1) as percent
+    from billed group by 1 order by 1`,
+
+  'What does the electricity emit?': `${common}
+    select month, '2026' as version, round(sum(usage) * 0.35, 0) as kg_co2e from months
+    where commodity = 'ELECTRICITY' and month >= '2026-03-01' and month < '2026-06-01' group by 1 order by 1`,
+
+  'How many bills count, and why do others not?': `
+    select case
+        when d.deleted_at is not null then 'deleted'
+        when exists (select from utility.documents n where n.id = d.revised_document_id and n.deleted_at is null)
+          then 'superseded'
+        else 'counts'
+      end as reason, count(*) as bills
+    from utility.documents d group by 1 order by 2 desc`,
+
+  'Which bills were superseded, and what did that change?': `${common},
+    chain (old, next) as (
+      select id, revised_document_id from utility.documents where deleted_at is null
+      union select old, revised_document_id from chain join utility.documents d on d.id = next
+    )
+    select old.raw ->> 'invoiceId' as invoice_id, new.invoice_id as superseded_by, new.currency,
+      new.cost - (old.raw ->> 'currentCharges')::numeric as cost_change
+    from chain join utility.documents old on old.id = chain.old join counts new on new.id = chain.next
+    order by 1 limit 5`,
+
+  'Which months are not billed completely?': `${common},
+    spans as (
+      select meter_id, date_trunc('month', min(first_day)) as first, date_trunc('month', max(until) - 1) as last
+      from billed group by 1
+    ), calendar as (
+      select s.meter_id, month::date, day::date
+      from spans s cross join generate_series(timestamp '2026-01-01', '2026-04-01', '1 month') as month
+        cross join lateral generate_series(month, month + interval '1 month' - interval '1 day', '1 day') as day
+      where month between s.first and s.last
+    ), bills_of_days as (
+      select c.meter_id, c.month, c.day, count(distinct d.document_id) as bills
+      from calendar c left join days d on d.meter_id = c.meter_id and d.day = c.day group by 1, 2, 3
+    ), of_meters as (
+      select meter_id, month, count(*) filter (where bills = 0) as missing, count(*) filter (where bills > 1) as doubly
+      from bills_of_days group by 1, 2
+    )
+    select month, count(*) as meters, count(*) filter (where missing + doubly = 0) as complete,
+      sum(missing) as days_missing, sum(doubly) as days_overlapped
+    from of_meters group by 1 order by 1`,
+
+  'Which bills came twice?': `${common},
+    described as (
+      select d.*, (
+          select string_agg(concat_ws(' ', meter_id, first_day, until, usage), ',' order by meter_id, first_day, until, usage)
+          from billed where document_id = d.id
+        ) as said
+      from counts d
+    ), firsts as (
+      select *, first_value(id) over (partition by company_id, currency, cost, said order by created, id) as by_amounts,
+        first_value(id) over (
+          partition by company_id, raw ->> 'accountNumber', raw ->> 'utilityCompany', raw ->> 'billDate' order by created, id
+        ) as by_account
+      from described
+    )
+    select f.invoice_id, o.invoice_id as same_as, f.currency, f.cost
+    from firsts f join counts o on o.id = case when f.by_amounts <> f.id then f.by_amounts else f.by_account end
+    where o.id <> f.id order by 1 limit 5`,
+
+  'Which accounts were billed in more than one currency?': `${common}
+    select raw ->> 'accountNumber' as account_number, string_agg(distinct currency, ', ' order by currency) as currencies,
+      count(*) as bills
+    from counts group by 1 having count(distinct currency) > 1 order by 1 limit 5`,
+
+  "When was each company's peak?": `
+    select distinct on (c.name) c.name as company, local::date as local_date, to_char(local, 'HH24:MI') as at, round(kw, 3) as kw
+    from utility.intervals i join utility.meters m on m.id = i.meter_id join utility.companies c on c.id = m.company_id
+      cross join lateral (
+        select i.start_at at time zone 'America/New_York' as local, i.usage * 3600 / i.granularity_seconds as kw) t
+    where i.usage_units = 'kWh' order by c.name, t.kw desc, i.start_at`,
+
+  'Are the readings complete?': `
+    with days as (
+      select granularity_seconds, usage_units as units, meter_id, (start_at at time zone 'America/New_York')::date as day,
+        count(*) as readings, 86400 / granularity_seconds as expected
+      from utility.intervals group by 1, 2, 3, 4
+    )
+    select granularity_seconds, units, count(*) as days, count(*) filter (where readings = expected) as whole_days,
+      sum(readings) as readings, sum(expected) as expected
+    from days group by 1, 2 order by 1, 2`,
 };
