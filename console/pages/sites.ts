@@ -44,7 +44,7 @@ const siteTable = (sites: readonly ListedSite[], mayEdit: boolean): Markup =>
       {
         name: 'Site',
         of: ({ site, company, address: at }) =>
-          html`<strong>${text(site ?? 'no name')}</strong><small>${text(company)}${at !== null && `, ${text(at)}`}</small>`,
+          html`<strong>${text(site ?? 'no name')}</strong><br><small>${text(company)}${at !== null && `, ${text(at)}`}</small>`,
       },
       {
         name: 'Time zone',
@@ -60,7 +60,7 @@ const siteTable = (sites: readonly ListedSite[], mayEdit: boolean): Markup =>
           text(area === null ? '–' : `${area} ${units ?? ''}`),
       },
       {
-        name: 'Set',
+        name: 'Change',
         end: true,
         of: ({ site_id: id }) => mayEdit && actButton(`/act/sites-set?id=${id}&back=/sites`, 'Set'),
       },
