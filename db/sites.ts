@@ -1,4 +1,4 @@
-import { and, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, type SQL, sql } from 'drizzle-orm';
 import { array } from './connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from './connection/connect.ts';
 import { siteOverrides } from './schema/ops.ts';
@@ -82,7 +82,10 @@ export async function setSites(db: Database, given: readonly SiteValues[]): Prom
     const ids = given.map(({ siteId }) => siteId);
     const known = new Map((await listSites(tx, { siteIds: ids })).map((one) => [one.site_id, one]));
     await requireUsable(tx, given, known);
-    const own = await tx.select().from(siteOverrides).where(inArray(siteOverrides.siteId, ids));
+    const own = await tx
+      .select()
+      .from(siteOverrides)
+      .where(sql`${siteOverrides.siteId} = any(${array(ids, 'uuid')})`);
     const changed = given.flatMap(({ siteId, values }) => {
       const site = known.get(siteId) as ListedSite;
       const before = own.find((row) => row.siteId === siteId);
@@ -91,33 +94,36 @@ export async function setSites(db: Database, given: readonly SiteValues[]): Prom
         return value === undefined || value === site[attribute] ? (ownValue ?? null) : value;
       };
       const row = {
-        siteId,
-        timeZone: stored('time_zone', before?.timeZone),
-        emissionRegion: stored('emission_region', before?.emissionRegion),
-        floorArea: stored('floor_area', before?.floorArea),
-        floorAreaUnits: stored('floor_area_units', before?.floorAreaUnits),
+        site_id: siteId,
+        time_zone: stored('time_zone', before?.timeZone),
+        emission_region: stored('emission_region', before?.emissionRegion),
+        floor_area: stored('floor_area', before?.floorArea),
+        floor_area_units: stored('floor_area_units', before?.floorAreaUnits),
       };
       const isSame = siteAttributes.every(
         (name) => values[name] === undefined || values[name] === site[name],
       );
       return isSame ? [] : [row];
     });
-    if (changed.length > 0) {
-      const { timeZone, emissionRegion, floorArea, floorAreaUnits } = siteOverrides;
-      const excluded = ({ name }: { name: string }) => sql.raw(`excluded.${name}`);
-      await tx
-        .insert(siteOverrides)
-        .values(changed)
-        .onConflictDoUpdate({
-          target: siteOverrides.siteId,
-          set: {
-            timeZone: excluded(timeZone),
-            emissionRegion: excluded(emissionRegion),
-            floorArea: excluded(floorArea),
-            floorAreaUnits: excluded(floorAreaUnits),
-          },
-        });
-    }
+    // A statement has everything checked anew, also one that changes no row.
+    if (changed.length === 0) return 0;
+    // As one parameter: there may be more sites than a statement has parameters.
+    await tx.execute(sql`
+      insert into ${siteOverrides} (site_id, time_zone, emission_region, floor_area, floor_area_units)
+      select *
+      from jsonb_to_recordset(${JSON.stringify(changed)}::jsonb) as given (
+        site_id uuid,
+        time_zone text,
+        emission_region text,
+        floor_area numeric,
+        floor_area_units text
+      )
+      on conflict (site_id) do update
+      set
+        time_zone = excluded.time_zone,
+        emission_region = excluded.emission_region,
+        floor_area = excluded.floor_area,
+        floor_area_units = excluded.floor_area_units`);
     return changed.length;
   });
 }
@@ -133,9 +139,12 @@ async function requireUsable(
     from unnest(${array(zones, 'text')}) as given (zone)
     where lower(zone) not in (select lower(name) from pg_timezone_names)`);
   const unknownZones = new Set(rows.map(({ zone }) => zone));
+  const seen = new Set<string>();
   for (const { siteId, values } of given) {
     const name = known.get(siteId)?.site ?? siteId;
     if (!known.has(siteId)) throw new UnusableSiteValues(`there is no site ${siteId}`);
+    if (seen.has(siteId)) throw new UnusableSiteValues(`${name} is named twice`);
+    seen.add(siteId);
     if (unknownZones.has(values.time_zone ?? ''))
       throw new UnusableSiteValues(
         `${name}: "${values.time_zone}" is not an IANA time zone, such as America/Chicago`,

@@ -48,7 +48,7 @@ export interface Report {
   readonly load: Load;
   readonly corrections: {
     readonly byMonth: readonly { readonly month: string; readonly bills: number }[];
-    /** One row per kind of change and currency: corrected, superseded, deleted or restored. */
+    /** One row per kind of change and currency: corrected, moved, superseded, deleted or restored. */
     readonly byChange: readonly {
       readonly what: string;
       readonly currency: string | null;
@@ -107,7 +107,7 @@ export interface Correction {
   readonly provider: string | null;
   readonly invoiceId: string | null;
   readonly changedAt: string;
-  /** corrected, superseded, deleted or restored. */
+  /** corrected, moved, superseded, deleted or restored. */
   readonly what: string;
   /** Fields of the bill that changed; none if another document changed. */
   readonly fields: readonly string[];

@@ -133,6 +133,7 @@ test('a file with something wrong changes nothing, and the error says what', asy
     ],
     [`site_id,time_zone\n${one},Europe/Berlin\n${randomUUID()},UTC\n`, 1, 'there is no site '],
     [`site_id,floor_area\n${one},large\n`, 1, 'Depot: cannot read floor area "large" as a number'],
+    [`site_id,floor_area\n${one},1\n${one},2\n`, 1, 'Depot is named twice'],
     [`site,time_zone\nDepot,UTC\n`, 2, 'the first line has to name site_id'],
     [`site_id,time_zone\nDepot,UTC\n`, 2, '"Depot" is not the id of a site'],
     [`site_id,time_zone\n"${one},UTC\n`, 2, 'line 2 is not CSV'],
