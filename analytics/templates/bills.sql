@@ -42,8 +42,8 @@ with
   read_bills as (
     select
       j.*,
-      -- The planner takes half of all bills for these; of "reason is null" it would expect a
-      -- two-hundredth, and work out what they are joined to anew for each.
+      -- The planner takes half of all bills for these. Of "reason is null" it would expect a
+      -- two-hundredth, and compare each with all that they are joined to.
       case
         when j.reason is null then true
         else false

@@ -396,8 +396,8 @@ with
       left join utility.companies c on c.id = r.company_id
       left join utility.sites s on s.id = r.site_id
     where
-      -- Not "= 1": the planner would expect a two-hundredth of all days, and work out what they are
-      -- joined to anew for each.
+      -- Not "= 1": the planner would expect a two-hundredth of all days, and compare each with all
+      -- that they are joined to.
       choice < 2
   )
 select

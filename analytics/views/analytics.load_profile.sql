@@ -127,8 +127,8 @@ with
     from
       hours_with_unit
     where
-      -- Here and below not the equations alone: the planner would expect a hundredth of the rows and
-      -- fewer, and work out what they are joined to anew for each.
+      -- Here and below not only the equations: the planner would expect a hundredth of the rows and
+      -- fewer, and compare each with all that they are joined to.
       case
         when dimension in ('energy', 'power') then true
         else false
