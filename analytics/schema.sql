@@ -4,6 +4,9 @@
 -- Functions that analysts call resolve names when they are made (begin atomic).
 -- Analysts may not use schema metersync.
 -- Functions that read history run with its owner's rights.
+-- Views that work much out end with an order by a hash, which no index has and nobody needs. Postgres
+-- keeps sorted rows while a join reads them again. Without the order, a join whose other side seems to
+-- have one row, and has a thousand, would work the view out a thousand times.
 create schema if not exists analytics;
 comment on schema analytics is 'What analysts query: one view a question, over utility, history and ops.';
 create schema if not exists fields;

@@ -216,6 +216,18 @@ function addAnalyse(program: Command): void {
     .option('--company <id>', 'the rows of one company, by its id', uuid)
     .option('--external-id <id>', 'the rows of one company, by the id that you gave it')
     .action(async (view, options) => (await import('./commands/export.ts')).exportCommand(view, options));
+  add(
+    program,
+    'sites',
+    'List sites, or set their time zones, floor areas and emission regions',
+    'metersync sites --file sites.csv',
+  )
+    .option('--file <csv>', 'set what it says, as metersync export analytics.sites --out sites.csv wrote it')
+    .option('--accept-proposals', 'set the time zone that the address proposes where none is set')
+    .option('--company <id>', 'of one company, by its id', uuid)
+    .option('--external-id <id>', 'of one company, by the id that you gave it')
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/sites.ts')).sites(options));
   addChecks(program);
 }
 

@@ -113,15 +113,6 @@ export function addChecks(program: Command): void {
     .option('--undo', 'take the acknowledgement back')
     .option('--json', 'as JSON')
     .action(async (id, options) => (await import('./commands/checks.ts')).checksAcknowledge(id, options));
-  add(
-    checks,
-    'run',
-    'Check now, as the worker does after each backfill and reconcile',
-    'metersync checks run',
-  )
-    .option('--company <id>', 'at this company', uuid)
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/checks.ts')).checksRun(options));
 }
 
 export function addAlerts(program: Command): void {

@@ -25,6 +25,7 @@ import { type Asking, asked, oneOf } from './asking.ts';
 import { asQuery, filterOf } from './pages/events.ts';
 import { text } from './parts.ts';
 import type { Ask, Question } from './question.ts';
+import { askSites } from './site-actions.ts';
 
 /** Actions by their names, as the log of operations has them; addresses have hyphens for spaces. */
 export const actions = {
@@ -43,6 +44,7 @@ export const actions = {
   'alerts unacknowledge': (asking) => askFinding(asking, true),
   'issue acknowledge': (asking) => askAcknowledge(asking, false),
   'issue unacknowledge': (asking) => askAcknowledge(asking, true),
+  'sites set': askSites,
 } satisfies Partial<Record<OperationAction, Ask>>;
 
 export const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(actions, name);

@@ -36,7 +36,7 @@ function listOf({ connections: found, looked }: Found, now: number): Content {
       {
         name: 'Data until',
         of: ({ dataUntil, isLate }) =>
-          html`${dataUntil === null ? 'none' : html`<time>${dataUntil}</time>`} ${isLate === true && badge('uneasy', 'late')}`,
+          html`${dataUntil === null ? 'none' : html`<time>${dataUntil}</time>`} ${isLate && badge('uneasy', 'late')}`,
       },
       { name: 'Since', end: true, of: ({ since }) => ago(since, now) },
     ],

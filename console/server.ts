@@ -25,6 +25,7 @@ import { issueList, issuePage } from './pages/issues.ts';
 import { logList, operationId, operationPage, operationTone } from './pages/log.ts';
 import { overview } from './pages/overview.ts';
 import { runList, runPage } from './pages/runs.ts';
+import { siteList } from './pages/sites.ts';
 import { systemPage } from './pages/system.ts';
 import { tracePage } from './pages/trace.ts';
 import { text } from './parts.ts';
@@ -43,6 +44,7 @@ const pages: Readonly<Record<string, MakePage>> = {
   '/events/:id': eventPage,
   '/companies': companyList,
   '/companies/:id': companyPage,
+  '/sites': siteList,
   '/runs': runList,
   '/runs/:id': runPage,
   '/deletes': deletesPage,

@@ -28,6 +28,7 @@ export const checkNames = [
   'unusable_reading',
   'unreadable_reading',
   'several_readings',
+  'no_time_zone',
   'unknown_quality',
 ] as const;
 export type CheckName = (typeof checkNames)[number];

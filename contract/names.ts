@@ -117,7 +117,7 @@ export const operationActions = [
   'webhooks disable',
   'audit',
   'audit repair',
-  'checks run',
+  'sites set',
   'views apply',
   'migrate',
   'doctor',

@@ -47,7 +47,7 @@ set
     l.amount,
     r.usage_data,
     r.unusable
-  from ({{bills documents="utility.documents" at="null" more=", raw"}}) b
+  from ({{bills documents="utility.documents" at="null" more=", n.raw"}}) b
     cross join lateral (
       select
         metersync.elements(b.raw -> 'lineItems') as line_items,
@@ -65,7 +65,7 @@ set
       from jsonb_array_elements(r.line_items) as item
       where metersync.is_current_line(item ->> 'billingPeriod')
     ) l
-  where b.company_id = company
+  where b.company_id = bills_to_check.company
     and b.is_effective
 $$;
 comment on function metersync.bills_to_check is 'The bills of a company, for its checks.';

@@ -27,7 +27,7 @@ set
   from (
     select id
     from utility.meters
-    where company_id = company
+    where company_id = days_to_check.company
     offset 0
   ) m
     cross join lateral (
@@ -45,7 +45,7 @@ set
         d.time_zone,
         d.time_zone_source
       from analytics.interval_daily d
-      where d.company_id = company
+      where d.company_id = days_to_check.company
         and d.meter_id = m.id
       offset 0
     ) d

@@ -84,14 +84,62 @@ set
       from metered
       group by meter_id
     ),
+    -- What a meter's days cost, where its bills are in one currency: a bill's cost is divided equally.
+    meters_of_bills as (
+      select
+        bill_id,
+        meter_id,
+        max(period_days) as days,
+        count(*) over (partition by bill_id) as meters
+      from metered
+      group by bill_id, meter_id
+    ),
+    daily_costs as (
+      select
+        m.meter_id,
+        sum(b.cost / m.meters) / sum(m.days) as per_day,
+        avg(m.days) as usual_days,
+        min(b.currency) as currency
+      from meters_of_bills m
+        join bills b on b.bill_id = m.bill_id
+      where b.cost is not null
+      group by m.meter_id
+      having count(distinct b.currency) = 1
+    ),
+    gaps as (
+      select
+        m.meter_id,
+        lower(gap) as first_day,
+        upper(gap) as until,
+        upper(gap) - lower(gap) as days
+      from meter_days m
+        cross join lateral unnest(datemultirange(range_merge(m.days)) - m.days) as gap
+    ),
     bill_gap as (
       select
         'bill_gap',
-        m.meter_id,
-        lower(gap)::text,
-        jsonb_build_object('from', lower(gap), 'until', upper(gap), 'days', upper(gap) - lower(gap))
-      from meter_days m
-        cross join lateral unnest(datemultirange(range_merge(m.days)) - m.days) as gap
+        g.meter_id,
+        g.first_day::text,
+        jsonb_build_object('from', g.first_day, 'until', g.until, 'days', g.days)
+          || case
+            -- Many utilities leave a day or two out between bills: no bill is missing.
+            when g.days < 3
+              then jsonb_build_object('extent', g.days || ' days', 'severity', 'info')
+            when c.per_day is null then jsonb_build_object('extent', g.days || ' days')
+            else jsonb_build_object(
+              'extent', format(
+                '%s days: about %s bills, some %s %s',
+                g.days,
+                greatest(1, round(g.days / c.usual_days)),
+                round(g.days * c.per_day),
+                c.currency
+              ),
+              'may_cost', round(g.days * c.per_day, 2),
+              'currency', c.currency
+            )
+          end
+      from gaps g
+        left join daily_costs c on c.meter_id = g.meter_id
     ),
     bill_overlap as (
       select

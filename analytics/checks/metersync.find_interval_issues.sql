@@ -179,6 +179,21 @@ set
       where m.company_id = company
         and m.deleted_at is null
     ),
+    no_time_zone as (
+      select
+        'no_time_zone',
+        company::text,
+        '',
+        jsonb_build_object('sites', count(distinct z.site_id))
+      from (
+        select distinct id
+        from qualities
+      ) q
+        join utility.meters m on m.id = q.id
+        join analytics.site_time_zones z on z.site_id = m.site_id
+      where z.time_zone_source = 'default'
+      having count(*) > 0
+    ),
     unknown_quality as (
       select
         'unknown_quality',
@@ -281,6 +296,8 @@ set
   select * from clock_change
   union all
   select * from interval_bill_mismatch
+  union all
+  select * from no_time_zone
   union all
   select * from unknown_quality
   union all

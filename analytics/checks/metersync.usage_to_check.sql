@@ -53,6 +53,6 @@ set
     u.net_metering_type,
     u.electricity_type
   from analytics.usage u
-  where u.company_id = company
+  where u.company_id = usage_to_check.company
 $$;
 comment on function metersync.usage_to_check is 'The usage of a company, for its checks.';

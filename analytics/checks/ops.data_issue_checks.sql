@@ -12,8 +12,8 @@ from
         'bills',
         'meter',
         'warning',
-        'Days between two bills of a meter that no bill is for.',
-        'No bill is for {from} to {last_day} ({days} days).'
+        'Days between two bills of a meter that no bill covers; one or two of them are only information.',
+        'No bill covers {from} to {last_day} ({extent}).'
       ),
       (
         'bill_overlap',
@@ -232,6 +232,14 @@ from
         'The meter has several readings of {times} times since {since}, for example {amounts} {units|without a unit}. The views of analytics sum them.'
       ),
       (
+        'no_time_zone',
+        'intervals',
+        'company',
+        'info',
+        'Sites with readings for which no time zone is set: their days and hours are in UTC.',
+        'No time zone is set for {sites} sites with readings: their days and hours are in UTC. Set it with metersync sites.'
+      ),
+      (
         'unknown_quality',
         'intervals',
         'meter',
@@ -243,7 +251,7 @@ from
 comment on view ops.data_issue_checks is 'The checks of the data.';
 comment on column ops.data_issue_checks.check_name is 'Check name.';
 comment on column ops.data_issue_checks.run_with is 'bills, connections: after each run; intervals: after each backfill.';
-comment on column ops.data_issue_checks.entity_type is 'document, usage, meter or connection; record: one of these, a company or a site.';
+comment on column ops.data_issue_checks.entity_type is 'document, usage, meter, connection or company; record: one of these or a site.';
 comment on column ops.data_issue_checks.severity is 'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.data_issue_checks.what is 'What it finds.';
 comment on column ops.data_issue_checks.sentence is 'A finding as a sentence: {days} is a figure of its evidence, {units|no unit} says what stands for none.';

@@ -35,8 +35,8 @@ with
 select
   coalesce(
     regexp_replace(
-      regexp_replace(sentence, '\m1 (bill|day|reading|record|time)s\M', '1 \1', 'g'),
-      '(for|of) (\d{4}-\d\d-\d\d) to \2',
+      regexp_replace(sentence, '\m1 (bill|day|reading|record|site|time)s\M', '1 \1', 'g'),
+      '(covers|for|of) (\d{4}-\d\d-\d\d) to \2',
       '\1 \2',
       'g'
     ),

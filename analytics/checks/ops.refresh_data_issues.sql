@@ -98,9 +98,10 @@ begin
     ), found as materialized (
       select distinct on (e.check_name, e.entity_id, e.subject)
         e.*,
-        -- A check of any record says which kind it found.
+        -- A check of any record says which kind it found, and a check that finds small things which
+        -- are only information.
         coalesce(e.evidence ->> 'entity_type', c.entity_type) as entity_type,
-        c.severity
+        coalesce(e.evidence ->> 'severity', c.severity) as severity
       from evidence e
         join checks c on c.check_name = e.check_name
       order by e.check_name, e.entity_id, e.subject, e.evidence::text desc

@@ -7,7 +7,9 @@ begin
   for silent in
     with common (name, comment) as (values
       ('company_id', 'Company.'),
+      ('company', 'Name of the company.'),
       ('site_id', 'Site.'),
+      ('site', 'Name of the site.'),
       ('meter_id', 'Meter.'),
       ('connection_id', 'Connection.'),
       ('bill_id', 'Bill: the document.'),
@@ -16,6 +18,12 @@ begin
       ('units', 'The same as usage_units.'),
       ('currency', 'Currency of the amounts: never add those of several.'),
       ('period', 'Days, half-open.'),
+      ('first_day', 'First day of period.'),
+      ('last_day', 'Last day of period.'),
+      ('provider', 'Utility that sent the bill.'),
+      ('account_number', 'Account number at the utility.'),
+      ('invoice_id', 'The utility''s number of the bill.'),
+      ('meter_number', 'Number of the meter at the utility.'),
       ('is_estimated', 'Is estimated.'),
       ('created', 'When the service created the record.'),
       ('updated', 'When the service last changed the record.'),

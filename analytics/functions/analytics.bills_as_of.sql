@@ -3,6 +3,7 @@ create or replace function analytics.bills_as_of (at timestamptz) returns setof 
 set
   search_path = pg_catalog,
   pg_temp as $$
+  select metersync.require_known(at, null);
   {{bills documents="analytics.documents_at(at)" at="at"}}
   where is_effective
 $$;
@@ -10,8 +11,9 @@ create or replace function analytics.bills_as_of (at timestamptz, company uuid) 
 set
   search_path = pg_catalog,
   pg_temp as $$
+  select metersync.require_known(at, company);
   {{bills documents="(select * from analytics.documents_at(at) where company_id=company)" at="at"}}
   where is_effective
 $$;
-comment on function analytics.bills_as_of (timestamptz) is 'analytics.bills as the warehouse would have shown it at a time, after every transaction that was over by then.';
+comment on function analytics.bills_as_of (timestamptz) is 'analytics.bills as the warehouse would have shown it at a time, after every transaction that was over by then. A time before the warehouse had any bill is an error.';
 comment on function analytics.bills_as_of (timestamptz, uuid) is 'The same of one company, without looking at the bills of others.';

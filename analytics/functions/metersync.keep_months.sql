@@ -24,7 +24,8 @@ set
   plan_cache_mode = force_generic_plan as $$
 declare
   changed uuid;
-  concerned uuid;
+  concerned uuid[];
+  company uuid;
   all_changed_at timestamptz;
   kept integer := 0;
 begin
@@ -56,16 +57,16 @@ begin
     order by changed_at
     limit 1;
     exit when not found;
-    delete from metersync.company_changes where company_id = changed;
-
-    -- Months also rest on records of other companies, where a company's records name them.
-    for concerned in
+    -- Months also rest on records of other companies, where a company's records name them: all of
+    -- these are worked out together, once. They are looked for again after their notes are deleted,
+    -- as a change that was noted may have made more of them.
+    loop
       with recursive
-        concerned (company_id) as (
+        group_of_changed (company_id) as (
           select changed
           union
           select n.company_id
-          from concerned c
+          from group_of_changed c
             cross join lateral (
               select u.company_id
               from utility.documents d
@@ -90,18 +91,24 @@ begin
             ) n
           where n.company_id is not null
         )
-      select company_id from concerned
-    loop
-      delete from metersync.monthly_usage where company_id = concerned;
-      insert into metersync.monthly_usage
-      select * from metersync.monthly_usage_now where company_id = concerned;
+      select array_agg(company_id)
+      into concerned
+      from group_of_changed;
+      delete from metersync.company_changes where company_id = any (concerned);
+      exit when not found;
+    end loop;
 
-      delete from metersync.monthly_cost where company_id = concerned;
+    foreach company in array concerned loop
+      delete from metersync.monthly_usage where company_id = company;
+      insert into metersync.monthly_usage
+      select * from metersync.monthly_usage_now where company_id = company;
+
+      delete from metersync.monthly_cost where company_id = company;
       insert into metersync.monthly_cost
-      select * from metersync.monthly_cost_now where company_id = concerned;
+      select * from metersync.monthly_cost_now where company_id = company;
 
       insert into metersync.months_kept (company_id, kept_at)
-      values (concerned, clock_timestamp())
+      values (company, clock_timestamp())
       on conflict (company_id) do update
       set
         kept_at = excluded.kept_at;

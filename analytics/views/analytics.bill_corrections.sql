@@ -139,27 +139,23 @@ with
     select
       *,
       case
-        when is_new then 'new'
-        when is_read_otherwise then 'read_otherwise'
         when not_counted is not null then not_counted
         when not_counted_before is not null then 'restored'
         else 'corrected'
       end as change,
       not_counted is null as counts,
-      not is_new
-      and not_counted_before is null as counted
+      not_counted_before is null as counted
     from
       neighboured
     where
       raw is not null
+      and not is_new
+      and not is_read_otherwise
       -- A bill that counts neither before nor after is in no sum.
-      and (
-        not_counted is null
-        or (
-          not is_new
-          and not_counted_before is null
-        )
-      )
+      and case
+        when not_counted is null then true
+        else not_counted_before is null
+      end
   ),
   changes as (
     select
@@ -172,7 +168,11 @@ with
       s.at as changed_at,
       s.changed_by_kind,
       s.changed_by,
-      s.change,
+      case
+        when s.change = 'corrected'
+        and d.fields = array['account_number'] then 'moved'
+        else s.change
+      end as change,
       d.fields,
       a.currency,
       a.cost_before,
@@ -203,8 +203,6 @@ with
           ) as fields
         from
           analytics.bill_differences (s.old_raw, s.old_deleted_at, s.raw, s.deleted_at) as c
-        where
-          not s.is_new
       ) d
       cross join lateral (
         select
@@ -248,32 +246,31 @@ with
           )
       ) a
     where
-      s.is_new
-      or s.counts <> s.counted
+      s.counts <> s.counted
       or cardinality(d.fields) > 0
   ),
   final as (
     select
-      *
+      h.*,
+      c.name as company,
+      s.name as site
     from
-      changes
-    where
-      change not in ('new', 'read_otherwise')
+      changes h
+      left join utility.companies c on c.id = h.company_id
+      left join utility.sites s on s.id = h.site_id
   )
 select
   *
 from
-  final;
+  final
+order by
+  uuid_hash (bill_id);
 comment on view analytics.bill_corrections is 'One row for each correction, supersession, deletion or restoration of a bill, and for each currency. sum(cost_change) by currency is exact.';
-comment on column analytics.bill_corrections.change is 'corrected (in place), superseded, deleted, restored (it counts again, or first), not_read.';
-comment on column analytics.bill_corrections.account_number is 'Account number.';
-comment on column analytics.bill_corrections.provider is 'Utility that sent the bill.';
-comment on column analytics.bill_corrections.invoice_id is 'The utility''s number of the bill.';
+comment on column analytics.bill_corrections.change is 'corrected (in place), moved (to another account, and nothing else changed), superseded, deleted, restored (it counts again, or first), not_read.';
 comment on column analytics.bill_corrections.changed_at is 'When the warehouse got the change.';
 comment on column analytics.bill_corrections.changed_by_kind is 'event or run; NULL where neither is known.';
 comment on column analytics.bill_corrections.changed_by is 'Id of the event or run.';
 comment on column analytics.bill_corrections.fields is 'Fields of the bill that changed; empty where another document did.';
-comment on column analytics.bill_corrections.currency is 'Currency of the amounts: never add those of several.';
 comment on column analytics.bill_corrections.cost_before is 'Its part of sums before; NULL without an amount.';
 comment on column analytics.bill_corrections.cost_after is 'Its part since.';
 comment on column analytics.bill_corrections.cost_change is 'What sums changed by.';

@@ -86,8 +86,8 @@ with
   ),
   final as (
     select
-      company_id,
-      site_id,
+      d.company_id,
+      d.site_id,
       meter_id,
       bill_id,
       usage_id,
@@ -107,9 +107,13 @@ with
       round((interval_usage - billed_usage) / nullif(abs(billed_usage), 0), 4) as relative_difference,
       is_estimated,
       time_zone,
-      time_zone_source
+      time_zone_source,
+      c.name as company,
+      s.name as site
     from
-      compared
+      compared d
+      left join utility.companies c on c.id = d.company_id
+      left join utility.sites s on s.id = d.site_id
   )
 select
   *
@@ -117,11 +121,9 @@ from
   final;
 comment on view analytics.bill_interval_comparison is 'Usage of each bill, meter, period and unit, without demand, beside readings of the same local days.';
 comment on column analytics.bill_interval_comparison.usage_id is 'One of its usage records.';
-comment on column analytics.bill_interval_comparison.period is 'Days, half-open.';
 comment on column analytics.bill_interval_comparison.units is 'Standard unit of the amounts.';
 comment on column analytics.bill_interval_comparison.billed_usage is 'Billed usage.';
 comment on column analytics.bill_interval_comparison.interval_usage is 'Sum of the readings.';
 comment on column analytics.bill_interval_comparison.interval_coverage is 'Part of the period that readings cover.';
 comment on column analytics.bill_interval_comparison.difference is 'interval_usage - billed_usage.';
 comment on column analytics.bill_interval_comparison.relative_difference is 'difference / billed_usage.';
-comment on column analytics.bill_interval_comparison.is_estimated is 'Is estimated.';

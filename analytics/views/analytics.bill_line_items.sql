@@ -22,7 +22,11 @@ select
   nullif(r."billingPeriod", '') as billing_period,
   metersync.is_current_line (r."billingPeriod") as is_current,
   r."accountIds" as account_ids,
-  c.datasource_type as commodity
+  c.datasource_type as commodity,
+  b.company,
+  b.site,
+  b.provider,
+  b.invoice_id
 from
   analytics.bills b
   join utility.documents d on d.id = b.bill_id
@@ -57,7 +61,6 @@ from
       ) as datasource_type
   ) c;
 comment on view analytics.bill_line_items is 'One row for each line of a bill that counts.';
-comment on column analytics.bill_line_items.period is 'Days, half-open.';
 comment on column analytics.bill_line_items.seq is 'Place on the bill, from 1.';
 comment on column analytics.bill_line_items.description is 'Description.';
 comment on column analytics.bill_line_items.charge_type is 'An open list: USAGE, FIXED, TAX, …';

@@ -9,7 +9,8 @@ select distinct
   m.meter_id,
   t.site_id,
   t.datasource_type,
-  t.datasource_type as commodity
+  t.datasource_type as commodity,
+  k.datasource as provider
 from
   utility.connections k
   cross join jsonb_array_elements(metersync.elements (k.raw -> 'accounts')) as a (account)
@@ -29,4 +30,3 @@ where
   k.deleted_at is null;
 comment on view analytics.connection_meters is 'One row for each meter of each account of a connection.';
 comment on column analytics.connection_meters.account_id is 'Account at the provider.';
-comment on column analytics.connection_meters.account_number is 'Account number.';

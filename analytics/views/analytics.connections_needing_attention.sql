@@ -24,7 +24,18 @@ select
       m.company_id = f.company_id
       and m.connection_id = f.connection_id
       and m.site_id is not null
-  ) as site_ids
+  ) as site_ids,
+  f.days_late,
+  (
+    select
+      string_agg(distinct s.name, ', ')
+    from
+      analytics.connection_meters m
+      join utility.sites s on s.id = m.site_id
+    where
+      m.company_id = f.company_id
+      and m.connection_id = f.connection_id
+  ) as sites
 from
   analytics.freshness f
   cross join lateral (
@@ -41,8 +52,6 @@ from
 where
   metersync.needs_attention (f.status);
 comment on view analytics.connections_needing_attention is 'Connections that collect nothing: what is wrong, since when, what to do.';
-comment on column analytics.connections_needing_attention.company is 'Name of the company.';
-comment on column analytics.connections_needing_attention.provider is 'Utility that sent the bill.';
 comment on column analytics.connections_needing_attention.status is 'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
 comment on column analytics.connections_needing_attention.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown where it is not documented.';
 comment on column analytics.connections_needing_attention.since is 'When the status began, by events or the record.';
@@ -52,5 +61,7 @@ comment on column analytics.connections_needing_attention.detail is 'The service
 comment on column analytics.connections_needing_attention.url is 'Address of the provider''s portal.';
 comment on column analytics.connections_needing_attention.owner is 'Who set it up.';
 comment on column analytics.connections_needing_attention.data_until is 'Last day that is billed.';
-comment on column analytics.connections_needing_attention.is_late is 'Whether the next bill is overdue; NULL without any bill.';
+comment on column analytics.connections_needing_attention.is_late is 'Whether the next bill is overdue.';
 comment on column analytics.connections_needing_attention.site_ids is 'Its sites.';
+comment on column analytics.connections_needing_attention.days_late is 'Days since the next bill was expected; NULL when not late.';
+comment on column analytics.connections_needing_attention.sites is 'Names of its sites.';

@@ -15,7 +15,9 @@ select
   f.kg_co2e_per_unit,
   u.usage * f.kg_co2e_per_unit as kg_co2e,
   coalesce(o.emission_region, c.emission_region) as emission_region,
-  u.datasource_type as commodity
+  u.datasource_type as commodity,
+  u.company,
+  u.site
 from
   analytics.monthly_usage u
   left join ops.site_overrides o on o.site_id = u.site_id

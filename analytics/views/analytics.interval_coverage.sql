@@ -54,12 +54,16 @@ with
       time_zone,
       time_zone_source,
       datasource_type as commodity,
-      usage_units as units
+      usage_units as units,
+      company,
+      site
     from
       days_of_months
     group by
       company_id,
+      company,
       site_id,
+      site,
       meter_id,
       datasource_type,
       month,

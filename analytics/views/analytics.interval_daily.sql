@@ -359,20 +359,20 @@ with
   ),
   final as (
     select
-      company_id,
-      site_id,
+      r.company_id,
+      r.site_id,
       meter_id,
       datasource_type,
       local_date,
       usage_units,
       granularity_seconds,
       usage,
-      usage * factor as standard_usage,
+      metersync.in_standard_units (usage, factor) as standard_usage,
       standard_units,
       dimension,
       case dimension
         when 'energy' then round(highest[1] * factor * 3600 / granularity_seconds, 6)
-        when 'power' then highest[1] * factor
+        when 'power' then metersync.in_standard_units (highest[1], factor)
       end as max_kw,
       case
         when dimension in ('energy', 'power') then to_timestamp(- highest[2]::float8)
@@ -388,16 +388,24 @@ with
       time_zone,
       time_zone_source,
       datasource_type as commodity,
-      usage_units as units
+      usage_units as units,
+      c.name as company,
+      s.name as site
     from
-      ranked
+      ranked r
+      left join utility.companies c on c.id = r.company_id
+      left join utility.sites s on s.id = r.site_id
     where
-      choice = 1
+      -- Not "= 1": the planner would expect a two-hundredth of all days, and compare each with all
+      -- that they are joined to.
+      choice < 2
   )
 select
   *
 from
-  final;
+  final
+order by
+  hashtext (meter_id);
 comment on view analytics.interval_daily is 'One row for each meter, local day and unit with readings, of the resolution that covers it best.';
 comment on column analytics.interval_daily.local_date is 'Local date.';
 comment on column analytics.interval_daily.usage_units is 'Unit, as the service names it.';

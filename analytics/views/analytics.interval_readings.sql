@@ -10,7 +10,7 @@ select
   i.granularity_seconds,
   metersync.amount (i.usage) as usage,
   i.usage_units,
-  metersync.amount (i.usage) * coalesce(own.factor, common.factor, 1) as standard_usage,
+  metersync.in_standard_units (metersync.amount (i.usage), coalesce(own.factor, common.factor, 1)) as standard_usage,
   coalesce(own.standard_units, common.standard_units, i.usage_units) as standard_units,
   coalesce(own.dimension, common.dimension, 'unknown') as dimension,
   case coalesce(own.dimension, common.dimension)
@@ -18,7 +18,7 @@ select
       metersync.amount (i.usage) * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds,
       6
     )
-    when 'power' then metersync.amount (i.usage) * coalesce(own.factor, common.factor)
+    when 'power' then metersync.in_standard_units (metersync.amount (i.usage), coalesce(own.factor, common.factor))
   end as kw,
   i.quality,
   analytics.standard_quality (i.quality) as standard_quality,

@@ -95,7 +95,10 @@ with
       sum(usage) as usage,
       nullif(sum(starts_with_usage), 0) as with_usage,
       max(highest_sum) as highest,
-      min(lowest_sum) as lowest
+      min(lowest_sum) as lowest,
+      min(local_hour)::date as first_day,
+      max(local_hour)::date as last_day,
+      count(usage)::integer as days
     from
       summed_hours
     group by
@@ -124,7 +127,12 @@ with
     from
       hours_with_unit
     where
-      dimension in ('energy', 'power')
+      -- Here and below not only the equations: the planner would expect a hundredth of the rows and
+      -- fewer, and compare each with all that they are joined to.
+      case
+        when dimension in ('energy', 'power') then true
+        else false
+      end
     window
       unit as (
         partition by
@@ -151,18 +159,25 @@ with
   ),
   chosen_hours as (
     select
-      *
+      *,
+      count(with_usage) over (
+        partition by
+          company_id,
+          meter_id
+      )::integer as hours_with_power
     from
       hours_with_choice
     where
-      granularity_seconds = finest
-      and usage_units = one_unit
+      case
+        when granularity_seconds = finest then usage_units = one_unit
+        else false
+      end
   ),
   hours_with_type as ({{with_net_metering rows="chosen_hours"}}),
   final as (
     select
-      company_id,
-      site_id,
+      h.company_id,
+      h.site_id,
       meter_id,
       weekday,
       hour,
@@ -172,14 +187,24 @@ with
       round(lowest * kw_of_one, 6) as min_kw,
       time_zone,
       time_zone_source,
-      net_metering_type
+      net_metering_type,
+      first_day,
+      last_day,
+      days,
+      hours_with_power,
+      c.name as company,
+      s.name as site
     from
-      hours_with_type
+      hours_with_type h
+      left join utility.companies c on c.id = h.company_id
+      left join utility.sites s on s.id = h.site_id
   )
 select
   *
 from
-  final;
+  final
+order by
+  hashtext (meter_id);
 comment on view analytics.load_profile is 'Mean and highest power of each meter by hour and weekday, from its shortest readings of energy, else of power.';
 comment on column analytics.load_profile.weekday is '1 Monday to 7 Sunday.';
 comment on column analytics.load_profile.hour is '0 to 23.';
@@ -187,4 +212,8 @@ comment on column analytics.load_profile.readings is 'Readings; those with the s
 comment on column analytics.load_profile.average_kw is 'Average kW.';
 comment on column analytics.load_profile.max_kw is 'Highest mean power of a reading; readings with the same start count together.';
 comment on column analytics.load_profile.min_kw is 'Lowest mean power of a reading; readings with the same start count together.';
+comment on column analytics.load_profile.first_day is 'First local day with readings of the hour.';
+comment on column analytics.load_profile.last_day is 'Last local day with readings of the hour.';
+comment on column analytics.load_profile.days is 'Days whose hour has an amount.';
+comment on column analytics.load_profile.hours_with_power is 'Hours of the week, of 168, that the meter has power of. Add only meters that have nearly as many as the one with most: see the cookbook.';
 comment on column analytics.load_profile.net_metering_type is 'Of its newest usage record, else of the meter: IMPORT, EXPORT or GENERATION.';

@@ -2,14 +2,18 @@
 -- have not begun are left out here, so that no kept row depends on the date.
 create or replace view analytics.monthly_usage as
 select
-  *,
-  datasource_type as commodity
+  m.*,
+  m.datasource_type as commodity,
+  c.name as company,
+  s.name as site
 from
-  metersync.monthly_usage
+  metersync.monthly_usage m
+  left join utility.companies c on c.id = m.company_id
+  left join utility.sites s on s.id = m.site_id
 where
-  month <= current_date
-  or month is null
-  or days_covered > 0;
+  m.month <= current_date
+  or m.month is null
+  or m.days_covered > 0;
 comment on view analytics.monthly_usage is 'Usage of each meter by month, from bills spread evenly over their days. Months without a billed day are NULL, not zero.';
 comment on column analytics.monthly_usage.month is 'First day of the month; NULL for what has no dates.';
 comment on column analytics.monthly_usage.units is 'Standard unit of the amounts.';
@@ -19,7 +23,7 @@ comment on column analytics.monthly_usage.extrapolated_usage is 'usage, scaled f
 comment on column analytics.monthly_usage.original_usage is 'billed_usage in the bills'' unit; NULL where they use several.';
 comment on column analytics.monthly_usage.original_units is 'The bills'' unit.';
 comment on column analytics.monthly_usage.generated_usage is 'Net-metered generation, which usage leaves out.';
-comment on column analytics.monthly_usage.peak_demand is 'Highest demand of a bill of the month: of the service''s demand rows, else of demand meters (v2.2), else billed_demand, whose unit is unknown.';
+comment on column analytics.monthly_usage.peak_demand is 'Highest demand of a bill of the month: of the service''s demand rows, else of demand meters (v2.2), else billed_demand, whose unit is unknown. A bill of several months has it in each of them.';
 comment on column analytics.monthly_usage.days_in_month is 'Days in month.';
 comment on column analytics.monthly_usage.days_covered is 'Billed days.';
 comment on column analytics.monthly_usage.coverage is 'days_covered / days_in_month.';

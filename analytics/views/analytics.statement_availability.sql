@@ -206,8 +206,8 @@ with
   ),
   final as (
     select
-      company_id,
-      site_id,
+      n.company_id,
+      n.site_id,
       month,
       coalesce(sum(bills), 0)::integer as bills,
       coalesce(sum(included), 0)::integer as included,
@@ -217,18 +217,29 @@ with
       coalesce(sum(flagged), 0)::integer as included_flagged,
       coalesce(sum(expected), 0)::integer as meters_expected,
       coalesce(sum(billed), 0)::integer as meters_billed,
-      round(sum(billed)::numeric / nullif(sum(expected), 0), 4) as availability
+      -- Of a month that goes on, only meters that are billed already, or late, are known.
+      case
+        when month + interval '1 month' <= current_date then round(sum(billed)::numeric / nullif(sum(expected), 0), 4)
+      end as availability,
+      c.name as company,
+      s.name as site
     from
-      counted
+      counted n
+      left join utility.companies c on c.id = n.company_id
+      left join utility.sites s on s.id = n.site_id
     group by
-      company_id,
-      site_id,
-      month
+      n.company_id,
+      n.site_id,
+      month,
+      c.name,
+      s.name
   )
 select
   *
 from
-  final;
+  final
+order by
+  uuid_hash (site_id);
 comment on view analytics.statement_availability is 'Bills of each site and month, why some do not count, and meters that should be billed by now.';
 comment on column analytics.statement_availability.month is 'First day of the month in which the periods end.';
 comment on column analytics.statement_availability.bills is 'Bills.';
@@ -240,4 +251,4 @@ comment on column analytics.statement_availability.included_flagged is 'Those th
 comment on column analytics.statement_availability.site_id is 'Site that the document names, else of its meters; of several sites one.';
 comment on column analytics.statement_availability.meters_expected is 'Meters billed in the month, before and after it, or late by now.';
 comment on column analytics.statement_availability.meters_billed is 'Those with a billed day.';
-comment on column analytics.statement_availability.availability is 'meters_billed / meters_expected.';
+comment on column analytics.statement_availability.availability is 'meters_billed / meters_expected; NULL until the month is over.';

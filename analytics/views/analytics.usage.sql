@@ -59,8 +59,11 @@ with
           created,
           site_id,
           api_version,
-          deleted_at,
-          revised_document_id
+          case
+            when deleted_at is not null then true
+            when revised_document_id is null then false
+            else analytics.superseded_by (id) is not null
+          end as is_gone
         from
           utility.documents
         where
@@ -71,11 +74,7 @@ with
       left join utility.meters m on m.id = u.meter_id
     where
       u.deleted_at is null
-      and d.deleted_at is null
-      and case
-        when d.revised_document_id is null then true
-        else analytics.superseded_by (u.document_id) is null
-      end
+      and d.is_gone is not true
   ),
   standardized as ({{in_standard_units rows="records" commodity="own_commodity"}}),
   described as (
@@ -198,8 +197,8 @@ with
     select
       usage_id,
       bill_id,
-      company_id,
-      site_id,
+      o.company_id,
+      o.site_id,
       meter_id,
       own_commodity as datasource_type,
       start_date,
@@ -219,46 +218,53 @@ with
       next_start,
       usage,
       usage_units,
-      usage * factor as standard_usage,
+      metersync.in_standard_units (usage, factor) as standard_usage,
       standard_units,
       dimension,
       factor,
       sign,
-      usage * factor * sign as signed_usage,
+      metersync.in_standard_units (usage, factor) * sign as signed_usage,
       is_estimated,
       is_excluded,
       net_metering_type,
       billed_demand,
-      raw ->> 'electricityType' as electricity_type,
-      raw ->> 'timeOfUse' as time_of_use,
-      raw ->> 'tariff' as tariff,
-      raw ->> 'supplierName' as supplier,
-      raw ->> 'utilityName' as utility,
-      created,
-      updated,
-      api_version,
+      o.raw ->> 'electricityType' as electricity_type,
+      o.raw ->> 'timeOfUse' as time_of_use,
+      o.raw ->> 'tariff' as tariff,
+      o.raw ->> 'supplierName' as supplier,
+      o.raw ->> 'utilityName' as utility,
+      o.created,
+      o.updated,
+      o.api_version,
       array_to_string(unmetered, ' ') as unmetered_source,
       demand[1] as demand_kw,
       demand[2] as demand_kva,
       demand[3] as demand_kvar,
       own_commodity as commodity,
       usage_units as units,
-      raw ->> 'utilityName' as provider
+      o.raw ->> 'utilityName' as provider,
+      first_day,
+      until_day - 1 as last_day,
+      c.name as company,
+      s.name as site
     from
-      overlapped
+      overlapped o
+      left join utility.companies c on c.id = o.company_id
+      left join utility.sites s on s.id = o.site_id
   )
 select
   *
 from
-  final;
+  final
+order by
+  uuid_hash (usage_id);
 comment on view analytics.usage is 'One row for each usage record that counts: it and its bill live, and nothing superseded them.';
 comment on column analytics.usage.usage_id is 'Id of the usage record.';
-comment on column analytics.usage.bill_id is 'Bill: the document.';
 comment on column analytics.usage.site_id is 'Site of the meter, else of the document.';
 comment on column analytics.usage.datasource_type is 'Commodity of the meter, else of the record.';
 comment on column analytics.usage.start_date is 'First day, as the service sent it.';
 comment on column analytics.usage.end_date is 'Last day, as the service sent it.';
-comment on column analytics.usage.period is 'Days, half-open.';
+comment on column analytics.usage.last_day is 'Last day of period: a day before end_date where the next bill starts on that.';
 comment on column analytics.usage.period_days is 'Days in period.';
 comment on column analytics.usage.boundary_rule is 'As in bills, by the meter''s next record; one_day also for periods above ten years, which count on their last day.';
 comment on column analytics.usage.date_quality is 'ok, end_missing (start is end), inverted, too_long (over 65 days), future or missing.';
@@ -281,7 +287,6 @@ comment on column analytics.usage.time_of_use is 'PEAK, OFF_PEAK, …';
 comment on column analytics.usage.tariff is 'Tariff.';
 comment on column analytics.usage.supplier is 'Supplier, if not the utility.';
 comment on column analytics.usage.utility is 'Utility that sent the bill.';
-comment on column analytics.usage.provider is 'Utility that sent the bill.';
 comment on column analytics.usage.unmetered_source is 'Stands for the meter of a record without one: commodity and account, else bill, else record.';
 comment on column analytics.usage.demand_kw is 'Highest demand of the bill''s demand meters (v2.2), without contracted capacity.';
 comment on column analytics.usage.demand_kva is 'Demand in kVA.';

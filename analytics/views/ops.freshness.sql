@@ -131,7 +131,6 @@ select
 from
   final;
 comment on view ops.freshness is 'One row for each company and resource: the last run, the last event, what waits.';
-comment on column ops.freshness.company is 'Name of the company.';
 comment on column ops.freshness.resource is 'connections, meters, documents, usageData or intervals.';
 comment on column ops.freshness.last_complete_at is 'End of the last complete backfill of it.';
 comment on column ops.freshness.last_run_at is 'Start of the last run.';

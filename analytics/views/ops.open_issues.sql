@@ -45,7 +45,7 @@ with
           m.id as meter_id,
           m.site_id,
           m.account_id,
-          coalesce(nullif(m.raw -> 'identifiers' -> 0 ->> 'value', ''), m.id) as identifier
+          coalesce(metersync.meter_number (m.raw), m.id) as identifier
         from
           utility.meters m
         where
@@ -115,7 +115,11 @@ with
       ops.issue_sentence (p.check_name, p.subject, p.evidence) as sentence,
       p.opened_at as since,
       p.acknowledged_at,
-      p.acknowledged_note
+      p.acknowledged_note,
+      (p.evidence ->> 'may_cost')::numeric as may_cost,
+      case
+        when p.evidence ? 'may_cost' then p.evidence ->> 'currency'
+      end as currency
     from
       placed p
       left join utility.companies c on c.id = p.company_id
@@ -127,17 +131,15 @@ from
   final;
 comment on view ops.open_issues is 'One row for each open issue, with a sentence and names.';
 comment on column ops.open_issues.issue_id is 'Id in data_issues, for metersync checks acknowledge.';
-comment on column ops.open_issues.company is 'Name of the company.';
 comment on column ops.open_issues.site_id is 'Site of the meter, else of the document.';
-comment on column ops.open_issues.site is 'Name of the site.';
 comment on column ops.open_issues.meter_id is 'Meter; NULL for bills and connections.';
-comment on column ops.open_issues.meter is 'Its first identifier at the utility, else its id.';
+comment on column ops.open_issues.meter is 'Its number at the utility, else its id.';
 comment on column ops.open_issues.account is 'Account number of the bill, else of the meter.';
-comment on column ops.open_issues.provider is 'Utility that sent the bill.';
-comment on column ops.open_issues.invoice_id is 'The utility''s number of the bill.';
 comment on column ops.open_issues.severity is 'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.open_issues.check_name is 'Check, as in data_issue_checks.';
 comment on column ops.open_issues.sentence is 'Sentence.';
 comment on column ops.open_issues.since is 'When it was first found.';
 comment on column ops.open_issues.acknowledged_at is 'When somebody acknowledged it: it stays open.';
+comment on column ops.open_issues.may_cost is 'What the bills of a gap may come to, by the usual cost of a day.';
+comment on column ops.open_issues.currency is 'Currency of may_cost.';
 comment on column ops.open_issues.acknowledged_note is 'Acknowledged note.';

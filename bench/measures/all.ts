@@ -14,6 +14,7 @@ import { growth } from './growth.ts';
 import { growthStatements } from './growth-statements.ts';
 import { history } from './history.ts';
 import { intervals } from './intervals.ts';
+import { joins } from './joins.ts';
 import { live } from './live.ts';
 import { lone } from './lone.ts';
 import { metrics } from './metrics.ts';
@@ -39,6 +40,7 @@ export const measures: readonly Measure[] = [
   growth,
   growthStatements,
   analyticsLarge,
+  joins,
   customer,
   consolePages,
   consolePagesLarge,

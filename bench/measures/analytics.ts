@@ -122,31 +122,45 @@ async function monthsOfAll(client: pg.Client): Promise<Pick<Answers, 'everyone' 
 /** Companies that are filled by one statement. */
 const filledTogether = 200;
 
-async function measureMonths({ size, stack, say }: Bench): Promise<Figures> {
-  const { analyticsLargeCompanies: companies, analyticsDocuments: documents } = size;
-  say(`${companies} companies, ${(companies * documents).toLocaleString('en')} bills: months of all`);
-  const url = await stack.warehouse();
+/**
+ * Fills a warehouse with companies that have bills and no readings, and keeps their months.
+ * @returns how many companies were kept a second
+ */
+export async function fillMonths(
+  { size, stack, say }: Bench,
+  url: string,
+  client: pg.Client,
+  companies: number,
+): Promise<number> {
+  const { analyticsDocuments: documents } = size;
+  say(`${companies} companies, ${(companies * documents).toLocaleString('en')} bills`);
+  const shape = {
+    documents,
+    months: Math.min(36, documents),
+    intervalMeters: 0,
+    readings: 0,
+    analysed: false,
+  };
+  await loadWithoutIndexes(stack.asSuperuser(url), async () => {
+    for (let from = 1; from <= companies; from += filledTogether) {
+      const to = Math.min(companies, from + filledTogether - 1);
+      await fillAnalytics(client, shape, { from, to });
+      say(`${to} companies are filled`);
+    }
+  });
+  await client.query('vacuum analyze');
+  const began = performance.now();
+  await keepMonths(client);
+  const keptPerSecond = (companies * 1000) / (performance.now() - began);
+  await writeBack(stack.asSuperuser(url));
+  return keptPerSecond;
+}
+
+async function measureMonths(bench: Bench): Promise<Figures> {
+  const url = await bench.stack.warehouse();
   return await withClient(url, async (client) => {
     await client.query('set jit = off; set max_parallel_workers_per_gather = 0');
-    const shape = {
-      documents,
-      months: Math.min(36, documents),
-      intervalMeters: 0,
-      readings: 0,
-      analysed: false,
-    };
-    await loadWithoutIndexes(stack.asSuperuser(url), async () => {
-      for (let from = 1; from <= companies; from += filledTogether) {
-        const to = Math.min(companies, from + filledTogether - 1);
-        await fillAnalytics(client, shape, { from, to });
-        say(`${to} companies are filled`);
-      }
-    });
-    await client.query('vacuum analyze');
-    const began = performance.now();
-    await keepMonths(client);
-    const keptPerSecond = (companies * 1000) / (performance.now() - began);
-    await writeBack(stack.asSuperuser(url));
+    const keptPerSecond = await fillMonths(bench, url, client, bench.size.analyticsLargeCompanies);
     const { everyone, summedUp } = await monthsOfAll(client);
     // What is kept, as text: no way of working it out could answer sooner.
     const kept = await answer(client, 'select * from metersync.monthly_usage');

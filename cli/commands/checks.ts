@@ -1,15 +1,14 @@
 import type { ClosedReason, Severity } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
-import { counted, nameInWords } from '../../contract/words.ts';
-import { acknowledgeIssue, type IssuesRefreshed } from '../../db/checks/check-data.ts';
+import { nameInWords } from '../../contract/words.ts';
+import { acknowledgeIssue } from '../../db/checks/check-data.ts';
 import { type DataIssue, type IssueNames, listDataIssues, namesOfIssues } from '../../db/read/issues.ts';
-import { type CheckingProgress, checkData } from '../../operations/checks.ts';
 import { subjectsOf } from '../../operations/issue-subjects.ts';
 import { Refused, recorded } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
-import { createProgress, paragraph } from '../terminal.ts';
+import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface IssuesChosen {
@@ -120,35 +119,5 @@ export async function checksAcknowledge(
           ? `Issue ${id} counts as before.`
           : `Issue ${id} is acknowledged: it stays open and counts apart.`,
       );
-  });
-}
-
-function describeProgress({ done, of, refreshed: { opened, closed } }: CheckingProgress): string[] {
-  return [
-    `${done} of ${counted(of, 'company', 'companies')} checked: ${counted(opened, 'issue')} opened, ${closed} closed`,
-  ];
-}
-
-/** `metersync checks run`: checks the data now, and opens and closes issues. */
-export async function checksRun(options: { company?: string; json?: boolean }): Promise<void> {
-  await withWarehouse({ temporal: false }, async ({ db, context }) => {
-    const off = context.settings.checksOff;
-    const progress = await createProgress();
-    const inWords = ({ opened, closed, stillOpen }: IssuesRefreshed): string =>
-      `${counted(opened, 'issue')} opened, ${closed} closed, ${stillOpen} open as before.`;
-    const refreshed = await recorded(
-      db,
-      asOperation(context.settings, 'checks run', { company: options.company }),
-      () =>
-        checkData(db, {
-          companyId: options.company,
-          off,
-          onProgress: (done) => progress.show(describeProgress(done)),
-        }),
-      inWords,
-    );
-    progress.done();
-    if (options.json) printJson(refreshed);
-    else print(inWords(refreshed));
   });
 }

@@ -15,7 +15,7 @@ export interface NeedsAttention {
   readonly whatToDo: string;
   readonly customerMustAct: boolean;
   readonly dataUntil: string | null;
-  readonly isLate: boolean | null;
+  readonly isLate: boolean;
 }
 
 /** Connections that need somebody. */

@@ -45,15 +45,10 @@ export interface Report {
     readonly source: 'site' | 'company' | 'default';
     readonly sites: number;
   }[];
-  /** Mean kW of all meters together, but those of exports and generation; weekday 1 is Monday. */
-  readonly load: readonly {
-    readonly weekday: number;
-    readonly hour: number;
-    readonly kw: string | null;
-  }[];
+  readonly load: Load;
   readonly corrections: {
     readonly byMonth: readonly { readonly month: string; readonly bills: number }[];
-    /** One row per kind of change and currency: corrected, superseded, deleted or restored. */
+    /** One row per kind of change and currency: corrected, moved, superseded, deleted or restored. */
     readonly byChange: readonly {
       readonly what: string;
       readonly currency: string | null;
@@ -67,6 +62,19 @@ export interface Report {
   /** Open issues by check, the gravest first. */
   readonly issues: readonly OpenIssues[];
   readonly freshness: Freshness;
+}
+
+/** Mean power by hour and weekday of the meters that have readings of nearly all these hours. */
+export interface Load {
+  /** Mean kW of the meters together; weekday 1 is Monday. */
+  readonly hours: readonly {
+    readonly weekday: number;
+    readonly hour: number;
+    readonly kw: string | null;
+  }[];
+  /** How many meters these are, and how many have readings of power at all. */
+  readonly meters: number;
+  readonly metersOfAll: number;
 }
 
 export interface OpenIssues {
@@ -99,7 +107,7 @@ export interface Correction {
   readonly provider: string | null;
   readonly invoiceId: string | null;
   readonly changedAt: string;
-  /** corrected, superseded, deleted or restored. */
+  /** corrected, moved, superseded, deleted or restored. */
   readonly what: string;
   /** Fields of the bill that changed; none if another document changed. */
   readonly fields: readonly string[];
@@ -133,6 +141,8 @@ export interface Freshness {
 /** Most months of a chart. */
 const monthsMax = 24;
 const listedMax = 25;
+/** Connections that need attention: a person goes through all of them. */
+const attentionMax = 500;
 
 /**
  * Reads a report in one transaction. Load profile and coverage read every reading: for all
@@ -348,14 +358,39 @@ function readTimeZones(
     order by 3 desc, 1, 2`);
 }
 
-function readLoad(rows: Rows, where: SQL): Promise<Report['load'][number][]> {
-  return rows(sql`
-    select weekday, hour, round(sum(average_kw), 3) as kw
-    from analytics.load_profile
-    where ${where}
-      and coalesce(net_metering_type, '') not in ('EXPORT', 'GENERATION')
-    group by 1, 2
-    order by 1, 2`);
+/**
+ * A meter with few readings would raise the hours that it has and no others, so only meters with
+ * readings of 95 % of the hours of the week count, or of as many as the meter with most of them.
+ */
+async function readLoad(rows: Rows, where: SQL): Promise<Load> {
+  const profiles = await rows<Load['hours'][number] & Omit<Load, 'hours'>>(sql`
+    with profiles as (
+      select
+        *,
+        hours_with_power >= 0.95 * max(hours_with_power) over () as is_whole
+      from analytics.load_profile
+      where ${where}
+        and coalesce(net_metering_type, '') not in ('EXPORT', 'GENERATION')
+        and hours_with_power > 0
+    ), counted as (
+      select
+        count(distinct meter_id) filter (where is_whole)::int as meters,
+        count(distinct meter_id)::int as meters_of_all
+      from profiles
+    )
+    select
+      weekday,
+      hour,
+      round(sum(average_kw) filter (where is_whole), 3) as kw,
+      meters,
+      meters_of_all as "metersOfAll"
+    from profiles
+      cross join counted
+    group by weekday, hour, meters, meters_of_all
+    order by weekday, hour`);
+  const { meters = 0, metersOfAll = 0 } = profiles[0] ?? {};
+  const hours = profiles.map(({ weekday, hour, kw }) => ({ weekday, hour, kw }));
+  return { hours, meters, metersOfAll };
 }
 
 function readIssues(rows: Rows, where: SQL): Promise<OpenIssues[]> {
@@ -416,7 +451,7 @@ async function readAttention(rows: Rows, where: SQL): Promise<Report['attention'
     select connection_id as "connectionId", company, provider, status, ${utc(sql`since`)} as since, what_to_do as "whatToDo",
       data_until::text as "dataUntil", count(*) over ()::int as total
     from analytics.connections_needing_attention where ${where}
-    order by customer_must_act desc, connections_needing_attention.since nulls last, connection_id limit ${listedMax}`);
+    order by customer_must_act desc, connections_needing_attention.since nulls last, connection_id limit ${attentionMax}`);
   return {
     total: listed[0]?.total ?? 0,
     connections: listed.map(({ total: _, ...connection }) => connection),
@@ -427,7 +462,7 @@ async function readFreshness(rows: Rows, where: SQL): Promise<Freshness> {
   const causes = await rows<
     { cause: string | null; late: boolean; connections: number } & Clocks
   >(sql`
-    select coalesce(is_late, false) as late, coalesce(cause_of_lateness, 'unknown') as cause, count(*)::int as connections,
+    select is_late as late, coalesce(cause_of_lateness, 'unknown') as cause, count(*)::int as connections,
       max(utility_published_until)::text as "publishedUntil", ${utc(sql`max(service_collected_at)`)} as "collectedAt",
       ${utc(sql`max(applied_at)`)} as "appliedAt"
     from analytics.freshness where ${where} group by 1, 2 order by 3 desc, 2`);

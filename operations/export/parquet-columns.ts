@@ -84,15 +84,15 @@ function asDecimal(scale: number): Made {
  * a file holds its types before its values. Numerics become decimals with 12 places, or those of the longest
  * fraction. The number is the same in most files: DuckDB reads several files with the places of the first.
  * A column with a value that its type cannot hold (NaN, infinity, more than 38 digits) becomes text. So do
- * types without an equivalent, such as uuid, jsonb and ranges. Arrays become lists of text.
+ * types without an equivalent, such as uuid and jsonb. Arrays become lists of text, and ranges two columns.
  */
 export async function parquetColumns(
   client: pg.PoolClient,
   columns: readonly RelationColumn[],
   source: string,
 ): Promise<ParquetColumn[]> {
-  const looks = columns.flatMap(({ name, type }, place) => {
-    const column = pg.escapeIdentifier(name);
+  const parts = columns.flatMap(partsOf);
+  const looks = parts.flatMap(({ column, type }, place) => {
     if (type === 'numeric') return [`${digitsOf(column)} as c${place}`];
     if (type in bounded) return [`${isHeld(column, type)} as c${place}`];
     return [];
@@ -101,7 +101,35 @@ export async function parquetColumns(
     looks.length === 0
       ? {}
       : ((await client.query(`select ${looks.join(', ')} from (${source}) source`)).rows[0] ?? {});
-  return columns.map(({ name, type }, place) => parquetColumn(name, type, seen[`c${place}`]));
+  return parts.map((part, place) => parquetColumn(part, seen[`c${place}`]));
+}
+
+/** A column of a relation, or one end of a range. */
+interface Part extends RelationColumn {
+  /** The SQL expression of its values. */
+  readonly column: string;
+}
+
+/** Types of ranges, with the type of their ends: most readers of Parquet know no ranges. */
+const rangeTypes: Readonly<Record<string, string>> = {
+  daterange: 'date',
+  tstzrange: 'timestamp with time zone',
+  tsrange: 'timestamp without time zone',
+  numrange: 'numeric',
+  int4range: 'integer',
+  int8range: 'bigint',
+};
+
+/** Makes two columns of a range: the first value in it, and the first after it. */
+function partsOf({ name, type }: RelationColumn): Part[] {
+  const column = pg.escapeIdentifier(name);
+  const endType = rangeTypes[type];
+  if (endType === undefined) return [{ name, type, column }];
+  return ['lower', 'upper'].map((end) => ({
+    name: `${name}_${end}`,
+    type: endType,
+    column: `${end}(${column})`,
+  }));
 }
 
 /** SQL of the decimal places of a column's numerics; NULL when they do not fit. */
@@ -122,13 +150,13 @@ function digitsOf(column: string): string {
 const isHeld = (column: string, type: string): string =>
   `coalesce(bool_and(isfinite(${column})${type === 'date' ? '' : ` and ${column} < '290000-01-01'`}), true)`;
 
-function parquetColumn(name: string, type: string, seen: unknown): ParquetColumn {
+function parquetColumn({ name, type, column }: Part, seen: unknown): ParquetColumn {
   if (type.endsWith('[]')) return listColumn(name);
   const { leaf, sent, read } = made(type, seen);
   return {
     name,
     schema: [{ name, repetition_type: 'OPTIONAL', ...leaf }],
-    sent: sent(pg.escapeIdentifier(name)),
+    sent: sent(column),
     read,
   };
 }

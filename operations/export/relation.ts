@@ -8,7 +8,8 @@ export class UnknownRelation extends Error {}
 const nearMax = 5;
 
 /**
- * Finds a table or view by its name, which needs the schema only if several have it.
+ * Finds a table or view by its name. Where several schemas have it, that of analytics is meant, else it needs the
+ * schema.
  * @throws UnknownRelation that lists those of that name, or similar names
  */
 export async function findRelation(db: Executor, wanted: string): Promise<Relation> {
@@ -16,7 +17,9 @@ export async function findRelation(db: Executor, wanted: string): Promise<Relati
   const found = relations.filter(
     (relation) => relation.name === wanted || qualifiedName(relation) === wanted,
   );
-  const [only, ...more] = found;
+  // The views for analysts go first: others of their name are records, or of the pipeline.
+  const ofAnalysts = found.filter(({ schema }) => schema === 'analytics');
+  const [only, ...more] = ofAnalysts.length > 0 ? ofAnalysts : found;
   if (more.length > 0)
     throw new UnknownRelation(`several have the name ${wanted}: ${found.map(qualifiedName).join(', ')}`);
   if (only !== undefined) return { ...only, columns: await readColumns(db, only) };

@@ -91,7 +91,7 @@ export function correctionsChart({ corrections: { byMonth }, madeAt }: Report): 
 const power = (kw: number): string => kw.toLocaleString('en', { maximumSignificantDigits: 3 });
 
 /** Draws mean power by hour and weekday, in six steps from the lowest to the highest. */
-export function loadChart(load: Report['load']): string {
+export function loadChart(load: Report['load']['hours']): string {
   const cells = load.flatMap(({ weekday, hour, kw }) =>
     kw === null ? [] : [[hour, weekday - 1, Number(kw)] as const],
   );

@@ -3,7 +3,16 @@ import type { Report } from '../../db/read/report.ts';
 import { amount, formatCount, monthAt, percent, timeOf, weekdays } from './amounts.ts';
 import { correctionsChart, costCharts, coverageChart, loadChart, usageChart } from './charts.ts';
 import { style } from './style.ts';
-import { countsOf, figuresOf, isEmpty, scopeOf, undatedCost, usageSeries, zonesOf } from './summary.ts';
+import {
+  countsOf,
+  figuresOf,
+  isEmpty,
+  metersOfLoad,
+  scopeOf,
+  undatedCost,
+  usageSeries,
+  zonesOf,
+} from './summary.ts';
 
 type Html = ReturnType<typeof html>;
 type Cell = string | number;
@@ -99,10 +108,10 @@ function loadSection(report: Report, figure: string): Html {
   return section({
     title: 'Load profile',
     figure,
-    caption: `Mean power of all meters together, but those of exports and generation, by hour and weekday, from readings of energy or power. Hours are ${zonesOf(report)}.`,
-    chart: report.load.some(({ kw }) => kw !== null) ? loadChart(report.load) : undefined,
+    caption: `Mean power by hour and weekday of ${metersOfLoad(report)} with readings of energy or power together: the meters that have readings of at least 95 % of the hours. Exports and generation are left out. Hours are ${zonesOf(report)}.`,
+    chart: report.load.hours.some(({ kw }) => kw !== null) ? loadChart(report.load.hours) : undefined,
     head: ['Weekday', 'Hour', 'kW'],
-    rows: report.load.map((row) => [weekdays[row.weekday - 1] ?? '', row.hour, amount(row.kw, 3)]),
+    rows: report.load.hours.map((row) => [weekdays[row.weekday - 1] ?? '', row.hour, amount(row.kw, 3)]),
     none: 'There are no interval readings.',
   });
 }
@@ -129,14 +138,14 @@ function correctionsSection(report: Report, figure: string): Html {
     title: 'Corrections',
     figure,
     caption:
-      'Bills that changed after they were first read: corrected in place, superseded, deleted or restored; by the month in which the warehouse got the change.',
-    chart: report.corrections.byMonth.length === 0 ? undefined : correctionsChart(report),
+      'Bills that changed after they were first read: corrected in place, moved to another account, superseded, deleted or restored; by the month in which the warehouse got the change.',
+    chart: report.corrections.byMonth.length < correctionMonthsMin ? undefined : correctionsChart(report),
     head: ['Changed at (UTC)', 'Provider', 'Invoice', 'What happened', 'Change in cost'],
     rows: report.corrections.latest.map((row) => [
       timeOf(row.changedAt),
       row.provider ?? '–',
       row.invoiceId ?? row.billId,
-      row.what === 'corrected' ? `corrected: ${row.fields.join(', ')}` : (row.reason ?? row.what),
+      whatHappened(row),
       row.change === null ? '–' : `${amount(row.change)} ${row.currency ?? ''}`,
     ]),
     summary: 'The latest',
@@ -144,19 +153,25 @@ function correctionsSection(report: Report, figure: string): Html {
   });
 }
 
+function whatHappened({ what, fields, reason }: Report['corrections']['latest'][number]): string {
+  if (what === 'moved') return 'moved to another account';
+  return what === 'corrected' ? `corrected: ${fields.join(', ')}` : (reason ?? what);
+}
+
+/** Fewer bars show no more than their numbers. */
+const correctionMonthsMin = 3;
+
 function attentionSection(report: Report, figure: string): Html {
   return section({
     title: 'Connections needing attention',
     figure,
     caption: 'Connections that collect nothing, and what has to be done.',
-    head: ['Company', 'Provider', 'Status', 'Since (UTC)', 'What to do', 'Data until'],
+    head: ['Company', 'Provider', 'What to do', 'Since (UTC)'],
     rows: report.attention.connections.map((row) => [
       row.company ?? '–',
       row.provider ?? '–',
-      row.status ?? '–',
-      timeOf(row.since),
       row.whatToDo,
-      row.dataUntil ?? '–',
+      timeOf(row.since),
     ]),
     summary:
       report.attention.connections.length < report.attention.total
@@ -172,7 +187,7 @@ function issuesSection(report: Report, figure: string): Html {
     title: 'Issues of the data',
     figure,
     caption:
-      'What the checks found in bills, connections and readings and is still so. Those that somebody acknowledged count apart.',
+      'What the checks found in bills, connections and readings and is still so. Acknowledged issues are counted separately.',
     head: ['Check', 'Severity', 'Finds', 'Open', 'Acknowledged'],
     rows: report.issues.map((row) => [
       row.checkName,
@@ -241,8 +256,8 @@ function section(content: Section): Html {
 /** Cells of up to this many characters are kept on one line. */
 const shortMax = 20;
 
-function numbers({ title, head, rows }: Section): Html {
-  return html`<div class="wide table" tabindex="0" role="region" aria-label="${`${title}: table`}"><table>
+function numbers({ title, head, rows, open }: Section): Html {
+  return html`<div class="wide ${open ? '' : 'table'}" tabindex="0" role="region" aria-label="${`${title}: table`}"><table>
         <thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
         <tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td class="${String(cell).length <= shortMax ? 'short' : ''}">${cell}</td>`)}</tr>`)}</tbody>
       </table></div>`;

@@ -21,7 +21,7 @@ export const countsOf = ({ counts }: Report): string =>
   `${counted(counts.companies, 'company', 'companies')}, ${counted(counts.meters, 'meter')}, ${counted(counts.bills, 'bill that counts', 'bills that count')}`;
 
 export const isEmpty = ({ counts, freshness, load, cost }: Report): boolean =>
-  counts.meters + counts.bills + freshness.connections + load.length + cost.length === 0;
+  counts.meters + counts.bills + freshness.connections + load.hours.length + cost.length === 0;
 
 export function figuresOf(report: Report): Figures {
   return {
@@ -102,7 +102,7 @@ export function usageSeries({ usage, undated, madeAt }: Report): UsageSeries[] {
 
 /**
  * Describes the time zones of days and hours: `in UTC: no time zone is set for 3 of 30 sites
- * (ops.site_overrides)`.
+ * (metersync sites)`.
  */
 export function zonesOf({ timeZones }: Report): string {
   const sites = timeZones.reduce((sum, zone) => sum + zone.sites, 0);
@@ -110,27 +110,32 @@ export function zonesOf({ timeZones }: Report): string {
   const set = new Set(timeZones.filter(({ source }) => source !== 'default').map(({ timeZone }) => timeZone));
   const names = set.size > 3 ? `${set.size} time zones` : [...set].join(' and ');
   if (unset === 0) return set.size === 0 ? 'in UTC' : `in ${names}, as set for all sites`;
-  const missing = `no time zone is set for ${formatCount(unset)} of ${counted(sites, 'site')} (ops.site_overrides)`;
+  const missing = `no time zone is set for ${formatCount(unset)} of ${counted(sites, 'site')} (metersync sites)`;
   return set.size === 0 ? `in UTC: ${missing}` : `in ${names}, and in UTC where ${missing}`;
 }
 
 function loadFigure(report: Report): string {
-  const { load } = report;
-  const highest = load
+  const highest = report.load.hours
     .filter(({ kw }) => kw !== null)
-    .reduce<Report['load'][number] | undefined>(
+    .reduce<Report['load']['hours'][number] | undefined>(
       (most, cell) => (most === undefined || Number(cell.kw) > Number(most.kw) ? cell : most),
       undefined,
     );
   if (highest === undefined) return 'none';
   const hour = `${String(highest.hour).padStart(2, '0')}:00`;
-  return `Highest mean ${amount(highest.kw, 1)} kW, ${weekdays[highest.weekday - 1]} ${hour}, ${zonesOf(report)}`;
+  return `Highest mean ${amount(highest.kw, 1)} kW, ${weekdays[highest.weekday - 1]} ${hour}, of ${metersOfLoad(report)}, ${zonesOf(report)}`;
 }
+
+/** Says which meters the load stands for: `11 of 36 meters`. */
+export const metersOfLoad = ({ load: { meters, metersOfAll } }: Report): string =>
+  `${formatCount(meters)} of ${counted(metersOfAll, 'meter')}`;
 
 function coverageFigure({ coverage, madeAt }: Report): string {
   const last = lastEnded(coverage, madeAt);
   if (last === undefined) return 'none';
-  return `${percent(last.bills)} of days billed, ${percent(last.readings)} of time read, in ${monthAt(last.month, madeAt)}`;
+  const billed = last.bills === null ? 'no bills' : `${percent(last.bills)} of days billed`;
+  const read = last.readings === null ? 'no readings' : `readings of ${percent(last.readings)} of the time`;
+  return `${billed}, ${read} in ${monthAt(last.month, madeAt)}`;
 }
 
 /**
@@ -138,12 +143,15 @@ function coverageFigure({ coverage, madeAt }: Report): string {
  */
 function correctionsFigure({ corrections }: Report): string {
   if (corrections.byChange.length === 0) return 'none';
-  return corrections.byChange
+  const moved = corrections.byChange.filter(({ what }) => what === 'moved');
+  const others = corrections.byChange
+    .filter(({ what }) => what !== 'moved')
     .map(({ what, currency, bills, change }) => {
       const cost = change === null ? '' : ` (${amount(change)} ${currency ?? '(no currency)'})`;
       return `${formatCount(bills)} ${what}${cost}`;
-    })
-    .join(', ');
+    });
+  const bills = moved.reduce((sum, row) => sum + row.bills, 0);
+  return [...others, ...(bills === 0 ? [] : [`${formatCount(bills)} moved to another account`])].join(', ');
 }
 
 function issuesFigure({ issues }: Report): string {
@@ -168,6 +176,9 @@ function freshnessFigure({ freshness }: Report): string {
 const withUndated = (figure: string, undated: string): string =>
   undated === '' ? figure : `${figure}; ${undated}`;
 
+/** Connections that a terminal shows. */
+const printedMax = 25;
+
 /** Writes the figures as lines for a terminal. */
 export function reportText(report: Report): string[] {
   const head = `${scopeOf(report)}: ${countsOf(report)}`;
@@ -187,10 +198,12 @@ export function reportText(report: Report): string[] {
     `coverage: ${figures.coverage}`,
     `corrections: ${figures.corrections}`,
     `needing attention: ${figures.attention}`,
-    ...report.attention.connections.map(
-      ({ company, connectionId, provider, status, whatToDo }) =>
-        `  ${company ?? connectionId}, ${provider ?? 'unknown'}: ${status}: ${whatToDo}`,
-    ),
+    ...report.attention.connections
+      .slice(0, printedMax)
+      .map(
+        ({ company, connectionId, provider, status, whatToDo }) =>
+          `  ${company ?? connectionId}, ${provider ?? 'unknown'}: ${status}: ${whatToDo}`,
+      ),
     `issues of the data: ${figures.issues}`,
     `freshness: ${figures.freshness}`,
     'metersync report --html FILE draws it.',

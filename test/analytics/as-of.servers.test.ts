@@ -37,17 +37,30 @@ test(`bills_as_of returns for each time of any history the bills of that time (s
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
       const life = new BillHistory(warehouse);
       await life.company.add({});
-      const seen: { at: string; present: Record<string, unknown>[]; counts: Map<number, number> }[] = [];
+      const seen: {
+        at: string;
+        present: Record<string, unknown>[];
+        counts: Map<number, number>;
+        knowsAny: boolean;
+      }[] = [];
       const look = async () => {
         const present = await life.bills(sql`analytics.bills`);
-        seen.push({ at: await life.now(), present, counts: effective(life.known) });
+        const knowsAny = life.known.size > 0;
+        seen.push({ at: await life.now(), present, counts: effective(life.known), knowsAny });
       };
       await look();
       for (const one of steps) {
         await life.take(one);
         await look();
       }
-      for (const { at, present, counts } of seen) {
+      for (const { at, present, counts, knowsAny } of seen) {
+        if (!knowsAny && life.known.size > 0) {
+          const early = life.bills(sql`analytics.bills_as_of(${at}::timestamptz, ${life.company.id}::uuid)`);
+          await expect(early).rejects.toMatchObject({
+            cause: { message: expect.stringMatching(/^the warehouse knows no bills before /) },
+          });
+          continue;
+        }
         const asOf = await life.bills(sql`analytics.bills_as_of(${at}::timestamptz)`);
         expect(asOf).toEqual(present);
         const alone = sql`analytics.bills_as_of(${at}::timestamptz, ${life.company.id}::uuid)`;

@@ -290,7 +290,7 @@ describe('usage', () => {
       ]),
     ).toEqual([
       ['ELECTRICITY', 'kWh', 310, 'USD', '100.00'],
-      ['GAS', 'cubic m', 28.316846592, 'USD', '40.00'],
+      ['GAS', 'cubic m', 28.316847, 'USD', '40.00'],
       ['GAS', 'kWh', 31, null, null],
       ['WATER', 'cubic m', expect.any(Number), 'EUR', '9.00'],
       ['WATER', null, null, 'USD', '7.00'],

@@ -714,7 +714,7 @@ test('each finding is a sentence, with the names of its records', async () => {
   const found = (name: string) => rows.find((row) => row.check_name === name);
   expect(found('bill_gap')).toMatchObject({
     ...named,
-    sentence: 'No bill is for 2025-02-01 to 2025-02-28 (28 days).',
+    sentence: 'No bill covers 2025-02-01 to 2025-02-28 (28 days: about 1 bill, some 93 USD).',
     since: expect.anything(),
     acknowledged_at: null,
   });
@@ -722,9 +722,9 @@ test('each finding is a sentence, with the names of its records', async () => {
 });
 
 test('a sentence names one day once', async () => {
-  const day = { days: 1, from: '2025-02-01', until: '2025-02-02' };
+  const day = { extent: '1 days', from: '2025-02-01', until: '2025-02-02' };
   const { rows } = await warehouse.db.execute(
     sql`select ops.issue_sentence('bill_gap', '', ${JSON.stringify(day)}::jsonb) as sentence`,
   );
-  expect(rows).toEqual([{ sentence: 'No bill is for 2025-02-01 (1 day).' }]);
+  expect(rows).toEqual([{ sentence: 'No bill covers 2025-02-01 (1 day).' }]);
 });

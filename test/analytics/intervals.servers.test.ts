@@ -318,7 +318,7 @@ test('readings of exports and generation add nothing to the load', async () => {
     select meter, '2026-02-01Z'::timestamptz + n * interval '1 day', 86400, 'kWh', 24, now()
     from generate_series(0, 27) n, unnest(array[${taken}, ${given}, ${made}]) meter`);
   const { load } = await readReport(warehouse.db, company.id);
-  expect(load.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
+  expect(load.hours.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
 test('readings are of the net metering that the newest usage record says, else their meter', async () => {
@@ -349,7 +349,7 @@ test('readings are of the net metering that the newest usage record says, else t
     'EXPORT',
   ]);
   const { load } = await readReport(warehouse.db, company.id);
-  expect(load.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
+  expect(load.hours.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
 test('the report counts a month without readings between two of its meter, and a meter of two units once', async () => {

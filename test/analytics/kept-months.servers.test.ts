@@ -162,6 +162,36 @@ class History {
   }
 }
 
+test("companies whose records name one another's are worked out once, whichever of them changed", async () => {
+  await keepAll();
+  const companies = [
+    new BilledCompany(warehouse),
+    new BilledCompany(warehouse),
+    new BilledCompany(warehouse),
+  ];
+  const meter = `shared/${randomUUID()}`;
+  await companies[0]?.add({ [meter]: {} });
+  for (const [at, company] of companies.entries()) {
+    if (at > 0) await company.add({});
+    await company.bill([
+      {
+        billed: at,
+        cost: '1.00',
+        usage: [{ meterId: meter, start: '2026-01-01', end: '2026-01-31', usage: '1' }],
+      },
+    ]);
+  }
+  await keepAll();
+  const ids = companies.map(({ id }) => `('${id}'::uuid, '2020-01-01'::timestamptz)`);
+  // The owner of the meter comes last, and its group is all three.
+  await run(`insert into metersync.company_changes (company_id, changed_at) values ${ids.join(', ')}`);
+  await run(
+    `update metersync.company_changes set changed_at = '2019-01-01' where company_id = '${companies[0]?.id}'`,
+  );
+  expect(await keepAll()).toBe(3);
+  expect(await differing()).toBe(0);
+});
+
 test(`months that are kept are as if worked out from nothing, whatever was written before (seed ${seed})`, {
   timeout: 120_000,
 }, async () => {

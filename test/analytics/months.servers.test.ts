@@ -242,6 +242,9 @@ const keys: Readonly<Record<string, string>> = {
   bills: 'bill_id',
   usage: 'usage_id',
   bill_costs: 'bill_id, meter_id',
+  bill_meters: 'bill_id, meter_id',
+  meters: 'meter_id',
+  year_on_year: 'site_id, meter_id, commodity, month, measure, units',
   bill_line_items: 'bill_id, seq',
   monthly_usage: 'meter_id, unmetered_source, month, units',
   monthly_cost: 'site_id, meter_id, datasource_type, month, currency',
@@ -257,7 +260,8 @@ async function differences(): Promise<{ company: string; sums: string; said: unk
     ), usage as (
       select u.company_id, u.meter_id, coalesce(f.standard_units, u.usage_units) as units,
         sum(case when f.dimension = 'power' then null else
-          case when (u.raw ->> 'exclusion')::boolean then -abs(u.usage) else u.usage end * coalesce(f.factor, 1) end) as amount
+          case when (u.raw ->> 'exclusion')::boolean then -1 else 1 end * metersync.in_standard_units(
+            case when (u.raw ->> 'exclusion')::boolean then abs(u.usage) else u.usage end, coalesce(f.factor, 1)) end) as amount
       from utility.usage_data u join counts d on d.id = u.document_id left join ops.unit_factors f on f.units = u.usage_units
       group by 1, 2, 3
     ), cost as (

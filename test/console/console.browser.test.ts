@@ -51,6 +51,7 @@ test('each page is good to look at, at a desk and on a phone, in light and dark'
     event: `/events/${dead}?show=payload`,
     companies: '/companies',
     company: `/companies/${companies[0]}`,
+    sites: '/sites',
     runs: '/runs',
     run: `/runs/${runs.suspect}`,
     deletes: '/deletes',

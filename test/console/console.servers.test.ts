@@ -101,6 +101,7 @@ describe('the pages', () => {
       `/events?company=${companies[0]}&code=SERVICE_ACCESS_DENIED`,
       '/companies',
       ...companies.map((id) => `/companies/${id}`),
+      '/sites',
       '/runs',
       ...Object.values(runs).map((id) => `/runs/${id}`),
       '/deletes',
@@ -522,6 +523,32 @@ describe('an action', () => {
       outcome: 'done',
       actor: 'ada',
     });
+  });
+
+  test('sets what the service does not send of a site, and all proposed time zones', async () => {
+    const { ask, post } = await serve();
+    const [site, other] = [randomUUID(), randomUUID()];
+    await warehouse.db.execute(sql`
+      insert into utility.sites (id, company_id, name, raw, synced_at)
+      select id::uuid, (select id from utility.companies limit 1), ${hostile}, jsonb_build_object('address', address), now()
+      from (values (${site}, '1 Main St, Denver, CO 80202'), (${other}, '2 Main St, Boston, MA 02110')) as s (id, address)`);
+    const page = await (await ask('/sites')).text();
+    expect(page).toContain('proposed: America/Denver');
+    expect(page).not.toContain('<img');
+    const to = `/act/sites-set?id=${site}&back=/sites`;
+    expect(await (await ask(to)).text()).toContain('value="America/Denver"');
+    expect(await (await post(to, { time_zone: 'Mars/Olympus' })).text()).toContain(
+      'is not an IANA time zone',
+    );
+    expect((await post(to, { time_zone: 'America/Phoenix', floor_area: '12' })).status).toBe(303);
+    expect((await post('/act/sites-set?proposed=yes&back=/sites')).status).toBe(303);
+    const { rows } = await warehouse.db.execute(sql`
+      select time_zone, floor_area from analytics.sites where site_id in (${site}::uuid, ${other}::uuid) order by time_zone`);
+    expect(rows).toEqual([
+      { time_zone: 'America/New_York', floor_area: null },
+      { time_zone: 'America/Phoenix', floor_area: '12' },
+    ]);
+    expect((await operations())[0]).toMatchObject({ action: 'sites set', outcome: 'done' });
   });
 
   test('pauses a schedule with a reason, resumes it and runs it now', async () => {

@@ -58,11 +58,11 @@ async function viewsWith(...columns: readonly string[]): Promise<unknown[]> {
   return rows.map(({ name }) => name);
 }
 
-test('views that have one name of a thing have its other name too', async () => {
-  const commodities = await viewsWith('commodity');
-  expect(commodities.length).toBeGreaterThanOrEqual(10);
-  expect(await viewsWith('datasource_type')).toEqual(commodities);
-  expect(await viewsWith('commodity', 'datasource_type')).toEqual(commodities);
+test('views with the name of a thing in the records have its name in analytics, too', async () => {
+  const types = await viewsWith('datasource_type');
+  expect(types.length).toBeGreaterThanOrEqual(10);
+  expect(await viewsWith('commodity', 'datasource_type')).toEqual(types);
+  expect(await viewsWith('commodity')).toEqual(expect.arrayContaining(types));
   const amounts = await viewsWith('usage');
   expect(amounts.length).toBeGreaterThanOrEqual(6);
   expect(await viewsWith('usage', 'units')).toEqual(amounts);

@@ -91,7 +91,7 @@ describe('a warehouse with bills and readings', () => {
     expect(usage.map((row) => [row.month, Number(row.usage)]).at(-1)).toEqual(['2026-06-01', 1050.5]);
     expect(report.coverage.map((row) => Number(row.bills))).toEqual([1, 1, 1, 1, 1, 1]);
     expect(report.coverage.at(-1)?.readings).toBe((7 / 30).toFixed(4));
-    const highest = report.load.reduce((a, b) => (Number(b.kw) > Number(a.kw) ? b : a));
+    const highest = report.load.hours.reduce((a, b) => (Number(b.kw) > Number(a.kw) ? b : a));
     // The hour of Wednesday 14:00 has a reading of 10 kWh in one quarter, and three others.
     const others = [57, 58, 59].map((quarter) => 1 + quarter / 96);
     const mean = [10, ...others].reduce((sum, kwh) => sum + kwh * 4, 0) / 4;
@@ -149,8 +149,11 @@ describe('a warehouse with bills and readings', () => {
       'Issues of the data',
       'Freshness',
     ]);
-    // One for each currency and each unit: no axis has two.
-    expect(await shown.locator('.chart svg').count()).toBe(7);
+    // One for each currency and each unit: no axis has two. Corrections of one month have no chart.
+    expect(await shown.locator('.chart svg').count()).toBe(6);
+    // All connections are shown, without a box that scrolls.
+    const box = shown.getByRole('region', { name: 'Connections needing attention: table' });
+    expect((await box.getAttribute('class'))?.trim()).toBe('wide');
     const ofCost = shown.locator('.chart').first().locator('svg');
     expect(await ofCost.getByText('EUR').or(ofCost.getByText('USD')).allTextContents()).toEqual([
       'EUR',
@@ -245,7 +248,7 @@ describe('a warehouse with bills and readings', () => {
       expect(page, 'on each of the axes').toContain(`>${month(before).slice(0, 7)}</text>`);
     expect(page).toContain(`>${month(0).slice(0, 7)} so far</text>`);
     expect(page).toContain(`<td class="short">${month(0).slice(0, 7)} so far</td>`);
-    const zones = 'Hours are in UTC: no time zone is set for 1 of 1 site (ops.site_overrides).';
+    const zones = 'Hours are in UTC: no time zone is set for 1 of 1 site (metersync sites).';
     expect(page).toContain(zones);
 
     await warehouse.db.execute(
@@ -253,6 +256,28 @@ describe('a warehouse with bills and readings', () => {
     );
     const zoned = await readReport(warehouse.db, own.id);
     expect(await reportPage(zoned)).toContain('Hours are in America/Denver, as set for all sites.');
+  });
+
+  test('the load is that of meters with nearly all hours of the week, and says of how many', async () => {
+    const own = new BilledCompany(warehouse);
+    const [whole, few] = [randomUUID(), randomUUID()];
+    await own.add({ [whole]: {}, [few]: {} });
+    await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-06-01')`);
+    await warehouse.db.execute(sql`
+      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+      select ${whole}, timestamptz '2026-06-01 00:00Z' + n * interval '1 hour', 3600, 'kWh', 1 + n / 1000.0, now()
+      from generate_series(0, 7 * 24 - 1) n
+      union all
+      select ${few}, timestamptz '2026-06-03 19:00Z' + n * interval '15 minutes', 900, 'kWh', 100, now()
+      from generate_series(0, 3) n`);
+    const report = await readReport(warehouse.db, own.id);
+    expect(report.load).toMatchObject({ meters: 1, metersOfAll: 2 });
+    expect(report.load.hours.find(({ weekday, hour }) => weekday === 3 && hour === 19)?.kw).toBe('1.067');
+    expect(reportText(report).join('\n')).toContain(
+      'load: Highest mean 1.2 kW, Sun 23:00, of 1 of 2 meters, in UTC',
+    );
+    expect(await reportPage(report)).toContain('by hour and weekday of 1 of 2 meters with readings');
+    expect(reportText(report).join('\n')).toContain('coverage: no bills, readings of ');
   });
 
   test('names from the service are text in charts, too', async () => {

@@ -1,0 +1,19 @@
+-- An amount in the standard unit. A factor such as that of a cubic foot has many digits, so the result
+-- is rounded: to a millionth of the smaller one of both units.
+create or replace function metersync.in_standard_units (amount numeric, factor numeric) returns numeric language sql immutable parallel safe as $$
+  select
+    case
+      when factor = 1 then amount
+      else round(
+        amount * factor,
+        least(
+          scale(amount) + scale(factor),
+          greatest(6, scale(amount)) + case
+            when factor > 0
+              and factor < 1 then ceil(- log(factor::float8))::integer
+            else 0
+          end
+        )
+      )
+    end
+$$;

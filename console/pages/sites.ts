@@ -1,0 +1,70 @@
+import { html } from 'hono/html';
+import { canonicalUuid } from '../../contract/ids.ts';
+import { consoleBounds } from '../../contract/limits.ts';
+import { counted } from '../../contract/words.ts';
+import { countZones, type ListedSite, listSites } from '../../db/sites.ts';
+import { badge } from '../../web/badge.ts';
+import type { Markup } from '../../web/markup.ts';
+import { asked, type MakePage, mayAct } from '../asking.ts';
+import { actButton, address, nothing, pager, table, text } from '../parts.ts';
+
+/** Which zone do the days of a site begin in, and what else is set for it? */
+export const siteList: MakePage = async (asking) => {
+  const { deps, query } = asking;
+  const companyId = canonicalUuid(asked(query, 'company') ?? '');
+  const offset = Number(/^\d{1,6}$/.exec(query.get('after') ?? '')?.[0] ?? 0);
+  const limit = consoleBounds.rows;
+  const [sites, zones] = await Promise.all([
+    listSites(deps.db, { companyId }, { limit, offset }),
+    countZones(deps.db),
+  ]);
+  const next =
+    sites.length === limit && address('/sites', { company: companyId, after: String(offset + limit) });
+  return {
+    title: 'Sites',
+    section: 'Companies',
+    body: html`<p class="crumbs"><a href="/companies">Companies</a></p>
+<div class="head"><div><h1>Sites</h1><p class="muted">${zonesInWords(zones)}</p></div>
+${mayAct(asking) && zones.proposed > 0 && actButton('/act/sites-set?proposed=yes&back=/sites', `Set ${counted(zones.proposed, 'proposed zone')}`)}</div>
+${sites.length === 0 ? nothing('No site', 'The first backfill lists them.') : siteTable(sites, mayAct(asking))}
+${pager(next || undefined, offset === 0 ? undefined : address('/sites', { company: companyId }))}
+<p class="muted">For many at once: <code>metersync export analytics.sites --out sites.csv</code>, and after editing it <code>metersync sites --file sites.csv</code>.</p>`,
+  };
+};
+
+const zonesInWords = ({ sites, unset }: { readonly sites: number; readonly unset: number }): string =>
+  unset === 0
+    ? 'Each site has a time zone.'
+    : `${counted(unset, 'site')} of ${sites} without a time zone: their days and hours are in UTC.`;
+
+const siteTable = (sites: readonly ListedSite[], mayEdit: boolean): Markup =>
+  table(
+    'Sites, those without a time zone first',
+    [
+      {
+        name: 'Site',
+        of: ({ site, company, address: at }) =>
+          html`<strong>${text(site ?? 'no name')}</strong><br><small>${text(company)}${at !== null && `, ${text(at)}`}</small>`,
+      },
+      {
+        name: 'Time zone',
+        of: (site) =>
+          site.time_zone_source === 'default'
+            ? html`${badge('uneasy', 'not set')} ${site.proposed_time_zone !== null && html`<small>proposed: ${site.proposed_time_zone}</small>`}`
+            : text(site.time_zone),
+      },
+      { name: 'Emission region', of: ({ emission_region: region }) => text(region ?? '–') },
+      {
+        name: 'Floor area',
+        of: ({ floor_area: area, floor_area_units: units }) =>
+          text(area === null ? '–' : `${area} ${units ?? ''}`),
+      },
+      {
+        name: 'Change',
+        end: true,
+        of: ({ site_id: id }) => mayEdit && actButton(`/act/sites-set?id=${id}&back=/sites`, 'Set'),
+      },
+    ],
+    sites,
+    ({ site_id: id }) => id,
+  );

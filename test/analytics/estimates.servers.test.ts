@@ -1,0 +1,92 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { fillAnalytics } from '../../bench/load/analytics-world.ts';
+import { joinsOfViews, statementOf } from '../../bench/load/joins.ts';
+import { keepMonths } from '../../db/watch/months.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+const companies = 6;
+const bills = 1_080;
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let client: pg.Client;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+  client = new pg.Client({ connectionString: warehouse.url });
+  await client.connect();
+  const shape = { documents: bills / companies, months: 36, intervalMeters: 1, readings: 960 };
+  await fillAnalytics(client, shape, { from: 1, to: companies });
+  await keepMonths(warehouse.db, { budgetSeconds: 60 });
+  await client.query('analyze; set jit = off; set max_parallel_workers_per_gather = 0');
+}, 120_000);
+afterAll(async () => {
+  await client?.end();
+  await warehouse.drop();
+});
+
+interface PlanNode {
+  readonly 'Plan Rows': number;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Relation Name'?: string;
+  readonly Plans?: readonly PlanNode[];
+}
+
+async function planOf(statement: string): Promise<PlanNode> {
+  const { rows } = await client.query(`explain (analyze, timing off, format json) ${statement}`);
+  return rows[0]['QUERY PLAN'][0].Plan;
+}
+
+const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
+
+/** Fewer than this part of the rows that there are: then a join works a view out anew for each row of another. */
+const leastPart = 1 / 20;
+
+test('the planner expects no view to have far fewer rows than it has', async () => {
+  const { rows } = await client.query<{ view: string; of_companies: boolean }>(`
+    select c.relname as view, bool_or(a.attname = 'company_id') as of_companies
+    from pg_class c join pg_attribute a on a.attrelid = c.oid
+    where c.relkind = 'v' and c.relnamespace = 'analytics'::regnamespace group by 1 order by 1`);
+  const company = `where company_id = (select id from utility.companies where name = 'Company 1')`;
+  const low: string[] = [];
+  for (const { view, of_companies } of rows) {
+    for (const where of of_companies ? ['', company] : ['']) {
+      const plan = await planOf(`select * from analytics.${view} ${where}`);
+      if (plan['Plan Rows'] < leastPart * plan['Actual Rows'])
+        low.push(`${view} ${where}: ${plan['Plan Rows']} of ${plan['Actual Rows']}`);
+    }
+  }
+  expect(low).toEqual([]);
+});
+
+/** How many rows of records a plan reads: a view that is worked out anew for each row of another reads them again. */
+const rowsRead = (plan: PlanNode): number =>
+  nodesOf(plan)
+    .filter((node) => node['Relation Name'] === 'documents' || node['Relation Name'] === 'usage_data')
+    .reduce((sum, node) => sum + Math.max(1, node['Actual Rows']) * node['Actual Loops'], 0);
+
+test.each([
+  '',
+  `where c.commodity = 'ELECTRICITY'`,
+  `where u.units = 'kWh'`,
+  `where c.commodity = 'ELECTRICITY' and u.commodity = c.commodity and b.currency = 'USD' and b.boundary_rule = 'end_inclusive'`,
+])('the cost per kWh of bills, from three views joined, works each of them out once: %s', async (where) => {
+  const plan = await planOf(`
+    select b.invoice_id, c.cost / nullif(sum(u.usage), 0) as per_kwh from analytics.bill_costs c
+      join analytics.bills b using (bill_id)
+      join analytics.usage u on u.bill_id = c.bill_id and u.meter_id = c.meter_id
+    ${where} group by b.bill_id, b.invoice_id, c.cost`);
+  expect(rowsRead(plan)).toBeGreaterThan(bills);
+  expect(rowsRead(plan)).toBeLessThan(20 * bills);
+});
+
+test('views with a key in common are joined without working one out for each row of another', async () => {
+  const joins = await joinsOfViews(client);
+  expect(joins.length).toBeGreaterThan(40);
+  const repeated: string[] = [];
+  // Pairs: the bench has the triples, of 200,000 bills.
+  for (const join of joins.filter(({ views }) => views.length === 2)) {
+    const rows = rowsRead(await planOf(statementOf(join)));
+    if (rows > 20 * bills) repeated.push(`${join.views.join(', ')}: ${rows}`);
+  }
+  expect(repeated).toEqual([]);
+});
