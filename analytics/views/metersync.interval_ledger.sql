@@ -3,10 +3,13 @@ create or replace view metersync.interval_ledger as
 with
   announcements as (
     select
-      *,
+      record_id,
+      outcome,
+      interval_count,
+      intervals_found,
       tstzrange (range_start, range_end, '[]') as span
     from
-      metersync.events
+      metersync.journal
     where
       kind = 'interval'
       and outcome in ('pending', 'applied')

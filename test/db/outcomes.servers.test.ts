@@ -40,7 +40,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
 
-/** A document and a connection, with the events, reads and settlements of a story. */
+/** A document and a connection, with the events and reads of a story. */
 class Story {
   readonly #ids = { documents: randomUUID(), connections: randomUUID() };
   readonly #events: DeliveredEvent[] = [];
