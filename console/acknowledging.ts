@@ -4,9 +4,9 @@ import { listDataIssues } from '../db/read/issues.ts';
 import { isAlarmName } from '../health/findings.ts';
 import { acknowledge } from '../operations/acknowledge.ts';
 import { Refused } from '../operations/recorded.ts';
-import type { Question } from './actions.ts';
 import { type Asking, asked } from './asking.ts';
 import { text } from './parts.ts';
+import type { Question } from './question.ts';
 
 /** A note that may be left out. */
 export const noteField = html`<label for="note">Note</label><input id="note" name="note" maxlength="500" autocomplete="off">`;

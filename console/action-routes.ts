@@ -9,11 +9,12 @@ import type { Away } from '../health/measured.ts';
 import { Refused, record } from '../operations/recorded.ts';
 import { formOf } from '../web/form.ts';
 import { icons } from '../web/icons.ts';
-import { actions, isAction, type Question } from './actions.ts';
+import { actions, isAction } from './actions.ts';
 import type { Activity } from './activity.ts';
 import { type Asking, asked, mayAct } from './asking.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
 import { missing, type Page } from './frame.ts';
+import type { Question } from './question.ts';
 import { awayPage, unlessAway } from './without-warehouse.ts';
 
 interface Serving {

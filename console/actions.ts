@@ -20,36 +20,11 @@ import { Refused } from '../operations/recorded.ts';
 import { describeReplay, replayEvents, wasReplayed } from '../operations/replay.ts';
 import { requireWorker } from '../operations/require-worker.ts';
 import { describeResumed, resumeParked } from '../operations/resume.ts';
-import type { Markup } from '../web/markup.ts';
 import { askAcknowledge, askFinding, noteField, noteOf } from './acknowledging.ts';
 import { type Asking, asked, oneOf } from './asking.ts';
 import { asQuery, filterOf } from './pages/events.ts';
 import { text } from './parts.ts';
-
-/** What an action would do, before anybody confirms it. */
-export interface Question {
-  readonly title: string;
-  /** How many of what, and the effect. */
-  readonly says: string;
-  /** What has to be filled in. */
-  readonly fields?: Markup;
-  readonly button: string;
-  readonly danger?: boolean;
-  /**
-   * @param form what was filled in
-   * @param operation its id in the log
-   * @returns what it did
-   * @throws Refused when there is nothing to do it with
-   */
-  readonly act: (
-    form: URLSearchParams,
-    progress: (words: string) => void,
-    operation: number,
-  ) => Promise<string>;
-}
-
-/** Reads what an action would do. @throws Refused when there is nothing to do */
-export type Ask = (asking: Asking) => Promise<Question>;
+import type { Ask, Question } from './question.ts';
 
 /** Actions by their names, as the log of operations has them; addresses have hyphens for spaces. */
 export const actions = {

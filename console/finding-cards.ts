@@ -16,7 +16,8 @@ ${acknowledged !== null && html`<p class="muted small">${text(acknowledgedInWord
 <p><b>What to do:</b> ${text(todo)}</p></li>`;
   })}</ul>`;
 
-function knowing({ alarm, key, word, acknowledged }: Finding, back: string): Markup | '' {
+/** The button that acknowledges a finding, or takes that back. */
+export function knowing({ alarm, key, word, acknowledged }: Finding, back: string): Markup | '' {
   const to = (action: string) => address(`/act/alerts-${action}`, { id: alarm ?? '', key, back });
   if (acknowledged !== null) return actButton(to('unacknowledge'), 'Take back');
   return alarm !== null && word === acknowledgeable ? actButton(to('acknowledge'), 'Acknowledge') : '';

@@ -14,7 +14,6 @@ import type { Identity } from './identity.ts';
 /** Pages in the order of the navigation, and the key after `g` that opens each. */
 export const sections = {
   Overview: { at: '/', key: 'o' },
-  Inbox: { at: '/inbox', key: 'i' },
   Events: { at: '/events', key: 'e' },
   Companies: { at: '/companies', key: 'c' },
   Runs: { at: '/runs', key: 'r' },
@@ -68,7 +67,7 @@ export function layout(frame: Frame, page: Page): Markup {
   <input id="search" name="q" type="search" placeholder="Id, invoice, meter, name" autocomplete="off" spellcheck="false" maxlength="300"><button class="outline small">Trace</button></form>
   <nav class="tabs" aria-label="Pages" id="navigation">${Object.entries(sections).map(
     ([name, { at, key }]) =>
-      html`<a href="${at}" data-key="${key}" ${name === section ? raw('aria-current="page"') : ''}>${name}${name === 'Inbox' && inboxCount(verdict)}</a>`,
+      html`<a href="${at}" data-key="${key}" ${name === section ? raw('aria-current="page"') : ''}>${name}${name === 'Overview' && countOf(verdict)}</a>`,
   )}</nav>
 </div></header>
 <main id="main" class="wide" tabindex="-1">
@@ -84,7 +83,7 @@ ${keys}`,
 }
 
 /** How many findings need somebody. */
-function inboxCount({ findings }: Verdict): Markup | '' {
+function countOf({ findings }: Verdict): Markup | '' {
   const ill = findings.filter(({ word }) => word !== 'In sync' && word !== 'Catching up').length;
   return ill === 0 ? '' : html`<span class="count">${ill}<span class="unseen"> need somebody</span></span>`;
 }

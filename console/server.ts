@@ -21,7 +21,6 @@ import type { Identity } from './identity.ts';
 import { companyList, companyPage } from './pages/companies.ts';
 import { deletesPage } from './pages/deletes.ts';
 import { eventList, eventPage } from './pages/events.ts';
-import { inbox } from './pages/inbox.ts';
 import { issueList, issuePage } from './pages/issues.ts';
 import { logList, operationId, operationPage, operationTone } from './pages/log.ts';
 import { overview } from './pages/overview.ts';
@@ -40,7 +39,6 @@ declare module 'fastify' {
 
 const pages: Readonly<Record<string, MakePage>> = {
   '/': overview,
-  '/inbox': inbox,
   '/events': eventList,
   '/events/:id': eventPage,
   '/companies': companyList,

@@ -37,7 +37,7 @@ export const limits = {
   answerBytesMax: 24 * 1024 * 1024,
   /** Rows that a report counts: from here on a count costs more than it says. */
   countMax: 10_000,
-  /** Dead events, and missing ones, that health counts and the inbox groups: each takes ten look-ups. */
+  /** Dead events, and missing ones, that health counts and the overview groups: each takes ten look-ups. */
   givenUpMax: 1_000,
   /** How long the log leaves out a failure that it reported and that is tried again. */
   failureLogMs: 60_000,

@@ -88,7 +88,6 @@ async function settle({ db }: Warehouse): Promise<void> {
 /** Every page, with rows in it. */
 const pages: readonly string[] = [
   '/',
-  '/inbox',
   '/events',
   '/events?outcome=dead',
   '/events?outcome=missing',
@@ -109,7 +108,7 @@ const pages: readonly string[] = [
   '/data',
   '/system',
   '/log',
-  '/act/replay?outcome=missing&back=/inbox',
+  '/act/replay?outcome=missing&back=/',
   '/trace',
   `/trace?q=${idOf('document', 2)}`,
   `/trace?kind=meter&id=${encodeURIComponent(meterOf(2, 1))}`,

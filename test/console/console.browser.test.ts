@@ -47,7 +47,6 @@ test('each page is good to look at, at a desk and on a phone, in light and dark'
   const { companies, document, runs, dead, issue } = trouble;
   const paths = {
     overview: '/',
-    inbox: '/inbox',
     events: '/events?outcome=dead',
     event: `/events/${dead}?show=payload`,
     companies: '/companies',
@@ -56,8 +55,6 @@ test('each page is good to look at, at a desk and on a phone, in light and dark'
     run: `/runs/${runs.suspect}`,
     deletes: '/deletes',
     deleted: `/deletes?run=${runs.suspect}`,
-    found: '/trace?q=e',
-    acknowledge: '/act/alerts-acknowledge?id=Decide&key=&back=/inbox',
     issues: '/issues',
     issue: `/issues/${issue}`,
     trace: `/trace?q=${document}`,

@@ -94,7 +94,6 @@ describe('the pages', () => {
     const { companies, document, connection, runs, dead, issue } = trouble;
     const paths = [
       '/',
-      '/inbox',
       '/events',
       '/events?outcome=dead',
       `/events/${dead}`,
@@ -157,7 +156,7 @@ describe('the pages', () => {
 
   test('say what is wrong, by its cause, in the words of the failures', async () => {
     const { ask } = await serve();
-    const text = await (await ask('/inbox')).text();
+    const text = await (await ask('/')).text();
     expect(text).toContain('Parked: SERVICE_ACCESS_DENIED');
     expect(text).toContain('3 events and 2 parts of backfills');
     expect(text).toContain(failureTypes.SERVICE_ACCESS_DENIED.operator);
@@ -297,8 +296,8 @@ describe('who may look and act', () => {
     ]);
     expect((await ask('/', as('vera', 'another password'))).status).toBe(401);
     expect((await ask('/', as('nobody', 'a long password'))).status).toBe(401);
-    expect((await ask('/inbox', otto)).status).toBe(200);
-    const shown = await (await ask('/inbox', vera)).text();
+    expect((await ask('/', otto)).status).toBe(200);
+    const shown = await (await ask('/', vera)).text();
     expect(shown).toContain('vera, viewer');
     expect(shown).not.toContain('/act/');
     const to = `/act/deletes-approve?run=${trouble.runs.suspect}`;
@@ -447,7 +446,7 @@ describe('an action', () => {
     });
     expect(await (await ask(`/events/${trouble.dead}`)).text()).not.toContain('events-ignore');
     expect((await post(to)).status).toBe(409);
-    expect(await (await ask('/inbox')).text()).toContain('/act/events-ignore?outcome=dead');
+    expect(await (await ask('/')).text()).toContain('/act/events-ignore?outcome=dead');
     expect((await post('/act/events-ignore?outcome=pending')).status).toBe(409);
     expect((await post('/act/events-ignore?outcome=dead')).status).toBe(303);
     const { rows } = await warehouse.db.execute(sql`select count(*)::int as n from metersync.events
@@ -491,7 +490,7 @@ describe('an action', () => {
 
   test('resumes what a failure parked', async () => {
     const { ask, post } = await serve();
-    const to = '/act/resume?code=SERVICE_ACCESS_DENIED&back=/inbox';
+    const to = '/act/resume?code=SERVICE_ACCESS_DENIED&back=/';
     expect(await (await ask(to)).text()).toContain('3 events become due at once. 2 parts of backfills');
     expect((await post(to)).status).toBe(303);
     expect((await operations())[0]).toMatchObject({

@@ -1,49 +1,36 @@
 import { html } from 'hono/html';
-import { type FailureCode, failureTypes } from '../../contract/failures.ts';
-import { counted, eventsGivenUp } from '../../contract/words.ts';
-import { mostCounted } from '../../db/read/counted.ts';
-import { type GivenUpGroup, readGivenUp } from '../../db/read/unhappy.ts';
-import { readWaiting, type WaitingEvents } from '../../db/read/waiting.ts';
-import type { AlarmName } from '../../health/findings.ts';
-import type { ParkedWork } from '../../health/measured.ts';
-import type { Markup } from '../../web/markup.ts';
-import { type Asking, type MakePage, mayAct } from '../asking.ts';
-import { findingCards } from '../finding-cards.ts';
-import { actButton, ago, facts, nothing, prose, section, text } from '../parts.ts';
+import { type FailureCode, failureTypes } from '../contract/failures.ts';
+import { counted, eventsGivenUp } from '../contract/words.ts';
+import { mostCounted } from '../db/read/counted.ts';
+import { type GivenUpGroup, readGivenUp } from '../db/read/unhappy.ts';
+import { readWaiting, type WaitingEvents } from '../db/read/waiting.ts';
+import type { AlarmName } from '../health/findings.ts';
+import type { ParkedWork, WarehouseHealth } from '../health/measured.ts';
+import type { Finding } from '../health/verdict.ts';
+import type { Markup } from '../web/markup.ts';
+import { type Asking, mayAct } from './asking.ts';
+import { knowing } from './finding-cards.ts';
+import { actButton, ago, facts, prose, text } from './parts.ts';
 
-/** What is broken, grouped by cause? */
-export const inbox: MakePage = async (asking) => {
-  const { deps, health, verdict, now } = asking;
-  const { db } = deps;
-  const { warehouse } = health;
-  if ('away' in warehouse) return undefined;
+/** Events and parts of backfills that need somebody, or wait, grouped by cause. */
+export async function causeCards(asking: Asking, warehouse: WarehouseHealth): Promise<Markup[]> {
+  const { db } = asking.deps;
   const [waiting, dead, missing] = await Promise.all([
     readWaiting(db, mostCounted),
     readGivenUp(db, 'dead'),
     readGivenUp(db, 'missing'),
   ]);
   const parkedCodes = new Set<string>(warehouse.parked.map(({ code }) => code));
-  const cards = [
+  return [
     ...warehouse.parked.map((work) => parkedCard(asking, work)),
     ...waiting.filter(({ code }) => !parkedCodes.has(code)).map((cause) => waitingCard(asking, cause)),
     ...dead.map((one) => givenUp(asking, 'dead', one)),
     ...missing.map((one) => givenUp(asking, 'missing', one)),
   ];
-  const others = verdict.findings.filter(({ alarm }) => alarm === null || !withCards.includes(alarm));
-  const empty = cards.length + others.length === 0;
-  return {
-    title: 'Inbox',
-    section: 'Inbox',
-    live: true,
-    body: html`<div class="head"><div><h1>Inbox</h1><p class="muted">What is broken, by its cause, and what to do about it.</p></div></div>
-${empty && nothing('Nothing needs you', html`Last looked ${ago(new Date(now).toISOString(), now)}.`)}
-${cards.length > 0 && section('Events and backfills', html`<ul class="cards">${cards}</ul>`)}
-${others.length > 0 && section('Everything else', findingCards(asking, others, '/inbox'), html`<a href="/deletes">Deletes</a> <a href="/runs">Runs</a>`)}`,
-  };
-};
+}
 
-/** Findings that have cards by cause. */
-const withCards: readonly AlarmName[] = [
+/** Findings that these cards say more about. */
+export const withCauses: readonly AlarmName[] = [
   'KeyRefused',
   'ServiceDown',
   'Parked',
@@ -63,7 +50,8 @@ const parkedCard = (asking: Asking, work: ParkedWork): Markup =>
     since: work.since,
     next: work.nextAttemptAt,
     reason: work.reason,
-    act: actButton(`/act/resume?code=${work.code}&back=/inbox`, 'Try again now'),
+    act: actButton(`/act/resume?code=${work.code}&back=/`, 'Try again now'),
+    finding: findingOf(asking, 'Parked', `code=${work.code}`),
     list: `/events?outcome=pending&code=${work.code}`,
   });
 
@@ -88,14 +76,21 @@ interface Cause {
   readonly reason: string | null;
   readonly example?: string;
   readonly act?: Markup;
+  /** The finding that it is a part of, unless somebody acknowledged that: then it has a card. */
+  readonly finding?: Finding | undefined;
   readonly list: string;
 }
 
+const findingOf = ({ verdict }: Asking, name: AlarmName, of = ''): Finding | undefined =>
+  verdict.findings.find(
+    ({ alarm, key, acknowledged }) => alarm === name && key === of && acknowledged === null,
+  );
+
 function card(asking: Asking, cause: Cause): Markup {
-  const { code, kind, what, owners = 0, since, next, reason, example, act, list } = cause;
+  const { code, kind, what, owners = 0, since, next, reason, example, act, finding, list } = cause;
   const { now } = asking;
   const type = code !== null && code in failureTypes ? failureTypes[code as FailureCode] : undefined;
-  return html`<li class="card"><div class="row"><strong>${kind}: ${code ?? 'without a code'}</strong><span class="badges"><a class="button outline small" href="${list}">Events</a>${act && mayAct(asking) && act}</span></div>
+  return html`<li class="card"><div class="row"><strong>${kind}: ${code ?? 'without a code'}</strong><span class="badges"><a class="button outline small" href="${list}">Events</a>${mayAct(asking) && act}${mayAct(asking) && finding && knowing(finding, '/')}</span></div>
 <p>${what}${owners > 0 && ` of ${counted(owners, 'company or meter', 'companies or meters')}`}${type && `. ${type.means}`}</p>
 ${facts([
   ['Since', since && ago(since, now)],
@@ -119,7 +114,8 @@ function givenUp(asking: Asking, outcome: 'dead' | 'missing', group: GivenUpGrou
     since,
     reason: error,
     example,
-    act: html`${outcome === 'dead' && actButton(`/act/events-ignore?${query}&back=/inbox`, 'Ignore')}${actButton(`/act/replay?${query}&back=/inbox`, 'Replay')}`,
+    act: html`${outcome === 'dead' && actButton(`/act/events-ignore?${query}&back=/`, 'Ignore')}${actButton(`/act/replay?${query}&back=/`, 'Replay')}`,
+    finding: findingOf(asking, outcome === 'dead' ? 'EventsDead' : 'EventsMissing'),
     list: `/events?${query}`,
   });
 }
