@@ -46,7 +46,7 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
   const sums = await sumDeletedRows(db, run);
   if (json) return [asJson({ deletes: await readDeletes(db, { all: true, run }), rows, sums })];
   if (rows.length === 0) return [`Run ${run} inferred no deletion.`];
-  const says = ({ listedAsDeleted }: DeletedRow) => (listedAsDeleted ? 'deleted' : 'nothing');
+  const says = ({ listedAsDeleted }: DeletedRow) => (listedAsDeleted ? 'deleted' : 'not listed');
   const cost = (row: DeletedRow) =>
     row.cost === null ? '' : `${amount(row.cost)} ${row.currency ?? ''}`.trim();
   return [

@@ -20,8 +20,10 @@ comment on column metersync.alerts.acknowledged_note is 'Why.';
 comment on column metersync.alerts.acknowledged_counts is 'What it counted then: more is news.';
 
 --> statement-breakpoint
--- Receivers report through Temporal what they refused. Before the first look the row has no time.
+-- Receivers report through Temporal what they refused. Before the first look the row has no time,
+-- which older code writes with its first look.
 alter table "metersync"."heartbeat"
+-- squawk-ignore ban-drop-not-null
 alter column "at" drop not null,
 add column "refused" jsonb,
 add column "refused_since" timestamp(6) with time zone,

@@ -268,7 +268,7 @@ function withChecks(health: Verdict, checks: readonly Check[]): Verdict {
           {
             name,
             word: 'Broken',
-            brief: `the check of ${name} fails`,
+            brief: health.findings.find((one) => one.name === name)?.brief ?? `the check of ${name} fails`,
             saw,
             todo: todo ?? '',
             alarm: null,

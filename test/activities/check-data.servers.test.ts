@@ -7,7 +7,7 @@ import { checkKinds } from '../../contract/names.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
-import { retireAbsent } from '../../db/deletes/absent.ts';
+import { endDecisions, retireAbsent } from '../../db/deletes/absent.ts';
 import { approveDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { keepMonths } from '../../db/watch/months.ts';
 import { activitiesOn } from '../support/activities.ts';
@@ -150,7 +150,8 @@ test.each(['documents', 'connections'] as const)(
   async (resource) => {
     const { db, warehouse, run, company, due } = await checking();
     const { id: companyId } = await company();
-    await writeRecords(warehouse, resource, [{ id: randomUUID() }], { companyId });
+    const id = randomUUID();
+    await writeRecords(warehouse, resource, [{ id }], { companyId });
     const checked = async () => {
       await run({});
       await db.execute(sql`delete from metersync.company_changes`);
@@ -171,6 +172,7 @@ test.each(['documents', 'connections'] as const)(
     expect(await undoDeletes(db, gone)).toMatchObject({ revived: 1 });
     expect(await due()).toEqual(isDue);
     await checked();
+    await endDecisions(db, { resource, companyId }, [id]);
     const quarantined = await retire(0);
     expect(await due()).toEqual([]);
     expect(await approveDeletes(db, quarantined)).toMatchObject({ tombstoned: 1 });

@@ -859,7 +859,7 @@ describe('a repair', () => {
     expect(await auditOf(now)).toMatchObject({ differences: 0 });
     expect(await repairOf(now)).toMatchObject({ differences: 0 });
     // A record and a reading.
-    expect(await undoDeletes(warehouse.db, found.runId)).toEqual({ revived: 2 });
+    expect(await undoDeletes(warehouse.db, found.runId)).toMatchObject({ revived: 2 });
   });
 
   test.each(['connections', 'intervals'] as const)(
