@@ -73,7 +73,9 @@ export async function openContext(need: Need): Promise<Context> {
   }
   const onLine = need.onLine ?? say;
   const standsIn = calls && settings.service.url === undefined;
-  const running = standsIn ? await runningSandbox(dir) : undefined;
+  const looking = standsIn ? runningSandbox(dir) : Promise.resolve(undefined);
+  // A command that starts no servers looks for the sandbox meanwhile.
+  const running = need.existing ? undefined : await looking;
   const wantsSandbox = standsIn && need.service === true;
   const stack = await openStack(settings, {
     postgres,
@@ -88,12 +90,15 @@ export async function openContext(need: Need): Promise<Context> {
     const prepared = need.meanwhile?.({ settings, stack, log });
     // Its failure is thrown below.
     prepared?.catch(() => {});
-    if (wantsSandbox && sandbox === undefined) {
-      // A sandbox that runs and does not answer may wait for Postgres, as would another one.
-      if (need.existing) {
+    if (need.existing) {
+      if (wantsSandbox && stack.databaseUrl !== '') {
+        // A sandbox that runs and does not answer may wait for Postgres, as another one would.
         const { requireAnswer } = await import('../app/warehouse/prepare.ts');
         await requireAnswer(settings, stack.databaseUrl, log);
       }
+      sandbox = await looking;
+    }
+    if (wantsSandbox && sandbox === undefined) {
       sandbox = await startSandboxProcess({
         databaseUrl: await stack.databaseFor('sandbox'),
         dataDir: dir,

@@ -125,6 +125,7 @@ export const serverFindings = {
         return [
           {
             word: 'Catching up',
+            brief: 'Postgres was away, and answers again',
             saw: `Postgres was away since ${formatTime(awaySince)}, and answers again; the watch looks within a minute`,
             todo: 'Nothing: it ends by itself.',
           },

@@ -83,7 +83,7 @@ function describeVerdict(verdict: Verdict): string[] {
     ...verdict.findings.flatMap(({ name, word, saw, todo, open, alarm, key, acknowledged }) => [
       ...paragraph('  ', `${acknowledged === null ? word : 'Known'}: ${name}: ${saw}`),
       ...paragraph('    ', `What to do: ${todo}`),
-      ...(alarm === null
+      ...(alarm === null || word === 'Catching up'
         ? []
         : paragraph(
             '    ',

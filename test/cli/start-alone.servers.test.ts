@@ -120,8 +120,10 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
     expect(killed.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
     await whilePostgresHangs(async () => {
       const env = { PATH: `${temporalCache()}:${process.env.PATH}` };
-      const [status, doctor] = await Promise.all(
-        [['status', '--exit-code'], ['doctor']].map((args) => runProcess(args, { cwd: folder.path, env })),
+      const [status, doctor, audit] = await Promise.all(
+        [['status', '--exit-code'], ['doctor'], ['audit']].map((args) =>
+          runProcess(args, { cwd: folder.path, env }),
+        ),
       );
       expect(status, status?.stderr).toMatchObject({
         status: verdictStatus.Unknown,
@@ -132,6 +134,11 @@ test('it names its stand-ins, and leaves no process behind, drained or killed', 
       expect(doctor, doctor?.stderr).toMatchObject({
         status: 1,
         stdout: expect.stringMatching(/^fail +warehouse .*no answer within 2 s[\s\S]*^ok +Temporal /m),
+      });
+      // Its sandbox hangs with its Postgres: no second one is started.
+      expect(audit).toMatchObject({
+        status: 1,
+        stderr: expect.stringMatching(/does not answer: no answer within 2 s\n/),
       });
     });
     const servers = processesIn(folder.path);

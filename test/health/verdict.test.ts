@@ -74,8 +74,9 @@ test.each([
 
 test('after an outage of Postgres a watch that runs is not said to have stopped', () => {
   const watch = { ...warehouse.watch, lookedSecondsAgo: 540 };
-  const { word, findings } = verdictOf(health({ watch }, { foundAwaySince: '2026-11-22T01:10:00Z' }));
-  expect(word).toBe('Catching up');
+  const verdict = verdictOf(health({ watch }, { foundAwaySince: '2026-11-22T01:10:00Z' }));
+  const { findings } = verdict;
+  expect(headline(verdict)).toBe('Catching up: Postgres was away, and answers again');
   expect(findings).toMatchObject([{ name: 'watch', saw: expect.stringMatching(/^Postgres was away since/) }]);
 });
 
