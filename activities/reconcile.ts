@@ -291,7 +291,7 @@ const noneDeleted: DeletedRead = { pages: 0 };
 
 /**
  * Tombstones documents that are in the listing with deleted ones and not in the live listing. Whether the
- * former has deleted documents alone or all (service-facts 1.1) makes no difference. The live listing may
+ * former has deleted documents alone or all makes no difference. The live listing may
  * change while it is read, so a second pass has to confirm it.
  */
 async function tombstoneDeleted(

@@ -3,7 +3,7 @@
  * signed one without its secrets: as text, or as base64 where the text would exceed Temporal's payload limit.
  */
 export interface DeliveredEvent {
-  /** Message id: the same on every attempt to deliver the event (seed 5.3). */
+  /** Message id: the same on every attempt to deliver the event (service.md 5.3). */
   readonly id: string;
   /** Unix seconds of this attempt. */
   readonly timestamp: number;

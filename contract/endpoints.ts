@@ -6,7 +6,7 @@ export type ListingFilter = (typeof listingFilters)[number];
  * The endpoint catalogue: where the service has each resource. `null` means that it has no such endpoint.
  * - `path` and `query` may contain placeholders: {companyId} {siteId} {meterId} {id} {start} {end} {since}. A
  *   query parameter without a value for its placeholder is left out.
- * - `items` and `total` name the keys of the envelope (seed 2.7). A bare array instead of an envelope is one
+ * - `items` and `total` name the keys of the envelope (service.md 2.7). A bare array instead of an envelope is one
  *   page.
  * - `updatedSince` has the parameters that select records updated since the day {since}.
  * - `withDeleted` has the parameters that include deleted records.
@@ -33,11 +33,11 @@ export type EndpointName = (typeof endpointNames)[number];
 export type EndpointCatalogue = Readonly<Record<EndpointName, Endpoint | null>>;
 
 /**
- * Days are UTC and mean their start (service-facts 5): an end date would exclude that day, so there is none.
+ * Days are UTC and mean their start: an end date would exclude that day, so there is none.
  */
 const updatedSince = { dateType: 'UPDATED_DATE', startDate: '{since}' };
 
-/** The defaults: paths of seed 4, the rest from the service's public documentation. */
+/** The defaults: paths of service.md 4, the rest from the service's public documentation. */
 export const defaultEndpoints: EndpointCatalogue = {
   companies: { path: '/company', items: 'companies', total: 'totalCompanies' },
   connections: {

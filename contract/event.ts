@@ -25,7 +25,7 @@ export const recordEventKinds = Object.keys(eventKinds) as RecordEventKind[];
 /** The kinds whose events name a company, which lists their records. */
 export const companyEventKinds = ['connection', 'document'] as const satisfies readonly RecordEventKind[];
 
-/** Event types of the service (seed 6.2), each with its kind, and whether it deletes its record. */
+/** Event types of the service (service.md 6.2), each with its kind, and whether it deletes its record. */
 const typesOfEvents = {
   'connection.created.v2': { kind: 'connection', deletes: false },
   'connection.updated.v2': { kind: 'connection', deletes: false },
@@ -100,7 +100,7 @@ export const ignoredEvent = (type: string): DecodedEvent => ({
 
 /**
  * Returns the type of an event: its `eventType`. `connection.created.v2` and `intervals.synced` carry none
- * (seed 2.4, 2.6) and are recognized by their shape. Returns undefined for any other shape.
+ * (service.md 2.4, 2.6) and are recognized by their shape. Returns undefined for any other shape.
  */
 export function typeOfEvent(payload: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof payload.eventType === 'string') return payload.eventType;

@@ -26,7 +26,7 @@ export const limits = {
   queueBytesMax: 64 * 1024 * 1024,
   /**
    * From the last byte of a request's headers to its answer; these may take `headersTimeoutMs`. The service gives
-   * up on a delivery after 15 s (seed 4.1.2).
+   * up on a delivery after 15 s (service.md 4.1.2).
    */
   answerWithinMs: 8_000,
   /** One attempt to start a workflow. */

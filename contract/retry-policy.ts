@@ -184,7 +184,7 @@ export const triedFor = {
 export const doctorPolicy = {
   /** Requests to the service are tried once. */
   requests: { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15 * seconds },
-  /** For the answer to a probe: the service gives up on a delivery after this time, too (seed 4.1.2). */
+  /** For the answer to a probe: the service gives up on a delivery after this time, too (service.md 4.1.2). */
   probeAnswerMs: 15 * seconds,
   probeArrivesMs: 15 * seconds,
   probeLookEveryMs: 200,

@@ -140,7 +140,7 @@ const documentOfUsage = uuid(
 export const documentNamed = documentOfUsage.of;
 
 /**
- * The site of a document, else that of its first usage row, if records name one (service-facts 2).
+ * The site of a document, else that of its first usage row, if records name one.
  */
 const siteOfDocument = uuid(
   'site',

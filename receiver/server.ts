@@ -67,7 +67,7 @@ const reasonsOfBodyErrors: ReadonlyMap<unknown, AnswerReason> = new Map([
 /**
  * Builds the HTTP edge; the caller calls `listen` with one address, and `close`.
  *
- * `POST /webhooks` answers 204 when the event is durable (seed 4.1.2) and 401 when it is not verified (seed
+ * `POST /webhooks` answers 204 when the event is durable (service.md 4.1.2) and 401 when it is not verified (seed
  * 7). It answers 411, 413, 415 or 405 to what is no delivery, and 503 with Retry-After when it cannot take it now.
  * After `close` new requests are answered 503 with `Connection: close`, and events that were accepted before
  * get their answer.

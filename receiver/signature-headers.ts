@@ -1,4 +1,4 @@
-/** The three headers that sign a delivery (seed 5.3), unchanged. */
+/** The three headers that sign a delivery (service.md 5.3), unchanged. */
 export interface SignatureHeaders {
   readonly id: string;
   readonly timestamp: string;
@@ -11,7 +11,7 @@ export type HeaderProblem = 'encoded' | 'headers-missing' | 'headers-mixed' | 'h
 /** Maps lower-case header names to their family and field. */
 export type HeaderFamilies = ReadonlyMap<string, { family: string; field: keyof SignatureHeaders }>;
 
-/** The vendor's name forms the prefix (seed 5.3): the unbranded one and the delivery provider's own. */
+/** The vendor's name forms the prefix (service.md 5.3): the unbranded one and the delivery provider's own. */
 const knownPrefixes = ['webhook', 'svix'];
 
 /**

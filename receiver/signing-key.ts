@@ -11,7 +11,7 @@ const triedFirstBytesMin = 16 * 1024;
 /** The key of a signing secret. */
 export interface SigningKey {
   /**
-   * The signature of a delivery by the delivery provider's library, with its version (seed 5.3, 5.4).
+   * The signature of a delivery by the delivery provider's library, with its version (service.md 5.3, 5.4).
    * @param timestamp Unix seconds
    */
   sign(id: string, timestamp: number, body: string): string;

@@ -24,7 +24,7 @@ export interface Claim {
 }
 
 export interface Verified {
-  /** Message id: the same on every attempt (seed 5.3). */
+  /** Message id: the same on every attempt (service.md 5.3). */
   readonly id: string;
   /** Unix seconds of this attempt. */
   readonly timestamp: number;
@@ -55,7 +55,7 @@ const signaturePattern = /^v1,[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
 const signaturesMax = 16;
 
 /**
- * Makes the check that every request passes before anything else (seed 5.2.5). The rules come before the
+ * Makes the check that every request passes before anything else (service.md 5.2.5). The rules come before the
  * delivery provider's library, which makes the signature. It parses timestamps loosely, replaces what is not
  * UTF-8, and knows only its own clock. A forged request costs at most one HMAC a secret.
  * @param now Unix time in milliseconds

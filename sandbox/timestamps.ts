@@ -1,5 +1,5 @@
 /**
- * Timestamps of the service: `YYYY-MM-DDTHH:MM:SS.ffffff`, UTC, no zone (seed 2). They are counted in
+ * Timestamps of the service: `YYYY-MM-DDTHH:MM:SS.ffffff`, UTC, no zone (service.md 2). They are counted in
  * microseconds since 1970 as bigint, because a Date knows only milliseconds.
  */
 export type Micros = bigint;

@@ -2,7 +2,7 @@ import type { FailureCode } from '../contract/failures.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 
 /**
- * Maps an HTTP status to a failure; null for 200. Error bodies have no documented shape (seed 7), so the
+ * Maps an HTTP status to a failure; null for 200. Error bodies have no documented shape (service.md 7), so the
  * status alone decides. Redirects are refused: a new address belongs in the settings, and no answer may send
  * the key elsewhere.
  */

@@ -30,7 +30,7 @@ export interface PageRequest extends Request {
   /** Filters of the catalogue to apply. */
   readonly filters?: readonly ListingFilter[] | undefined;
   /**
-   * 1-indexed (seed 8). Beyond the last page the service answers with the last (seed 7): compare
+   * 1-indexed (service.md 8). Beyond the last page the service answers with the last (service.md 7): compare
    * `currentPage`.
    */
   readonly page: number;
@@ -66,7 +66,7 @@ export interface ServiceClient {
    */
   record(request: RecordRequest): Promise<RecordAnswer>;
   /**
-   * Reads the version information of `GET /ping` (seed 9.5). Its shape is not documented, so `version` is the
+   * Reads the version information of `GET /ping` (service.md 9.5). Its shape is not documented, so `version` is the
    * value of a key of that name, if any. `date` is the service's clock, from the answer's header.
    */
   ping(signal?: AbortSignal): Promise<Ping>;

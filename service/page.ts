@@ -3,7 +3,7 @@ import { canonicalId } from '../contract/ids.ts';
 import { isObject, parseExact } from '../contract/json.ts';
 import { parse, type Received, unexpected } from './unreadable.ts';
 
-/** One page of a listing (seed 2.7). */
+/** One page of a listing (service.md 2.7). */
 export interface Page {
   /** The answer without its secrets. Postgres reads this text, so that no number passes through a float. */
   readonly body: string;

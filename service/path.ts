@@ -9,7 +9,7 @@ export interface PathRequest {
   readonly params: Readonly<Record<string, string>>;
   /** Filters of the catalogue to apply; a filter that the endpoint lacks is ignored. */
   readonly filters?: readonly ListingFilter[] | undefined;
-  /** 1-indexed (seed 8); left out for a single record. */
+  /** 1-indexed (service.md 8); left out for a single record. */
   readonly page?: number | undefined;
 }
 

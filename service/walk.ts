@@ -22,7 +22,7 @@ export interface WalkOptions {
 
 /**
  * Why a walk ended. `last`: the service said that no page follows. `shrunk`: it answered with another page
- * than the requested one, as the listing became shorter (seed 7). `repeated`: two pages in a row had the same
+ * than the requested one, as the listing became shorter (service.md 7). `repeated`: two pages in a row had the same
  * records, or it goes in circles. `bound`: it reached the bound of pages.
  */
 export type WalkEnd = 'last' | 'shrunk' | 'repeated' | 'bound';
@@ -53,7 +53,7 @@ export interface Walk extends AsyncIterable<Page> {
 
 /**
  * Walks a listing page by page until the service says that none follows. Beyond the last page the service
- * answers with the last (seed 7), so each answer is compared with the requested page: the walk ends instead
+ * answers with the last (service.md 7), so each answer is compared with the requested page: the walk ends instead
  * of reading the last page twice or forever. A short page does not end it. If the service does not say where
  * its listing ends, an empty, repeated or other page ends it.
  * @throws Failure of the client; the signal's reason when it aborts

@@ -16,14 +16,14 @@ import { openWire } from './wire.ts';
 const answerBytesMax = 1024 * 1024;
 const path = '/external/configure_webhook';
 
-/** The service's switch for webhook events, and the address of its portal (seed 2.1, 3.1, 4). */
+/** The service's switch for webhook events, and the address of its portal (service.md 2.1, 3.1, 4). */
 export interface WebhookConfiguration {
   enabled(): Promise<boolean>;
-  /** Switches events on or off for the whole organization (seed 3.1); returns the new state. */
+  /** Switches events on or off for the whole organization (service.md 3.1); returns the new state. */
   enable(enabled: boolean): Promise<boolean>;
   /**
-   * Returns the address of the portal, valid for 7 days (seed 8).
-   * @throws Failure while webhooks are disabled: the portal is inaccessible then (seed 3.1)
+   * Returns the address of the portal, valid for 7 days (service.md 8).
+   * @throws Failure while webhooks are disabled: the portal is inaccessible then (service.md 3.1)
    */
   portal(): Promise<string>;
 }
@@ -79,7 +79,7 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
     portal: async () => {
       const answer = await call('POST', {});
       const texts = isObject(answer) ? Object.values(answer) : [answer];
-      // The field's name is not documented (seed 4), so the first address is taken.
+      // The field's name is not documented (service.md 4), so the first address is taken.
       const url = texts.find((value) => typeof value === 'string' && /^https?:\/\//.test(value));
       if (typeof url === 'string') return url;
       throw new Failure('SERVICE_ANSWER_UNREADABLE', 'expected a URL, got an answer without one');

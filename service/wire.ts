@@ -11,7 +11,7 @@ import type { RetryBudget } from './retry.ts';
 import type { Wire } from './send.ts';
 
 export interface ServiceClientOptions {
-  /** Versioned base address, for example ending in /v2.2 (seed 9). */
+  /** Versioned base address, for example ending in /v2.2 (service.md 9). */
   readonly baseUrl: string;
   readonly apiKey: string;
   readonly endpoints: EndpointCatalogue;

@@ -8,7 +8,7 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { write } from '../reading/page-write.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 
-/** Beyond the last page of any listing: the service answers with the last (seed 7). */
+/** Beyond the last page of any listing: the service answers with the last (service.md 7). */
 const farPage = 1_000_000;
 
 export interface ListingSearch {

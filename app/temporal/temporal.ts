@@ -81,7 +81,7 @@ export async function connectClient(
 export function startOf(client: Client, { eager = false }: { eager?: boolean } = {}): Start {
   return async ({ workflowId, group, withinMs }) => {
     try {
-      // A deadline on the wire: the client's own retries would outlast the service's patience (seed 4.1.2).
+      // A deadline on the wire: the client's own retries would outlast the service's patience (service.md 4.1.2).
       await client.withDeadline(Date.now() + withinMs, () =>
         client.workflow.start(workflowNames.applyEvents, {
           workflowId,

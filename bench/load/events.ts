@@ -24,7 +24,7 @@ interface Events {
 }
 
 /**
- * Draws changes of a world and makes the bodies of their events (seed 2.4 to 2.6), in the order of their
+ * Draws changes of a world and makes the bodies of their events (service.md 2.4 to 2.6), in the order of their
  * times.
  */
 export function createEvents(world: World, seed: number): Events {

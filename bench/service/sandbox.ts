@@ -32,7 +32,7 @@ export async function startSandbox(bench: Bench, size: SandboxSize): Promise<Ben
     onLine: () => {},
   });
   bench.atEnd(() => sandbox.stop());
-  // Events exist only while webhooks are enabled (seed 6.1.1).
+  // Events exist only while webhooks are enabled (service.md 6.1.1).
   await ask(sandbox, 'PATCH', `${sandbox.apiUrl}/external/configure_webhook`, { enabled: true });
   let seen = 0;
   return {

@@ -74,7 +74,7 @@ function describe(sandbox: SandboxProcess, portal: string): string[] {
   ];
 }
 
-/** Opens the portal. That needs webhooks (seed 3.1), which are disabled for a new organization. */
+/** Opens the portal. That needs webhooks (service.md 3.1), which are disabled for a new organization. */
 async function openPortal(sandbox: SandboxProcess): Promise<string> {
   const webhooks = webhooksOf({ url: sandbox.apiUrl, apiKey: sandbox.apiKey });
   await webhooks.enable(true);

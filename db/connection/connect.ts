@@ -40,7 +40,7 @@ export const searchPath = ['pg_catalog', 'pg_temp'];
 
 /**
  * Opens a pool on the warehouse. In `timeZone` its sessions read the service's timestamps, which
- * have no zone (seed 2).
+ * have no zone (service.md 2).
  */
 export function connectWarehouse(options: {
   url: string;

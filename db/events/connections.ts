@@ -38,9 +38,8 @@ export async function applyConnections(
 }
 
 /**
- * Applies the sites that events list to connections whose records may not list them (service-facts
- * 2). The newest event with a list wins, even if the record was read before the event came. The
- * connections' rows are locked by now, so the later of two groups sees the other's events.
+ * Applies the sites that events list to connections whose records may not list them. The newest event
+ * with a list wins, even if the record was read before the event came. The connections' rows are locked by now, so the later of two groups sees the other's events.
  */
 export async function applyConnectionSites(
   tx: Executor,

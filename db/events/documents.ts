@@ -9,7 +9,7 @@ import { eventItems, payloadOf, type RecordedEvent, recorded, writeEvents } from
 
 /**
  * Applies events to documents: header columns of those created or updated, and tombstones with the
- * state at deletion (seed 2.5).
+ * state at deletion (service.md 2.5).
  */
 export async function applyDocuments(
   tx: Executor,

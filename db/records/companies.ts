@@ -12,7 +12,7 @@ export const upsertCompanies: UpsertPage = (tx, page, closing) => {
 };
 
 /**
- * Writes the sites that company records embed (service-facts 2), after the companies. Sites of a
+ * Writes the sites that company records embed, after the companies. Sites of a
  * company without a row are left out: its record was refused, and no run would tombstone them.
  */
 export const upsertCompanySites: UpsertPage = (tx, page, closing) => {

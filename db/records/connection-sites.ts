@@ -1,9 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { connectionSites } from '../schema/utility.ts';
 
-/**
- * Whether a connection's record, or an event of it, lists its sites (service-facts 2: it may not).
- */
+/** Whether a connection's record, or an event of it, lists its sites, which both may leave out. */
 export const listsSites = (record: SQL): SQL =>
   sql`jsonb_typeof(${record} -> 'sitesRelations') = 'array'`;
 

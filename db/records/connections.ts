@@ -8,7 +8,7 @@ import { countRows, items, type UpsertPage, type WrittenRow } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
 /**
- * Writes connections, and the sites that their records list (seed 2.4). Sites are written only if
+ * Writes connections, and the sites that their records list (service.md 2.4). Sites are written only if
  * the row now holds the page's record.
  */
 export const upsertConnections: UpsertPage = async (tx, page, closing) => {

@@ -221,7 +221,7 @@ const isAwaited = (
  * Writes events as rows, as steps of a statement: the newer `updated` wins. A tie of events is
  * decided by their fields, independent of order. Against a read state an event's tie never wins,
  * unless it deletes. A tombstone yields only to a newer state. `events` is a step `item (r, owner,
- * record_id, deleted_at)`; `deleted_at` is when an event that deletes its record came (seed 2.5). A
+ * record_id, deleted_at)`; `deleted_at` is when an event that deletes its record came (service.md 2.5). A
  * record never read gets a tombstone too, so that no late event or page revives it.
  */
 export function upsertEvents(resource: Resource, events: SQL): SQL {

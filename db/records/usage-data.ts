@@ -173,7 +173,7 @@ function fromRecords(documents: readonly ListedUsage[], { companyId }: RecordPag
 
 /**
  * A query for documents that existed before and whose records' usage is accepted. A record may list
- * other rows than the usage endpoint does (service-facts 2 has versions that differ so). It is
+ * other rows than the usage endpoint does. It is
  * accepted if the rows it listed before are those of the warehouse, also those that were tombstoned
  * with it; or if the warehouse never had any.
  */

@@ -57,7 +57,7 @@ export const wrongAddress = (url: string): Check => ({
 });
 
 /**
- * Whether the service answers in the version of SERVICE_URL (seed 9.5). Its document leaves the answer's
+ * Whether the service answers in the version of SERVICE_URL (service.md 9.5). Its document leaves the answer's
  * shape open.
  */
 export function checkVersion(pinged: Pinged, asked: string): Check {
@@ -75,7 +75,7 @@ function versionOf(pinged: Pinged, asked: string): Verdict {
   );
 }
 
-/** Makes `v2`, `2` and `v2.0` equal (seed 9). */
+/** Makes `v2`, `2` and `v2.0` equal (service.md 9). */
 const plain = (version: string): string => version.replace(/^v/i, '').replace(/\.0$/, '');
 
 /**

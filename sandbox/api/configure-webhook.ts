@@ -7,13 +7,13 @@ const setting = z.strictObject({ enabled: z.boolean() });
 
 export interface PortalLinks {
   /**
-   * A link to the organization's webhook portal that opens for 7 days (seed 4), at the host by which its caller reached
+   * A link to the organization's webhook portal that opens for 7 days (service.md 4), at the host by which its caller reached
    * the sandbox: 0.0.0.0 and a port inside a container are no address for a browser.
    */
   create(organizationId: string, reachedAt: string): Promise<string>;
 }
 
-/** `/external/configure_webhook` (seed 2.1, 3.1, 4): whether events are dispatched for the organization. */
+/** `/external/configure_webhook` (service.md 2.1, 3.1, 4): whether events are dispatched for the organization. */
 export function configureWebhook(app: FastifyInstance, pool: Pool, links: PortalLinks): void {
   const path = '/external/configure_webhook';
   const state = async (organizationId: string) => {

@@ -42,8 +42,8 @@ interface PageRow {
 }
 
 /**
- * Reads one page as the envelope of seed 2.7, in one statement, so that total and records are of one moment.
- * A page beyond the last returns the last page, with its number in `currentPage` (seed 7); an empty list has
+ * Reads one page as the envelope of service.md 2.7, in one statement, so that total and records are of one moment.
+ * A page beyond the last returns the last page, with its number in `currentPage` (service.md 7); an empty list has
  * one empty page. Undefined if the record of the scope does not exist.
  */
 export async function readPage(

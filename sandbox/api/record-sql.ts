@@ -21,11 +21,11 @@ export const connectionRecord = `'{"id":"'||k.id||${dates('k')}||k.members||'}'`
 
 export const meterRecord = `'{"id":"'||m.id||'",'||m.members||'}'`;
 
-/** v2 sends the header; v2.1 and v2.2 more metadata with it (seed 9.2). */
+/** v2 sends the header; v2.1 and v2.2 more metadata with it (service.md 9.2). */
 const header = (version: Version) =>
   `'"id":"'||d.id||${dates('d')}||d.header${version === 'v2' ? '' : `||','||d.detail`}`;
 
-/** A usage row's members. Only inside a v2.2 document does the breakdown replace timeOfUse (seed 9.3). */
+/** A usage row's members. Only inside a v2.2 document does the breakdown replace timeOfUse (service.md 9.3). */
 function usageMembers(version: Version, inDocument: boolean): string {
   const common = `'"id":"'||u.id||${dates('u')}||u.core||','||`;
   if (version === 'v2') return `${common}u.time_of_use||','||u.v20`;

@@ -62,7 +62,7 @@ const records: readonly (readonly [string, Resource])[] = [
 /** Most records that `limit` may ask of `/connection/company/{id}`. */
 const limitMax = 500;
 
-/** The API under each of its version prefixes: same paths, key and data (seed 4, 5, 9). */
+/** The API under each of its version prefixes: same paths, key and data (service.md 4, 5, 9). */
 export function apiRoutes(app: FastifyInstance, dependencies: ApiDependencies): void {
   app.decorateRequest('organizationId', '');
   app.decorateRequest('faults');

@@ -9,7 +9,7 @@ import { fromText, laterThan, toText } from '../timestamps.ts';
 import type { ChangeOf } from './schema.ts';
 import { type ChangeContext, type Connection, emit, take, unused } from './working-set.ts';
 
-/** A connection appears: `connection.created.v2`, once (seed 6.2). Returns its id. */
+/** A connection appears: `connection.created.v2`, once (service.md 6.2). Returns its id. */
 export function createConnection(context: ChangeContext, change: ChangeOf<'createConnection'>): string {
   const { set, now, newId } = context;
   const company = take(set.companies, 'company', change.companyId);
@@ -69,7 +69,7 @@ export function updateConnection(context: ChangeContext, change: ChangeOf<'updat
   });
 }
 
-/** The provider's answer to a check of the credentials moves the status (seed 3.3). */
+/** The provider's answer to a check of the credentials moves the status (service.md 3.3). */
 export function validateConnection(context: ChangeContext, change: ChangeOf<'validateConnection'>): void {
   const connection = take(context.set.connections, 'connection', change.connectionId);
   if (connection.facts.status === change.status) return;
@@ -166,7 +166,7 @@ function newMeter(
   };
 }
 
-/** New credentials: events name what changed and show neither the old nor the new (seed 2.4). */
+/** New credentials: events name what changed and show neither the old nor the new (service.md 2.4). */
 export function rotateCredentials(context: ChangeContext, change: ChangeOf<'rotateCredentials'>): void {
   const connection = take(context.set.connections, 'connection', change.connectionId);
   const { username = connection.facts.username, password, securityQuestions } = change;
@@ -178,7 +178,7 @@ export function rotateCredentials(context: ChangeContext, change: ChangeOf<'rota
   alter(context, connection, { ...connection.facts, username }, secrets);
 }
 
-/** Moves `updated` and nothing else: no event (seed 6.1.3). */
+/** Moves `updated` and nothing else: no event (service.md 6.1.3). */
 export function touchConnection({ set, now }: ChangeContext, id: string): void {
   const connection = take(set.connections, 'connection', id);
   const updated = toText(laterThan(fromText(connection.updated), now));
@@ -188,10 +188,10 @@ export function touchConnection({ set, now }: ChangeContext, id: string): void {
 
 /** Fields whose values no event may show. */
 const secretFields = ['username', 'password', 'securityQuestions'];
-/** Times that a change carries along: they are no change by themselves (seed 6.1.3). */
+/** Times that a change carries along: they are no change by themselves (service.md 6.1.3). */
 const timestampFields = ['statusLastUpdateTime', 'statusFirstSeenTime'];
 
-/** Stores a connection's new state and emits what seed 6.3 asks for; equal states change and emit nothing. */
+/** Stores a connection's new state and emits what service.md 6.3 asks for; equal states change and emit nothing. */
 function alter(
   { set, now }: ChangeContext,
   before: Connection,

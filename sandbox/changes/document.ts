@@ -132,7 +132,7 @@ export function deleteDocument(context: ChangeContext, change: ChangeOf<'deleteD
   store(context, { ...before, updated, deletedAt: updated }, false);
 }
 
-/** Moves `updated` and nothing else: no event (seed 6.1.3). */
+/** Moves `updated` and nothing else: no event (service.md 6.1.3). */
 export function touchDocument(context: ChangeContext, id: string): void {
   const before = present(context, id);
   store(context, { ...before, updated: moved(context, before) }, false);

@@ -16,7 +16,7 @@ interface WrittenRow {
   readonly updatedCount: number;
 }
 
-/** The readings in a range after a sync, from any source (seed 2.6). */
+/** The readings in a range after a sync, from any source (service.md 2.6). */
 interface PresentRow {
   readonly granularitySeconds: number[];
   readonly usageUnits: string[];
@@ -29,7 +29,7 @@ type SyncedRow = WrittenRow & PresentRow;
 const slotsMax = 400_000;
 
 /**
- * Interval data is inserted or updated (seed 6.2): `intervals.synced` with the counts, nothing when none was.
+ * Interval data is inserted or updated (service.md 6.2): `intervals.synced` with the counts, nothing when none was.
  * `insert` leaves what is there, `update` writes only that, `both` writes the range; [start, end).
  * Returns the companies whose meters were synced.
  */

@@ -16,7 +16,7 @@ const time = z.string().refine((value) => {
 const billDate = z.iso
   .date()
   .refine((day) => day >= '1900-01-01' && day < '3000-01-01', 'a day of the years 1900 to 2999');
-/** The known statuses, or any other: the full list is not shown (seed 2.4). */
+/** The known statuses, or any other: the full list is not shown (service.md 2.4). */
 const status = z.union([z.enum(connectionStatuses), z.string().regex(/^[A-Z_]{1,60}$/)]);
 
 /** The body of `POST /sandbox/changes`. A creating change may contain the new record's `id`. */

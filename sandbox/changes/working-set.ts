@@ -99,7 +99,7 @@ export function take<T>(records: ReadonlyMap<string, T>, what: string, id: strin
   return record;
 }
 
-/** Returns the id for a new record. @throws Problem 409 when one has it: each is created once (seed 6.2). */
+/** Returns the id for a new record. @throws Problem 409 when one has it: each is created once (service.md 6.2). */
 export function unused(records: ReadonlyMap<string, unknown>, what: string, id: string): string {
   if (records.has(id)) throw new Problem(409, `${what} ${id} exists`);
   return id;

@@ -3,7 +3,7 @@ import type { Organization } from '../api/keys.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { Problem } from '../problem.ts';
 
-/** A new organization with one key; webhooks are off (seed 2.1). @throws Problem 409 for a key that is in use */
+/** A new organization with one key; webhooks are off (service.md 2.1). @throws Problem 409 for a key that is in use */
 export function addOrganization(pool: Pool, organization: Organization): Promise<void> {
   return inTransaction(pool, async (client) => {
     await client.query('insert into sandbox.organizations (id, name) values ($1, $2)', [

@@ -8,7 +8,7 @@ export interface Endpoint {
   readonly id: string;
   readonly organizationId: string;
   readonly url: string;
-  /** No chosen types means all of them (seed 6.1.2). */
+  /** No chosen types means all of them (service.md 6.1.2). */
   readonly eventTypes: readonly string[];
   readonly state: 'active' | 'disabled' | 'removed';
   readonly secret: string;
@@ -106,7 +106,7 @@ export async function rotateSecret(pool: Pool, id: string, secret: string, until
   return endpoint;
 }
 
-/** Moves an endpoint to a state; leaving `active` cancels the remaining attempts (seed 3.2, 6.4). */
+/** Moves an endpoint to a state; leaving `active` cancels the remaining attempts (service.md 3.2, 6.4). */
 export async function setEndpointState(
   client: ClientBase,
   id: string,

@@ -95,7 +95,7 @@ export function createLane(dependencies: LaneDependencies): Lane {
     return fate.duplicate === 'behind' ? copy() : beside;
   };
 
-  /** Any 2xx is success (seed 4.1.2); else the schedule says when to try again, from this failure on (6.4). */
+  /** Any 2xx is success (service.md 4.1.2); else the schedule says when to try again, from this failure on (6.4). */
   const outcomeOf = (claimed: Claimed, answer: Answer | undefined): Outcome => {
     const number = claimed.attempts + 1;
     const at = now();

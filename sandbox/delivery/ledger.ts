@@ -16,7 +16,7 @@ export interface Ledger {
 export interface LedgerDependencies {
   readonly pool: Pool;
   readonly report: (error: Error) => void;
-  /** Called after endpoints were disabled because everything failed for too long (seed 3.2). */
+  /** Called after endpoints were disabled because everything failed for too long (service.md 3.2). */
   readonly disabled: (endpointIds: readonly string[]) => void;
 }
 

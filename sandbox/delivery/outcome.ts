@@ -40,7 +40,7 @@ function movedBy(outcomes: readonly Outcome[]): Moved[] {
 /**
  * Records outcomes in one statement; a delivery is in flight until then, so it should be short. A delivery
  * that was cancelled meanwhile stays cancelled. Keeps since when an endpoint has failed; a success clears it.
- * Returns endpoints that have failed for five days (seed 3.2).
+ * Returns endpoints that have failed for five days (service.md 3.2).
  */
 export async function recordOutcomes(pool: Pool, outcomes: readonly Outcome[]): Promise<string[]> {
   const moved = movedBy(outcomes);

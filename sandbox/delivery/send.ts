@@ -29,7 +29,7 @@ export interface Sender {
 
 export interface SenderOptions {
   readonly url: string;
-  /** Valid at the moment of signing, a signature for each (seed 5.2): two while one is being rotated. */
+  /** Valid at the moment of signing, a signature for each (service.md 5.2): two while one is being rotated. */
   readonly secrets: () => readonly string[];
   readonly connections: number;
   /** Seed 5.3: the vendor's prefix of the three header names. */
@@ -93,7 +93,7 @@ function reason(error: unknown): string {
 
 /**
  * The first bytes of an answer as text that Postgres takes; the rest is thrown away with the connection. A body that
- * breaks off, or is not over when the time is, changes nothing about its status (seed 4.1.2).
+ * breaks off, or is not over when the time is, changes nothing about its status (service.md 4.1.2).
  */
 async function readBounded(body: AsyncIterable<Uint8Array> & { destroy(): unknown }): Promise<string> {
   const chunks: Uint8Array[] = [];

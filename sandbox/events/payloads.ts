@@ -1,7 +1,7 @@
 import type { CompanyObject, SiteObject } from '../records/company.ts';
 import type { ConnectionFacts } from '../records/connection.ts';
 
-/** Types of events (seed 6.2). */
+/** Types of events (service.md 6.2). */
 export const eventTypes = [
   'connection.created.v2',
   'connection.updated.v2',

@@ -238,7 +238,7 @@ function connectionFacts(
   };
 }
 
-/** What a connection says of one site (seed 2.4): the accounts and commodities that it serves there. */
+/** What a connection says of one site (service.md 2.4): the accounts and commodities that it serves there. */
 export function relation(site: SiteObject, meters: readonly MeterInPlace[]): SiteRelation {
   const here = meters.filter((meter) => meter.site.id === site.id);
   return {

@@ -5,7 +5,7 @@ import { addDays, toText } from '../timestamps.ts';
 import type { LocalDays } from './local-days.ts';
 import { createRandom } from './random.ts';
 
-/** One kind of values of a meter: a meter can have several granularities and units in one range (seed 2.6). */
+/** One kind of values of a meter: a meter can have several granularities and units in one range (service.md 2.6). */
 export interface Series {
   readonly meter: MeterInPlace;
   readonly seconds: number;

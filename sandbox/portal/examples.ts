@@ -18,7 +18,7 @@ const company = {
 const site = { id: '7c9e6679-7425-40de-944b-e07fc1f90ae7', name: 'Warehouse North' };
 
 /**
- * A payload of an event type with every field of its shape (seed 2.4 to 2.6), of records that do not exist, as it
+ * A payload of an event type with every field of its shape (service.md 2.4 to 2.6), of records that do not exist, as it
  * would be sent at `now`.
  */
 export function examplePayload(type: EventType, now: string): object {

@@ -22,7 +22,7 @@ export interface InboxAsked {
   readonly now: Micros;
 }
 
-/** A temporary inspection URL (seed 6.5): an endpoint for all events that the service answers itself. */
+/** A temporary inspection URL (service.md 6.5): an endpoint for all events that the service answers itself. */
 export function createInbox(pool: Pool, asked: InboxAsked): Promise<void> {
   const { organizationId, endpointId, secret, token, server, now } = asked;
   return inTransaction(pool, async (client) => {
@@ -105,7 +105,7 @@ async function findInbox(pool: Pool, token: string): Promise<KnownInbox | undefi
 }
 
 /**
- * The id of the message that the secret signed, as a receiver has to check it (seed 5.4), under whichever vendor's
+ * The id of the message that the secret signed, as a receiver has to check it (service.md 5.4), under whichever vendor's
  * prefix the three headers come (5.3). Undefined when it signed none.
  */
 function signedMessage(secret: string, headers: IncomingHttpHeaders, body: Buffer): string | undefined {

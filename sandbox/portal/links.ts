@@ -32,7 +32,7 @@ export type LinkRefusal = 'unknown' | 'expired' | 'disabled';
 
 /**
  * The organization whose portal a token opens, or why it opens none: nobody made it, it is older than 7 days
- * (seed 8), or webhooks are disabled (seed 3.1), which shuts links that were made before as well.
+ * (service.md 8), or webhooks are disabled (service.md 3.1), which shuts links that were made before as well.
  */
 export async function examineLink(pool: Pool, token: string, now: Micros): Promise<OpenLink | LinkRefusal> {
   const { rows } = await pool.query<OpenLink & { enabled: boolean }>({

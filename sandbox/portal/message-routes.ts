@@ -15,7 +15,7 @@ import { messageList } from './views/message-list.ts';
 import { messagePage } from './views/message-page.ts';
 import { type MessageStatus, messageStatuses } from './views/status.ts';
 
-/** Messages with their payload, attempts and status, and sending one again (seed 6.5). */
+/** Messages with their payload, attempts and status, and sending one again (service.md 6.5). */
 export function messageRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   listRoute(app, dependencies);
   pageRoutes(app, dependencies);

@@ -8,7 +8,7 @@ import { readEndpoint } from './read/endpoints.ts';
 import { recoverMissing, replayFailed } from './replay.ts';
 import { readWindow, windowOf } from './time-window.ts';
 
-/** Bulk replay of failures and recovery of missing messages, from the endpoint's details page (seed 6.5). */
+/** Bulk replay of failures and recovery of missing messages, from the endpoint's details page (service.md 6.5). */
 export function replayRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, dispatcher } = dependencies;
 

@@ -17,7 +17,7 @@ export interface ReplayAsked {
 }
 
 /**
- * Sends one message to an endpoint again (seed 6.5), with its id and the whole schedule before it. A retry that
+ * Sends one message to an endpoint again (service.md 6.5), with its id and the whole schedule before it. A retry that
  * waits is given up for it, so that the message does not arrive a second time because of it.
  * @throws Problem 409 while the endpoint is disabled.
  */
@@ -31,7 +31,7 @@ export function resendMessage(pool: Pool, seq: string, endpointId: string, now: 
 
 /**
  * Sends again all messages that failed on an endpoint and never arrived there, in a window or since a message
- * (seed 6.5); with `retrying`, also those that failed and wait for a retry. Returns how many there are.
+ * (service.md 6.5); with `retrying`, also those that failed and wait for a retry. Returns how many there are.
  * @throws Problem 409 while the endpoint is disabled.
  */
 export const replayFailed = (pool: Pool, asked: ReplayAsked, retrying: boolean): Promise<number> =>

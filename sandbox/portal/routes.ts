@@ -18,7 +18,7 @@ const own: Assets = {
   scripts: {},
 };
 
-/** The webhook portal (seed 6.5): pages below `/portal`, opened by the link of `POST /external/configure_webhook`. */
+/** The webhook portal (service.md 6.5): pages below `/portal`, opened by the link of `POST /external/configure_webhook`. */
 export function portalRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, report } = dependencies;
   inboxRoute(app, dependencies);

@@ -5,7 +5,7 @@ import { Problem } from '../problem.ts';
 import { examplePayload } from './examples.ts';
 
 /**
- * Sends an example event of a type to one endpoint (seed 6.5), regardless of its chosen types.
+ * Sends an example event of a type to one endpoint (service.md 6.5), regardless of its chosen types.
  * @throws Problem 409 while the endpoint is disabled.
  */
 export function sendExample(

@@ -13,7 +13,7 @@ import { show } from './session.ts';
 import type { EndpointDraft } from './views/endpoint-form.ts';
 import { endpointSettings } from './views/endpoint-settings.ts';
 
-/** An endpoint's address and event types, its secret, and what pauses or ends it (seed 3.2). */
+/** An endpoint's address and event types, its secret, and what pauses or ends it (service.md 3.2). */
 export function settingsRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, dispatcher, newSecret } = dependencies;
 

@@ -14,7 +14,7 @@ import { endpointTesting } from './views/endpoint-testing.ts';
 
 const examplesShown = 10;
 
-/** The testing tab (seed 6.5). */
+/** The testing tab (service.md 6.5). */
 export function testingRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, dispatcher, newMessageId } = dependencies;
 

@@ -1,4 +1,4 @@
-/** Embedded in connections and documents (seed 2.2). */
+/** Embedded in connections and documents (service.md 2.2). */
 export interface CompanyObject {
   readonly externalId: string;
   readonly id: string;
@@ -6,7 +6,7 @@ export interface CompanyObject {
   readonly publicId: string;
 }
 
-/** Embedded in connections and documents (seed 2.3). */
+/** Embedded in connections and documents (service.md 2.3). */
 export interface SiteObject {
   readonly id: string;
   readonly name: string;

@@ -47,7 +47,7 @@ export interface ConnectionFacts {
   readonly isActive: boolean;
 }
 
-/** Statuses of a connection: the three that seed 3.3 names and the ones that public documentation adds. */
+/** Statuses of a connection: the three that service.md 3.3 names and the ones that public documentation adds. */
 export const connectionStatuses = [
   'PENDING',
   'CONNECTED',

@@ -5,7 +5,7 @@ import type { MeterInPlace } from './meter.ts';
 
 /**
  * The stored texts of a usage row. v2 sends core, timeOfUse, v20; v2.1 and v2.2 send core, timeOfUse, v21; inside
- * a v2.2 document timeOfUseBreakdown takes the place of timeOfUse (seed 9.2, 9.3).
+ * a v2.2 document timeOfUseBreakdown takes the place of timeOfUse (service.md 9.2, 9.3).
  */
 export interface UsageTexts {
   readonly core: string;

@@ -46,7 +46,7 @@ function failureOf(payload: unknown): Failure {
   throw new Error('it was decoded');
 }
 
-describe('every event type of the service (seed 6.2) is decoded', () => {
+describe('every event type of the service (service.md 6.2) is decoded', () => {
   const payloads = {
     'connection.created.v2': [connection('created'), ofRecord('connection.created.v2', 'connection')],
     'connection.updated.v2': [connection('updated'), ofRecord('connection.updated.v2', 'connection')],
@@ -66,7 +66,7 @@ describe('every event type of the service (seed 6.2) is decoded', () => {
   });
 });
 
-describe('an event without eventType is recognized by its shape (seed 2.4, 2.6)', () => {
+describe('an event without eventType is recognized by its shape (service.md 2.4, 2.6)', () => {
   const created = connection('created');
 
   test('connection.created.v2 by any field that only connections have', () => {

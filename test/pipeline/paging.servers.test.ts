@@ -81,7 +81,7 @@ describe.concurrent('a listing that moves while it is read', () => {
     const held = { now: documents(205) };
     const all = held.now;
     const added = company(held, (_, read) => {
-      // The third page is gone when it is requested: the second comes in its place (seed 7).
+      // The third page is gone when it is requested: the second comes in its place (service.md 7).
       if (read === 2) held.now = all.slice(10);
     });
     expect(await deployment.backfill([added.id])).toBe('complete');

@@ -54,7 +54,7 @@ describe('the portal’s door', () => {
     await stranger.close();
   });
 
-  test('seed 3.1 row 2, 7 row 4: reports that webhooks are disabled, also on an open page', async () => {
+  test('service.md 3.1 row 2, 7 row 4: reports that webhooks are disabled, also on an open page', async () => {
     const link = await portal.link();
     await portal.endpoint('http://127.0.0.1:9/');
     await portal.open(page, link);
@@ -164,7 +164,7 @@ describe('the portal’s door', () => {
   });
 
   // Last test: the clock does not go back.
-  test('seed 8 row 5: opens for 7 days, and then reports that it has expired', async () => {
+  test('service.md 8 row 5: opens for 7 days, and then reports that it has expired', async () => {
     const link = await portal.link();
     await portal.advance(7 * 86_400 - 60);
     await portal.open(page, link);

@@ -55,7 +55,7 @@ const somethingHappens = async () =>
   portal.service.change({ type: 'createConnection', companyId: await companyId() });
 
 describe('endpoints', () => {
-  test('seed 6.5.1: an endpoint URL is added, with the event types that are chosen', async () => {
+  test('service.md 6.5.1: an endpoint URL is added, with the event types that are chosen', async () => {
     await page.getByRole('link', { name: 'Add endpoint' }).click();
     await page.getByLabel('Endpoint URL').fill(`${receiver.url}/added`);
     await page.getByLabel('document.created.v2').check();
@@ -90,7 +90,7 @@ describe('endpoints', () => {
     errors.length = 0;
   });
 
-  test('seed 6.1.2: event types can be chosen later, and no choice means all', async () => {
+  test('service.md 6.1.2: event types can be chosen later, and no choice means all', async () => {
     const { url } = await settingsOf('choose');
     await page.getByLabel('connection.created.v2').check();
     await page.getByRole('button', { name: 'Save changes' }).click();
@@ -155,7 +155,7 @@ describe('endpoints', () => {
     }
   });
 
-  test('seed 6.5.2, 3.2 row 2: a disabled endpoint gets nothing until "Enable Endpoint"', async () => {
+  test('service.md 6.5.2, 3.2 row 2: a disabled endpoint gets nothing until "Enable Endpoint"', async () => {
     const { url } = await settingsOf('pause');
     await page.getByRole('link', { name: 'Disable endpoint' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Disable endpoint' }).click();
@@ -175,7 +175,7 @@ describe('endpoints', () => {
     expect(receiver.deliveries).toHaveLength(1);
   });
 
-  test('seed 3.2 row 3: an endpoint is removed after a confirmation', async () => {
+  test('service.md 3.2 row 3: an endpoint is removed after a confirmation', async () => {
     const { url } = await settingsOf('remove');
     await page.getByRole('link', { name: 'Remove endpoint' }).click();
     await page.keyboard.press('Escape');

@@ -14,7 +14,7 @@ await portal.open(page);
 const requests = () => page.locator('#requests').getByRole('listitem');
 
 describe('a temporary inspection URL', () => {
-  test('seed 6.5.1: is generated when no endpoint exists yet', async () => {
+  test('service.md 6.5.1: is generated when no endpoint exists yet', async () => {
     await page.getByRole('heading', { name: 'No server yet?' }).waitFor();
     await page.getByRole('button', { name: 'Create an inspection URL' }).click();
     await page.getByRole('heading', { name: 'Waiting for the first request' }).waitFor();

@@ -117,7 +117,7 @@ describe('messages', () => {
     expect(shown.every((id) => id === newest?.id)).toBe(true);
   });
 
-  test('seed 6.5.1: a message shows its payload, and status, time and answer of each attempt', async () => {
+  test('service.md 6.5.1: a message shows its payload, and status, time and answer of each attempt', async () => {
     await filter({ Status: 'Retrying' });
     await rows().getByRole('link').first().click();
     const heading = page.getByRole('heading', { level: 1 });
@@ -151,7 +151,7 @@ describe('messages', () => {
     expect(file.suggestedFilename()).toBe(`${id}.json`);
   });
 
-  test('seed 6.5.3: a single message is resent from the options menu of an attempt', async () => {
+  test('service.md 6.5.3: a single message is resent from the options menu of an attempt', async () => {
     await filter({ Status: 'Retrying' });
     await rows().getByRole('link').last().click();
     const delivery = page.getByRole('article').filter({ hasText: broken.url });

@@ -38,7 +38,7 @@ async function happen(count: number): Promise<string[]> {
 }
 const mine = async () => (await portal.deliveries()).filter((one) => one.endpointId === endpointId);
 
-/** Moves the clock from one attempt of the waiting messages to the next, until none remains (seed 6.4). */
+/** Moves the clock from one attempt of the waiting messages to the next, until none remains (service.md 6.4). */
 async function letAllFail(): Promise<void> {
   await until('every attempt has failed', async () => {
     const open = (await mine()).filter(({ state }) => state === 'waiting' || state === 'in_flight');
@@ -64,7 +64,7 @@ const recoverForm = () => page.getByRole('form', { name: 'Recover missing messag
 const progress = () => page.getByRole('region', { name: 'Progress' }).getByRole('listitem').first();
 
 describe('a replay', () => {
-  test('seed 6.5.3: failed messages are replayed in bulk for a chosen time window', async () => {
+  test('service.md 6.5.3: failed messages are replayed in bulk for a chosen time window', async () => {
     const early = await failing(3);
     await portal.advance(86_400);
     const late = await failing(4);
@@ -147,7 +147,7 @@ describe('a replay', () => {
     expect(arrived()).toEqual([...ids].sort());
   });
 
-  test('seed 6.5.3: all failures since a chosen message are replayed', async () => {
+  test('service.md 6.5.3: all failures since a chosen message are replayed', async () => {
     const before = await failing(2);
     const since = await failing(3);
     const base = page.url().replace(/\/endpoints.*/, '');

@@ -41,7 +41,7 @@ const connection = {
 const document = { id: uuid, company, site, created: time, updated: time };
 const count = expect.any(Number);
 
-/** Payloads of seed 2.4 to 2.6, field by field. */
+/** Payloads of service.md 2.4 to 2.6, field by field. */
 const shapes: Readonly<Record<(typeof eventTypes)[number], object>> = {
   'connection.created.v2': connection,
   'connection.updated.v2': {
@@ -75,7 +75,7 @@ const shapes: Readonly<Record<(typeof eventTypes)[number], object>> = {
 };
 
 describe('the testing tab', () => {
-  test.each(eventTypes)('seed 6.5.1: sends an example of %s to this endpoint alone', async (type) => {
+  test.each(eventTypes)('service.md 6.5.1: sends an example of %s to this endpoint alone', async (type) => {
     receiver.deliveries.length = 0;
     await page.getByRole('navigation', { name: 'Event types' }).getByRole('link', { name: type }).click();
     await page.getByRole('heading', { name: `Example of ${type}` }).waitFor();

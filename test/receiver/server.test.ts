@@ -52,7 +52,7 @@ describe('answers to deliveries', () => {
     connection.end();
   });
 
-  test('seed 4.1.4: a delivery from another origin, without cookie or token of a session, is taken', async () => {
+  test('service.md 4.1.4: a delivery from another origin, without cookie or token of a session, is taken', async () => {
     const { port, starts } = await listening();
     const elsewhere = [
       ['origin', 'https://elsewhere.test'],

@@ -15,7 +15,7 @@ const [company] = (await companiesOf(service)) as [AnyRecord];
 [, foreign] = service.sandbox.organizations as [unknown, typeof foreign];
 
 describe('authentication', () => {
-  test.each(versions)('seed 5.1: %s requires X-API-Key and accepts no other', async (version) => {
+  test.each(versions)('service.md 5.1: %s requires X-API-Key and accepts no other', async (version) => {
     for (const path of [
       '/ping',
       '/company',
@@ -31,7 +31,7 @@ describe('authentication', () => {
     }
   });
 
-  test('seed 5.1: the name of the header may be in any case', async () => {
+  test('service.md 5.1: the name of the header may be in any case', async () => {
     const headers = { 'x-aPi-KEY': service.sandbox.apiKey };
     expect((await fetch(`${service.sandbox.apiUrl}/ping`, { headers })).status).toBe(200);
   });
@@ -117,14 +117,14 @@ describe('errors', () => {
 });
 
 describe('webhook configuration', () => {
-  test('seed 2.1 row 1, 4 row 1: webhooks are off for a new organization', async () => {
+  test('service.md 2.1 row 1, 4 row 1: webhooks are off for a new organization', async () => {
     const added = await service.control<{ apiKey: string }>('POST', '/sandbox/organizations', {});
     const { body } = await service.api('/external/configure_webhook', { key: added.apiKey });
     expect(body).toEqual({ enabled: false });
   });
 
   test.each(versions)(
-    'seed 4 row 1, 4 row 2, 3.1 row 1, 3.1 row 2: under %s GET reads, PATCH turns on and off and returns the new state',
+    'service.md 4 row 1, 4 row 2, 3.1 row 1, 3.1 row 2: under %s GET reads, PATCH turns on and off and returns the new state',
     async (version) => {
       const path = '/external/configure_webhook';
       for (const enabled of [true, true, false]) {
@@ -136,7 +136,7 @@ describe('webhook configuration', () => {
     },
   );
 
-  test('seed 4 row 2: PATCH accepts only {enabled: boolean}', async () => {
+  test('service.md 4 row 2: PATCH accepts only {enabled: boolean}', async () => {
     for (const body of [{}, { enabled: 'true' }, { enabled: 1 }, { enabled: true, more: 1 }, [], null, 'x']) {
       const answer = await service.api('/external/configure_webhook', { method: 'PATCH', body });
       expect([body, answer.status]).toEqual([body, 400]);
@@ -144,7 +144,7 @@ describe('webhook configuration', () => {
     expect((await service.api('/external/configure_webhook')).body).toEqual({ enabled: false });
   });
 
-  test('seed 4 row 3, 3.1 row 1, 7 row 4: POST returns a portal link while enabled and is refused while disabled', async () => {
+  test('service.md 4 row 3, 3.1 row 1, 7 row 4: POST returns a portal link while enabled and is refused while disabled', async () => {
     const path = '/external/configure_webhook';
     const refused = await service.api<{ detail: string }>(path, { method: 'POST' });
     expect(refused.status).toBe(403);
@@ -170,7 +170,7 @@ describe('webhook configuration', () => {
 });
 
 describe('records', () => {
-  test('seed 1.1: companies have sites, connections, documents, usage data, meters and intervals', async () => {
+  test('service.md 1.1: companies have sites, connections, documents, usage data, meters and intervals', async () => {
     for (const [path, items] of [
       ['site', 'sites'],
       ['connection', 'connections'],
@@ -184,7 +184,7 @@ describe('records', () => {
     expect(envelope(await service.api(`/interval/meter/${meter.id}`), 'intervals').total).toBeGreaterThan(0);
   });
 
-  test('seed 2.2: a company has id, name, externalId and publicId, and its sites', async () => {
+  test('service.md 2.2: a company has id, name, externalId and publicId, and its sites', async () => {
     expect(company).toMatchObject({
       id: expect.stringMatching(uuid),
       publicId: expect.stringMatching(uuid),
@@ -197,7 +197,7 @@ describe('records', () => {
     expect((await service.api(`/site/${company.sites[0].id}`)).body).toEqual(company.sites[0]);
   });
 
-  test('seed 2.4: a connection has every field of the connection payload', async () => {
+  test('service.md 2.4: a connection has every field of the connection payload', async () => {
     const [connection] = await recordsOf(service, 'connection', company.id, 'connections');
     const { id, name, externalId, publicId } = company;
     expect(connection).toMatchObject({
@@ -220,7 +220,7 @@ describe('records', () => {
     expect((await service.api(`/connection/${connection.id}/details`)).body).toEqual(connection);
   });
 
-  test('seed 2.5: a document has company, site and timestamps, its usage, line items, and amounts as decimal strings', async () => {
+  test('service.md 2.5: a document has company, site and timestamps, its usage, line items, and amounts as decimal strings', async () => {
     const [document] = await recordsOf(service, 'document', company.id, 'documents');
     expect(document).toMatchObject({
       id: expect.stringMatching(uuid),

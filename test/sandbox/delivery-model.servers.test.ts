@@ -8,7 +8,7 @@ import { type AnyRecord, companiesOf, recordsOf, type Service, startService } fr
 
 /**
  * Dispatch, endpoint states and the retry schedule against a small model, on the virtual clock. The model knows
- * seed 3.1, 3.2, 6.1.1 and 6.4 and nothing of Postgres, lanes or claims.
+ * service.md 3.1, 3.2, 6.1.1 and 6.4 and nothing of Postgres, lanes or claims.
  */
 const delays = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
 const fiveDays = 5 * 86_400;
@@ -164,7 +164,7 @@ const receiver = await forFile(startReceiver());
 const [company] = (await companiesOf(service)) as [AnyRecord];
 [{ id: meterId }] = (await recordsOf(service, 'meter', company.id, 'meters')) as [AnyRecord];
 
-test('seed 3.1, 3.2, 6.1.1, 6.4: deliveries and endpoint states follow the model in any order of commands', async () => {
+test('service.md 3.1, 3.2, 6.1.1, 6.4: deliveries and endpoint states follow the model in any order of commands', async () => {
   const commands = [
     fc.constantFrom(1, 6, 301, 1_801, 7_201, 18_001, 36_001, 86_400, 172_800).map(advance),
     fc.constant(bill()),

@@ -58,7 +58,7 @@ const stateOf = async (id: string) => {
 };
 
 describe('a delivery', () => {
-  test('seed 4.1.1, 1.4: is a POST with a JSON body to every subscribed endpoint, the stored payload byte for byte', async () => {
+  test('service.md 4.1.1, 1.4: is a POST with a JSON body to every subscribed endpoint, the stored payload byte for byte', async () => {
     await endpoint();
     await endpoint();
     const { events } = await bill();
@@ -72,7 +72,7 @@ describe('a delivery', () => {
     expect(receiver.deliveries[0]?.body).toBe(receiver.deliveries[1]?.body);
   });
 
-  test('seed 5.2, 5.3, 5.4, 7 row 3: is signed with the secret of its endpoint; two libraries verify it', async () => {
+  test('service.md 5.2, 5.3, 5.4, 7 row 3: is signed with the secret of its endpoint; two libraries verify it', async () => {
     const one = await endpoint();
     const other = await endpoint();
     expect(one.secret).toMatch(/^whsec_/);
@@ -103,7 +103,7 @@ describe('a delivery', () => {
     }
   });
 
-  test('seed 6.1.2: an endpoint without types gets every event, one with types only those', async () => {
+  test('service.md 6.1.2: an endpoint without types gets every event, one with types only those', async () => {
     const other = await startReceiver();
     await endpoint();
     await endpoint({ url: other.url, eventTypes: ['connection.validated.v2'] });
@@ -132,14 +132,14 @@ describe('a delivery', () => {
     expect(receiver.deliveries).toHaveLength(1);
   });
 
-  test.each([200, 201, 202, 204, 299])('seed 4.1.2: %i is success with any body', async (status) => {
+  test.each([200, 201, 202, 204, 299])('service.md 4.1.2: %i is success with any body', async (status) => {
     receiver.answer = answerWith(status, {}, status === 204 ? '' : '{"error": "ignored"}');
     const { id } = await endpoint();
     await bill();
     expect(await settled(id, 'delivered')).toMatchObject({ attempts: 1 });
   });
 
-  test('seed 4.1.2: a status of success counts, even if its body breaks off', async () => {
+  test('service.md 4.1.2: a status of success counts, even if its body breaks off', async () => {
     receiver.answer = (_delivery, response) => {
       response.writeHead(200, { 'content-length': '100' }).write('begun', () => response.destroy());
     };
@@ -150,7 +150,7 @@ describe('a delivery', () => {
   });
 
   test.each([301, 302, 308, 400, 404, 410, 429, 500, 503])(
-    'seed 4.1.3, 7 row 2: %i is a failed delivery',
+    'service.md 4.1.3, 7 row 2: %i is a failed delivery',
     async (status) => {
       receiver.answer = answerWith(status, { location: `${receiver.url}/elsewhere` });
       const { id } = await endpoint();
@@ -164,7 +164,7 @@ describe('a delivery', () => {
     },
   );
 
-  test('seed 4.1.3: a closed connection and a refused one are failed deliveries', async () => {
+  test('service.md 4.1.3: a closed connection and a refused one are failed deliveries', async () => {
     receiver.answer = (_delivery, response) => response.destroy();
     const { id } = await endpoint();
     await bill();
@@ -175,7 +175,7 @@ describe('a delivery', () => {
     expect(attempt).toMatchObject({ status: null, error: expect.any(String) });
   });
 
-  test('seed 4.1.2, 8 row 4: no answer within 15 seconds is a failed delivery, also if the endpoint is edited meanwhile', async () => {
+  test('service.md 4.1.2, 8 row 4: no answer within 15 seconds is a failed delivery, also if the endpoint is edited meanwhile', async () => {
     const held: (() => void)[] = [];
     receiver.answer = (_delivery, response) => held.push(() => response.writeHead(204).end());
     const [{ id }, edited] = [await endpoint(), await endpoint()];
@@ -229,7 +229,7 @@ describe('a delivery', () => {
 describe('the retry schedule', () => {
   const delays = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
 
-  test('seed 6.4 row 1, 6.4 row 2, 6.4 row 3, 6.4 row 4, 6.4 row 5, 6.4 row 6, 6.4 row 7, 6.4 row 8, 6.4, 8 row 6: eight attempts, each due when its delay after the failure before has passed', async () => {
+  test('service.md 6.4 row 1, 6.4 row 2, 6.4 row 3, 6.4 row 4, 6.4 row 5, 6.4 row 6, 6.4 row 7, 6.4 row 8, 6.4, 8 row 6: eight attempts, each due when its delay after the failure before has passed', async () => {
     receiver.answer = answerWith(500);
     const { id } = await endpoint();
     await bill();
@@ -255,7 +255,7 @@ describe('the retry schedule', () => {
     expect(await stateOf(id)).toBe('active');
   });
 
-  test('seed 6.4: every attempt has the same id and bytes, and a signature of its own that verifies', async () => {
+  test('service.md 6.4: every attempt has the same id and bytes, and a signature of its own that verifies', async () => {
     receiver.answer = answerWith(500);
     const { id, secret } = await endpoint();
     await service.control('POST', '/sandbox/clock', { signatures: 'virtual' });
@@ -286,7 +286,7 @@ describe('the retry schedule', () => {
     expect(() => new StandardWebhook(secret).verify(delivery.body, headersOf(delivery))).not.toThrow();
   });
 
-  test('seed 6.4: a success ends it', async () => {
+  test('service.md 6.4: a success ends it', async () => {
     receiver.answer = (_delivery, response, count) => response.writeHead(count < 3 ? 503 : 200).end();
     const { id } = await endpoint();
     await bill();
@@ -301,7 +301,7 @@ describe('the retry schedule', () => {
   });
 
   test.each(['removed', 'disabled'])(
-    'seed 6.4, 3.2 row 3: remaining attempts are cancelled when the endpoint is %s',
+    'service.md 6.4, 3.2 row 3: remaining attempts are cancelled when the endpoint is %s',
     async (state) => {
       receiver.answer = answerWith(500);
       const { id } = await endpoint();
@@ -347,7 +347,7 @@ describe('endpoint states', () => {
     });
   };
 
-  test('seed 3.2 row 1, 3.2 row 2, 6.4, 8 row 7: disabled when all attempts fail over five days, and enabled again by the customer', async () => {
+  test('service.md 3.2 row 1, 3.2 row 2, 6.4, 8 row 7: disabled when all attempts fail over five days, and enabled again by the customer', async () => {
     receiver.answer = answerWith(500);
     const { id } = await endpoint();
     await failOnce(id);
@@ -391,7 +391,7 @@ describe('endpoint states', () => {
     expect((await attemptsOf(delivery.id)).map(({ number }) => number)).toEqual([1, 2, 3]);
   });
 
-  test('seed 3.2 row 1: one success within the five days keeps the endpoint active', async () => {
+  test('service.md 3.2 row 1: one success within the five days keeps the endpoint active', async () => {
     receiver.answer = answerWith(500);
     const { id } = await endpoint();
     await failOnce(id);

@@ -31,7 +31,7 @@ const companyObject = () => {
 };
 
 describe('connection events', () => {
-  test('seed 6.2 row 1, 2.4, 1.2: connection.created.v2 once, without eventType, old and protectedChanges', async () => {
+  test('service.md 6.2 row 1, 2.4, 1.2: connection.created.v2 once, without eventType, old and protectedChanges', async () => {
     const [event, ...more] = await eventsOf({ type: 'createConnection', companyId: company.id });
     expect(more).toEqual([]);
     expect(event?.type).toBe('connection.created.v2');
@@ -56,7 +56,7 @@ describe('connection events', () => {
     expect(types(await eventsOf(change))).toEqual(['connection.updated.v2']);
   });
 
-  test('seed 3.3 row 1: PENDING moves to CONNECTED when credentials are verified: validated and updated', async () => {
+  test('service.md 3.3 row 1: PENDING moves to CONNECTED when credentials are verified: validated and updated', async () => {
     const [created] = await eventsOf({ type: 'createConnection', companyId: company.id });
     const connectionId = created?.payload.id;
     const events = await eventsOf({ type: 'validateConnection', connectionId });
@@ -79,7 +79,7 @@ describe('connection events', () => {
     expect(record.status).toBe('CONNECTED');
   });
 
-  test('seed 6.3.2, 6.3.4, 6.2 row 3: every change of status emits validated and updated', async () => {
+  test('service.md 6.3.2, 6.3.4, 6.2 row 3: every change of status emits validated and updated', async () => {
     const { id } = await connection();
     for (const status of [
       'MFA_TOKEN_EXPIRED',
@@ -95,7 +95,7 @@ describe('connection events', () => {
     }
   });
 
-  test('seed 6.3.1: one change of status and another field makes both events, each with both fields in old', async () => {
+  test('service.md 6.3.1: one change of status and another field makes both events, each with both fields in old', async () => {
     const { id, status, externalId } = await connection();
     const change = { type: 'updateConnection', connectionId: id, status: 'OTHER_ERROR', externalId: 'moved' };
     const events = await eventsOf(change);
@@ -109,7 +109,7 @@ describe('connection events', () => {
     }
   });
 
-  test('seed 6.3.3: another field alone emits updated only, with its previous value', async () => {
+  test('service.md 6.3.3: another field alone emits updated only, with its previous value', async () => {
     const { id, url } = await connection();
     const [event, ...more] = await eventsOf({
       type: 'updateConnection',
@@ -128,7 +128,7 @@ describe('connection events', () => {
     });
   });
 
-  test('seed 6.2 row 2: site assignments and accounts are fields of the connection', async () => {
+  test('service.md 6.2 row 2: site assignments and accounts are fields of the connection', async () => {
     const { id, sitesRelations } = await connection();
     const served = sitesRelations.map((one: AnyRecord) => one.site.id);
     const other = company.sites.find(
@@ -145,7 +145,7 @@ describe('connection events', () => {
     );
   });
 
-  test('seed 2.4: protectedChanges names secret fields that changed, whose values no event shows', async () => {
+  test('service.md 2.4: protectedChanges names secret fields that changed, whose values no event shows', async () => {
     const { id, username } = await connection();
     const secrets = {
       username: 'someone-else',
@@ -162,7 +162,7 @@ describe('connection events', () => {
     }
   });
 
-  test('seed 6.2 row 2: an update without a change emits nothing', async () => {
+  test('service.md 6.2 row 2: an update without a change emits nothing', async () => {
     const { id, status, url, username } = await connection();
     const before = (await service.api(`/connection/${id}`)).text;
     const same = await eventsOf(
@@ -176,7 +176,7 @@ describe('connection events', () => {
 });
 
 describe('document events', () => {
-  test('seed 6.2 row 4, 2.5, 1.3: document.created.v2 for a new bill', async () => {
+  test('service.md 6.2 row 4, 2.5, 1.3: document.created.v2 for a new bill', async () => {
     const [event, ...more] = await eventsOf({ type: 'createDocument', meterId: meter.id });
     expect(more).toEqual([]);
     expect(event?.type).toBe('document.created.v2');
@@ -194,7 +194,7 @@ describe('document events', () => {
   });
 
   test.each(['correction', 'usageUpdate'])(
-    'seed 6.2 row 5: document.updated.v2 with old after a %s',
+    'service.md 6.2 row 5: document.updated.v2 with old after a %s',
     async (reason) => {
       const before = await document();
       const [event, ...more] = await eventsOf({ type: 'reprocessDocument', documentId: before.id, reason });
@@ -220,7 +220,7 @@ describe('document events', () => {
     },
   );
 
-  test('seed 6.2 row 5: a meter assignment changes the document, its usage row and its site', async () => {
+  test('service.md 6.2 row 5: a meter assignment changes the document, its usage row and its site', async () => {
     const meters = await recordsOf(service, 'meter', company.id, 'meters');
     const before = await document();
     const other = meters.find((one) => one.site !== before.site.id);
@@ -267,7 +267,7 @@ describe('document events', () => {
     expect(await eventsOf(clear)).toEqual([]);
   });
 
-  test('seed 6.2 row 6, 2.5: document.deleted.v2 carries the state at deletion', async () => {
+  test('service.md 6.2 row 6, 2.5: document.deleted.v2 carries the state at deletion', async () => {
     const { id, company: of, site, created, updated, usageData } = await document();
     const [event, ...more] = await eventsOf({ type: 'deleteDocument', documentId: id });
     expect(more).toEqual([]);
@@ -283,7 +283,7 @@ describe('document events', () => {
     expect((await service.api(`/usage/${usageData[0].id}`)).status).toBe(404);
   });
 
-  test('seed 6.2 row 1: a record is created once, and its id is refused for another', async () => {
+  test('service.md 6.2 row 1: a record is created once, and its id is refused for another', async () => {
     const [one, { id }] = [await connection(), await document()];
     const { id: siteId } = company.sites[0];
     const before = (await service.api(`/connection/${one.id}`)).text;
@@ -327,7 +327,7 @@ describe('interval events', () => {
     ...more,
   });
 
-  test('seed 6.2 row 7, 2.6: intervals.synced names a range, without eventType and without values', async () => {
+  test('service.md 6.2 row 7, 2.6: intervals.synced names a range, without eventType and without values', async () => {
     const [event, ...more] = await eventsOf(sync({ usageUnits: 'kWh', quality: 'ESTIMATED' }));
     expect(more).toEqual([]);
     expect(event?.type).toBe('intervals.synced');
@@ -352,19 +352,22 @@ describe('interval events', () => {
     ['insert', 3, 0, 3],
     ['update', 0, 6, 3],
     ['both', 3, 6, 9],
-  ])('seed 2.6: intervalCount = createdCount + updatedCount; mode %s', async (mode, created, updated) => {
-    const day = { insert: '02', update: '03', both: '04' }[mode as 'insert'];
-    const at = (hour: number) => `2026-08-${day}T${hour.toString().padStart(2, '0')}:00:00`;
-    await eventsOf(sync({ start: at(0), end: at(6) }));
-    const [event] = await eventsOf(sync({ mode, start: at(0), end: at(9) }));
-    expect(event?.payload).toMatchObject({
-      createdCount: created,
-      updatedCount: updated,
-      intervalCount: created + updated,
-    });
-  });
+  ])(
+    'service.md 2.6: intervalCount = createdCount + updatedCount; mode %s',
+    async (mode, created, updated) => {
+      const day = { insert: '02', update: '03', both: '04' }[mode as 'insert'];
+      const at = (hour: number) => `2026-08-${day}T${hour.toString().padStart(2, '0')}:00:00`;
+      await eventsOf(sync({ start: at(0), end: at(6) }));
+      const [event] = await eventsOf(sync({ mode, start: at(0), end: at(9) }));
+      expect(event?.payload).toMatchObject({
+        createdCount: created,
+        updatedCount: updated,
+        intervalCount: created + updated,
+      });
+    },
+  );
 
-  test('seed 2.6 row 9, 2.6 row 10, 2.6 row 11: granularities, units and qualities are all those of the range', async () => {
+  test('service.md 2.6 row 9, 2.6 row 10, 2.6 row 11: granularities, units and qualities are all those of the range', async () => {
     const range = { start: '2026-08-10T00:00:00', end: '2026-08-10T03:00:00' };
     await eventsOf(sync({ ...range, usageUnits: 'KW', quality: 'ESTIMATED' }));
     const [event] = await eventsOf(sync({ ...range, usageUnits: 'kWh', granularitySeconds: 900 }));
@@ -395,7 +398,7 @@ describe('interval events', () => {
 });
 
 describe('when events fire', () => {
-  test('seed 6.1.3: a change of timestamps alone fires nothing, though updated moves', async () => {
+  test('service.md 6.1.3: a change of timestamps alone fires nothing, though updated moves', async () => {
     for (const [resource, record] of [
       ['connection', await connection()],
       ['document', await document()],
@@ -407,14 +410,14 @@ describe('when events fire', () => {
     }
   });
 
-  test('seed 6.1.3: a no-op update fires nothing and moves nothing', async () => {
+  test('service.md 6.1.3: a no-op update fires nothing and moves nothing', async () => {
     const { id } = await document();
     const before = (await service.api(`/document/${id}`)).text;
     expect(await eventsOf({ type: 'noop', resource: 'document', id })).toEqual([]);
     expect((await service.api(`/document/${id}`)).text).toBe(before);
   });
 
-  test('seed 6.1.1, 3.1 row 1, 3.1 row 2: events are dispatched only while webhooks are enabled', async () => {
+  test('service.md 6.1.1, 3.1 row 1, 3.1 row 2: events are dispatched only while webhooks are enabled', async () => {
     const { id } = await connection();
     const change = (externalId: string) =>
       eventsOf({ type: 'updateConnection', connectionId: id, externalId });

@@ -10,7 +10,7 @@ const service = await forFile(startService({ companies: 1, documents: 230, inter
 const page = async (path: string, itemsKey: string) => envelope(await service.api(path), itemsKey);
 
 describe('the envelope of lists', () => {
-  test('seed 1.5, 2.7, 4 row 5: a page has total, perPage, totalPages, currentPage, hasNext and hasPrevious', async () => {
+  test('service.md 1.5, 2.7, 4 row 5: a page has total, perPage, totalPages, currentPage, hasNext and hasPrevious', async () => {
     const first = await service.api<Record<string, unknown>>(`/document/company/${companyId}`);
     const { documents, ...rest } = first.body;
     expect(rest).toEqual({
@@ -24,7 +24,7 @@ describe('the envelope of lists', () => {
     expect(documents).toHaveLength(100);
   });
 
-  test('seed 8 row 3: pages begin at 1, which is the default', async () => {
+  test('service.md 8 row 3: pages begin at 1, which is the default', async () => {
     const [without, one] = await Promise.all([
       service.api(`/document/company/${companyId}`),
       service.api(`/document/company/${companyId}?page=1`),
@@ -33,7 +33,7 @@ describe('the envelope of lists', () => {
     expect((await service.api(`/document/company/${companyId}?page=0`)).status).toBe(400);
   });
 
-  test('seed 2.7: pages contain every record once', async () => {
+  test('service.md 2.7: pages contain every record once', async () => {
     const pages = await Promise.all(
       [1, 2, 3].map((n) => page(`/document/company/${companyId}?page=${n}`, 'documents')),
     );
@@ -43,7 +43,7 @@ describe('the envelope of lists', () => {
     expect(new Set(pages.flatMap(({ items }) => items.map(({ id }) => id))).size).toBe(230);
   });
 
-  test('seed 7 row 1: a page beyond the last returns the last page, with its number', async () => {
+  test('service.md 7 row 1: a page beyond the last returns the last page, with its number', async () => {
     const last = await service.api(`/document/company/${companyId}?page=3`);
     for (const number of ['99999', '1000000000', '9'.repeat(400)]) {
       const beyond = await service.api(`/document/company/${companyId}?page=${number}`);
@@ -53,13 +53,13 @@ describe('the envelope of lists', () => {
     }
   });
 
-  test('seed 8 row 1: the page size of other lists is 100, whatever the limit', async () => {
+  test('service.md 8 row 1: the page size of other lists is 100, whatever the limit', async () => {
     const { perPage, items } = await page(`/document/company/${companyId}?limit=7`, 'documents');
     expect(perPage).toBe(100);
     expect(items).toHaveLength(100);
   });
 
-  test('seed 8 row 2, 4 row 6: limit is honoured by the list of connections, 1 to 500', async () => {
+  test('service.md 8 row 2, 4 row 6: limit is honoured by the list of connections, 1 to 500', async () => {
     const all = await recordsOf(service, 'connection', companyId, 'connections');
     const two = await page(`/connection/company/${companyId}?limit=2&page=2`, 'connections');
     expect(two).toMatchObject({ perPage: 2, currentPage: 2, totalPages: Math.ceil(all.length / 2) });

@@ -11,7 +11,7 @@ const inAll = (path: string) =>
   Promise.all(versions.map((version) => service.api<AnyRecord>(path, { version })));
 
 describe('versions side by side', () => {
-  test('seed 9.1: all versions share key, paths and pagination', async () => {
+  test('service.md 9.1: all versions share key, paths and pagination', async () => {
     for (const [resource, items] of [
       ['document', 'documents'],
       ['usage', 'usageData'],
@@ -28,7 +28,7 @@ describe('versions side by side', () => {
     }
   });
 
-  test('seed 9.2, 9.3: companies, sites, connections, meters, intervals and webhooks are equal byte for byte', async () => {
+  test('service.md 9.2, 9.3: companies, sites, connections, meters, intervals and webhooks are equal byte for byte', async () => {
     const [meter] = await recordsOf(service, 'meter', company.id, 'meters');
     const [connection] = await recordsOf(service, 'connection', company.id, 'connections');
     const paths = [
@@ -54,7 +54,7 @@ describe('versions side by side', () => {
     }
   });
 
-  test('seed 9.2: v2.1 changes documents and usage data, with more metadata', async () => {
+  test('service.md 9.2: v2.1 changes documents and usage data, with more metadata', async () => {
     for (const [resource, items] of [
       ['document', 'documents'],
       ['usage', 'usageData'],
@@ -65,7 +65,7 @@ describe('versions side by side', () => {
     }
   });
 
-  test('seed 9.3: v2.2 changes documents again; its usage data equals v2.1 byte for byte', async () => {
+  test('service.md 9.3: v2.2 changes documents again; its usage data equals v2.1 byte for byte', async () => {
     const [, v21, v22] = await inAll(`/document/company/${company.id}`);
     expect(v22?.body.documents[0]).toHaveProperty('demandMeters');
     expect(v21?.body.documents[0]).not.toHaveProperty('demandMeters');
@@ -87,7 +87,7 @@ describe('versions side by side', () => {
     }
   });
 
-  test('seed 9.4: changing only the base path reads the same records under every version', async () => {
+  test('service.md 9.4: changing only the base path reads the same records under every version', async () => {
     for (const path of [`/document/company/${company.id}`, `/usage/company/${company.id}`]) {
       const [v2, v21, v22] = await inAll(path);
       expect([v2?.status, v21?.status, v22?.status]).toEqual([200, 200, 200]);
@@ -95,13 +95,13 @@ describe('versions side by side', () => {
   });
 
   test.each(versions)(
-    'seed 9.5, 4 row 4, 9 row 1, 9 row 2, 9 row 3: ping under %s returns that version',
+    'service.md 9.5, 4 row 4, 9 row 1, 9 row 2, 9 row 3: ping under %s returns that version',
     async (version) => {
       expect((await service.api('/ping', { version })).body).toMatchObject({ version });
     },
   );
 
-  test('seed 9.6, 1.6: a write under one version is read under all', async () => {
+  test('service.md 9.6, 1.6: a write under one version is read under all', async () => {
     for (const [index, version] of versions.entries()) {
       const enabled = index % 2 === 0;
       await service.api('/external/configure_webhook', { version, method: 'PATCH', body: { enabled } });
@@ -112,7 +112,7 @@ describe('versions side by side', () => {
     for (const read of await inAll(`/document/${changes[0]?.id}`)) expect(read.body.id).toBe(changes[0]?.id);
   });
 
-  test('seed 1.6: exactly three versions exist', async () => {
+  test('service.md 1.6: exactly three versions exist', async () => {
     expect((await service.api('/ping', { version: 'v2.3' })).status).toBe(404);
     expect((await service.api('/ping', { version: 'v1' })).status).toBe(404);
     expect((await service.api('/ping', { version: 'v2.0' })).status).toBe(404);

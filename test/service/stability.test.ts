@@ -50,7 +50,7 @@ const insertion = fc.record({ kind: fc.constant('insert' as const), at });
 const deletion = fc.record({ kind: fc.constant('delete' as const), at });
 const move = fc.record({ kind: fc.constant('move' as const), from: at, to: at });
 
-/** A listing whose deleted ids never come back, and passes over it with the service's answers (seed 7). */
+/** A listing whose deleted ids never come back, and passes over it with the service's answers (service.md 7). */
 class Listing {
   ids: string[];
   #next: number;

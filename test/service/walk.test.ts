@@ -209,7 +209,7 @@ describe('a service that loops', () => {
     expect(judgement.stable).toBe(false);
   });
 
-  test('with the last page forever (seed 7), which says that one follows, ends it, too', async () => {
+  test('with the last page forever (service.md 7), which says that one follows, ends it, too', async () => {
     const items = someDocuments(200);
     const { ids, asked, report } = await walked((request) => {
       const { json } = pageOf(items, request) as { json: Record<string, unknown> };

@@ -19,7 +19,7 @@ const against = async (reply: Reply) => {
 };
 
 describe('webhookConfiguration', () => {
-  test('seed 4: reads and sets {enabled}, with the API key, under the versioned base address', async () => {
+  test('service.md 4: reads and sets {enabled}, with the API key, under the versioned base address', async () => {
     const webhooks = await against({ json: { enabled: true } });
     expect([await webhooks.enabled(), await webhooks.enable(true)]).toEqual([true, true]);
     expect(server?.asked.map((asked) => [asked.path, asked.headers['x-api-key']])).toEqual([

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 
-/** Payloads of the service's events (seed 2.4 to 2.6), for tests that need exact ones. */
+/** Payloads of the service's events (service.md 2.4 to 2.6), for tests that need exact ones. */
 export const company = { externalId: 'acme', id: randomUUID(), name: 'Acme', publicId: randomUUID() };
 export const site = { id: randomUUID(), name: 'Main street' };
 

@@ -19,7 +19,7 @@ export type DocumentChange = 'add' | 'edit' | 'remove' | 'keep' | 'site' | 'dele
 /** How the service of a life behaves. */
 export interface Habits {
   readonly deletionMovesUpdated: boolean;
-  /** Whether records contain their sites, or only events do (service-facts 2). */
+  /** Whether records contain their sites, or only events do. */
   readonly recordsListSites: boolean;
   readonly readingsHaveUpdated: boolean;
   /** How far the receiver's clock is off. */
