@@ -19,8 +19,13 @@ const dialect = new PgDialect();
 const pools = new WeakMap<Executor, pg.Pool>();
 /** Pools behind a pooler that gives each transaction another session. */
 const pooled = new WeakSet<pg.Pool>();
-/** Names by text: parts of a statement may depend on what it is asked for. */
-const names = new Map<string, string>();
+/** How often each text was sent: parts of a statement may depend on what it is asked for. */
+const known = new Map<string, { readonly name: string; sends: number }>();
+/**
+ * How often a process sends a statement before its connections prepare it. A command, which nobody
+ * tries again behind a pooler, sends each rarely.
+ */
+export const sendsMin = 20;
 
 /**
  * Sends a statement that runs for each event, page, range or company as a named statement of `pg`:
@@ -63,13 +68,16 @@ export function belongsTo(tx: Executor, db: Executor): void {
 const poolOf = (db: Executor): pg.Pool | undefined =>
   '$client' in db ? (db.$client as pg.Pool) : pools.get(db);
 
-function nameOf(name: string, text: string): string {
-  const known = names.get(text);
-  if (known !== undefined) return known;
-  const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
-  const made = `${name}_${hash}`;
-  names.set(text, made);
-  return made;
+/** The name of a statement that was sent often; others have none. */
+function nameOf(name: string, text: string): string | undefined {
+  let statement = known.get(text);
+  if (statement === undefined) {
+    const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
+    statement = { name: `${name}_${hash}`, sends: 0 };
+    known.set(text, statement);
+  }
+  statement.sends += 1;
+  return statement.sends > sendsMin ? statement.name : undefined;
 }
 
 function isSmall(values: readonly unknown[]): boolean {
