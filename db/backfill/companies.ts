@@ -1,12 +1,13 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { companies } from '../schema/utility.ts';
 
 /** Inserts or revives companies that are to be read though no listing contains them. */
 export async function noteCompanies(db: Executor, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
-  await db.execute(sql`
+  await hot(db, 'noteCompanies').execute(sql`
     insert into ${companies} as held (id)
     select distinct id
     from unnest(${array(ids, 'uuid')}) id

@@ -4,6 +4,7 @@ import type { RunState } from '../../contract/names.ts';
 import { warehouseNow } from '../catch-up/due.ts';
 import { arrayLiteral, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { clearingQuarantine, tombstonedBy } from '../deletes/absent.ts';
 import type { Step } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';
@@ -130,7 +131,7 @@ export async function finishListing(
 ): Promise<void> {
   const { pages: pagesRead, passes, totalSaid, distinctIds } = counts;
   const { inserted, changed, unchanged, rejected } = counts;
-  await db.execute(sql`
+  await hot(db, 'finishListing').execute(sql`
     with page as (
       delete from ${pages}
       where ${isOfListing(key)}

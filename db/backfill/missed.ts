@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { CompanyResource } from '../../contract/endpoints.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import type { Listing } from '../deletes/absent.ts';
 import { row, usage } from '../deletes/tombstone.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';
@@ -37,7 +38,9 @@ export function missedBy(runId: string, listing: Listing, graceSeconds: number):
 }
 
 async function only(db: Executor, missed: SQL): Promise<number> {
-  const result = await db.execute<{ missed: number }>(sql`select (${missed})::int as missed`);
+  const result = await hot(db, 'countMissed').execute<{ missed: number }>(
+    sql`select (${missed})::int as missed`,
+  );
   return result.rows[0]?.missed ?? 0;
 }
 

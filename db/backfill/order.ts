@@ -1,6 +1,7 @@
 import { and, gt, isNull, sql } from 'drizzle-orm';
 import type { RowOf } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { companies, meters } from '../schema/utility.ts';
 
 /** Lists ids of companies to backfill, in order, after the given one. */
@@ -25,7 +26,7 @@ export async function metersAfter(
   after: string | null,
   limit: number,
 ): Promise<string[]> {
-  const result = await db.execute<RowOf<typeof meters.id>>(sql`
+  const result = await hot(db, 'metersAfter').execute<RowOf<typeof meters.id>>(sql`
     select id
     from (
       -- The company's meters first: ordered with a limit, the planner would scan all meters.

@@ -6,6 +6,7 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { livesCompany } from '../catch-up/parking.ts';
 import { array, columnNames, setToExcluded } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { unreadableIn } from '../read/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
 import { runs } from '../schema/metersync.ts';
@@ -70,7 +71,7 @@ export async function startRun(
   const { runId, companyId, resource } = runs;
   const begun = [runId, companyId, resource, runs.kind, runs.workflowId, runs.state];
   const earlier = alias(runs, 'earlier');
-  const result = await db.execute<{ now: string; readBefore: boolean }>(sql`
+  const result = await hot(db, 'startRun').execute<{ now: string; readBefore: boolean }>(sql`
     insert into ${runs} (${columnNames(begun)})
     values (
       ${key.runId}::uuid,

@@ -6,6 +6,7 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { eventKind, isStale, keyOf, postpone, staleOf } from '../catch-up/stale.ts';
 import { array, columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { listedByCompanies, resources } from '../resources.ts';
 import { journal, runs, staleRecords } from '../schema/metersync.ts';
 import {
@@ -68,7 +69,7 @@ export async function isConfirmedCompany(db: Executor, companyId: string): Promi
 
 /** Whether the service lists a meter; without a row of it, whether usage or readings name it. */
 async function meterExists(db: Executor, meterId: string): Promise<boolean> {
-  const result = await db.execute<{ exists: boolean }>(sql`
+  const result = await hot(db, 'meterExists').execute<{ exists: boolean }>(sql`
     select coalesce(
       (
         select ${meters.deletedAt} is null
@@ -123,7 +124,7 @@ export async function admitCompany(
   companyId: string,
 ): Promise<{ admitted: boolean; neverRead: boolean }> {
   const made = [companies.id, companies.externalId, companies.publicId, companies.name];
-  const result = await db.execute<{ never_read: boolean }>(sql`
+  const result = await hot(db, 'admitCompany').execute<{ never_read: boolean }>(sql`
     with existing as materialized (
       select ${companies.id}, ${companies.syncedAt}, ${companies.firstSyncedAt}
       from ${companies}
@@ -233,7 +234,7 @@ export async function admitSites(
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
 ): Promise<void> {
-  await db.execute(sql`
+  await hot(db, 'admitSites').execute(sql`
     insert into ${sites} as held (${columnNames([sites.id, sites.companyId, sites.name])})
     select distinct on (identified.id)
       identified.id,

@@ -3,12 +3,12 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { sqlState } from './failures.ts';
-import { keepsHot } from './prepare.ts';
+import { belongsTo } from './hot.ts';
 
 export type Database = NodePgDatabase & { readonly $client: pg.Pool };
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
 /** Runs statements: the pool, or a transaction on one connection. */
-export type Executor = Pick<Database, 'execute' | 'select' | 'insert' | 'update' | 'delete'>;
+export type Executor = Pick<Database, 'execute' | 'select' | 'insert' | 'update' | 'delete' | '_'>;
 
 export interface Warehouse {
   readonly db: Database;
@@ -76,13 +76,9 @@ export function connectWarehouse(options: {
     options: `${given} ${ours} ${options.session ?? ''}`.trim(),
   });
   pool.on('error', options.onError);
-  const keep = keepsHot();
-  pool.on('connect', (client) => {
-    // A connection in use reports its loss by failing the statement; without a listener the process
-    // would end.
-    client.on('error', () => {});
-    keep(client);
-  });
+  // A connection in use reports its loss by failing the statement; without a listener the process
+  // would end.
+  pool.on('connect', (client) => client.on('error', () => {}));
   const db = drizzle(pool);
   const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
   return {
@@ -146,11 +142,17 @@ export async function withTransaction<T>(
   work: (tx: Transaction) => Promise<T>,
   config?: Parameters<Database['transaction']>[1],
 ): Promise<T> {
-  if (!('$client' in db)) return await db.transaction(work);
+  if (!('$client' in db)) {
+    return await db.transaction(async (tx) => {
+      belongsTo(tx, db);
+      return await work(tx);
+    });
+  }
   const client = await db.$client.connect();
   let failure: unknown;
   try {
     return await drizzle(client).transaction(async (tx) => {
+      belongsTo(tx, db);
       try {
         return await work(tx);
       } catch (error) {

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { deletes } from '../schema/metersync.ts';
 import { companies, sites } from '../schema/utility.ts';
 import { untouchedSince } from './explained.ts';
@@ -27,7 +28,7 @@ export async function absentSites(
   beganAt: string,
 ): Promise<AbsentSites[]> {
   const began = sql`${beganAt}::timestamptz`;
-  const result = await db.execute<Record<string, unknown> & AbsentSites>(sql`
+  const result = await hot(db, 'absentSites').execute<Record<string, unknown> & AbsentSites>(sql`
     with seen as materialized (${companiesSeen(companyIds, began)}
     ), named as materialized (
       select
@@ -97,7 +98,7 @@ export async function clearSiteQuarantine(
   companyIds: readonly string[],
   inDoubt: readonly string[],
 ): Promise<void> {
-  await db.execute(sql`
+  await hot(db, 'clearSiteQuarantine').execute(sql`
     delete from ${deletes}
     where ${deletes.state} = 'quarantined'
       and ${deletes.resource} = 'sites'

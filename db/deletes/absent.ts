@@ -9,6 +9,7 @@ import {
   setToExcluded,
 } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
@@ -96,7 +97,7 @@ export async function countAbsent(
   seen: Seen,
   among: SQL = sql`true`,
 ): Promise<Counted> {
-  const result = await db.execute<Counted>(sql`
+  const result = await hot(db, 'countAbsent').execute<Counted>(sql`
     select
       count(*)::int as live,
       count(*) filter (where ${absentFrom(listing, seen)} and ${among})::int as absent,
@@ -193,7 +194,7 @@ async function noteAbsent(
   { tooMany, listed: before }: { readonly tooMany: boolean; readonly listed: readonly string[] },
 ): Promise<Noted[]> {
   const { resource, companyId } = listing;
-  const noted = await tx.execute<Noted>(sql`
+  const noted = await hot(tx, 'noteAbsent').execute<Noted>(sql`
     insert into ${deletes} (${columnNames(notedColumns)})
     select
       ${runId}::uuid,
@@ -226,7 +227,7 @@ async function dropSpared(
   resource: RecordResource,
   ids: readonly string[],
 ): Promise<Set<string>> {
-  const spared = await tx.execute<RowOf<typeof deletes.recordId>>(sql`
+  const spared = await hot(tx, 'dropSpared').execute<RowOf<typeof deletes.recordId>>(sql`
     delete from ${deletes} ${note}
     where ${note.runId} = ${runId}::uuid
       and ${note.resource} = ${resource}

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { RowOf } from '../connection/arrays.ts';
+import { hot } from '../connection/hot.ts';
 import { resources } from '../resources.ts';
 import type { settlements } from '../schema/metersync.ts';
 import { connections } from '../schema/utility.ts';
@@ -13,12 +14,14 @@ import { upsertRecords } from './upsert.ts';
  * the row now holds the page's record.
  */
 export const upsertConnections: UpsertPage = async (tx, page, closing) => {
-  const { rows } = await tx.execute<WrittenRow & { id: string }>(sql`
+  const { rows } = await hot(tx, 'upsertConnections').execute<WrittenRow & { id: string }>(sql`
     with ${upsertRecords(resources.connections, { items: items(page), page })}, ${closing}
     select id, inserted, own, clock_timestamp()::text as now
     from written`);
   const changed = rows.filter(({ inserted }) => !inserted);
-  const requeued = await tx.execute<RowOf<typeof settlements.recordId>>(sql`
+  const requeued = await hot(tx, 'requeueConnections').execute<
+    RowOf<typeof settlements.recordId>
+  >(sql`
     with ${items(page)}, listing as (
       select distinct on (c.id) c.id as connection_id, item.r -> 'sitesRelations' as relations
       from item

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { type RowOf, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { resources } from '../resources.ts';
 import type { settlements } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
@@ -44,7 +45,7 @@ export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
     : sql`null::timestamptz`;
   const begins = new Map([[documents.usageReadAt, readAt]]);
   // The last part sees documents as they were before: all parts of a statement share one snapshot.
-  const { rows } = await tx.execute<Written>(sql`
+  const { rows } = await hot(tx, 'upsertDocuments').execute<Written>(sql`
     with ${upsertRecords(resources.documents, { items: items(page), page, begins })}, ${closing}
     select
       written.id,
@@ -92,7 +93,7 @@ export async function reviveUsage(tx: Executor, documents: readonly Revived[]): 
     ['id', 'uuid', ({ id }) => id],
     ['deleted_at', 'timestamptz', ({ tombstoned }) => tombstoned],
   ]);
-  await tx.execute(sql`
+  await hot(tx, 'reviveUsageOfDocuments').execute(sql`
     update ${usageData} set
       deleted_at = null,
       deleted_reason = null
@@ -133,7 +134,9 @@ async function follow(
     return;
   }
   const others = usage && sql`and u.id <> all(array(${usage.touched}))`;
-  const { rows } = await tx.execute<RowOf<typeof settlements.recordId>>(sql`
+  const { rows } = await hot(tx, 'requeueDocuments').execute<
+    RowOf<typeof settlements.recordId>
+  >(sql`
     with ${usage ? sql`${usage.steps}, ` : sql``}moved as (${movingUsage(changed, others)}
     ), ${requeueMissing('documents', changed)}
     select record_id

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { canonical, type Span } from './interval-key.ts';
 import type { IntervalColumns, PlainReadings } from './interval-text.ts';
 
@@ -30,7 +31,7 @@ export const joined = (own: Span, after: Span | undefined): Span => ({
 
 /** Returns the first and the last start of readings, as Postgres parses them. */
 export async function spanOf(db: Executor, columns: IntervalColumns): Promise<Span> {
-  const { rows } = await db.execute<Span & Record<string, unknown>>(sql`
+  const { rows } = await hot(db, 'spanOfReadings').execute<Span & Record<string, unknown>>(sql`
     select ${canonical(sql`min(at)`)} as first, ${canonical(sql`max(at)`)} as last
     from unnest(${array(columns.startAt, 'text')}) s
       cross join lateral (select metersync.read_time(s) as at) times`);

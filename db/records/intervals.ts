@@ -12,6 +12,7 @@ import {
   sqlState,
   warehouseFailure,
 } from '../connection/failures.ts';
+import { hot } from '../connection/hot.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { intervals } from '../schema/utility.ts';
 import {
@@ -168,7 +169,7 @@ async function copyIfFresh(
   { meterId, readAt, columns, region }: Put,
   { seconds }: PlainReadings,
 ): Promise<boolean> {
-  const held = await warehouse.db.execute<{ held: boolean }>(sql`
+  const held = await hot(warehouse.db, 'readingsHeld').execute<{ held: boolean }>(sql`
     select exists (
       select from ${intervals}
       where ${inRegion(meterId, region)}
@@ -203,7 +204,7 @@ async function mergeIntervals(
   const incoming = plain?.distinct
     ? distinctReadings(columns, plain.seconds)
     : anyReadings(columns);
-  const result = await warehouse.db.execute<{
+  const result = await hot(warehouse.db, 'mergeIntervals').execute<{
     inserted: number;
     changed: number;
     doubtful: boolean;
@@ -296,6 +297,8 @@ export async function hasReadingsOutside(
       ? has(sql`true`)
       : sql`${has(sql`i.start_at < ${covered.first}::timestamptz`)}
       or ${has(sql`i.start_at > ${covered.last}::timestamptz`)}`;
-  const { rows } = await db.execute<{ outside: boolean }>(sql`select ${outside} as outside`);
+  const { rows } = await hot(db, 'readingsOutside').execute<{ outside: boolean }>(
+    sql`select ${outside} as outside`,
+  );
   return rows[0]?.outside === true;
 }

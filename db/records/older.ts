@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { row } from '../deletes/tombstone.ts';
 import { type RecordResource, resources } from '../resources.ts';
 import { items, type RecordPage } from './page.ts';
@@ -22,7 +23,7 @@ export async function countOlder(
   if (updated === undefined) return 0;
   const wasRead =
     table.rawUpdated === undefined ? sql`` : sql`and ${row.rawUpdated} = ${row.updated}`;
-  const result = await db.execute<{ older: number }>(sql`
+  const result = await hot(db, 'countOlder').execute<{ older: number }>(sql`
     with ${items(page)}, listed as (
       select distinct on (id) ${idOfRecord(resources[resource])} as id, ${updated} as updated
       from item

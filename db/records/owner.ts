@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { row } from '../deletes/tombstone.ts';
 import { companyNamed, idOf, type RecordResource, tableOf } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
@@ -91,7 +92,7 @@ export async function noteListed(
   ids: readonly (string | null)[],
 ): Promise<void> {
   const asked = array(printedUuids(ids).sort(), 'text');
-  const taken = await tx.execute<{ id: string }>(sql`
+  const taken = await hot(tx, 'noteListed').execute<{ id: string }>(sql`
     with listed as materialized (
       select distinct held.id, held.company_id, held.yields
       from unnest(${asked}) as asked (id)
@@ -144,7 +145,7 @@ export async function forgetListed(
   listedIds: readonly string[],
 ): Promise<void> {
   const listed = array(printedUuids(listedIds), 'text');
-  const inherited = await tx.execute<{ id: string }>(sql`
+  const inherited = await hot(tx, 'forgetListed').execute<{ id: string }>(sql`
     with forgotten as (
       delete from ${alsoListed} other
       where other.company_id = ${companyId}::uuid

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor, Transaction } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 
 /**
  * A page of records to write to a table: the body as the service client read it, without secrets.
@@ -99,7 +100,7 @@ function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
 
 /** Runs steps with `written (id, inserted, own)` among them, and counts its rows. */
 export async function countWritten(tx: Executor, steps: SQL): Promise<UpsertedRows> {
-  const { rows } = await tx.execute<WrittenRow>(sql`
+  const { rows } = await hot(tx, 'writePage').execute<WrittenRow>(sql`
     with ${steps}
     select inserted, own, clock_timestamp()::text as now
     from written`);

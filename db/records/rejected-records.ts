@@ -3,7 +3,6 @@ import { type SQL, sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { array, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { plannedEachTime } from '../connection/prepare.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 
 export interface RejectedRecord {
@@ -104,9 +103,8 @@ export async function forgetRejectedReadings(
     start === undefined || end === undefined
       ? sql``
       : sql`and ${day} between ${start.slice(0, 10)} and ${end.slice(0, 10)}`;
-  // The index serves a prefix only if the plan knows it.
+  // Not prepared: the index serves a prefix only if the plan knows it.
   await db.execute(sql`
-    ${plannedEachTime}
     delete from ${rejectedRecords}
     where ${resource} = 'intervals'
       and starts_with(${recordId}, ${prefix})

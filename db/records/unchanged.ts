@@ -4,6 +4,7 @@ import { canonicalId } from '../../contract/ids.ts';
 import { isStale } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
@@ -65,7 +66,7 @@ export async function unchangedPlaces(
               ${row.companyId} = ${companyId}::uuid
               or ${isAlsoListed(resource, sql`${companyId}::uuid`)}
             )`;
-  const result = await db.execute<{ place: number }>(sql`
+  const result = await hot(db, 'unchangedPlaces').execute<{ place: number }>(sql`
     with same as materialized (
       select (place - 1)::int as place, page.id
       from unnest(${asked}, ${array(digests, 'text')})

@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { companyNamed, documentNamed, resources } from '../resources.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { countWritten, items, type RecordPage, type Step, type UpsertPage } from './page.ts';
@@ -73,7 +74,7 @@ function upsertRows(reported: SQL, page: RecordPage, columnsAlone = false): SQL 
 
 /** Locks the documents in the order of all; inserts those never read. */
 async function lockDocuments(tx: Executor, reported: SQL): Promise<void> {
-  await tx.execute(sql`
+  await hot(tx, 'lockDocuments').execute(sql`
     with ${reported}
     insert into ${documents} (id, company_id)
     select distinct on (document_id)
@@ -202,7 +203,7 @@ const acceptedUsage = (existing: readonly ListedUsage[]): SQL => {
 
 /** Locks documents, in order, against others that write their usage. */
 export async function holdDocuments(tx: Executor, documentIds: readonly string[]): Promise<void> {
-  await tx.execute(sql`
+  await hot(tx, 'holdDocuments').execute(sql`
     select ${documents.id}
     from ${documents}
     where ${documents.id} = any(${array(documentIds, 'uuid')})
@@ -227,7 +228,7 @@ export async function retireUsage(
     seen: array(printedUuids(seenIds), 'text'),
     readAt,
   });
-  const { rows } = await tx.execute<{ retired: number }>(sql`
+  const { rows } = await hot(tx, 'retireUsage').execute<{ retired: number }>(sql`
     with ${retired}
     select count(*)::int as retired
     from retired`);

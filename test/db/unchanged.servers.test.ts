@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { withTransaction } from '../../db/connection/connect.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { rejectRecord } from '../../db/records/rejected-records.ts';
 import { writePage } from '../../db/records/write-page.ts';
@@ -182,7 +183,9 @@ test('rows are the same with digests and without, for any pages and events', asy
             if (withDigests) await writeRecords(warehouse, 'documents', listed, at);
             else {
               const page = pageOfRecords(listed, at);
-              await warehouse.db.transaction((tx) => upserts.documents(tx, page, sql`noted as (select)`));
+              await withTransaction(warehouse.db, (tx) =>
+                upserts.documents(tx, page, sql`noted as (select)`),
+              );
             }
           }
           const { rows } = await warehouse.db.execute(sql`

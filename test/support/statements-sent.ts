@@ -34,3 +34,14 @@ export async function statementsTo(url: string): Promise<number> {
   );
   return row?.calls ?? 0;
 }
+
+/** Reads the statements sent to a database, by Postgres's id of a statement. */
+export async function statementsOf(url: string): Promise<Map<string, string>> {
+  const sent = await statistics<{ id: string; query: string }>(
+    `select queryid::text as id, query
+    from pg_stat_statements s join pg_database d on d.oid = s.dbid
+    where d.datname = $1 and s.toplevel`,
+    url,
+  );
+  return new Map(sent.map(({ id, query }) => [id, query.replaceAll('"', '').replace(/\s+/g, ' ').trim()]));
+}

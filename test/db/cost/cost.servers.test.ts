@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { connectWarehouse } from '../../../db/connection/connect.ts';
-import { mayBeKept } from '../../../db/connection/prepare.ts';
 import { cases, long } from '../../support/cases.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { connectExplained, type ExplainedWarehouse, type Ran } from '../../support/plans.ts';
@@ -115,10 +114,9 @@ async function complaintsOf(
 
 const excused = new Set<string>();
 
-/** Describes the complaints that no exception excuses; a statement that is never prepared has no kept plan. */
-function inexcusable(complaints: readonly Complaint[], planned: Planned): string {
+/** Describes the complaints that no exception excuses. */
+function inexcusable(complaints: readonly Complaint[]): string {
   const left = complaints.filter(({ text }) => {
-    if (planned === 'for any' && !mayBeKept(text)) return false;
     const excuses = exceptions.filter(({ statement }) => text.includes(statement));
     for (const { statement } of excuses) excused.add(statement);
     return excuses.length === 0;
@@ -138,7 +136,7 @@ test.each(everyWay)(
   async (_, planned, work, plot) => {
     const complaints = await complaintsOf(work, plot, planned);
     if (work.asksForAll !== undefined) expect(complaints, 'it need not ask for all').not.toEqual([]);
-    else expect(inexcusable(complaints, planned)).toBe('');
+    else expect(inexcusable(complaints)).toBe('');
   },
 );
 
@@ -189,7 +187,7 @@ test('all work costs as little with plans that a session made while the warehous
     const small = await does(work, judged + at, 'small', 'for any');
     complaints.push(...complaintsAbout(small, await run(work, judged + at), work.rows));
   }
-  expect(inexcusable(complaints, 'for any')).toBe('');
+  expect(inexcusable(complaints)).toBe('');
 });
 
 test('every exception is needed', () => {

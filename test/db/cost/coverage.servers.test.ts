@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import pg from 'pg';
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { taskQueues, workflowIds, workflowNames } from '../../../contract/names.ts';
 import { startPipeline } from '../../support/pipeline.ts';
+import { statementsOf } from '../../support/statements-sent.ts';
 import { createWarehouse } from '../../support/warehouse.ts';
 import { notMeasured } from './exceptions.ts';
 import { loadPlots, prepareTables } from './rows.ts';
@@ -57,18 +57,4 @@ const isPart = ({ statement }: { readonly statement: string }, query: string): b
 function leftOut(sent: ReadonlyMap<string, string>, measured: ReadonlyMap<string, string>): string[] {
   const left = [...sent].flatMap(([id, query]) => (measured.has(id) ? [] : [query]));
   return left.filter((query) => !notMeasured.some((one) => isPart(one, query)));
-}
-
-/** Reads the statements sent to a database, by Postgres's id of a statement. */
-async function statementsOf(url: string): Promise<Map<string, string>> {
-  const client = new pg.Client({ connectionString: inject('postgresUrl') });
-  await client.connect();
-  const { rows } = await client.query<{ id: string; query: string }>(
-    `select queryid::text as id, query
-    from pg_stat_statements s join pg_database d on d.oid = s.dbid
-    where d.datname = $1 and s.toplevel`,
-    [new URL(url).pathname.slice(1)],
-  );
-  await client.end();
-  return new Map(rows.map(({ id, query }) => [id, query.replaceAll('"', '').replace(/\s+/g, ' ').trim()]));
 }

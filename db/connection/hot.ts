@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import type { SQLWrapper } from 'drizzle-orm';
+import { PgDialect } from 'drizzle-orm/pg-core';
+import type pg from 'pg';
+import type { Executor } from './connect.ts';
+import { sqlState } from './failures.ts';
+
+/**
+ * Characters of parameters beyond which a statement is planned for its values: the generic plan
+ * expects few values.
+ */
+export const charactersMax = 16_384;
+
+/** Errors for a prepared statement that the session lacks, or has from another client. */
+const notOurs: readonly unknown[] = ['26000', '42P05'];
+
+const dialect = new PgDialect();
+/** The pools of transactions; `withTransaction` notes them. */
+const pools = new WeakMap<Executor, pg.Pool>();
+/** Pools behind a pooler that gives each transaction another session. */
+const pooled = new WeakSet<pg.Pool>();
+/** How often each text was sent: parts of a statement may depend on what it is asked for. */
+const known = new Map<string, { readonly name: string; sends: number }>();
+/**
+ * How often a process sends a statement before its connections prepare it. A command, which nobody
+ * tries again behind a pooler, sends each rarely.
+ */
+export const sendsMin = 20;
+
+/**
+ * Sends a statement that runs for each event, page, range or company as a named statement of `pg`:
+ * each connection parses it once, and soon plans it no more, which halves the cost of small
+ * statements. `test/db/cost` runs all statements with such plans. Names end in a hash of the text,
+ * so that behind a pooler another client's session has the same statement under the name, or none.
+ * After the first error of such a pooler its pool prepares nothing any more.
+ */
+export const hot = (db: Executor, name: string) => ({
+  async execute<Row extends pg.QueryResultRow>(
+    statement: SQLWrapper,
+  ): Promise<pg.QueryResult<Row>> {
+    const query = dialect.sqlToQuery(statement.getSQL());
+    const pool = poolOf(db);
+    const prepares = pool !== undefined && !pooled.has(pool) && isSmall(query.params);
+    const prepared = db._.session.prepareQuery<{ execute: pg.QueryResult<Row> } & Unused>(
+      query,
+      undefined,
+      prepares ? nameOf(name, query.sql) : undefined,
+      false,
+    );
+    try {
+      return await prepared.execute();
+    } catch (error) {
+      if (pool !== undefined && notOurs.includes(sqlState(error))) pooled.add(pool);
+      throw error;
+    }
+  },
+});
+
+/** What Drizzle wants to know of a result besides its type. */
+type Unused = { all: unknown; values: unknown };
+
+/** Notes the pool of a transaction. */
+export function belongsTo(tx: Executor, db: Executor): void {
+  const pool = poolOf(db);
+  if (pool !== undefined) pools.set(tx, pool);
+}
+
+const poolOf = (db: Executor): pg.Pool | undefined =>
+  '$client' in db ? (db.$client as pg.Pool) : pools.get(db);
+
+/** The name of a statement that was sent often; others have none. */
+function nameOf(name: string, text: string): string | undefined {
+  let statement = known.get(text);
+  if (statement === undefined) {
+    const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
+    statement = { name: `${name}_${hash}`, sends: 0 };
+    known.set(text, statement);
+  }
+  statement.sends += 1;
+  return statement.sends > sendsMin ? statement.name : undefined;
+}
+
+function isSmall(values: readonly unknown[]): boolean {
+  let characters = 0;
+  for (const value of values) if (typeof value === 'string') characters += value.length;
+  return characters <= charactersMax;
+}

@@ -1,0 +1,99 @@
+import { sql } from 'drizzle-orm';
+import { expect, onTestFinished, test } from 'vitest';
+import { connectWarehouse, type Executor, withTransaction } from '../../db/connection/connect.ts';
+import { isMistake, sqlState, warehouseFailure } from '../../db/connection/failures.ts';
+import { charactersMax, hot, sendsMin } from '../../db/connection/hot.ts';
+import { rejection } from '../service/setup.ts';
+import { forFile } from '../support/for-file.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+const warehouse = await forFile(createWarehouse());
+
+/** Opens the warehouse over one connection, whose prepared statements can be listed. */
+function oneConnection() {
+  const { db, close } = connectWarehouse({ url: warehouse.url, timeZone: 'UTC', max: 1, onError: () => {} });
+  onTestFinished(close);
+  const prepared = async () =>
+    (
+      await db.execute<{ name: string; statement: string }>(
+        sql`select name, statement from pg_prepared_statements`,
+      )
+    ).rows;
+  const add = (to: number, within: Executor = db) =>
+    hot(within, 'add').execute<{ sum: number }>(sql`select ${to}::int + 1 as sum`);
+  return { db, prepared, add };
+}
+
+/** Sends a statement until connections prepare it. */
+async function often(send: () => Promise<unknown>): Promise<void> {
+  for (let sent = 0; sent <= sendsMin; sent++) await send();
+}
+
+test('a hot statement that is sent often is prepared once, by the pool and by transactions in transactions', async () => {
+  const { db, prepared, add } = oneConnection();
+  for (let sent = 0; sent < sendsMin; sent++) await add(sent);
+  expect(await prepared()).toEqual([]);
+  expect((await add(41)).rows).toEqual([{ sum: 42 }]);
+  const within = await withTransaction(db, (tx) => withTransaction(tx, (inner) => add(1, inner)));
+  expect(within.rows).toEqual([{ sum: 2 }]);
+  expect(await prepared()).toEqual([
+    { name: expect.stringMatching(/^add_[0-9a-f]{16}$/), statement: 'select $1::int + 1 as sum' },
+  ]);
+});
+
+test('its values are those that Drizzle returns: times and numbers as text', async () => {
+  const { db } = oneConnection();
+  const odd = sql`select '2026-01-01 00:00:00.000001+00'::timestamptz as at, 1.10 as amount, interval '1 h' as wait,
+    array['2026-01-01 00:00:00.000001+00'::timestamptz] as several where ${1}::int = 1`;
+  expect((await hot(db, 'odd').execute(odd)).rows).toEqual((await db.execute(odd)).rows);
+});
+
+test('with large parameters it is planned for its values, unprepared', async () => {
+  const { db, prepared } = oneConnection();
+  const text = 'x'.repeat(charactersMax + 1);
+  await often(() => hot(db, 'measure').execute(sql`select length(${text}::text)`));
+  expect(await prepared()).toEqual([]);
+});
+
+test('each text has a name of its own, the same in every pool', async () => {
+  const [one, other] = [oneConnection(), oneConnection()];
+  for (const { db } of [one, other])
+    for (const text of ['1', '2'])
+      await often(() => hot(db, 'add').execute(sql`select ${1}::int + ${sql.raw(text)}`));
+  expect(new Set((await one.prepared()).map(({ name }) => name)).size).toBe(2);
+  expect(await other.prepared()).toEqual(await one.prepared());
+});
+
+test('a statement whose columns a migration changes fails once, then works again', async () => {
+  const { db } = oneConnection();
+  await db.execute(sql`create table public.it (a int)`);
+  const read = () =>
+    withTransaction(db, (tx) => hot(tx, 'read').execute(sql`select * from public.it where ${1}::int = 1`));
+  await often(read);
+  await db.execute(sql`alter table public.it add b int`);
+  await expect(read()).rejects.toThrow();
+  expect((await read()).rows).toEqual([]);
+});
+
+test('behind a pooler that changes sessions one statement fails, and none is prepared any more', async () => {
+  const { db, prepared, add } = oneConnection();
+  await often(() => add(1));
+  await db.execute(sql`deallocate all`);
+  await expect(add(1)).rejects.toThrow();
+  expect((await add(1)).rows).toEqual([{ sum: 2 }]);
+  await often(() => hot(db, 'subtract').execute(sql`select ${1}::int - 1`));
+  expect(await prepared()).toEqual([]);
+});
+
+test('behind a pooler the session may have the statement already: another attempt works', async () => {
+  const { db, add } = oneConnection();
+  const other = oneConnection();
+  await often(() => other.add(1));
+  const [{ name } = { name: '' }] = await other.prepared();
+  await db.execute(sql.raw(`prepare ${name} as select 'of another client'`));
+  const error = await rejection(add(1));
+  expect(sqlState(error)).toBe('42P05');
+  expect(isMistake(error)).toBe(false);
+  expect(warehouseFailure(error)).toMatchObject({ code: 'WAREHOUSE_UNAVAILABLE', action: 'retry' });
+  expect((await add(1)).rows).toEqual([{ sum: 2 }]);
+});
