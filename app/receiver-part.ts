@@ -14,9 +14,8 @@ import type { Start } from '../receiver/start-group.ts';
 import { createVerifier } from '../receiver/verify.ts';
 import { watchStarts } from '../receiver/watch-starts.ts';
 import type { ReceiverObserver } from './metrics/receiver.ts';
-import type { Running } from './process/running.ts';
+import type { Running, ServerWait } from './process/running.ts';
 import type { Settings } from './settings/settings.ts';
-import type { TemporalArrival } from './temporal/arrival.ts';
 import type { TemporalPlace } from './temporal/place.ts';
 import { lazyClient, startOf } from './temporal/temporal.ts';
 
@@ -41,7 +40,7 @@ export async function startReceiver(options: {
   settings: Pick<Settings, 'receiver' | 'webhooks'>;
   secrets: ConfiguredSecrets;
   temporal: TemporalPlace;
-  arrival: Pick<TemporalArrival, 'isThere'>;
+  temporalWait: Pick<ServerWait, 'isThere'>;
   /** Returns how to start groups while a worker runs in this process. */
   startHere?: () => Start | undefined;
   /** Sockets at once; by default as many as the receiver takes where open files are no bound. */
@@ -53,7 +52,7 @@ export async function startReceiver(options: {
   observer?: ReceiverObserver | undefined;
   log: Logger;
 }): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
-  const { settings, secrets, temporal, arrival, startHere, groups, observer, log } = options;
+  const { settings, secrets, temporal, temporalWait, startHere, groups, observer, log } = options;
   const { connectionsMax = httpLimits.connectionsMax } = options;
   const { refusedEveryMs = notifyPolicy.refusedEveryMs } = options;
   const { client, close } = lazyClient(temporal);
@@ -66,7 +65,7 @@ export async function startReceiver(options: {
     limits: { ...limits, ...groups },
     ...(observer === undefined ? {} : { onGroup: observer.onGroup }),
   });
-  const ready = async () => arrival.isThere() && !starts.fail() && (await isReachable(client));
+  const ready = async () => temporalWait.isThere() && !starts.fail() && (await isReachable(client));
   const receiver = buildReceiver({
     verify: createVerifier({
       secrets,
@@ -75,7 +74,7 @@ export async function startReceiver(options: {
       toleranceSeconds: settings.webhooks.toleranceSeconds,
     }),
     accept: (event, arrivedAt) =>
-      arrival.isThere() ? commit.accept(event, arrivedAt) : Promise.resolve('unavailable'),
+      temporalWait.isThere() ? commit.accept(event, arrivedAt) : Promise.resolve('unavailable'),
     ready,
     now: Date.now,
     clock: systemClock,

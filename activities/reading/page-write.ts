@@ -22,7 +22,7 @@ const upserts: Readonly<Partial<Record<ListedResource, readonly UpsertPage[]>>> 
 };
 
 /** One page, or one record, to be written to its table. */
-export interface Arrival {
+export interface PageWrite {
   readonly listing: ListedResource;
   readonly companyId: string | null;
   /** See `RecordPage`. */
@@ -41,22 +41,22 @@ export interface Arrival {
  * Says which usage to write from document records. Without a usage listing of the company, every read writes
  * it. Without one of single documents either, the records are its only source: `alone`.
  */
-export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 'usage'> => {
+export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite, 'usage'> => {
   if (service.has('usageData')) return {};
   return { usage: service.has('documentUsage') ? 'all' : 'alone' };
 };
 
-/** Writes an arrival and notes its fields in the catalogue. `noted`: see `writePage`. */
+/** Writes a page and notes its fields in the catalogue. `noted`: see `writePage`. */
 export async function write(
   deps: ActivityDependencies,
-  arrival: Arrival,
+  given: PageWrite,
   noted?: Step,
 ): Promise<PageWrittenAt> {
-  const withUsage = { ...arrival, ...usageSource(deps.service) };
+  const withUsage = { ...given, ...usageSource(deps.service) };
   const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage, noted);
-  noteWritten(deps, arrival.listing, written);
-  await noteFields(deps, arrival.listing, arrival.page.items);
-  await analyseYoung(deps.warehouse, arrival.listing, written.inserted);
+  noteWritten(deps, given.listing, written);
+  await noteFields(deps, given.listing, given.page.items);
+  await analyseYoung(deps.warehouse, given.listing, written.inserted);
   return written;
 }
 
@@ -72,7 +72,7 @@ export async function noteFields(
   await catalogue.note('sites', apiVersion, sites);
 }
 
-/** Writes an arrival without noting its fields, for an audit that repairs. */
+/** Writes a page without noting its fields, for an audit that repairs. */
 export async function rewrite(
   warehouse: Warehouse,
   apiVersion: string,
@@ -85,8 +85,8 @@ export async function rewrite(
     usage = 'corrected',
     existingOnly,
     confirms = false,
-  }: Omit<Arrival, 'page'> & {
-    readonly page: Omit<Arrival['page'], 'items'>;
+  }: Omit<PageWrite, 'page'> & {
+    readonly page: Omit<PageWrite['page'], 'items'>;
   },
   noted?: Step,
 ): Promise<PageWrittenAt> {

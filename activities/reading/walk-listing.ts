@@ -8,7 +8,7 @@ import type { WalkReport } from '../../service/walk.ts';
 import { walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
-import { type Arrival, write } from './page-write.ts';
+import { type PageWrite, write } from './page-write.ts';
 import { type PageRead, readAhead } from './read-ahead.ts';
 
 type Lane = 'live' | 'backfill';
@@ -83,11 +83,11 @@ function groupByItemsKey(read: readonly PageRead[]): PageRead[][] {
   return groups;
 }
 
-/** Joins pages into one arrival, which counts as read when the first of them was. */
+/** Joins pages into one write, which counts as read when the first of them was. */
 function arrivalOf(
   { listing, companyId, lane, existingOnly }: ListingWalk,
   read: readonly PageRead[],
-): Arrival & { readonly page: Pick<Page, 'items'> } {
+): PageWrite & { readonly page: Pick<Page, 'items'> } {
   const [first] = read;
   if (first === undefined) throw new Error('no page was read');
   // A backfill reads usage from its own listing next, and confirms no event.

@@ -6,37 +6,37 @@ export interface Running {
 }
 
 /** Whether a server that a part needs was reachable at any time since the process began. */
-export interface Arrival {
+export interface ServerWait {
   isThere(): boolean;
   /** Resolves when the server is there, never after `stop`. @throws Error that says why it will not be */
   readonly arrived: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Joins several arrivals: the result is there when all are. */
-export const allOf = (arrivals: readonly Arrival[]): Arrival => {
-  const arrived = Promise.all(arrivals.map((arrival) => arrival.arrived)).then(() => {});
+/** Joins several waits: the result is there when all servers are. */
+export const allOf = (waits: readonly ServerWait[]): ServerWait => {
+  const arrived = Promise.all(waits.map((wait) => wait.arrived)).then(() => {});
   arrived.catch(() => {});
   return {
-    isThere: () => arrivals.every((arrival) => arrival.isThere()),
+    isThere: () => waits.every((wait) => wait.isThere()),
     arrived,
     stop: async () => {
-      await Promise.all(arrivals.map((arrival) => arrival.stop()));
+      await Promise.all(waits.map((wait) => wait.stop()));
     },
   };
 };
 
 /** Starts a part once the server that it needs is there, which may be never. */
-export function whenThere(arrival: Arrival, start: () => Promise<Running>): Running {
-  const started = arrival.arrived.then(start);
+export function whenThere(wait: ServerWait, start: () => Promise<Running>): Running {
+  const started = wait.arrived.then(start);
   const finished = started.then((part) => part.finished);
   // Callers that wait get the error; a failure while everything stops must not be an unhandled rejection.
   finished.catch(() => {});
   return {
     finished,
     stop: async () => {
-      await arrival.stop();
-      if (!arrival.isThere()) return;
+      await wait.stop();
+      if (!wait.isThere()) return;
       const [part] = await Promise.allSettled([started]);
       if (part.status === 'fulfilled') await part.value.stop();
     },

@@ -2,8 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import { arrivalOf } from '../process/arrival.ts';
-import type { Arrival } from '../process/running.ts';
+import type { ServerWait } from '../process/running.ts';
+import { serverWait } from '../process/server-wait.ts';
 import { type Absence, absenceOf } from './absence.ts';
 import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
 
@@ -20,9 +20,6 @@ const usualWaits: ArrivalWaits = {
   refusedForMs: serverWaits.temporalRefusedForMs,
 };
 
-/** Whether Temporal was reachable at any time since the process began. */
-export type TemporalArrival = Arrival;
-
 /**
  * Waits until Temporal is there and knows our namespace. It logs once that Temporal is away, tries again and
  * again, and logs once that it is there. A refusal that lasts, as of an unknown namespace, ends the search
@@ -33,7 +30,7 @@ export async function awaitTemporal(
   place: TemporalPlace,
   log: Pick<Logger, 'info' | 'warn' | 'error'>,
   waits: ArrivalWaits = usualWaits,
-): Promise<TemporalArrival> {
+): Promise<ServerWait> {
   const stopping = new AbortController();
   let there = false;
   const first = await look(place, stopping.signal);
@@ -57,7 +54,7 @@ export async function awaitTemporal(
     there = true;
     log.info(`${whereIs(place)} answers now`);
   };
-  return arrivalOf(there ? Promise.resolve() : search(), stopping, () => there);
+  return serverWait(there ? Promise.resolve() : search(), stopping, () => there);
 }
 
 /** Tries to reach Temporal and our namespace; returns why that failed, undefined if it did not. */

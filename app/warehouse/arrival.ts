@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import { arrivalOf } from '../process/arrival.ts';
-import type { Arrival } from '../process/running.ts';
+import type { ServerWait } from '../process/running.ts';
+import { serverWait } from '../process/server-wait.ts';
 import type { Settings } from '../settings/settings.ts';
 import { isPassing, WarehouseAway } from './absence.ts';
 import { requireSchema } from './prepare.ts';
@@ -18,7 +18,7 @@ export async function awaitWarehouse(options: {
   readonly url: string;
   readonly log: Logger;
   readonly everyMs?: number;
-}): Promise<Arrival> {
+}): Promise<ServerWait> {
   const { settings, url, log, everyMs = serverWaits.lookEveryMs } = options;
   const stopping = new AbortController();
   const absence = async (): Promise<Error | undefined> => {
@@ -40,7 +40,7 @@ export async function awaitWarehouse(options: {
     there = true;
     log.info('the warehouse answers now');
   };
-  return arrivalOf(search(), stopping, () => there);
+  return serverWait(search(), stopping, () => there);
 }
 
 /** Other errors say themselves what to do. */

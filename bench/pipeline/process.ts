@@ -120,7 +120,7 @@ function createPipeline() {
         settings: { ...settings, receiver: { host: '127.0.0.1', port: 0 } },
         secrets: fixedSecrets([receiver.secret]),
         temporal,
-        arrival: { isThere: () => true },
+        temporalWait: { isThere: () => true },
         startHere: () => startHere,
         groups: receiver.grouping === 'groups' ? {} : alone,
         observer: monitor?.receiver,

@@ -207,7 +207,7 @@ async function play(
     { workflowBundle: await bundle },
   );
   begun(worker);
-  const arrival = await awaitTemporal(temporal, log);
+  const temporalWait = await awaitTemporal(temporal, log);
   await webhooksOf(service).enable(true);
   // Last: until the receiver listens, any connection of the machine may take the port.
   const receiver = { host: '127.0.0.1', port: await freePort('127.0.0.1') };
@@ -215,7 +215,14 @@ async function play(
   const secrets = secretsOf({ ...settings.webhooks, secrets: [secret] }, log);
   const startHere = () => worker.startHere;
   begun(
-    await startReceiver({ settings: { ...settings, receiver }, secrets, temporal, arrival, startHere, log }),
+    await startReceiver({
+      settings: { ...settings, receiver },
+      secrets,
+      temporal,
+      temporalWait,
+      startHere,
+      log,
+    }),
   );
 
   const backfillBegan = performance.now();

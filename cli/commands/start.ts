@@ -1,9 +1,9 @@
 import type { Monitor } from '../../app/process/monitor.ts';
 import { judgeOpenFiles, openFilesMax } from '../../app/process/open-files.ts';
-import { allOf, type Running, whenThere } from '../../app/process/running.ts';
+import { allOf, type Running, type ServerWait, whenThere } from '../../app/process/running.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import type { Settings } from '../../app/settings/settings.ts';
-import { awaitTemporal, type TemporalArrival } from '../../app/temporal/arrival.ts';
+import { awaitTemporal } from '../../app/temporal/arrival.ts';
 import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
 import type { Health } from '../../health/measured.ts';
 import { type Context, openContext } from '../context.ts';
@@ -60,15 +60,15 @@ export async function start(
     const secrets = parts.includes('receiver') ? configuredSecrets(context, at) : undefined;
     const port = await monitor?.serve();
     if (port !== undefined) running.push(port);
-    const arrival = await awaitTemporal(stack.temporal, log);
-    const refused = arrival.arrived.then(() => never);
+    const temporalWait = await awaitTemporal(stack.temporal, log);
+    const refused = temporalWait.arrived.then(() => never);
     // A refusal is reported once everything has begun; an unhandled rejection would end the process before.
     refused.catch(() => {});
-    running.push({ finished: refused, stop: () => arrival.stop() });
+    running.push({ finished: refused, stop: () => temporalWait.stop() });
     let worker: RunningWorker | undefined;
     if (works) {
       running.push(
-        await work(context, arrival, monitor, options.overrides, (begun) => {
+        await work(context, temporalWait, monitor, options.overrides, (begun) => {
           worker = begun;
         }),
       );
@@ -77,7 +77,7 @@ export async function start(
       const { connectionsMax } = openFiles;
       const startHere = () => worker?.startHere;
       running.push(
-        await receive(context, { at, connectionsMax }, await secrets(), arrival, monitor, startHere),
+        await receive(context, { at, connectionsMax }, await secrets(), temporalWait, monitor, startHere),
       );
     }
     if (parts.includes('console')) await openConsole(context, running);
@@ -153,7 +153,7 @@ async function monitorOf(parts: readonly Part[], context: Context): Promise<Moni
 
 async function work(
   context: Context,
-  arrival: TemporalArrival,
+  temporalWait: ServerWait,
   monitor: Monitor | undefined,
   overrides: Overrides = () => ({}),
   onBegun: (worker: RunningWorker) => void,
@@ -171,7 +171,7 @@ async function work(
     ]);
   installRuntime(log, monitor?.core);
   if (settings.databaseUrl === undefined) await migrate(settings, databaseUrl, log);
-  const needed = allOf([arrival, await awaitWarehouse({ settings, url: databaseUrl, log })]);
+  const needed = allOf([temporalWait, await awaitWarehouse({ settings, url: databaseUrl, log })]);
   const begin = async (): Promise<Running> => {
     const observed = { core: monitor?.core, observer: monitor?.worker };
     const readHealth = healthOf({ settings, databaseUrl, temporal });
@@ -217,7 +217,7 @@ async function receive(
   context: Context,
   { at, connectionsMax }: { at: Place; connectionsMax: number },
   secrets: Secrets,
-  arrival: TemporalArrival,
+  temporalWait: ServerWait,
   monitor: Monitor | undefined,
   startHere: () => RunningWorker['startHere'],
 ): Promise<Running> {
@@ -229,7 +229,7 @@ async function receive(
     settings,
     secrets,
     temporal,
-    arrival,
+    temporalWait,
     startHere,
     connectionsMax,
     observer,

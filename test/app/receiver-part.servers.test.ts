@@ -16,7 +16,7 @@ async function receive(namespace: string, startHere?: () => Start): Promise<URL>
     secrets: fixedSecrets([`whsec_${key.toString('base64')}`]),
     temporal: { address: inject('temporalAddress'), namespace },
     // Temporal was there at the start.
-    arrival: { isThere: () => true },
+    temporalWait: { isThere: () => true },
     log: pino({ level: 'silent' }),
     ...(startHere === undefined ? {} : { startHere }),
   });

@@ -18,9 +18,9 @@ const waits = { everyMs: 5, refusedForMs: 100 };
 
 test('Temporal that is there ends the wait at once, and nothing is logged', async () => {
   const { lines, log } = recorded();
-  const arrival = await awaitTemporal({ address, namespace: 'default' }, log, waits);
-  expect(arrival.isThere()).toBe(true);
-  await arrival.arrived;
+  const wait = await awaitTemporal({ address, namespace: 'default' }, log, waits);
+  expect(wait.isThere()).toBe(true);
+  await wait.arrived;
   expect(lines).toEqual([]);
 });
 
@@ -39,9 +39,9 @@ test('Temporal is reached directly, also where a proxy is set', async () => {
 
 test('an unknown namespace is logged at once, and ends the wait if nobody makes it', async () => {
   const { lines, log } = recorded();
-  const arrival = await awaitTemporal({ address, namespace: 'nowhere' }, log, waits);
-  expect(arrival.isThere()).toBe(false);
-  await expect(arrival.arrived).rejects.toThrow(
+  const wait = await awaitTemporal({ address, namespace: 'nowhere' }, log, waits);
+  expect(wait.isThere()).toBe(false);
+  await expect(wait.arrived).rejects.toThrow(
     /^Temporal at \S+ \(TEMPORAL_ADDRESS\) knows no namespace nowhere: correct TEMPORAL_NAMESPACE/,
   );
   expect(lines.map(({ level }) => level)).toEqual([50]);
@@ -50,12 +50,12 @@ test('an unknown namespace is logged at once, and ends the wait if nobody makes 
 test('a connection that cannot be secured ends the wait too', async () => {
   vi.stubEnv('TEMPORAL_TLS', 'true');
   onTestFinished(() => void vi.unstubAllEnvs());
-  const arrival = await awaitTemporal(
+  const wait = await awaitTemporal(
     { address: address.replace('127.0.0.1', 'localhost') },
     recorded().log,
     waits,
   );
-  await expect(arrival.arrived).rejects.toThrow(
+  await expect(wait.arrived).rejects.toThrow(
     /^TLS to Temporal at .* fails: correct TEMPORAL_TLS and its certificates \(.*SSL/,
   );
 });
@@ -70,15 +70,15 @@ test('while Temporal is away one line says so and what to try, no part starts, a
   onTestFinished(() => void hangsUp.close());
   await once(hangsUp, 'listening');
   const place = `127.0.0.1:${(hangsUp.address() as AddressInfo).port}`;
-  const arrival = await awaitTemporal({ address: place }, log, { ...waits, refusedForMs: 0 });
+  const wait = await awaitTemporal({ address: place }, log, { ...waits, refusedForMs: 0 });
   let begun = false;
-  const part = whenThere(arrival, async () => {
+  const part = whenThere(wait, async () => {
     begun = true;
     return { finished: Promise.resolve(), stop: async () => {} };
   });
   await until('it was looked for some more times', () => looks >= 5);
   await part.stop();
-  expect({ begun, there: arrival.isThere() }).toEqual({ begun: false, there: false });
+  expect({ begun, there: wait.isThere() }).toEqual({ begun: false, there: false });
   const words = `Temporal at ${place} (TEMPORAL_ADDRESS) is away: waiting for it`;
   expect(lines).toMatchObject([
     {

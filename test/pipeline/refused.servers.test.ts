@@ -33,7 +33,7 @@ test('a wrong secret is broken in status, without Prometheus, until a delivery i
     settings,
     secrets: fixedSecrets(settings.webhooks.secrets),
     temporal: { address, namespace },
-    arrival: { isThere: () => true },
+    temporalWait: { isThere: () => true },
     refusedEveryMs: 1_000,
     log: pino({ level: 'silent' }),
   });

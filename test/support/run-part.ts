@@ -32,7 +32,7 @@ export async function runPart(part: Part, env: Readonly<Record<string, string>>)
   };
   if (part === 'receiver') {
     const secrets = secretsOf(settings.webhooks, log);
-    return await startReceiver({ settings, secrets, temporal, arrival: { isThere: () => true }, log });
+    return await startReceiver({ settings, secrets, temporal, temporalWait: { isThere: () => true }, log });
   }
   installOnce();
   const { url = '', apiKey = '' } = settings.service;

@@ -1,11 +1,11 @@
-import type { Arrival } from './running.ts';
+import type { ServerWait } from './running.ts';
 
-/** Makes an arrival of a search, which ends when its target is there or when `stopping` aborts it. */
-export function arrivalOf(
+/** Makes a wait of a search, which ends when its target is there or when `stopping` aborts it. */
+export function serverWait(
   searched: Promise<void>,
   stopping: AbortController,
   isThere: () => boolean,
-): Arrival {
+): ServerWait {
   const arrived = searched.catch((error: unknown) => {
     if (stopping.signal.aborted) return new Promise<void>(() => {});
     throw error;
