@@ -10,22 +10,22 @@ import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
 /** The warehouse is away: what cannot be written there is carried from look to look by Temporal. */
-export interface Absence extends Omit<Carried, 'openedAt'> {
+export interface WarehouseAbsence extends Omit<Carried, 'openedAt'> {
   /** When the alarm was opened; null while its minutes last. */
   readonly openedAt: string | null;
 }
 
 export interface LookInput {
   /** What the last look returned. */
-  readonly absence: Absence | null;
+  readonly absence: WarehouseAbsence | null;
 }
 
 export interface LookResult {
-  readonly absence: Absence | null;
+  readonly absence: WarehouseAbsence | null;
 }
 
 /** The alarm of an absence whose minutes were over. */
-function openedIn(absence: Absence | null): Carried | undefined {
+function openedIn(absence: WarehouseAbsence | null): Carried | undefined {
   const openedAt = absence?.openedAt ?? null;
   if (absence === null || openedAt === null) return undefined;
   return { ...absence, openedAt };
@@ -109,9 +109,9 @@ const logChange = (
 /** Opens WarehouseDown when its minutes are over, and sends it until it was taken. */
 async function lookWithout(
   deps: ActivityDependencies,
-  absence: Absence | null,
+  absence: WarehouseAbsence | null,
   detail: string,
-): Promise<Absence> {
+): Promise<WarehouseAbsence> {
   const { notifier, log } = deps;
   const at = new Date(deps.wallClock()).toISOString();
   const now = absence ?? {

@@ -4,8 +4,8 @@ import type { Logger } from 'pino';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import type { ServerWait } from '../process/running.ts';
 import { serverWait } from '../process/server-wait.ts';
-import { type Absence, absenceOf } from './absence.ts';
 import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
+import { type TemporalProblem, temporalProblem } from './problem.ts';
 
 /** Waits that a test may shorten. */
 export interface ArrivalWaits {
@@ -38,11 +38,11 @@ export async function awaitTemporal(
   const search = async (): Promise<void> => {
     const logged = new Set<string>();
     let refusedAt: number | undefined;
-    for (let absence = first; absence !== undefined; absence = await look(place, stopping.signal)) {
-      const { refused, reason } = absence;
+    for (let problem = first; problem !== undefined; problem = await look(place, stopping.signal)) {
+      const { refused, reason } = problem;
       const words = refused
-        ? absence.words
-        : `${absence.words}: waiting for it; meanwhile deliveries are answered 503 and no work is done`;
+        ? problem.words
+        : `${problem.words}: waiting for it; meanwhile deliveries are answered 503 and no work is done`;
       refusedAt = refused ? (refusedAt ?? performance.now()) : undefined;
       if (refusedAt !== undefined && performance.now() - refusedAt >= waits.refusedForMs) {
         throw new Error(`${words} (${reason})`);
@@ -58,7 +58,7 @@ export async function awaitTemporal(
 }
 
 /** Tries to reach Temporal and our namespace; returns why that failed, undefined if it did not. */
-async function look(place: TemporalPlace, signal: AbortSignal): Promise<Absence | undefined> {
+async function look(place: TemporalPlace, signal: AbortSignal): Promise<TemporalProblem | undefined> {
   const { connectionOptions, namespace } = connectOptions(place);
   const connection = Connection.lazy({ ...connectionOptions, channelArgs: direct, interceptors: [] });
   try {
@@ -69,7 +69,7 @@ async function look(place: TemporalPlace, signal: AbortSignal): Promise<Absence 
     );
     return undefined;
   } catch (error) {
-    return absenceOf(error, whereIs(place), namespace);
+    return temporalProblem(error, whereIs(place), namespace);
   } finally {
     await connection.close();
   }

@@ -16,9 +16,9 @@ import {
 } from '../../contract/names.ts';
 import { ownRunsWithinMs, serverWaits } from '../../contract/retry-policy.ts';
 import type { Start } from '../../receiver/start-group.ts';
-import { absenceOf } from './absence.ts';
 import { payloadCodec } from './payload-codec.ts';
 import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
+import { temporalProblem } from './problem.ts';
 import { retries } from './retries.ts';
 
 /** Makes the data converter of Temporal's payloads, for clients, workers and replays alike. */
@@ -59,7 +59,7 @@ export async function connectClient(
     );
   } catch (error) {
     await connection?.close();
-    const { refused, words, reason } = absenceOf(error, whereIs(place), namespace);
+    const { refused, words, reason } = temporalProblem(error, whereIs(place), namespace);
     throw new Error(
       refused ? `${words} (${reason})` : `${words}: bring it up, or correct TEMPORAL_ADDRESS (${reason})`,
       {

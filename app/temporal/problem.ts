@@ -1,7 +1,7 @@
 import { isGrpcServiceError } from '@temporalio/client';
 
 /** Why Temporal cannot be used. */
-export interface Absence {
+export interface TemporalProblem {
   /** Whether Temporal answered with a refusal, so that waiting may not help. */
   readonly refused: boolean;
   /** What is missing and what to do: the same text for every attempt with the same finding. */
@@ -13,9 +13,9 @@ export interface Absence {
 const [notFound, permissionDenied, unauthenticated] = [5, 7, 16];
 
 /** Explains an error of Temporal's client. */
-export function absenceOf(error: unknown, where: string, namespace: string): Absence {
+export function temporalProblem(error: unknown, where: string, namespace: string): TemporalProblem {
   const reason = reasonOf(error);
-  const refusal = (words: string): Absence => ({ refused: true, words, reason });
+  const refusal = (words: string): TemporalProblem => ({ refused: true, words, reason });
   const code = isGrpcServiceError(error) ? error.code : undefined;
   if (code === notFound) {
     return refusal(
