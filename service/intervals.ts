@@ -5,7 +5,7 @@ import { isObject, jsonText, parseExact } from '../contract/json.ts';
  * its digits, times as they were sent, for Postgres to read. The arrays have the same length, except
  * `unplaced`.
  */
-export interface IntervalColumns {
+export interface ListedIntervals {
   readonly startAt: string[];
   /** Null where only a granularity was sent. */
   readonly endAt: (string | null)[];
@@ -35,7 +35,7 @@ export function readIntervals(
   body: string,
   itemsKey: string | null,
   items: readonly unknown[] = itemsOf(JSON.parse(body), itemsKey),
-): IntervalColumns {
+): ListedIntervals {
   const columns = columnsOf(items);
   if (columns !== undefined) return columns;
   const exact = columnsOf(itemsOf(parseExact(body, numericKeys), itemsKey));
@@ -53,7 +53,7 @@ function itemsOf(parsed: unknown, itemsKey: string | null): readonly unknown[] {
   return (itemsKey === null ? parsed : (parsed as Json)[itemsKey]) as readonly unknown[];
 }
 
-export const noIntervals = (): IntervalColumns => ({
+export const noIntervals = (): ListedIntervals => ({
   startAt: [],
   endAt: [],
   usage: [],
@@ -67,7 +67,7 @@ export const noIntervals = (): IntervalColumns => ({
 });
 
 /** Makes the columns; undefined if any value is a number. */
-function columnsOf(items: readonly unknown[]): IntervalColumns | undefined {
+function columnsOf(items: readonly unknown[]): ListedIntervals | undefined {
   const columns = noIntervals();
   for (let position = 0; position < items.length; position++) {
     const item = items[position];

@@ -9,7 +9,7 @@ import { hasReadingsOutside, writeIntervals } from '../../db/records/intervals.t
 import { widened } from '../../db/records/listed-readings.ts';
 import { rejectRecords } from '../../db/records/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
-import { type IntervalColumns, noIntervals, readIntervals } from '../../service/intervals.ts';
+import { type ListedIntervals, noIntervals, readIntervals } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
 import { type Walk, walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
@@ -222,8 +222,8 @@ async function append(
   deps: ActivityDependencies,
   meterId: string,
   page: Page,
-  columns: IntervalColumns,
-  waiting: IntervalColumns,
+  columns: ListedIntervals,
+  waiting: ListedIntervals,
 ): Promise<PageWritten> {
   const { own, strays } = divideReadings(meterId, page, columns);
   for (const [at, start] of own.startAt.entries()) {
@@ -248,7 +248,7 @@ async function append(
  * start after them, or all before. `joined`: they share one start at the border, where
  * all are different readings. `mixed`: they lie among them, so that a page may show a reading again and another may be missing.
  */
-function jointOf(waiting: IntervalColumns, page: IntervalColumns): 'apart' | 'joined' | 'mixed' {
+function jointOf(waiting: ListedIntervals, page: ListedIntervals): 'apart' | 'joined' | 'mixed' {
   if (waiting.startAt.length === 0 || page.startAt.length === 0) return 'apart';
   const [old, more] = [spanOf(waiting.startAt), spanOf(page.startAt)];
   if (more.first > old.last || more.last < old.first) return 'apart';
@@ -259,7 +259,7 @@ function jointOf(waiting: IntervalColumns, page: IntervalColumns): 'apart' | 'jo
 }
 
 /** What tells the readings apart that start at a time: their ids, else their ends, lengths and units. */
-const identitiesAt = (columns: IntervalColumns, border: string): (string | null)[] =>
+const identitiesAt = (columns: ListedIntervals, border: string): (string | null)[] =>
   columns.startAt.flatMap((start, at) => {
     if (start !== border) return [];
     const { id, endAt, granularitySeconds, usageUnits } = columns;
@@ -277,7 +277,7 @@ function spanOf(starts: readonly string[]): Span {
 }
 
 /** Cuts readings to what one write takes; readings with the same start stay together. */
-function* slicesOf(columns: IntervalColumns): Generator<ReturnType<typeof sliceOf>> {
+function* slicesOf(columns: ListedIntervals): Generator<ReturnType<typeof sliceOf>> {
   const { startAt } = columns;
   for (let at = 0; at < startAt.length; ) {
     let end = Math.min(at + batches.readingsWritten, startAt.length);

@@ -3,7 +3,7 @@ import { type IntervalColumns, readingsAt } from '../../db/records/interval-text
 import { itemTexts } from '../../db/records/item-texts.ts';
 import { type RejectedRecord, readingOf, refusedAs, refusedId } from '../../db/records/rejected-records.ts';
 import { indexedMax } from '../../db/resources.ts';
-import type { IntervalColumns as ListedColumns } from '../../service/intervals.ts';
+import type { ListedIntervals } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
 
 /** A reading that no row of the meter can hold. */
@@ -22,7 +22,7 @@ export interface Stray {
 export function divideReadings(
   meterId: string,
   page: Page,
-  columns: ListedColumns,
+  columns: ListedIntervals,
 ): { readonly own: IntervalColumns; readonly strays: readonly Stray[] } {
   const reasons = columns.startAt.map((_, at) => whyStray(meterId, columns, at));
   const { unplaced } = columns;
@@ -54,7 +54,7 @@ export function divideReadings(
 
 function whyStray(
   meterId: string,
-  { meterId: named, usageUnits, quality }: ListedColumns,
+  { meterId: named, usageUnits, quality }: ListedIntervals,
   at: number,
 ): string | undefined {
   const other = named[at] ?? meterId;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type IntervalColumns, readIntervals } from '../../service/intervals.ts';
+import { type ListedIntervals, readIntervals } from '../../service/intervals.ts';
 
 const reading = {
   id: 'i1',
@@ -14,7 +14,7 @@ const reading = {
 };
 
 /** Reads JSON text of records, each in an envelope as the service sends it. */
-const read = (...records: string[]): IntervalColumns =>
+const read = (...records: string[]): ListedIntervals =>
   readIntervals(`{"totalIntervals": 1, "intervals": [${records.join(',')}]}`, 'intervals');
 
 describe('interval columns', () => {
