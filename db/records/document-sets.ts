@@ -6,7 +6,7 @@ import { holdDocuments, retireUsage, upsertUsageData } from './usage-data.ts';
 import { writePage } from './write-page.ts';
 
 /** Records to write to a table, with the id of each. */
-export interface RecordsRead {
+export interface RecordSet {
   readonly page: RecordPage;
   readonly ids: readonly (string | null)[];
 }
@@ -17,9 +17,9 @@ export interface DocumentSets {
   /** Documents whose usage is incomplete. */
   readonly partialIds?: readonly string[] | undefined;
   /** Absent when the documents themselves are written already. */
-  readonly documents?: RecordsRead | undefined;
+  readonly documents?: RecordSet | undefined;
   /** Absent when they have no usage. */
-  readonly usage?: RecordsRead | undefined;
+  readonly usage?: RecordSet | undefined;
   /** When the first of the reads began. */
   readonly readAt: string;
 }

@@ -54,7 +54,7 @@ const setting = (column: PgColumn, value: SQL): SQL =>
   sql`${sql.identifier(column.name)} = ${value}`;
 
 /** Records to write as rows. */
-export interface RecordsRead {
+export interface UpsertSource {
   /** Steps of a statement; the last is a table `item (r, place, owner, digest)`. */
   readonly items: SQL;
   readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'confirms'>;
@@ -74,7 +74,7 @@ export interface RecordsRead {
  * Of two records of one id the newer wins; at the same `updated`, the later one of the page. A row
  * that is read again lives.
  */
-export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
+export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
   const { items, page, from = sql`item`, instead = new Map(), begins = new Map() } = records;
   const { table, columns } = resource;
   const next = nextOf(resource);
@@ -193,7 +193,7 @@ function yields({ name, table }: Resource): SQL {
  * Whether anything changed. A record spelled in another way counts: its digest saves the next
  * write.
  */
-function differs(resource: Resource, { columnsAlone = false }: RecordsRead): SQL {
+function differs(resource: Resource, { columnsAlone = false }: UpsertSource): SQL {
   const { table, columns } = resource;
   const beside = [table.unreadable, ...(columnsAlone ? [] : [table.raw, table.apiVersion])];
   const before = [...columns.map(({ column }) => held(column)), ...beside.map(held)];
