@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createServiceClient, type ServiceClient } from '../service/client.ts';
-import type { Clock } from '../service/clock.ts';
+import type { WallClock } from '../service/clock.ts';
 import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
 import type { ServiceClientOptions } from '../service/wire.ts';
 import { readVersion } from './process/version.ts';
@@ -17,7 +17,7 @@ export interface ServiceAccess {
  * Never goes backwards: a backing-off request would otherwise wait longer by as much as the date was set
  * back.
  */
-const serviceClock: Clock = {
+const serviceClock: WallClock = {
   now: () => performance.timeOrigin + performance.now(),
   sleep: async (ms, signal) => {
     await wait(ms, undefined, { signal });

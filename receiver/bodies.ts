@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { createBodyBudget, type Incoming } from './body-budget.ts';
-import type { Clock } from './clock.ts';
+import type { MonotonicClock } from './clock.ts';
 import type { HttpLimits } from './http-limits.ts';
 
 /** Ends the reading of a body whose memory others need. */
@@ -15,7 +15,7 @@ class Crowded extends Error {
  * @returns a function that watches the body of a request, which is about to be read. If the body has to make
  * room, its request emits an error with the code CROWDED.
  */
-export function boundBodies(limits: HttpLimits, clock: Clock): (request: IncomingMessage) => void {
+export function boundBodies(limits: HttpLimits, clock: MonotonicClock): (request: IncomingMessage) => void {
   const { bodyBytesMax, smallBodyBytesMax, pieceBytes } = limits;
   const pace = { bytesPerSecond: limits.bodiesBytesPerSecond, bytesAtOnce: limits.bodiesBytesAtOnce };
   const small = createBodyBudget({ bytesMax: limits.smallBodiesBytesMax, ...pace }, clock);

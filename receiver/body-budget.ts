@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { MonotonicClock } from './clock.ts';
 import { httpLimits } from './http-limits.ts';
 
 /** A body that is being read. */
@@ -49,7 +49,7 @@ export const readAheadBytes = 64 * 1024;
  */
 export function createBodyBudget(
   { bytesMax, bytesPerSecond, bytesAtOnce }: BudgetLimits,
-  clock: Clock,
+  clock: MonotonicClock,
 ): BodyBudget {
   /** In the order of their first bytes. */
   const accounts = new Map<Incoming, Account>();

@@ -1,5 +1,5 @@
 /** Time as an argument, so that tests move the clock on which deadlines run. */
-export interface Clock {
+export interface MonotonicClock {
   /** Monotonic milliseconds from an arbitrary moment: for deadlines, not for dates. */
   now(): number;
   /** Calls back once, `ms` from now at the earliest. The returned function cancels it. */
@@ -9,7 +9,7 @@ export interface Clock {
 }
 
 /** The machine's monotonic clock, which changes of the date do not move. */
-export const systemClock: Clock = {
+export const systemClock: MonotonicClock = {
   now: () => performance.now(),
   after: (ms, callback) => {
     const timer = setTimeout(callback, ms);

@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Log } from '../contract/log.ts';
-import type { Clock } from './clock.ts';
+import type { MonotonicClock } from './clock.ts';
 import { type HttpLimits, httpLimits } from './http-limits.ts';
 
 /** Sockets that brought a verified delivery stay; strangers make room. */
@@ -21,7 +21,7 @@ export interface Connections {
 export function boundConnections(
   server: Server,
   { connectionsMax, idleCloseIntervalMs }: Pick<HttpLimits, 'connectionsMax' | 'idleCloseIntervalMs'>,
-  clock: Clock,
+  clock: MonotonicClock,
   crowded: (socket: Socket) => void,
 ): Connections {
   const beforeIdleClose = connectionsMax / 4;
@@ -64,7 +64,7 @@ export function boundConnections(
 export function countDropped(
   server: Server,
   { connectionsMax }: HttpLimits,
-  clock: Clock,
+  clock: MonotonicClock,
   log: Log,
 ): () => number {
   let dropped = 0;
@@ -115,7 +115,7 @@ export function boundUnanswered({ unansweredPerSocketMax }: Pick<HttpLimits, 'un
 export function endConnectionsAtClose(
   app: FastifyInstance,
   { closeGraceMs }: Pick<HttpLimits, 'closeGraceMs'>,
-  clock: Clock,
+  clock: MonotonicClock,
 ): { readonly closing: boolean; add(): void; remove(): void } {
   let closing = false;
   let waiting = 0;

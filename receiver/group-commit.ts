@@ -1,7 +1,7 @@
 import type { DeliveredEvent } from '../contract/delivery.ts';
 import { limits as contractLimits } from '../contract/limits.ts';
 import type { Log } from '../contract/log.ts';
-import type { Clock } from './clock.ts';
+import type { MonotonicClock } from './clock.ts';
 import { encodeEvent } from './encoded-event.ts';
 import { sizeOfNextGroup, workflowIdOfGroup } from './group.ts';
 import { type Start, startGroup } from './start-group.ts';
@@ -73,7 +73,7 @@ interface Linger {
  */
 export function createGroupCommit(dependencies: {
   start: Start;
-  clock: Clock;
+  clock: MonotonicClock;
   log: Log;
   limits?: GroupCommitLimits;
   onGroup?: (figures: GroupFigures) => void;
@@ -87,7 +87,7 @@ const unavailable = Promise.resolve<Answer>('unavailable');
 
 class Commit implements GroupCommit {
   readonly #start: Start;
-  readonly #clock: Clock;
+  readonly #clock: MonotonicClock;
   readonly #log: Log;
   readonly #limits: GroupCommitLimits;
   readonly #onGroup: (figures: GroupFigures) => void;

@@ -1,5 +1,5 @@
 import type { Log } from '../contract/log.ts';
-import type { Clock } from './clock.ts';
+import type { MonotonicClock } from './clock.ts';
 import { remember } from './remember.ts';
 
 /**
@@ -14,7 +14,7 @@ export function rememberReady({
 }: {
   ready: () => boolean | Promise<boolean>;
   forMs: number;
-  clock: Clock;
+  clock: MonotonicClock;
   log: Log;
 }): () => Promise<boolean> {
   const find = async (): Promise<boolean> => {

@@ -1,7 +1,7 @@
 import type { Log } from '../contract/log.ts';
 import { notifyPolicy } from '../contract/retry-policy.ts';
 import type { AnswerCounters, AnswerReason } from './answers.ts';
-import type { Clock } from './clock.ts';
+import type { MonotonicClock } from './clock.ts';
 import type { Start } from './start-group.ts';
 
 /** Why a delivery with all headers of a signature is refused. Strangers send none of them. */
@@ -23,7 +23,7 @@ export function reportRefused({
 }: {
   readonly counters: Readonly<AnswerCounters>;
   readonly start: Start;
-  readonly clock: Clock;
+  readonly clock: MonotonicClock;
   readonly log: Log;
   /** Tells this process apart from others. */
   readonly name: string;

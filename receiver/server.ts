@@ -12,7 +12,7 @@ import {
 } from './answers.ts';
 import { boundBodies } from './bodies.ts';
 import { answerClientErrors, endWithAnswer } from './client-errors.ts';
-import type { Clock } from './clock.ts';
+import type { MonotonicClock } from './clock.ts';
 import {
   boundConnections,
   boundUnanswered,
@@ -34,7 +34,7 @@ export interface ReceiverDependencies {
   readonly ready: () => boolean | Promise<boolean>;
   /** Unix time in milliseconds, for `receivedAt`. */
   readonly now: () => number;
-  readonly clock: Clock;
+  readonly clock: MonotonicClock;
   readonly log: Log;
   readonly limits?: HttpLimits;
   /** Gets each answer to a delivery whose headers were verified, with the time since they came. */

@@ -1,7 +1,7 @@
 import type { EventGroup } from '../contract/delivery.ts';
 import type { Log } from '../contract/log.ts';
 import { startPolicy } from '../contract/retry-policy.ts';
-import type { Clock } from './clock.ts';
+import type { MonotonicClock } from './clock.ts';
 
 /** One attempt to start `applyEvents` for a group. */
 export interface StartRequest {
@@ -38,7 +38,7 @@ export async function startGroup({
   group: EventGroup;
   until: number;
   startDeadlineMs: number;
-  clock: Clock;
+  clock: MonotonicClock;
   log: Log;
 }): Promise<{ durable: boolean; attempts: number }> {
   const started = Promise.withResolvers<'started'>();
@@ -71,7 +71,7 @@ async function attempt(start: Start, request: StartRequest): Promise<void> {
   await start(request);
 }
 
-function pause(clock: Clock, ms: number): Promise<void> {
+function pause(clock: MonotonicClock, ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.after(Math.max(0, ms), resolve);
   });

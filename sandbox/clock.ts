@@ -4,7 +4,7 @@ import { type Micros, secondsToMicros } from './timestamps.ts';
 export type RealTime = () => Micros;
 
 /** The service's own time: real time plus what a test has moved it forward, at `scale` times the real speed. */
-export interface Clock {
+export interface ServiceClock {
   now(): Micros;
   advance(seconds: number): void;
   /** Microseconds that service time is ahead of its start: kept so that a restart does not go back. */
@@ -13,7 +13,7 @@ export interface Clock {
   millisUntil(at: Micros): number;
 }
 
-export function createClock(real: RealTime, offset: Micros = 0n, scale = 1): Clock {
+export function createClock(real: RealTime, offset: Micros = 0n, scale = 1): ServiceClock {
   const start = real();
   let ahead = offset;
   const factor = BigInt(Math.round(scale * 1000));

@@ -3,7 +3,7 @@ import { type ApiKeys, type Organization, readApiKeys } from './api/keys.ts';
 import { createPageCache, type PageCache } from './api/page-cache.ts';
 import { createLive, type Live } from './changes/live.ts';
 import { type ChangeService, createChangeService } from './changes/service.ts';
-import { type Clock, createClock, createRealTime } from './clock.ts';
+import { createClock, createRealTime, type ServiceClock } from './clock.ts';
 import { readSetting, writeSetting } from './database/settings.ts';
 import type { Stores } from './database/stores.ts';
 import { allowDestinations } from './delivery/destination.ts';
@@ -21,7 +21,7 @@ export interface Signing {
 /** The working parts of a sandbox, put together and not yet listening. */
 export interface Parts {
   readonly stores: Stores;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly signing: Signing;
   readonly cache: PageCache;
   readonly disturbances: Disturbances;

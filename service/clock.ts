@@ -1,5 +1,5 @@
 /** Time as a dependency: real in a process, virtual in tests. */
-export interface Clock {
+export interface WallClock {
   /** Milliseconds since 1970. */
   now(): number;
   /** Rejects at once when the signal aborts. */

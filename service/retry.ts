@@ -1,6 +1,6 @@
 import { Failure } from '../contract/failures.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
-import type { Clock } from './clock.ts';
+import type { WallClock } from './clock.ts';
 import { gateClosed, type Lane, type Throttle } from './throttle.ts';
 
 /** How often one call is tried, and how long its waits may add up: see `requestPolicy`. */
@@ -26,7 +26,7 @@ export interface Call<T> {
  */
 export function createRetry(options: {
   readonly throttle: Throttle;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   readonly random: () => number;
   readonly budget: RetryBudget;
 }): <T>(call: Call<T>) => Promise<T> {

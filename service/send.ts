@@ -7,7 +7,7 @@ import { withoutByteOrderMark } from '../contract/json.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
 import type { AnswerMemory, AnswerPart } from './answer-memory.ts';
-import type { Clock } from './clock.ts';
+import type { WallClock } from './clock.ts';
 import { nameOf } from './unreadable.ts';
 
 /** Bytes kept of an answer that is not a success: it is only quoted. */
@@ -23,7 +23,7 @@ export interface Wire {
   readonly maxBodyBytes: number;
   /** The memory that all answers share. */
   readonly memory: AnswerMemory;
-  readonly clock: Clock;
+  readonly clock: WallClock;
 }
 
 export type Method = 'GET' | 'PATCH' | 'POST';

@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import type { Log } from '../contract/log.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
-import type { Clock } from './clock.ts';
+import type { WallClock } from './clock.ts';
 
 /** Live requests go before those of a backfill. */
 export type Lane = 'live' | 'backfill';
@@ -46,7 +46,7 @@ export interface Pace {
 export function createThrottle(options: {
   /** Requests in flight at once. */
   readonly concurrency: number;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   readonly random: () => number;
   readonly log: Pick<Log, 'debug' | 'warn'>;
 }): Throttle {

@@ -4,7 +4,7 @@ import { isObject } from '../contract/json.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
 import { failureOfError, failureOfStatus } from './classify.ts';
-import type { Clock } from './clock.ts';
+import type { WallClock } from './clock.ts';
 import type { Proxies } from './proxy.ts';
 import { createQuote } from './quote.ts';
 import { withoutAnswer } from './request.ts';
@@ -33,7 +33,7 @@ export interface WebhookOptions {
   readonly baseUrl: string;
   /** No error contains it. */
   readonly apiKey: string;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   readonly proxies?: Proxies | undefined;
 }
 

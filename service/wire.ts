@@ -4,7 +4,7 @@ import { answerMemory, limits } from '../contract/limits.ts';
 import type { Log } from '../contract/log.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import { type AnswerMemory, createAnswerMemory } from './answer-memory.ts';
-import type { Clock } from './clock.ts';
+import type { WallClock } from './clock.ts';
 import { type Proxies, throughProxies } from './proxy.ts';
 import type { OnRequest } from './request-result.ts';
 import type { RetryBudget } from './retry.ts';
@@ -24,7 +24,7 @@ export interface ServiceClientOptions {
   /** The memory of all answers; by default one for this client. */
   readonly memory?: AnswerMemory;
   readonly budget?: RetryBudget;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   /** Returns a number from 0 to below 1, for jitter. */
   readonly random: () => number;
   readonly log: Pick<Log, 'debug' | 'warn'>;

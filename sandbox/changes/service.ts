@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from 'pg';
-import type { Clock } from '../clock.ts';
+import type { ServiceClock } from '../clock.ts';
 import { inTransaction } from '../database/transaction.ts';
 import type { DeliveryDelay } from '../events/outbox.ts';
 import { createRandom } from '../generate/random.ts';
@@ -10,7 +10,7 @@ import type { Change } from './schema.ts';
 
 export interface ChangeServiceDependencies {
   readonly pool: Pool;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly delays: () => readonly DeliveryDelay[];
   readonly newId: () => string;
   readonly newMessageId: () => string;

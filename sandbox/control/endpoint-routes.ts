@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Pool } from 'pg';
 import { z } from 'zod';
-import type { Clock } from '../clock.ts';
+import type { ServiceClock } from '../clock.ts';
 import { inTransaction } from '../database/transaction.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
 import {
@@ -20,7 +20,7 @@ import { readBody } from './body.ts';
 
 export interface EndpointRouteDependencies {
   readonly pool: Pool;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly dispatcher: Dispatcher;
   readonly newEndpointId: () => string;
   readonly newSecret: () => string;

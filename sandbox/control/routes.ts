@@ -7,7 +7,7 @@ import type { Live } from '../changes/live.ts';
 import { randomTypes } from '../changes/random.ts';
 import { changesSchema } from '../changes/schema.ts';
 import type { ChangeService } from '../changes/service.ts';
-import type { Clock } from '../clock.ts';
+import type { ServiceClock } from '../clock.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
 import { requireEndpoint } from '../delivery/endpoints.ts';
 import { badRequest } from '../problem.ts';
@@ -18,7 +18,7 @@ import type { Status } from './status.ts';
 
 export interface ControlDependencies {
   readonly pool: Pool;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly changes: ChangeService;
   readonly live: Live;
   readonly dispatcher: Dispatcher;

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import type { Clock } from '../clock.ts';
+import type { ServiceClock } from '../clock.ts';
 import { fromText, toText } from '../timestamps.ts';
 import { claimDue, nextDue, releaseClaims, unclaim } from './claim.ts';
 import { type Allows, connectorTo } from './destination.ts';
@@ -11,7 +11,7 @@ import { createSender, type Sender } from './send.ts';
 
 export interface DispatcherDependencies {
   readonly pool: Pool;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly concurrency: number;
   readonly headerPrefix: string;
   /** Where messages may be sent. */

@@ -1,11 +1,11 @@
 import type { Pool } from 'pg';
-import type { Clock } from '../clock.ts';
+import type { ServiceClock } from '../clock.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
 
 /** What the portal's pages work with. */
 export interface PortalDependencies {
   readonly pool: Pool;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly dispatcher: Pick<Dispatcher, 'reload' | 'wake'>;
   /** Where this server is reached; asked when it listens. */
   readonly address: () => string;

@@ -3,7 +3,7 @@ import type { Pool } from 'pg';
 import type { AssetAddresses } from '../../web/assets.ts';
 import { pageHeaders } from '../../web/page-headers.ts';
 import { fromOwnPages } from '../../web/same-origin.ts';
-import type { Clock } from '../clock.ts';
+import type { ServiceClock } from '../clock.ts';
 import { Problem } from '../problem.ts';
 import { examineLink, type LinkRefusal, linkName, type OpenLink } from './links.ts';
 import { closedPage, openingPage } from './views/door.ts';
@@ -18,7 +18,7 @@ declare module 'fastify' {
 
 export interface SessionDependencies {
   readonly pool: Pool;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly assets: AssetAddresses;
 }
 
@@ -70,7 +70,12 @@ export function requireLink(app: FastifyInstance, { pool, clock, assets }: Sessi
   });
 }
 
-async function openedBy(request: FastifyRequest, link: string, pool: Pool, clock: Clock): Promise<OpenLink> {
+async function openedBy(
+  request: FastifyRequest,
+  link: string,
+  pool: Pool,
+  clock: ServiceClock,
+): Promise<OpenLink> {
   const token = readCookie(request.headers.cookie ?? '', cookieName(link));
   if (token === undefined || linkName(token) !== link) throw new LinkRefused('unknown');
   const opened = await examineLink(pool, token, clock.now());

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { Log } from '../../contract/log.ts';
-import { type Clock, systemClock } from '../../receiver/clock.ts';
+import { type MonotonicClock, systemClock } from '../../receiver/clock.ts';
 import { createGroupCommit, type GroupCommit, type GroupCommitLimits } from '../../receiver/group-commit.ts';
 import { type HttpLimits, httpLimits } from '../../receiver/http-limits.ts';
 import { fixedSecrets, type SecretSource } from '../../receiver/secrets.ts';
@@ -52,9 +52,9 @@ export async function listening({
   start?: Start;
   now?: () => number;
   /** The clock of the group commit. */
-  clock?: Clock;
+  clock?: MonotonicClock;
   /** The clock of the socket bounds and request arrivals; `clock` when not given. */
-  socketClock?: Clock;
+  socketClock?: MonotonicClock;
   limits?: Partial<HttpLimits>;
   groupLimits?: GroupCommitLimits;
   ready?: () => boolean | Promise<boolean>;

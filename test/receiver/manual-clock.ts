@@ -1,7 +1,7 @@
-import type { Clock } from '../../receiver/clock.ts';
+import type { MonotonicClock } from '../../receiver/clock.ts';
 
 /** A clock that stands until the test moves it. */
-export class ManualClock implements Clock {
+export class ManualClock implements MonotonicClock {
   #now = 0;
   #timers: { at: number; callback: () => void }[] = [];
   #soon: (() => void)[] = [];

@@ -1,4 +1,4 @@
-import type { Clock } from '../../service/clock.ts';
+import type { WallClock } from '../../service/clock.ts';
 
 interface Sleeper {
   readonly due: number;
@@ -9,7 +9,7 @@ interface Sleeper {
  * Time that moves only when the test moves it, or by itself over every sleep shorter than `skipBelowMs`:
  * the waits between attempts pass at once, in order, while the deadline of a request stays where it is.
  */
-export class VirtualClock implements Clock {
+export class VirtualClock implements WallClock {
   /** Sleeps that were skipped, in milliseconds, in the order in which they began. */
   readonly slept: number[] = [];
   #now: number;
