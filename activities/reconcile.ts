@@ -40,6 +40,12 @@ interface ListingReconcile {
   readonly resource: ReconciledResource;
 }
 
+/** The resources that other companies can skip; `vain` in the results of version 0.1.0. */
+export interface CompanyReconciled {
+  readonly unsupportedFilters?: readonly ReconciledResource[];
+  readonly vain?: readonly ReconciledResource[];
+}
+
 export function reconcileActivities(deps: ActivityDependencies) {
   return {
     beginReconcile: mapFailures(async ({ runId }: { runId: string }): Promise<void> => {
@@ -52,8 +58,8 @@ export function reconcileActivities(deps: ActivityDependencies) {
      * refusal fails that resource alone; Temporal retries other failures.
      */
     reconcileCompany: mapFailures(
-      async ({ runId, companyId, resources }: CompanyReconcile): Promise<{ vain: ReconciledResource[] }> => {
-        const vain: ReconciledResource[] = [];
+      async ({ runId, companyId, resources }: CompanyReconcile): Promise<CompanyReconciled> => {
+        const unsupportedFilters: ReconciledResource[] = [];
         for (const listing of await changedUntimed(deps.warehouse.db, runId, companyId)) {
           await reread(deps, { runId, companyId, listing });
         }
@@ -61,10 +67,10 @@ export function reconcileActivities(deps: ActivityDependencies) {
           const part = { runId, companyId, resource };
           const failure = await orFail(deps, part, () => reconcileListing(deps, part));
           // The key is the same for every company.
-          if (failure?.code === 'SERVICE_KEY_REFUSED') return { vain: [...resources] };
-          if (failure?.code === 'SERVICE_FILTER_IGNORED') vain.push(resource);
+          if (failure?.code === 'SERVICE_KEY_REFUSED') return { unsupportedFilters: [...resources] };
+          if (failure?.code === 'SERVICE_FILTER_IGNORED') unsupportedFilters.push(resource);
         }
-        return { vain };
+        return { unsupportedFilters };
       },
     ),
   };

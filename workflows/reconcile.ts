@@ -31,8 +31,14 @@ export async function reconcile(input: ReconcileInput = {}): Promise<RunState> {
   const read = async (companyId: string): Promise<void> => {
     if (resources.length === 0) return;
     try {
-      const { vain } = await recurring.reconcileCompany({ runId, companyId, resources });
-      resources = resources.filter((resource) => !vain.includes(resource));
+      // `vain` is the name in results of version 0.1.0, which a history of a run under way holds.
+      const { unsupportedFilters, vain = [] } = await recurring.reconcileCompany({
+        runId,
+        companyId,
+        resources,
+      });
+      const skipped = unsupportedFilters ?? vain;
+      resources = resources.filter((resource) => !skipped.includes(resource));
     } catch (error) {
       if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
       const key = { runId, companyId, resource: null, kind: 'reconcile' } as const;

@@ -49,7 +49,7 @@ describe('a reconcile of recent updates', () => {
     const under = await activitiesOn(filtering(() => [...stale, ...fresh]));
     const twoDaysAgo = () => new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
     const before = twoDaysAgo();
-    expect(await reconcile(under)).toEqual({ vain: [] });
+    expect(await reconcile(under)).toEqual({ unsupportedFilters: [] });
     const [, since] = /startDate=([\d-]+)/.exec(under.asked()[0] ?? '') ?? [];
     expect([before, twoDaysAgo()]).toContain(since);
     const filter = `dateType=UPDATED_DATE&startDate=${since}`;
@@ -88,7 +88,7 @@ describe('a reconcile of recent updates', () => {
   test('leaves more than a hundred pages to the full backfill', async () => {
     const many = recent(10_001);
     const under = await activitiesOn(filtering(() => many));
-    expect(await reconcile(under)).toEqual({ vain: [] });
+    expect(await reconcile(under)).toEqual({ unsupportedFilters: [] });
     expect(await run(under)).toMatchObject({ state: 'partial', inserted: 0 });
     expect(under.asked().length).toBeLessThanOrEqual(2);
   });
@@ -98,7 +98,7 @@ describe('a service without the filter', () => {
   test('is recognized by old records and an unchanged total, and nothing more is read', async () => {
     const held = old(250);
     const under = await activitiesOn((asked) => pageOf(held, asked));
-    expect(await reconcile(under)).toEqual({ vain: ['documents'] });
+    expect(await reconcile(under)).toEqual({ unsupportedFilters: ['documents'] });
     expect(await states(under)).toEqual([]);
     expect(under.asked()).toHaveLength(2);
     expect(await run(under)).toMatchObject({
@@ -112,7 +112,7 @@ describe('a service without the filter', () => {
     const under = await activitiesOn(({ query }) =>
       query.has('dateType') ? { status: 400, json: { detail: 'what?' } } : { json: [] },
     );
-    expect(await reconcile(under)).toEqual({ vain: [] });
+    expect(await reconcile(under)).toEqual({ unsupportedFilters: [] });
     expect(await run(under)).toMatchObject({
       state: 'failed',
       error: expect.stringMatching(/^SERVICE_REQUEST_REFUSED/),
@@ -123,7 +123,7 @@ describe('a service without the filter', () => {
     const under = await activitiesOn(() => ({ status: 401, json: {} }));
     const all = { ...input(), resources: ['documents', 'usageData'] as const };
     expect(await under.run(under.activities.reconcileCompany, all)).toEqual({
-      vain: ['documents', 'usageData'],
+      unsupportedFilters: ['documents', 'usageData'],
     });
     expect(under.asked()).toHaveLength(1);
   });
@@ -131,7 +131,7 @@ describe('a service without the filter', () => {
   test('by the catalogue gets no request', async () => {
     const path = '/document/company/{companyId}';
     const under = await activitiesOn(() => ({ json: [] }), { documents: { path } });
-    expect(await reconcile(under)).toEqual({ vain: [] });
+    expect(await reconcile(under)).toEqual({ unsupportedFilters: [] });
     expect(under.asked()).toEqual([]);
     expect(await run(under)).toMatchObject({
       state: 'complete',
@@ -144,7 +144,7 @@ describe('a service without the filter', () => {
     const under = await activitiesOn((asked) =>
       pageOf(asked.query.has('startDate') ? filtered : [...filtered, ...rest], asked),
     );
-    expect(await reconcile(under)).toEqual({ vain: [] });
+    expect(await reconcile(under)).toEqual({ unsupportedFilters: [] });
     expect(await run(under)).toMatchObject({ state: 'complete', inserted: 3 });
   });
 });
