@@ -113,12 +113,12 @@ async function call(
     });
     answer = { status: statusCode, text: await answered.text() };
   } catch (error) {
-    const { message: said, name, code } = error as Error & { code?: unknown };
-    const why = name === 'TimeoutError' ? 'no answer in time' : said || String(code);
+    const { message, name, code } = error as Error & { code?: unknown };
+    const why = name === 'TimeoutError' ? 'no answer in time' : message || String(code);
     // Without the cause, which may hold the address.
     throw new Error(`it does not answer: ${hide(why)}`);
   }
   if (answer.status >= 200 && answer.status < 300) return;
-  const said = hide(answer.text).slice(0, quotedMax).trim();
-  throw new Error(`it answered ${answer.status}${said === '' ? '' : `: ${said}`}`);
+  const quoted = hide(answer.text).slice(0, quotedMax).trim();
+  throw new Error(`it answered ${answer.status}${quoted === '' ? '' : `: ${quoted}`}`);
 }

@@ -115,7 +115,7 @@ async function reread(
     const { stable, reasons, distinct, total } = judgePass(report.manifest);
     const unchanged = unchangedOf(distinct, written);
     const pages = report.manifest.length;
-    const counts = { ...written, pages, passes: 1, totalSaid: total, distinctIds: distinct, unchanged };
+    const counts = { ...written, pages, passes: 1, reportedTotal: total, distinctIds: distinct, unchanged };
     await finishRun(db, key, stable ? 'complete' : 'suspect', {
       counts: { ...counts, tombstoned: 0 },
       ...(stable ? {} : { error: `not stable: ${reasons.join('; ')}` }),
@@ -160,7 +160,7 @@ async function reconcileListing(deps: ActivityDependencies, input: ListingReconc
         ...live.written,
         pages: live.manifest.length,
         passes: live.passes,
-        totalSaid: judgement.total,
+        reportedTotal: judgement.total,
         distinctIds: judgement.distinct,
         unchanged: unchangedOf(judgement.distinct, live.written),
         tombstoned: await countTombstoned(db, runId, { resource, companyId }),

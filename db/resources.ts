@@ -17,7 +17,7 @@ export type ListedResource = Exclude<RecordResource, 'sites'>;
 export interface TypedField {
   readonly field: string;
   /** What the record says: NULL or blank for no value. */
-  readonly said: SQL;
+  readonly sent: SQL;
   /** What that is read as: NULL if it cannot be read. The functions of migration 0007 decide. */
   readonly value: SQL;
 }
@@ -87,26 +87,26 @@ const owner = sql.raw('owner');
 export const indexedMax = 500;
 
 /** A text for an indexed column: NULL if it is too long. */
-export const indexable = (said: SQL): SQL =>
-  sql`case when length(${said}) <= ${sql.raw(String(indexedMax))} then ${said} end`;
+export const indexable = (sent: SQL): SQL =>
+  sql`case when length(${sent}) <= ${sql.raw(String(indexedMax))} then ${sent} end`;
 
 type Parsed = Pick<RecordColumn, 'of' | 'from'>;
 
-const typed = (field: string, said: SQL, value: SQL): Parsed & { readonly from: TypedField } => ({
+const typed = (field: string, sent: SQL, value: SQL): Parsed & { readonly from: TypedField } => ({
   of: value,
-  from: { field, said, value },
+  from: { field, sent, value },
 });
 const time = (field: string) => typed(field, text(field), sql`metersync.read_time(${text(field)})`);
 const day = (field: string) => typed(field, text(field), sql`metersync.read_date(${text(field)})`);
 const indexed = (field: string) => typed(field, text(field), indexable(text(field)));
-const uuid = (field: string, said: SQL) => typed(field, said, sql`metersync.uuid_of(${said})`);
+const uuid = (field: string, sent: SQL) => typed(field, sent, sql`metersync.uuid_of(${sent})`);
 const boolean = (field: string) =>
   typed(field, text(field), sql`metersync.boolean_of(${text(field)})`);
 
 /** The first id among the parts of a record that is no UUID: those parts have no rows. */
 const partIds = (field: string, id: SQL): TypedField => ({
   field,
-  said: sql`(
+  sent: sql`(
           select id
           from jsonb_array_elements(metersync.elements(r -> ${sql.raw(`'${field}'`)})) part
             cross join lateral (select ${id} as id) ids
@@ -118,17 +118,17 @@ const partIds = (field: string, id: SQL): TypedField => ({
 });
 
 /** The company that a record, or the document in a usage record, names. */
-const companySaid = (record: SQL): SQL => sql`coalesce(
+const companySent = (record: SQL): SQL => sql`coalesce(
         metersync.id_of(${record} -> 'company'),
         metersync.id_of(${record} #> '{document,company}')
       )`;
 /** The same; null if it is no UUID. */
-export const companyNamed = (record: SQL): SQL => sql`metersync.uuid_of(${companySaid(record)})`;
+export const companyNamed = (record: SQL): SQL => sql`metersync.uuid_of(${companySent(record)})`;
 /** The owner of a record: the company that it names, else the one that lists it. */
 const company = (column: PgColumn): RecordColumn => ({
   column,
   of: sql`coalesce(${companyNamed(sql`r`)}, owner)`,
-  from: { field: 'company', said: companySaid(sql`r`), value: companyNamed(sql`r`) },
+  from: { field: 'company', sent: companySent(sql`r`), value: companyNamed(sql`r`) },
   isOwner: true,
 });
 

@@ -27,7 +27,7 @@ export interface Page {
    * Whether the answer says where the list ends (`hasNext`, or `totalPages`). If not, `hasNext` only means
    * that this page is not empty, and the list ends at an empty or repeated page.
    */
-  readonly endSaid: boolean;
+  readonly hasExplicitEnd: boolean;
 }
 
 /**
@@ -51,7 +51,7 @@ export function readPage(answer: Received, endpoint: Endpoint, asked: number): P
 }
 
 /** A bare array is one page, whichever was requested. */
-const onlyPage = { currentPage: 1, totalPages: 1, hasNext: false, endSaid: true } as const;
+const onlyPage = { currentPage: 1, totalPages: 1, hasNext: false, hasExplicitEnd: true } as const;
 
 const idKey: ReadonlySet<string> = new Set(['id']);
 
@@ -91,7 +91,7 @@ function envelope(
   endpoint: Endpoint,
   asked: number,
   count: number,
-): Pick<Page, 'currentPage' | 'totalPages' | 'total' | 'hasNext' | 'endSaid'> {
+): Pick<Page, 'currentPage' | 'totalPages' | 'total' | 'hasNext' | 'hasExplicitEnd'> {
   // An empty list has no pages, so its first may be page 0.
   const currentPage = Math.max(integer(answer.currentPage) ?? asked, 1);
   const totalPages = integer(answer.totalPages);
@@ -101,7 +101,7 @@ function envelope(
     totalPages,
     total: totalOf(answer, endpoint),
     hasNext: hasNext ?? (totalPages === null ? count > 0 : currentPage < totalPages),
-    endSaid: hasNext !== undefined || totalPages !== null,
+    hasExplicitEnd: hasNext !== undefined || totalPages !== null,
   };
 }
 

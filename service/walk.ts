@@ -90,7 +90,7 @@ export function walkPages(options: WalkOptions): Walk {
       const page = await client.page({ endpoint, params, filters, page: asked, lane, signal, hold });
       const wrong = before === undefined ? undefined : isSame(before, page) ? 'repeated' : undefined;
       const end = page.currentPage === asked ? wrong : 'shrunk';
-      if (end !== undefined && before !== undefined && !before.endSaid) {
+      if (end !== undefined && before !== undefined && !before.hasExplicitEnd) {
         // The listing ended with the page before, which could not say so.
         if (judged) manifest.push({ ...(manifest.pop() as PageManifest), hasNext: false });
         ended = 'last';
@@ -111,7 +111,7 @@ export function walkPages(options: WalkOptions): Walk {
       }
       pages += 1;
       rows += page.count;
-      before = { ids: page.ids, endSaid: page.endSaid, digest: digestOf(page) };
+      before = { ids: page.ids, hasExplicitEnd: page.hasExplicitEnd, digest: digestOf(page) };
       // Set before the page is yielded: the caller may leave the loop at any page.
       if (!page.hasNext) ended = 'last';
       else if (pages >= pagesMax) ended = 'bound';
@@ -158,7 +158,7 @@ function goesInCircles(): (page: Page) => boolean {
 }
 
 /** What the next page is compared with; the page itself would stay in memory for it. */
-interface PageBefore extends Pick<Page, 'ids' | 'endSaid'> {
+interface PageBefore extends Pick<Page, 'ids' | 'hasExplicitEnd'> {
   /** Of the records, if not all of them have ids. */
   readonly digest: string | undefined;
 }

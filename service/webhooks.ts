@@ -57,8 +57,8 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
       const { status, text } = answer;
       const code = status === 201 ? null : failureOfStatus(status);
       if (code === null) return answer;
-      const said = quote({ status, text: withoutSecrets(text) });
-      throw new Failure(code, `answered ${status} with ${said}`, { status });
+      const quoted = quote({ status, text: withoutSecrets(text) });
+      throw new Failure(code, `answered ${status} with ${quoted}`, { status });
     } catch (error) {
       const code = error instanceof Failure ? error.code : failureOfError(error);
       if (code === undefined) throw error;

@@ -40,7 +40,7 @@ export interface IntervalCursor {
   readonly readings: number;
   readonly written: PageWritten;
   /** Sum of the meters' totals; null where the service gives none. */
-  readonly totalSaid: number | null;
+  readonly reportedTotal: number | null;
   /** Readings that an event should have announced. */
   readonly missed: number;
   /** Readings that the service no longer lists: removed ones, and those held back. */
@@ -65,7 +65,7 @@ const firstMeter: Omit<IntervalCursor, 'companyId'> = {
   pages: 0,
   readings: 0,
   written: nothingWritten,
-  totalSaid: null,
+  reportedTotal: null,
   missed: 0,
   removed: 0,
   heldBack: 0,
@@ -134,7 +134,7 @@ async function backfillMeter(
   const soFar = () => withMeter(done, { ...place, pages: place.page });
   const onWritten = async (at: RangePlace) => {
     place = at;
-    await note({ ...intervalCounts(soFar()), distinctIds: at.readings, totalSaid: at.total });
+    await note({ ...intervalCounts(soFar()), distinctIds: at.readings, reportedTotal: at.total });
   };
   try {
     const { runId } = key;
@@ -231,9 +231,9 @@ function judged(
   meterId: string,
   done: IntervalCursor,
   { complete, unstable, readings, total, removed, heldBack }: RangeRead,
-): Pick<IntervalCursor, 'totalSaid' | 'removed' | 'heldBack' | 'suspect' | 'doubt'> {
+): Pick<IntervalCursor, 'reportedTotal' | 'removed' | 'heldBack' | 'suspect' | 'doubt'> {
   const counts = {
-    totalSaid: total === null ? done.totalSaid : (done.totalSaid ?? 0) + total,
+    reportedTotal: total === null ? done.reportedTotal : (done.reportedTotal ?? 0) + total,
     removed: done.removed + removed,
     heldBack: done.heldBack + heldBack,
   };
@@ -254,13 +254,13 @@ async function finishIntervals(
   key: RunKey,
   cursor: IntervalCursor,
 ): Promise<void> {
-  const { failed, error, suspect, doubt, totalSaid } = cursor;
+  const { failed, error, suspect, doubt, reportedTotal } = cursor;
   const reasons = [
     ...(error === null ? [] : [`${failed} meters: ${error} (${named(cursor)})`]),
     ...(doubt === null ? [] : [`${suspect} meters are in doubt: ${doubt}`]),
   ];
   await finishRun(deps.warehouse.db, key, failed > 0 ? 'partial' : suspect > 0 ? 'suspect' : 'complete', {
-    counts: { ...intervalCounts(cursor), totalSaid },
+    counts: { ...intervalCounts(cursor), reportedTotal },
     ...(reasons.length === 0 ? {} : { error: reasons.join('; ') }),
   });
 }
@@ -270,6 +270,6 @@ const named = ({ failed, failedMeters }: IntervalCursor): string =>
 
 function intervalCounts({ written, readings, pages, missed, removed }: IntervalCursor): RunCounts {
   const unchanged = Math.max(0, readings - written.inserted - written.changed - written.rejected);
-  const none = { passes: 1, totalSaid: null };
+  const none = { passes: 1, reportedTotal: null };
   return { ...written, ...none, tombstoned: removed, pages, distinctIds: readings, unchanged, missed };
 }

@@ -96,7 +96,7 @@ export async function backfillListing(
       ...written,
       pages,
       passes: Math.min(pass, attemptPolicy.passesMax),
-      totalSaid: before?.judgement.total ?? null,
+      reportedTotal: before?.judgement.total ?? null,
       distinctIds: seen,
       unchanged: unchangedOf(seen, written),
     },

@@ -129,7 +129,7 @@ export async function finishListing(
   key: RunKey & { readonly resource: ListedResource },
   { state, error, counts, graceSeconds, lacksNothing, mayHaveMissed }: ListingEnd,
 ): Promise<void> {
-  const { pages: pagesRead, passes, totalSaid, distinctIds } = counts;
+  const { pages: pagesRead, passes, reportedTotal, distinctIds } = counts;
   const { inserted, changed, unchanged, rejected } = counts;
   await hot(db, 'finishListing').execute(sql`
     with page as (
@@ -152,7 +152,7 @@ export async function finishListing(
       error_code = ${error === undefined ? null : codeOfReason(error)},
       pages = ${pagesRead},
       passes = ${passes},
-      total_said = ${totalSaid}::bigint,
+      total_said = ${reportedTotal}::bigint,
       distinct_ids = ${distinctIds}::bigint,
       rows_inserted = ${inserted},
       rows_changed = ${changed},

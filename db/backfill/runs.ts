@@ -22,7 +22,7 @@ export interface RunKey {
 export interface RunCounts {
   readonly pages: number;
   readonly passes: number;
-  readonly totalSaid: number | null;
+  readonly reportedTotal: number | null;
   readonly distinctIds: number;
   readonly inserted: number;
   readonly changed: number;
@@ -232,10 +232,10 @@ export async function finishRun(
     drift: counts.drift ?? 0,
     requests: counts.requests ?? counts.pages,
   };
-  const { totalSaid = null, distinctIds = null } = counts ?? {};
+  const { reportedTotal = null, distinctIds = null } = counts ?? {};
   await db
     .update(runs)
-    .set({ state, finishedAt: clock, totalSaid, distinctIds, ...failure(error), ...counted })
+    .set({ state, finishedAt: clock, reportedTotal, distinctIds, ...failure(error), ...counted })
     .where(isRun(key));
 }
 
@@ -267,15 +267,15 @@ export async function noteProgress(
   key: RunKey,
   counts: Pick<
     RunCounts,
-    'pages' | 'totalSaid' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'
+    'pages' | 'reportedTotal' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'
   >,
 ): Promise<string | undefined> {
-  const { pages, totalSaid, distinctIds, inserted, changed, unchanged } = counts;
+  const { pages, reportedTotal, distinctIds, inserted, changed, unchanged } = counts;
   const [noted] = await db
     .update(runs)
     .set({
       pages,
-      totalSaid,
+      reportedTotal,
       distinctIds,
       rowsInserted: inserted,
       rowsChanged: changed,

@@ -208,7 +208,7 @@ const partsOf = (runId: string): SQL => sql`running as (
         ${part.companyId},
         ${part.resource},
         ${part.startedAt},
-        least(1, ${part.distinctIds}::float8 / nullif(${part.totalSaid}, 0)) as of_meter
+        least(1, ${part.distinctIds}::float8 / nullif(${part.reportedTotal}, 0)) as of_meter
       from ${runs} ${part}
       where ${isPart(runId)}
         and ${part.companyId} is not null

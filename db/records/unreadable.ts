@@ -39,14 +39,14 @@ export function unreadableOf(
 }
 
 /** The text of a field as it is kept; NULL for a blank one, which is no value. */
-const kept = ({ said }: Field): SQL =>
-  sql`nullif(left(btrim(${said}, ${sql.raw(`e' \\t\\n\\v\\f\\r'`)}), ${sql.raw(String(keptMax))}), '')`;
+const kept = ({ sent }: Field): SQL =>
+  sql`nullif(left(btrim(${sent}, ${sql.raw(`e' \\t\\n\\v\\f\\r'`)}), ${sql.raw(String(keptMax))}), '')`;
 
 /** Whether a field says something that is no value; the cheapest conditions first. */
-function isWrong({ said, value, held, isShared }: Field): SQL {
-  if (held === undefined) return sql`${said} <> '' and ${value} is null`;
-  if (!isShared) return sql`${held} is null and ${said} <> ''`;
-  return sql`${said} <> ''
-          and ${said} is distinct from ${held}::text
+function isWrong({ sent, value, held, isShared }: Field): SQL {
+  if (held === undefined) return sql`${sent} <> '' and ${value} is null`;
+  if (!isShared) return sql`${held} is null and ${sent} <> ''`;
+  return sql`${sent} <> ''
+          and ${sent} is distinct from ${held}::text
           and ${value} is null`;
 }

@@ -19,7 +19,7 @@ export interface PageWritten extends WrittenRows {
   readonly unreadable?: number | undefined;
 }
 
-/** A page that was written, and the warehouse's clock meanwhile, if a statement said it. */
+/** A page that was written, and the warehouse's clock meanwhile, if a statement returned it. */
 export interface PageWrittenAt extends PageWritten {
   readonly now?: string | undefined;
 }

@@ -303,7 +303,7 @@ export const runs = metersync.table(
     finishedAt: time('finished_at'),
     pages: integer('pages').notNull().default(0),
     passes: integer('passes').notNull().default(0),
-    totalSaid: bigint('total_said', { mode: 'number' }),
+    reportedTotal: bigint('total_said', { mode: 'number' }),
     distinctIds: bigint('distinct_ids', { mode: 'number' }),
     rowsInserted: bigint('rows_inserted', { mode: 'number' }).notNull().default(0),
     rowsChanged: bigint('rows_changed', { mode: 'number' }).notNull().default(0),

@@ -43,9 +43,9 @@ export async function noteSent(
       : // Not before it closed, however clocks differ: it would be sent again.
         sql`greatest(${at}::timestamptz, ${closedAt})`;
   // An error may quote an answer, and Postgres's text cannot hold NUL.
-  const said = error?.replaceAll('\0', '\\0').toWellFormed() ?? null;
+  const message = error?.replaceAll('\0', '\\0').toWellFormed() ?? null;
   await db
     .update(alerts)
-    .set({ error: said, ...(error === null ? { notifiedAt } : {}) })
+    .set({ error: message, ...(error === null ? { notifiedAt } : {}) })
     .where(eq(alerts.id, id));
 }

@@ -162,7 +162,7 @@ const taxItem = (cents: number, percentMilli: number, accountId: string) =>
   });
 
 /** Fields of another commodity are left out, as they would be null. */
-const lineItem = (said: object) => ({ multipliers: [], billingPeriod: 'CURRENT', ...said });
+const lineItem = (fields: object) => ({ multipliers: [], billingPeriod: 'CURRENT', ...fields });
 
 function demandMeter(reading: Reading): object[] {
   if (reading.demandMilli === null) return [];

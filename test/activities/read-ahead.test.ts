@@ -15,7 +15,7 @@ const pageOf = (number: number, characters = 10): Page => ({
   totalPages: null,
   total: null,
   hasNext: true,
-  endSaid: true,
+  hasExplicitEnd: true,
 });
 
 /** A listing whose requests end as scheduled, and that notes when each began. */

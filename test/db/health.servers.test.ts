@@ -155,7 +155,15 @@ test('pending events are counted by kind and state, up to a bound', async () => 
 
 test('the runs of a kind say how far the one under way is, and what the last one did', async () => {
   const { db } = warehouse;
-  const counts = { pages: 1, passes: 1, totalSaid: 1, distinctIds: 1, inserted: 1, changed: 0, unchanged: 0 };
+  const counts = {
+    pages: 1,
+    passes: 1,
+    reportedTotal: 1,
+    distinctIds: 1,
+    inserted: 1,
+    changed: 0,
+    unchanged: 0,
+  };
   const ended = { runId: randomUUID(), companyId: null, resource: null };
   await startRun(db, ended);
   for (const [resource, state] of [

@@ -104,7 +104,15 @@ describe('payloads of the journal', () => {
 });
 
 describe('parts of runs', () => {
-  const counts = { pages: 1, passes: 1, totalSaid: 2, distinctIds: 2, inserted: 0, changed: 0, unchanged: 2 };
+  const counts = {
+    pages: 1,
+    passes: 1,
+    reportedTotal: 2,
+    distinctIds: 2,
+    inserted: 0,
+    changed: 0,
+    unchanged: 2,
+  };
   /** A full run that ended days ago, and left its documents in this state. */
   async function run(days: number, documents: 'complete' | 'failed'): Promise<string> {
     const { db } = warehouse;

@@ -22,7 +22,7 @@ test('the progress of a run counts rows written and pages read, of each company 
   await startRun(db, { runId, companyId: null, resource: null });
 
   const documents = { runId, companyId: listed, resource: 'documents' } as const;
-  const read = { pages: 2, passes: 1, totalSaid: 20, distinctIds: 20, tombstoned: 0, rejected: 0 };
+  const read = { pages: 2, passes: 1, reportedTotal: 20, distinctIds: 20, tombstoned: 0, rejected: 0 };
   const meters = { ...documents, resource: 'meters' };
   await startRun(db, meters);
   await finishRun(db, meters, 'complete', { counts: { ...read, inserted: 20, changed: 0, unchanged: 0 } });
@@ -60,7 +60,7 @@ test('the progress of a run counts rows written and pages read, of each company 
     unchanged: 50,
     // A quarter of the readings of the second meter.
     distinctIds: 250,
-    totalSaid: 1_000,
+    reportedTotal: 1_000,
   });
 
   const over = { runId, companyId: done, resource: 'intervals' };

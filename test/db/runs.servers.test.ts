@@ -23,7 +23,7 @@ describe('a run', () => {
     for (const [at, part] of parts.entries()) {
       const key = { runId, companyId: company.id, resource: `part ${at}` };
       await startRun(warehouse.db, key);
-      const counts = { pages: 1, passes: 1, totalSaid: 9, distinctIds: 9, inserted: 2, changed: 3 };
+      const counts = { pages: 1, passes: 1, reportedTotal: 9, distinctIds: 9, inserted: 2, changed: 3 };
       await finishRun(warehouse.db, key, part, {
         counts: { ...counts, unchanged: 4, tombstoned: 1, rejected: 0 },
         ...(part === 'complete' ? {} : { error: `why ${part}` }),

@@ -299,7 +299,7 @@ describe('silence', () => {
         const key = { runId: randomUUID(), companyId: company.id, resource: 'documents' };
         await startRun(db, { ...key, companyId: null, resource: null });
         await startRun(db, key);
-        const none = { pages: 1, passes: 1, totalSaid: 1, distinctIds: 1, inserted: 0, changed: missed };
+        const none = { pages: 1, passes: 1, reportedTotal: 1, distinctIds: 1, inserted: 0, changed: missed };
         await finishRun(db, key, 'complete', {
           counts: { ...none, unchanged: 0, tombstoned: 0, rejected: 0, missed },
         });

@@ -38,7 +38,7 @@ describe('a page', () => {
       totalPages: 3,
       total: 201,
       hasNext: true,
-      endSaid: true,
+      hasExplicitEnd: true,
     });
   });
 
@@ -49,29 +49,29 @@ describe('a page', () => {
       currentPage: 1,
       total: 1,
       hasNext: false,
-      endSaid: true,
+      hasExplicitEnd: true,
     });
   });
 
   test('takes hasNext from the service, even against the counts', () => {
-    expect(read({ ...full, hasNext: false })).toMatchObject({ hasNext: false, endSaid: true });
+    expect(read({ ...full, hasNext: false })).toMatchObject({ hasNext: false, hasExplicitEnd: true });
     expect(read({ ...full, hasNext: true, totalPages: 1 })).toMatchObject({ hasNext: true });
   });
 
   test('without hasNext goes by totalPages', () => {
-    expect(read(without('hasNext'), 2)).toMatchObject({ hasNext: true, endSaid: true });
+    expect(read(without('hasNext'), 2)).toMatchObject({ hasNext: true, hasExplicitEnd: true });
     expect(read({ ...without('hasNext'), currentPage: 3 }, 3)).toMatchObject({
       hasNext: false,
-      endSaid: true,
+      hasExplicitEnd: true,
     });
     expect(read({ ...full, hasNext: 'true', totalPages: 2 }, 2)).toMatchObject({ hasNext: false });
   });
 
   test('without either has a next one unless it is empty', () => {
-    expect(read(without('hasNext', 'totalPages'))).toMatchObject({ hasNext: true, endSaid: false });
+    expect(read(without('hasNext', 'totalPages'))).toMatchObject({ hasNext: true, hasExplicitEnd: false });
     expect(read({ ...without('hasNext', 'totalPages'), documents: [] })).toMatchObject({
       hasNext: false,
-      endSaid: false,
+      hasExplicitEnd: false,
     });
   });
 

@@ -30,7 +30,7 @@ import { numbers, readAt, type Work } from './work.ts';
 const counts = {
   pages: 1,
   passes: 1,
-  totalSaid: 50,
+  reportedTotal: 50,
   distinctIds: 50,
   inserted: 50,
   changed: 0,

@@ -31,7 +31,7 @@ import { numbers, type Work } from './work.ts';
 const none = {
   pages: 0,
   passes: 0,
-  totalSaid: null,
+  reportedTotal: null,
   distinctIds: 0,
   inserted: 0,
   changed: 0,
