@@ -2,7 +2,7 @@ import type { Warehouse } from '../../db/connection/connect.ts';
 import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
 import { upsertConnections } from '../../db/records/connections.ts';
 import { upsertDocuments } from '../../db/records/documents.ts';
-import type { RecordPage, Step, UpsertPage } from '../../db/records/page.ts';
+import type { Cte, RecordPage, UpsertPage } from '../../db/records/page.ts';
 import { upsertPlain } from '../../db/records/plain.ts';
 import { upsertUsageData } from '../../db/records/usage-data.ts';
 import { nothingWritten, type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
@@ -50,7 +50,7 @@ export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite
 export async function write(
   deps: ActivityDependencies,
   given: PageWrite,
-  noted?: Step,
+  noted?: Cte,
 ): Promise<PageWrittenAt> {
   const withUsage = { ...given, ...usageSource(deps.service) };
   const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage, noted);
@@ -88,7 +88,7 @@ export async function rewrite(
   }: Omit<PageWrite, 'page'> & {
     readonly page: Omit<PageWrite['page'], 'items'>;
   },
-  noted?: Step,
+  noted?: Cte,
 ): Promise<PageWrittenAt> {
   const { body, itemsKey, joined = false } = page;
   const source = { companyId, byId, readAt, usage, apiVersion, existingOnly, confirms };

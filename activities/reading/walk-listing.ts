@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import type { Step } from '../../db/records/page.ts';
+import type { Cte } from '../../db/records/page.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { Page } from '../../service/page.ts';
@@ -26,7 +26,7 @@ export interface ListingWalk {
   /** Called when a page was read; throws to stop before it is written. */
   readonly onRead?: (page: Page) => void;
   /** A step that notes pages in the statement of their rows. */
-  readonly noting?: (pages: readonly PageRead[]) => Step;
+  readonly noting?: (pages: readonly PageRead[]) => Cte;
   /** Called when the rows of pages are in Postgres; returns from where to resume. */
   readonly onWritten?: (pages: readonly PageRead[], written: PageWritten) => unknown;
 }

@@ -6,7 +6,7 @@ import { arrayLiteral, columnNames, setToExcluded, unnested } from '../connectio
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { clearingQuarantine, tombstonedBy } from '../deletes/absent.ts';
-import type { Step } from '../records/page.ts';
+import type { Cte } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';
 import { pages, runs } from '../schema/metersync.ts';
 import { missedBy } from './missed.ts';
@@ -43,7 +43,7 @@ const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL
 export function notingPages(
   key: PassKey,
   read: readonly (ManifestPage & { readonly readAt: string })[],
-): Step {
+): Cte {
   const incoming = unnested('page', read, [
     ['asked', 'int', ({ asked }) => asked],
     ['current_page', 'int', ({ currentPage }) => currentPage],

@@ -1,5 +1,5 @@
 /** A step of a path: a field by its name, or `any`: any element of an array, any field of a map. */
-export type Step = { readonly field: string } | 'any';
+export type PathStep = { readonly field: string } | 'any';
 
 /**
  * Escapes a step of a JSON Pointer (RFC 6901). The step `*` stands for any, so an asterisk in a
@@ -11,7 +11,7 @@ export const stepOf = (field: string): string =>
 export const anyStep = '*';
 
 /** Returns the steps of a path; none for a record itself, whose path is ''. */
-export function stepsOf(path: string): Step[] {
+export function stepsOf(path: string): PathStep[] {
   return path
     .split('/')
     .slice(1)

@@ -4,7 +4,7 @@ import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { tableOf } from '../resources.ts';
 import { events, settlements } from '../schema/metersync.ts';
-import type { Step } from './page.ts';
+import type { Cte } from './page.ts';
 
 /**
  * Steps that find records read in a state as new as their missing events name, and unsettle them:
@@ -13,7 +13,7 @@ import type { Step } from './page.ts';
 export const requeueMissing = (
   resource: 'documents' | 'connections',
   seen: readonly { readonly id: string }[],
-): Step => {
+): Cte => {
   const ids = seen.map(({ id }) => id).sort();
   const kind = eventKind[resource];
   return sql`missing as materialized (

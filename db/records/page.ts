@@ -61,14 +61,10 @@ export interface UpsertedRows extends WrittenRows {
 }
 
 /** A step `name as (…)` of a statement, or several. */
-export type Step = SQL;
+export type Cte = SQL;
 
 /** Writes a page. `closing` is a step of its statement that ends `written`. */
-export type UpsertPage = (
-  tx: Transaction,
-  page: RecordPage,
-  closing: Step,
-) => Promise<UpsertedRows>;
+export type UpsertPage = (tx: Transaction, page: RecordPage, closing: Cte) => Promise<UpsertedRows>;
 
 /**
  * The page's records as a step `item (r, place, owner, digest)` of a statement; `owner` is the

@@ -5,7 +5,7 @@ import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { companyNamed, documentNamed, resources } from '../resources.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import { countWritten, items, type RecordPage, type Step, type UpsertPage } from './page.ts';
+import { type Cte, countWritten, items, type RecordPage, type UpsertPage } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
 /**
@@ -108,7 +108,7 @@ export interface ListedUsage {
 export function replacingUsage(
   listing: readonly ListedUsage[],
   page: RecordPage,
-): { readonly steps: Step; readonly touched: SQL } {
+): { readonly steps: Cte; readonly touched: SQL } {
   const rows = upsertRows(fromRecords(listing, page), page, true);
   const existing = listing.filter(({ inserted }) => !inserted);
   if (existing.length === 0) return { steps: rows, touched: sql`select id from written` };
@@ -246,7 +246,7 @@ interface Retiring {
 }
 
 /** The same as steps of a statement: `retired (id)`. */
-function retiringUsage({ documents: of, seen, readAt, also, unless }: Retiring): Step {
+function retiringUsage({ documents: of, seen, readAt, also, unless }: Retiring): Cte {
   // Deleted as of that read: a row that a later read lists lives, whenever this one is written.
   return sql`covered as (
       update ${documents} set usage_read_at = ${readAt}::timestamptz

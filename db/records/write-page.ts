@@ -7,7 +7,7 @@ import { isListedByCompany, type RecordResource } from '../resources.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { countOlder } from './older.ts';
 import { noteListed } from './owner.ts';
-import type { RecordPage, Step, UpsertPage, WrittenRows } from './page.ts';
+import type { Cte, RecordPage, UpsertPage, WrittenRows } from './page.ts';
 import { forgettingRejected, rejectRecord } from './rejected-records.ts';
 import { digestsOf, keepsDigests, unchangedPlaces } from './unchanged.ts';
 
@@ -45,12 +45,12 @@ export async function writePage(
   upsert: UpsertPage,
   page: RecordPage,
   ids: readonly (string | null)[],
-  noted?: Step,
+  noted?: Cte,
 ): Promise<PageWrittenAt> {
   const write = async (
     part: RecordPage,
     partIds: readonly (string | null)[],
-    more?: Step,
+    more?: Cte,
   ): Promise<PageWrittenAt> =>
     await withTransaction(db, async (tx) => {
       const forgotten = forgettingRejected({ resource, ids: partIds, readAt: page.readAt });
@@ -66,10 +66,7 @@ export async function writePage(
       const older = kept > 0 && listed ? await countOlder(tx, resource, part) : 0;
       return { ...written, rejected: 0, ...ifAny(older) };
     });
-  const writeRecords = async (
-    records: readonly PageRecord[],
-    more?: Step,
-  ): Promise<PageWrittenAt> =>
+  const writeRecords = async (records: readonly PageRecord[], more?: Cte): Promise<PageWrittenAt> =>
     await write(
       pageOf(page, records, ids.length),
       records.map(({ id }) => id),

@@ -3,7 +3,7 @@ import type { Warehouse } from '../../db/connection/connect.ts';
 import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
 import { upsertConnections } from '../../db/records/connections.ts';
 import { upsertDocuments } from '../../db/records/documents.ts';
-import type { RecordPage, Step, UpsertPage } from '../../db/records/page.ts';
+import type { Cte, RecordPage, UpsertPage } from '../../db/records/page.ts';
 import { upsertPlain } from '../../db/records/plain.ts';
 import { upsertUsageData } from '../../db/records/usage-data.ts';
 import { nothingWritten, type PageWritten, sum, writePage } from '../../db/records/write-page.ts';
@@ -56,7 +56,7 @@ export async function writeRecords(
   records: readonly SentRecord[],
   read: Read = {},
   usage: RecordPage['usage'] = 'corrected',
-  noted?: Step,
+  noted?: Cte,
 ): Promise<PageWritten> {
   const ids = records.map((record): string | null => {
     const { id } = (typeof record === 'string' ? JSON.parse(record) : record) as { id?: unknown };
