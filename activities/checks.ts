@@ -2,7 +2,11 @@ import { Context } from '@temporalio/activity';
 import type { CheckKind } from '../contract/names.ts';
 import { chosenCompanies, isOfChosen } from '../db/backfill/chosen-companies.ts';
 import { type CompanyToCheck, refreshDataIssues, sumOfIssues } from '../db/checks/check-data.ts';
-import { companiesReconciled, companiesToCheck, forgetChanged } from '../db/checks/companies-to-check.ts';
+import {
+  companiesReconciled,
+  companiesToCheck,
+  deleteOutdatedChecks,
+} from '../db/checks/companies-to-check.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { noteCursor } from './heartbeat.ts';
 import { mapFailures } from './map-failures.ts';
@@ -20,7 +24,7 @@ export function checkActivities({ checks: { db }, checksOff: off, log }: Activit
   async function toCheck({ runId, kinds, changedOnly }: DataCheck): Promise<CompanyToCheck[]> {
     if (changedOnly) return (await companiesReconciled(db, runId)).map((id) => ({ id, kinds }));
     if (await isOfChosen(db, runId)) return (await chosenCompanies(db, runId)).map((id) => ({ id, kinds }));
-    await forgetChanged(db, off);
+    await deleteOutdatedChecks(db, off);
     return await companiesToCheck(db, kinds);
   }
 

@@ -12,7 +12,7 @@ import { reviveService } from '../parking.ts';
 import { failPart, noteRunStart } from '../runs.ts';
 import { backfillIntervals, type CompanyReading, type CompanyStep } from './intervals.ts';
 import { backfillListing, noEndpoint } from './listing.ts';
-import { forgetUnread, noteConfigured, noteNamed } from './named-companies.ts';
+import { deleteUnread, noteConfigured, noteNamed } from './named-companies.ts';
 import { type CompaniesReading, type CompaniesStep, readTogether } from './together.ts';
 
 export type { CompanyReading, CompanyStep } from './intervals.ts';
@@ -153,7 +153,7 @@ async function readCompany(
     const key = { runId, companyId, resource };
     try {
       if (resource === 'intervals') {
-        if (refused && asked > 0 && (await forgetUnread(deps, input))) return { done: true, cursor: null };
+        if (refused && asked > 0 && (await deleteUnread(deps, input))) return { done: true, cursor: null };
         return await backfillIntervals(deps, input, allowance);
       }
       asked += 1;

@@ -15,7 +15,7 @@ import {
 } from '../../db/backfill/runs.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { withoutStatement } from '../../db/connection/failures.ts';
-import { forgetRejectedReadings } from '../../db/records/rejected-records.ts';
+import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
 import type { Allowance } from '../allowance.ts';
 import { atMostEvery } from '../at-most-every.ts';
@@ -214,7 +214,7 @@ async function readMeter(
     );
     pages += read.pages;
     const complete = read.complete && (pass > 0 || read.total === place.total);
-    if (complete) await forgetRejectedReadings(db, { meterId }, beganAt);
+    if (complete) await clearRejectedReadings(db, { meterId }, beganAt);
     const isLast = read.unstable || pass >= attemptPolicy.passesMax;
     if (complete || isLast) return { ...read, complete, pages };
     from = { ...rangeStart, written: read.written };

@@ -13,7 +13,7 @@ import {
 } from '../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine, endSiteDecisions } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
-import { forgetListed } from '../../db/records/owner.ts';
+import { unlistRecords } from '../../db/records/owner.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import {
@@ -241,7 +241,7 @@ async function judgeAbsent(
   await endDecisions(db, listing, ids);
   const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt });
   if (shared && companyId !== null && (ids.length > 0 || live === 0))
-    await forgetListed(db, resource, companyId, ids);
+    await unlistRecords(db, resource, companyId, ids);
   if (absent === 0) return { done: true, state: 'complete', lacksNothing: true };
   if (agreedSince !== undefined) {
     const seen = { ids, beganAt: agreedSince };
@@ -317,7 +317,7 @@ async function judgeGone(
   const living = [...companyIds, ...deps.companies];
   const gone = companyIds.length === 0 ? [] : await goneCompanies(db, living);
   for (const listing of await livingOf(db, gone)) {
-    await forgetListed(db, listing.resource, listing.companyId, []);
+    await unlistRecords(db, listing.resource, listing.companyId, []);
     if (agreedSince === undefined) {
       doubtful += (await countAbsent(db, listing, { ids: [], beganAt })).absent;
       continue;

@@ -2,8 +2,8 @@ import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
 import { canonicalId } from '../../contract/ids.ts';
 import { noteCompanies } from '../../db/backfill/companies.ts';
-import { finishRun, forgetPartsOfGone, noteRunError } from '../../db/backfill/runs.ts';
-import { forgetStranger, isConfirmedCompany } from '../../db/backfill/strangers.ts';
+import { deletePartsOfGone, finishRun, noteRunError } from '../../db/backfill/runs.ts';
+import { isConfirmedCompany, tombstoneUnverified } from '../../db/backfill/strangers.ts';
 import { listedByCompanies } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { walkPages } from '../../service/walk.ts';
@@ -100,7 +100,7 @@ export async function noteNamed(
     // A configured company that the key may not see yet is parked until somebody grants access.
     const isRefused = answer === 'unknown' || (answer === 'denied' && !isConfigured(deps, id));
     (isRefused ? refused : noted).push(id);
-    if (isRefused) await forgetStranger(db, id);
+    if (isRefused) await tombstoneUnverified(db, id);
   }
   if (refused.length > 0)
     deps.log.warn({ companies: refused }, 'the service does not have companies that were named');
@@ -125,17 +125,17 @@ export async function noteConfigured(
 }
 
 /**
- * Forgets a company whose every listing was refused, and its parts of the run. Keeps a company of the
+ * Tombstones a company whose every listing was refused, and its parts of the run. Keeps a company of the
  * settings, one that was read before, and one whose events wait.
- * @returns whether it was forgotten
+ * @returns whether its parts were deleted
  */
-export async function forgetUnread(
+export async function deleteUnread(
   deps: ActivityDependencies,
   { runId, companyId }: { readonly runId: string; readonly companyId: string },
 ): Promise<boolean> {
   const { db } = deps.warehouse;
   if (isConfigured(deps, companyId)) return false;
   if (await isConfirmedCompany(db, companyId)) return false;
-  await forgetStranger(db, companyId);
-  return await forgetPartsOfGone(db, { runId, companyId });
+  await tombstoneUnverified(db, companyId);
+  return await deletePartsOfGone(db, { runId, companyId });
 }

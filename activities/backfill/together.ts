@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { workflowIds } from '../../contract/names.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import { finishedOfCompanies, forgetRunning, isReadElsewhere } from '../../db/backfill/runs.ts';
+import { deleteUnfinishedParts, finishedOfCompanies, isReadElsewhere } from '../../db/backfill/runs.ts';
 import { type Allowance, allowanceFrom, TooMuch } from '../allowance.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import type { CompanyReading, CompanyStep } from './intervals.ts';
@@ -62,11 +62,11 @@ async function readSmall(
   if (ended === undefined || (await isReadElsewhere(db, input))) return { done: false };
   try {
     const step = await read(input, finished, allowanceFrom(deps.now));
-    if (!step.done) await forgetRunning(db, input);
+    if (!step.done) await deleteUnfinishedParts(db, input);
     return step;
   } catch (error) {
     Context.current().cancellationSignal.throwIfAborted();
-    await forgetRunning(db, input);
+    await deleteUnfinishedParts(db, input);
     // The company's own workflow retries it, so that no other company waits.
     return { done: false, failed: !(error instanceof TooMuch) };
   }

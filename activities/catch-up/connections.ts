@@ -1,5 +1,5 @@
 import { batches } from '../../contract/limits.ts';
-import { admitCompany, admitSites, forgetStranger } from '../../db/backfill/strangers.ts';
+import { admitCompany, admitSites, tombstoneUnverified } from '../../db/backfill/strangers.ts';
 import { dueRecords } from '../../db/catch-up/due.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { surroundings, type Unread, unreadNeighbours } from '../../db/catch-up/surroundings.ts';
@@ -19,7 +19,7 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
   const listed = new Set(printedUuids(ids));
   const absent = judgePass(report.manifest).stable ? due.filter((id) => !listed.has(id)) : [];
   await settleRecords(db, 'connections', due, readAt, absent, companyId);
-  if (!admitted) await forgetStranger(db, companyId);
+  if (!admitted) await tombstoneUnverified(db, companyId);
 }
 
 /**

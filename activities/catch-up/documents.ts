@@ -1,5 +1,5 @@
 import { batches } from '../../contract/limits.ts';
-import { forgetStranger } from '../../db/backfill/strangers.ts';
+import { tombstoneUnverified } from '../../db/backfill/strangers.ts';
 import { dueDocuments, liveUsage, usageListedByRecords, type WantedDocument } from '../../db/catch-up/due.ts';
 import { postponeDocuments, postponeFailed, settleRecords } from '../../db/catch-up/settle.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
@@ -30,7 +30,7 @@ export async function catchUpDocuments(
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);
   if (unsettled.size > 0) await postponeDocuments(db, [...unsettled], readAt);
   for (const [id, reason] of failed) await postponeFailed(db, id, readAt, reason);
-  if (!admitted) await forgetStranger(db, companyId);
+  if (!admitted) await tombstoneUnverified(db, companyId);
 }
 
 interface DocumentsRead {

@@ -12,7 +12,7 @@ import {
   settleRanges,
 } from '../../db/catch-up/interval-ledger.ts';
 import { parkOwner } from '../../db/catch-up/settle.ts';
-import { forgetRejectedReadings } from '../../db/records/rejected-records.ts';
+import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
@@ -71,7 +71,7 @@ export async function catchUpIntervals(
   const { unstable } = cursor;
   const read = ranges.filter((_, place) => unstable?.includes(place) !== true);
   if (cursor.anyRefused)
-    for (const { start, end } of read) await forgetRejectedReadings(db, { meterId, start, end }, readAt);
+    for (const { start, end } of read) await clearRejectedReadings(db, { meterId, start, end }, readAt);
   if (!cursor.known) await readMeter(deps, meterId);
   const { short } = await settleRanges(db, meterId, readAt, read);
   for (const { id, reported, found, waits } of short) {

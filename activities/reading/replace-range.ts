@@ -8,7 +8,7 @@ import { removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
 import type { ReadRange } from '../../db/records/interval-key.ts';
 import {
   addListedReadings,
-  forgetPassesBefore,
+  deletePassesBefore,
   makeListedReadings,
   showsAllOf,
   showsTwice,
@@ -109,7 +109,7 @@ export async function readUntilProved(
     read = { ...counts, pages: read.pages + pages };
     if (consistent && pages === 1) return { ...read, proved: { pass, readAt } };
     if (before !== undefined && (await showsAllOf(tx, pass, before.pass))) return { ...read, proved: before };
-    await forgetPassesBefore(tx, pass);
+    await deletePassesBefore(tx, pass);
     before = consistent ? { pass, readAt } : undefined;
   }
   return { ...read, proved: undefined };

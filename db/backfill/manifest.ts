@@ -120,7 +120,7 @@ export interface ListingEnd {
 }
 
 /**
- * Ends the part of a run that read a listing, and forgets the listing's manifest. Postgres counts
+ * Ends the part of a run that read a listing, and deletes the listing's manifest. Postgres counts
  * rows that were tombstoned or missed, pages requested, and pages that moved. A page moved if
  * another page answered, or a page with another total.
  */

@@ -179,7 +179,7 @@ export async function isReadElsewhere(
 }
 
 /** Deletes the unfinished parts of a company in a run, so that they begin again. */
-export async function forgetRunning(
+export async function deleteUnfinishedParts(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
 ): Promise<void> {
@@ -189,7 +189,7 @@ export async function forgetRunning(
 }
 
 /** Deletes the parts of a company in a run, unless the company lives. Returns whether it did. */
-export async function forgetPartsOfGone(
+export async function deletePartsOfGone(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
 ): Promise<boolean> {

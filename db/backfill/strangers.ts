@@ -274,25 +274,31 @@ export async function postponeStranger(
     { code: strangerCode, message: `${strangerCode}: ${reason}` },
     { attemptsMax: recordPolicy.olderStateAttemptsMax },
   );
-  if (kind !== 'intervals' && givenUp.length > 0) await forgetStranger(db, owner);
+  if (kind !== 'intervals' && givenUp.length > 0) await tombstoneUnverified(db, owner);
 }
 
 /**
  * Tombstones rows of a company that were written from events alone, unless events wait or a record
  * was read.
  */
-export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
+export async function tombstoneUnverified(db: Executor, companyId: string): Promise<void> {
   // Records that no event waits for go though events wait for others of the company.
   for (const [table, kind] of [
     [documents, 'document'],
     [connections, 'connection'],
   ] as const)
-    await forget(db, table, table.companyId, companyId, not(isStale(kind, sql`${table.id}::text`)));
-  await forget(db, sites, sites.companyId, companyId, isAlone(companyId));
-  await forget(db, companies, companies.id, companyId, isAlone(companyId));
+    await tombstone(
+      db,
+      table,
+      table.companyId,
+      companyId,
+      not(isStale(kind, sql`${table.id}::text`)),
+    );
+  await tombstone(db, sites, sites.companyId, companyId, isAlone(companyId));
+  await tombstone(db, companies, companies.id, companyId, isAlone(companyId));
 }
 
-async function forget(
+async function tombstone(
   db: Executor,
   table: typeof documents | typeof connections | typeof sites | typeof companies,
   company: PgColumn,

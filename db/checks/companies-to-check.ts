@@ -77,10 +77,10 @@ export async function companiesReconciled(db: Executor, reconcileId: string): Pr
 }
 
 /**
- * Forgets checks of companies that may find something else now: their data changed since, the date
+ * Deletes checks of companies that may find something else now: their data changed since, the date
  * changed, or other checks are left out. Extends the others: nothing changed until now.
  */
-export async function forgetChanged(db: Executor, off: readonly CheckName[]): Promise<void> {
+export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName[]): Promise<void> {
   const { companyId, runWith, seenUntil, today, checksOff } = dataChecks;
   const isOfCheck = sql`${companyId} = judged.company_id and ${runWith} = judged.run_with`;
   await db.execute(sql`
@@ -121,7 +121,7 @@ export async function forgetChanged(db: Executor, off: readonly CheckName[]): Pr
             and ${rowsChanged} > 0
           limit 1
         ) read on true
-    ), forgotten as (
+    ), outdated as (
       delete from ${dataChecks}
       using judged
       where ${isOfCheck}

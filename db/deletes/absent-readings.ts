@@ -67,7 +67,7 @@ export async function removeAbsentReadings(
   const live = found.unexplained === 0 ? 0 : await countReadings(tx, meterId);
   const tooMany =
     cap !== null && (found.listed === 0 || overCap(cap, found.unexplained, live, leastReadings));
-  await forgetHeldBack(tx, meterId, range);
+  await clearHeldBack(tx, meterId, range);
   // A repair takes no empty listing for the truth.
   const isEmpty = cap === null && found.listed === 0;
   if (found.absent === 0 || isEmpty) return { removed: 0, heldBack: 0 };
@@ -102,10 +102,10 @@ async function countReadings(tx: Executor, meterId: string): Promise<number> {
 }
 
 /**
- * Forgets which readings of a range were held back: a proved pass has judged them again. A note that
+ * Clears which readings of a range were held back: a proved pass has judged them again. A note that
  * reaches beyond the range goes as well. The next backfill notes what is still absent of it.
  */
-export async function forgetHeldBack(
+export async function clearHeldBack(
   db: Executor,
   meterId: string,
   { start, end }: ReadRange,

@@ -284,7 +284,7 @@ export async function countTombstoned(
   return result.rows[0]?.rows ?? 0;
 }
 
-/** Forgets what an earlier pass quarantined: a later pass has judged the listing again. */
+/** Clears what an earlier pass quarantined: a later pass has judged the listing again. */
 export const clearingQuarantine = ({ resource, companyId }: Listing): SQL => sql`
   delete from ${deletes}
   where ${deletes.state} = 'quarantined'

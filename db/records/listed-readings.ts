@@ -73,8 +73,8 @@ export async function addListedReadings(
   return refusalsOf(meterId, given, refused);
 }
 
-/** Forgets the passes before the given one. */
-export async function forgetPassesBefore(tx: Executor, pass: number): Promise<void> {
+/** Deletes the passes before the given one. */
+export async function deletePassesBefore(tx: Executor, pass: number): Promise<void> {
   await tx.execute(sql`delete from ${listedReadings} where pass < ${pass}`);
 }
 

@@ -135,18 +135,18 @@ export async function noteListed(
 }
 
 /**
- * Forgets records of other owners that a company no longer lists. Records that it owned only by
+ * Removes notes of records of other owners that a company no longer lists. Records that it owned only by
  * listing them go to the next company that lists them.
  */
-export async function forgetListed(
+export async function unlistRecords(
   tx: Executor,
   resource: RecordResource,
   companyId: string,
   listedIds: readonly string[],
 ): Promise<void> {
   const listed = array(printedUuids(listedIds), 'text');
-  const inherited = await hot(tx, 'forgetListed').execute<{ id: string }>(sql`
-    with forgotten as (
+  const inherited = await hot(tx, 'unlistRecords').execute<{ id: string }>(sql`
+    with unlisted as (
       delete from ${alsoListed} other
       where other.company_id = ${companyId}::uuid
         and other.resource = ${resource}

@@ -61,7 +61,7 @@ export async function rejectRecords(
 }
 
 /** Records that a read found without error. */
-interface Mended {
+interface ReadRecords {
   readonly resource: string;
   readonly ids: readonly (string | null)[];
   readonly readAt: string;
@@ -70,7 +70,7 @@ interface Mended {
 /**
  * Deletes refusals of records that were read without error since: a statement, or a step of one.
  */
-export function forgettingRejected({ resource, ids, readAt }: Mended): SQL {
+export function clearingRejections({ resource, ids, readAt }: ReadRecords): SQL {
   const refusedIds = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
   return sql`
     delete from ${rejectedRecords}
@@ -87,7 +87,7 @@ export const readingOf = (meterId: string, start: string): string => `${meterId}
  * Deletes refused readings of a meter after a range, or the whole meter, was read again. Readings
  * that are still refused have been stored anew.
  */
-export async function forgetRejectedReadings(
+export async function clearRejectedReadings(
   db: Executor,
   {
     meterId,

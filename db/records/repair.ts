@@ -12,21 +12,21 @@ import { reviveUsage } from './documents.ts';
  * back with its document. Rows that a read or an event touched since `readAt` are left alone: they
  * are newer than the page that differs from them.
  */
-export async function forgetVersions(
+export async function clearVersions(
   db: Executor,
   resource: RecordResource,
   ids: readonly string[],
   readAt: string,
 ): Promise<void> {
   const { syncedAt, deletedAt, deletedReason, updated, rawUpdated } = resources[resource].table;
-  const forgotten = [syncedAt, deletedAt, deletedReason, updated, rawUpdated].flatMap((column) =>
+  const cleared = [syncedAt, deletedAt, deletedReason, updated, rawUpdated].flatMap((column) =>
     column === undefined ? [] : sql`${sql.identifier(column.name)} = null`,
   );
   const event = alias(journal, 'event');
   const { rows } = await db.execute<{ id: string; tombstoned: string | null }>(sql`
-    with forgotten as (
+    with cleared as (
       update ${tableOf(resource)} ${row}
-      set ${sql.join(forgotten, sql`, `)}
+      set ${sql.join(cleared, sql`, `)}
       where ${row.id} = any(array(
           select ${idOf(resource, sql`id`)}
           from unnest(${array(ids, 'text')}) as differing (id)
@@ -44,11 +44,11 @@ export async function forgetVersions(
     select
       before.id,
       before.deleted_at::text as tombstoned
-    from forgotten
+    from cleared
       cross join lateral (
         select id, deleted_at
         from ${tableOf(resource)}
-        where id = forgotten.id
+        where id = cleared.id
         offset 0
       ) before`);
   if (resource === 'documents') await reviveUsage(db, rows);

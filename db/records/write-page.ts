@@ -8,7 +8,7 @@ import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { countOlder } from './older.ts';
 import { noteListed } from './owner.ts';
 import type { Cte, RecordPage, UpsertPage, WrittenRows } from './page.ts';
-import { forgettingRejected, rejectRecord } from './rejected-records.ts';
+import { clearingRejections, rejectRecord } from './rejected-records.ts';
 import { digestsOf, keepsDigests, unchangedPlaces } from './unchanged.ts';
 
 export interface PageWritten extends WrittenRows {
@@ -53,8 +53,8 @@ export async function writePage(
     more?: Cte,
   ): Promise<PageWrittenAt> =>
     await withTransaction(db, async (tx) => {
-      const forgotten = forgettingRejected({ resource, ids: partIds, readAt: page.readAt });
-      const closing = sql`forgotten as (${forgotten}
+      const cleared = clearingRejections({ resource, ids: partIds, readAt: page.readAt });
+      const closing = sql`cleared as (${cleared}
     )${more === undefined ? sql`` : sql`, ${more}`}`;
       const { own, ...written } = await upsert(tx, part, closing);
       const { companyId, byId = false } = page;

@@ -58,7 +58,7 @@ export async function noteLook(db: Database, look: Look): Promise<Looked> {
     if (carried !== undefined) await adopt(tx, carried);
     const before = await readLive(tx);
     const changes = await apply(tx, before, look);
-    if (changes.length > 0) await forgetOld(tx, at);
+    if (changes.length > 0) await deleteOld(tx, at);
     const open = (await readLive(tx)).filter(({ openedAt }) => openedAt !== null);
     return { open: open.map(({ name }) => name), changes, toSend: await readToSend(tx, look) };
   });
@@ -162,7 +162,7 @@ async function begin(tx: Executor, begun: readonly Raised[], at: string): Promis
   return fresh.map((alarm) => ({ ...alarm, pendingSince, openedAt: null }));
 }
 
-async function forgetOld(tx: Executor, at: string): Promise<void> {
+async function deleteOld(tx: Executor, at: string): Promise<void> {
   const days = sql`make_interval(days => ${notifyPolicy.keepDays}::int)`;
   await tx.delete(alerts).where(lt(alerts.closedAt, sql`${at}::timestamptz - ${days}`));
 }

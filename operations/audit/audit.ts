@@ -14,8 +14,8 @@ import type { Warehouse } from '../../db/connection/connect.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
 import { comparePage, unlistedRows } from '../../db/read/compare-records.ts';
 import { ownerlessRows, type StrayRow, strayRows } from '../../db/read/stray-rows.ts';
-import { forgetListed } from '../../db/records/owner.ts';
-import { forgetVersions } from '../../db/records/repair.ts';
+import { unlistRecords } from '../../db/records/owner.ts';
+import { clearVersions } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { type Walk, walkPages } from '../../service/walk.ts';
@@ -257,7 +257,7 @@ class Auditor {
       // Readings go with their meters.
       const retired = resource === 'intervals' ? 'meters' : resource;
       for (const companyId of new Set(gone.map((row) => row.companyId))) {
-        if (companyId !== null) await forgetListed(db, retired, companyId, []);
+        if (companyId !== null) await unlistRecords(db, retired, companyId, []);
         await this.#repairer.retireAbsent({ resource: retired, companyId }, [], this.#beganAt);
       }
     }
@@ -323,7 +323,7 @@ class Auditor {
     addTo(found, resource, differences, ids.length, unreadable);
     if (this.#repairer === null || differences.length === 0) return;
     const different = differences.map(({ id }) => id);
-    await forgetVersions(this.#warehouse.db, resource, different, readAt);
+    await clearVersions(this.#warehouse.db, resource, different, readAt);
     await this.#repairer.rewrite(resource, companyId, page);
   }
 }

@@ -5,7 +5,7 @@ import type { Transaction, Warehouse } from '../../db/connection/connect.ts';
 import { type Listing, retireAbsent } from '../../db/deletes/absent.ts';
 import { type ProvedPass, removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
 import { writeListed } from '../../db/records/listed-readings.ts';
-import { forgetListed } from '../../db/records/owner.ts';
+import { unlistRecords } from '../../db/records/owner.ts';
 import { noteRepair } from '../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
@@ -81,7 +81,7 @@ export class Repairer {
     if (ids.length === 0) return;
     const { resource, companyId } = listing;
     if (companyId !== null && isListedByCompany(resource))
-      await forgetListed(this.#options.warehouse.db, resource, companyId, ids);
+      await unlistRecords(this.#options.warehouse.db, resource, companyId, ids);
     await this.retireAbsent(listing, ids, beganAt);
   }
 

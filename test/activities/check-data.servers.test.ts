@@ -6,7 +6,7 @@ import type { CheckName } from '../../contract/check-names.ts';
 import { checkKinds } from '../../contract/names.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
+import { companiesToCheck, deleteOutdatedChecks } from '../../db/checks/companies-to-check.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { approveDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { keepMonths } from '../../db/watch/months.ts';
@@ -45,7 +45,7 @@ async function checking() {
     /** Companies that a backfill would check now, an hour after the last checks. */
     due: async (off: readonly CheckName[] = []) => {
       await db.execute(sql`update metersync.data_checks set seen_until = now() - interval '1 hour'`);
-      await forgetChanged(db, off);
+      await deleteOutdatedChecks(db, off);
       return (await companiesToCheck(db, checkKinds)).map(({ id, kinds }) => [id, kinds.join(' ')]);
     },
     event: (event: {
@@ -185,10 +185,10 @@ test('a change that commits after the check of its company is not lost', async (
   await db.transaction(async (tx) => {
     await tx.execute(sql`update utility.meters set deleted_at = now() where id = ${meterId}`);
     await run({});
-    await forgetChanged(db, []);
+    await deleteOutdatedChecks(db, []);
     expect(await companiesToCheck(db, checkKinds)).toEqual([]);
   });
-  await forgetChanged(db, []);
+  await deleteOutdatedChecks(db, []);
   expect(await companiesToCheck(db, checkKinds)).toEqual([{ id, kinds: checkKinds }]);
 });
 

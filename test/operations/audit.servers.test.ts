@@ -6,7 +6,7 @@ import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoin
 import { checkKinds } from '../../contract/names.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
-import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
+import { companiesToCheck, deleteOutdatedChecks } from '../../db/checks/companies-to-check.ts';
 import { connectWarehouse } from '../../db/connection/connect.ts';
 import { undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
@@ -875,7 +875,7 @@ describe('a repair', () => {
         );
       };
       const due = async () => {
-        await forgetChanged(warehouse.db, []);
+        await deleteOutdatedChecks(warehouse.db, []);
         return (await companiesToCheck(warehouse.db, checkKinds)).map(({ id }) => id);
       };
       await store(everything());

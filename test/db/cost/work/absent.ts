@@ -23,8 +23,8 @@ import {
   undoDeletes,
 } from '../../../../db/deletes/decide.ts';
 import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
-import { forgetListed } from '../../../../db/records/owner.ts';
-import { forgetVersions } from '../../../../db/records/repair.ts';
+import { unlistRecords } from '../../../../db/records/owner.ts';
+import { clearVersions } from '../../../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, readLater, type Work } from './work.ts';
@@ -77,7 +77,8 @@ export const absent: readonly Work[] = [
       run: async ({ db }, plot) => {
         const listing = ofCompany(resource, plot);
         await countAbsent(db, listing, none);
-        if (isListedByCompany(resource)) await forgetListed(db, resource, idOf('company', plot), ['another']);
+        if (isListedByCompany(resource))
+          await unlistRecords(db, resource, idOf('company', plot), ['another']);
         await retireAbsent(db, runOf(plot), listing, none, any);
         await countTombstoned(db, runOf(plot), listing);
         await countMissed(db, runOf(plot), listing, 300);
@@ -170,14 +171,14 @@ export const absent: readonly Work[] = [
     name: 'versions of rows that an audit repairs are cleared',
     rows: 75,
     run: async ({ db }, plot) => {
-      await forgetVersions(db, 'documents', documents(plot), readAt);
-      await forgetVersions(
+      await clearVersions(db, 'documents', documents(plot), readAt);
+      await clearVersions(
         db,
         'meters',
         numbers(1, 5).map((n) => meterOf(plot, n)),
         readAt,
       );
-      await forgetVersions(
+      await clearVersions(
         db,
         'connections',
         numbers(1, 20).map((n) => idOf('connection', plot, n)),

@@ -3,10 +3,10 @@ import type { CatchUpKind } from '../../../../contract/names.ts';
 import {
   admitCompany,
   admitSites,
-  forgetStranger,
   isConfirmedCompany,
   isStranger,
   postponeStranger,
+  tombstoneUnverified,
 } from '../../../../db/backfill/strangers.ts';
 import {
   createdTimes,
@@ -179,7 +179,7 @@ export const catchUp: readonly Work[] = [
     },
     run: async ({ db }, plot) => {
       await isConfirmedCompany(db, idOf('company', plot));
-      await forgetStranger(db, idOf('company', plot));
+      await tombstoneUnverified(db, idOf('company', plot));
     },
   },
   {

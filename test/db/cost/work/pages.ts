@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { notingPages } from '../../../../db/backfill/manifest.ts';
 import type { Warehouse } from '../../../../db/connection/connect.ts';
 import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
-import { forgetListed } from '../../../../db/records/owner.ts';
+import { unlistRecords } from '../../../../db/records/owner.ts';
 import type { RecordPage } from '../../../../db/records/page.ts';
 import { holdDocuments, retireUsage } from '../../../../db/records/usage-data.ts';
 import { writePage } from '../../../../db/records/write-page.ts';
@@ -152,8 +152,8 @@ export const pages: readonly Work[] = [
       const records = numbers(1, 50).map((n) => document(plot, n));
       const companyId = idOf('company', plot + 100_000);
       await writeRecords(warehouse, 'documents', records, { readAt, companyId });
-      await forgetListed(warehouse.db, 'documents', companyId, [idOf('document', plot, 1)]);
-      await forgetListed(warehouse.db, 'documents', idOf('company', plot), []);
+      await unlistRecords(warehouse.db, 'documents', companyId, [idOf('document', plot, 1)]);
+      await unlistRecords(warehouse.db, 'documents', idOf('company', plot), []);
     },
   },
   ...(['connections', 'meters'] as const).map(

@@ -7,8 +7,8 @@ import {
   settleRanges,
 } from '../../../../db/catch-up/interval-ledger.ts';
 import {
+  clearHeldBack,
   endDecisionsWithin,
-  forgetHeldBack,
   removeAbsentReadings,
 } from '../../../../db/deletes/absent-readings.ts';
 import { approveReadings, reviveReadings } from '../../../../db/deletes/decide-readings.ts';
@@ -16,13 +16,13 @@ import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { hasReadingsOutside, writeIntervals } from '../../../../db/records/intervals.ts';
 import {
   addListedReadings,
-  forgetPassesBefore,
+  deletePassesBefore,
   makeListedReadings,
   showsAllOf,
   showsTwice,
   writeListed,
 } from '../../../../db/records/listed-readings.ts';
-import { forgetRejectedReadings } from '../../../../db/records/rejected-records.ts';
+import { clearRejectedReadings } from '../../../../db/records/rejected-records.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 
@@ -93,9 +93,9 @@ export const readingWork: readonly Work[] = [
       );
       const range = { meterId, range: { start, end }, readAt };
       await hasReadingsOutside(db, range, { first: start, last: end });
-      await forgetHeldBack(db, meterId, { start, end });
+      await clearHeldBack(db, meterId, { start, end });
       await noteFetched(db, { meterId, start, end });
-      await forgetRejectedReadings(db, { meterId, start, end }, readAt);
+      await clearRejectedReadings(db, { meterId, start, end }, readAt);
       await companyOfMeter(db, meterId);
       await companyOfMeter(db, `new ${meterId}`);
       await settleRanges(db, meterId, readAt, [{ start, end }]);
@@ -107,9 +107,9 @@ export const readingWork: readonly Work[] = [
     run: async ({ db }, plot) => {
       const meterId = meterOf(plot, 2);
       await noteFetched(db, { meterId });
-      await forgetRejectedReadings(db, { meterId }, readAt);
+      await clearRejectedReadings(db, { meterId }, readAt);
       await hasReadingsOutside(db, { meterId, range: {}, readAt }, undefined);
-      await forgetHeldBack(db, meterId, {});
+      await clearHeldBack(db, meterId, {});
       await endDecisionsWithin(db, meterId, {});
     },
   },
@@ -137,7 +137,7 @@ export const readingWork: readonly Work[] = [
           await showsTwice(tx, pass);
         }
         await showsAllOf(tx, 2, 1);
-        await forgetPassesBefore(tx, 2);
+        await deletePassesBefore(tx, 2);
         const proved = { meterId, range: {}, readAt, pass: 2, runId };
         await removeAbsentReadings(tx, proved, null);
         await writeListed(tx, proved);

@@ -14,10 +14,10 @@ import {
   runsUnderWay,
 } from '../../../../db/backfill/run-end.ts';
 import {
+  deleteUnfinishedParts,
   finishedOfCompanies,
   finishedResources,
   finishRun,
-  forgetRunning,
   isReadElsewhere,
   notePartsMissing,
   noteProgress,
@@ -62,7 +62,7 @@ export const runs: readonly Work[] = [
         ['meters', 'connections'],
         'the endpoint catalogue has no such endpoint',
       );
-      await forgetRunning(db, part);
+      await deleteUnfinishedParts(db, part);
       await startRun(db, part);
       const end = {
         state: 'complete',

@@ -7,7 +7,7 @@ import {
   allCompanies,
   companiesReconciled,
   companiesToCheck,
-  forgetChanged,
+  deleteOutdatedChecks,
 } from '../../../../db/checks/companies-to-check.ts';
 import type { Database } from '../../../../db/connection/connect.ts';
 import { dropPayloads } from '../../../../db/events/retention.ts';
@@ -104,7 +104,7 @@ export const upkeep: readonly Work[] = [
     asksForAll: 'It reads each company, and when it was checked.',
     run: async ({ db }) => {
       await allCompanies(db);
-      await forgetChanged(db, []);
+      await deleteOutdatedChecks(db, []);
       await companiesToCheck(db, ['bills']);
     },
   },
