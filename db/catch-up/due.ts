@@ -4,6 +4,7 @@ import { batches } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { staleRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { serviceParked } from './parking.ts';
@@ -33,7 +34,7 @@ async function ownersOf(
   due: SQL,
   limit: number,
 ): Promise<{ owners: string[]; rows: number }> {
-  const { rows } = await db.execute<{ owner: string; rows: number }>(sql`
+  const { rows } = await hot(db, 'ownersDue').execute<{ owner: string; rows: number }>(sql`
     select owner, count(*)::int as rows
     from ${due}
     where not ${serviceParked}
@@ -101,7 +102,7 @@ const firstDueOfEach = (kind: CatchUpKind): SQL => sql`(
  * before, if one is given.
  */
 export async function warehouseNow(db: Executor, step?: SQL): Promise<string> {
-  const result = await db.execute<{ now: string }>(sql`
+  const result = await hot(db, 'warehouseNow').execute<{ now: string }>(sql`
     ${step === undefined ? sql`` : sql`with ${step}`}
     select clock_timestamp()::text as now`);
   return firstOf(result.rows).now;
@@ -133,7 +134,10 @@ export async function dueRecords(
   companyId: string,
   limit: number,
 ): Promise<{ readAt: string; due: string[] }> {
-  const { rows } = await db.execute<{ now: string; record_id: string | null }>(sql`
+  const { rows } = await hot(db, 'dueRecords').execute<{
+    now: string;
+    record_id: string | null;
+  }>(sql`
     select clock.now, due.record_id
     from ${clock}
       left join lateral ${dueOf(kind, companyId, limit)} on true
@@ -156,7 +160,11 @@ export async function dueDocuments(
   companyId: string,
   limit: number,
 ): Promise<{ readAt: string; due: WantedDocument[] }> {
-  const { rows } = await db.execute<{ now: string; id: string | null; key: string | null }>(sql`
+  const { rows } = await hot(db, 'dueDocuments').execute<{
+    now: string;
+    id: string | null;
+    key: string | null;
+  }>(sql`
     select clock.now, due.record_id as id, ${comparable(sql`existing.created`)} as key
     from ${clock}
       left join lateral ${dueOf('documents', companyId, limit)} on true
@@ -176,7 +184,7 @@ export async function liveUsage(
   db: Executor,
   documentIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
-  const result = await db.execute<{ document_id: string; ids: string[] }>(sql`
+  const result = await hot(db, 'liveUsage').execute<{ document_id: string; ids: string[] }>(sql`
     select document_id, array_agg(id::text) as ids
     from (
         select distinct unnest(${array(documentIds, 'uuid')}) as document_id
@@ -218,7 +226,7 @@ export async function usageListedByRecords(
 ): Promise<WantedDocument[] | undefined> {
   const sorted = (id: SQL): SQL =>
     sql`array_agg(distinct ${id} collate "C" order by ${id} collate "C")`;
-  const { rows } = await db.execute<{
+  const { rows } = await hot(db, 'usageListedByRecords').execute<{
     id: string | null;
     key: string | null;
     complete: boolean | null;

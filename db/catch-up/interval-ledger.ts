@@ -2,6 +2,7 @@ import { eq, type SQL, sql } from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import type { ReadRange } from '../records/interval-key.ts';
 import {
   intervalFetches,
@@ -52,7 +53,7 @@ export interface DueRange extends TimeRange {
 
 /** Reads the first `limit` due ranges of a meter. */
 export async function dueRanges(db: Executor, meterId: string, limit: number): Promise<DueRanges> {
-  const result = await db.execute<{
+  const result = await hot(db, 'dueRanges').execute<{
     now: string;
     start: string | null;
     end: string | null;
@@ -150,7 +151,7 @@ export async function nextPiece(
   const seconds = Math.max(shortest * readings, overlap) * width;
   // Most ranges fit in one piece.
   if (from === start && length <= seconds) return { piece: { start, end }, next: null };
-  const result = await db.execute<
+  const result = await hot(db, 'nextPiece').execute<
     TimeRange & { next: string | null } & Record<string, unknown>
   >(sql`
     select
@@ -194,7 +195,7 @@ export async function noteFetched(
   beganAt: string | null = null,
 ): Promise<boolean> {
   const fetched = sql`tstzrange(${start ?? null}::timestamptz, ${end ?? null}::timestamptz, '[]')`;
-  const { rows } = await db.execute<{ removed: boolean }>(sql`
+  const { rows } = await hot(db, 'noteFetched').execute<{ removed: boolean }>(sql`
     with noted as (
       insert into ${intervalFetches} as f (meter_id, fetched)
       values (${meterId}, tstzmultirange(${fetched}))
@@ -220,7 +221,7 @@ export async function noteFetched(
  * whether readings of the meter were removed since the moment.
  */
 export async function lockReadings(tx: Executor, meterId: string, since: string): Promise<boolean> {
-  const { rows } = await tx.execute<{ removed: boolean }>(sql`
+  const { rows } = await hot(tx, 'lockReadings').execute<{ removed: boolean }>(sql`
     insert into ${intervalFetches} as f (meter_id, fetched)
     values (${meterId}, '{}')
     on conflict (meter_id) do update set fetched = f.fetched
@@ -274,7 +275,7 @@ export async function settleRanges(
     'text',
   );
   const { code, message } = readingsMissing;
-  const result = await db.execute<Shortfall & { lacks: boolean }>(sql`
+  const result = await hot(db, 'settleRanges').execute<Shortfall & { lacks: boolean }>(sql`
     with fetched as materialized (
       select range_agg(tstzrange(starts::timestamptz, ends::timestamptz, '[]')) as spans
       from unnest(${starts}, ${ends}) as t (starts, ends)
@@ -366,7 +367,10 @@ export async function companyOfMeter(
   db: Executor,
   meterId: string,
 ): Promise<{ companyId: string | null; known: boolean }> {
-  const result = await db.execute<{ company_id: string | null; known: boolean }>(sql`
+  const result = await hot(db, 'companyOfMeter').execute<{
+    company_id: string | null;
+    known: boolean;
+  }>(sql`
     select
       coalesce(
         (select company_id from ${meters} where id = ${meterId}),

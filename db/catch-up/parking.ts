@@ -5,6 +5,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { parked, runs, settlements, staleRecords } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 import {
@@ -76,7 +77,10 @@ export async function parkedCodes(
   kind: CatchUpKind,
   owners: readonly string[],
 ): Promise<{ service: FailureCode[]; owners: Map<string, FailureCode[]> }> {
-  const { rows } = await db.execute<{ owner: string | null; codes: FailureCode[] }>(sql`
+  const { rows } = await hot(db, 'parkedCodes').execute<{
+    owner: string | null;
+    codes: FailureCode[];
+  }>(sql`
     select null as owner, array_agg(code) as codes
     from ${parked}
     having count(*) > 0

@@ -4,6 +4,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, type RowOf } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { tableOf } from '../resources.ts';
 import { events, rejectedRecords, settlements, staleRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
@@ -77,7 +78,7 @@ async function settleJudged(
   readAt: string,
 ): Promise<Judged[]> {
   const read = sql`${readAt}::timestamptz`;
-  const { rows } = await db.execute<Judged>(sql`
+  const { rows } = await hot(db, 'settleJudged').execute<Judged>(sql`
     with waiting as materialized (
       select s.*
       from unnest(${array([...recordIds].sort(), 'text')}) as asked (record_id)
@@ -205,7 +206,7 @@ export async function moveToCompany(
   companyId: string,
   documentIds: readonly string[],
 ): Promise<string[]> {
-  const { rows } = await db.execute<RowOf<typeof staleRecords.recordId>>(sql`
+  const { rows } = await hot(db, 'moveToCompany').execute<RowOf<typeof staleRecords.recordId>>(sql`
     with moved as materialized (
       select s.record_id, d.company_id
       from unnest(${array([...documentIds].sort(), 'uuid')}) as asked (id)

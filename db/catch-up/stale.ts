@@ -5,6 +5,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { events, settlements, staleRecords } from '../schema/metersync.ts';
 
 /** What can be stale. */
@@ -114,7 +115,7 @@ export async function postpone(
     attemptsMax === undefined
       ? sql`false`
       : sql`coalesce(s.error_code = ${code} and s.attempts >= ${attemptsMax}, false)`;
-  const result = await db.execute<StaleRecord & { given_up: boolean }>(sql`
+  const result = await hot(db, 'postpone').execute<StaleRecord & { given_up: boolean }>(sql`
     with waiting as materialized (
       select
         s.*,
@@ -223,7 +224,7 @@ export async function refreshStale(
             from pending p
             where p.known_until is not null
           )`;
-  await db.execute(sql`
+  await hot(db, 'refreshStale').execute(sql`
     with pending as materialized (
       select
         asked.record_id,

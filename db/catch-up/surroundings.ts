@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { isAdmitted, sitesToAdmit } from '../backfill/strangers.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { companies, meters, sites, usageData } from '../schema/utility.ts';
 import { firstOf } from './due.ts';
 
@@ -29,7 +30,7 @@ export async function surroundings(
   recordIds: readonly string[],
 ): Promise<Surroundings> {
   const documentIds = kind === 'documents' ? recordIds : [];
-  const result = await db.execute<Surroundings & Record<string, unknown>>(sql`
+  const result = await hot(db, 'surroundings').execute<Surroundings & Record<string, unknown>>(sql`
     select
       ${isAdmitted(companyId)}
         and not exists (select ${sitesToAdmit(kind, recordIds)}) as admitted,
@@ -43,7 +44,7 @@ export async function unreadNeighbours(
   companyId: string,
   documentIds: readonly string[],
 ): Promise<Unread> {
-  const result = await db.execute<Unread & Record<string, unknown>>(
+  const result = await hot(db, 'unreadNeighbours').execute<Unread & Record<string, unknown>>(
     sql`select ${unread(companyId, documentIds)}`,
   );
   return firstOf(result.rows);

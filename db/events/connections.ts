@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';
@@ -45,7 +46,7 @@ export async function applyConnectionSites(
   tx: Executor,
   eventIds: readonly string[],
 ): Promise<void> {
-  await tx.execute(sql`
+  await hot(tx, 'applyConnectionSites').execute(sql`
     with ${eventItems('connection', eventIds)}, latest as (
       select distinct on (record_id) record_id, occurred_at, r -> 'sitesRelations' as relations
       from item

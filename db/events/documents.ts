@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { resources } from '../resources.ts';
@@ -20,7 +21,7 @@ export async function applyDocuments(
 
 /** Sets the site of documents whose record has none and was read before the event came. */
 export async function applyDocumentSites(tx: Executor, eventIds: readonly string[]): Promise<void> {
-  await tx.execute(sql`
+  await hot(tx, 'applyDocumentSites').execute(sql`
     with ${eventItems('document', eventIds)}, named as (
       select distinct on (record_id)
         record_id::uuid as id,

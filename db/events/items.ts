@@ -2,6 +2,7 @@ import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { deletingTypes } from '../../contract/event.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { journal } from '../schema/metersync.ts';
 
@@ -11,7 +12,7 @@ export const isDeletion = (type: SQLWrapper): SQL =>
 
 /** Writes events as rows. @param steps of a statement that ends with the insert of these rows */
 export async function writeEvents(tx: Executor, steps: SQL): Promise<WrittenRows> {
-  const { rows } = await tx.execute<{ inserted: boolean }>(sql`
+  const { rows } = await hot(tx, 'writeEvents').execute<{ inserted: boolean }>(sql`
     with ${steps}
     returning xmax = 0 as inserted`);
   const inserted = rows.filter((row) => row.inserted).length;

@@ -4,6 +4,7 @@ import { companyEventKinds, type DecodedEvent } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import { array, columnNames, type RowOf, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { events, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
@@ -115,7 +116,9 @@ export async function insertJournal(
     ['error', 'text', (e) => e.error],
     ['error_code', 'text', (e) => e.errorCode],
   ]);
-  const result = await tx.execute<RowOf<typeof journal.id | typeof journal.arrivedAs>>(sql`
+  const result = await hot(tx, 'insertJournal').execute<
+    RowOf<typeof journal.id | typeof journal.arrivedAs>
+  >(sql`
     with fresh as (
       insert into ${journal} as e (${columnNames(inserted)})
       select

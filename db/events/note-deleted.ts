@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import { keyOf } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { events, settlements, staleRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { isDeletion } from './items.ts';
@@ -13,7 +14,7 @@ import { isDeletion } from './items.ts';
  * before `noteStale` changes those.
  */
 export async function noteDeleted(tx: Executor, deleted: readonly string[]): Promise<string[]> {
-  const result = await tx.execute<{ record_id: string }>(sql`
+  const result = await hot(tx, 'noteDeleted').execute<{ record_id: string }>(sql`
     with gone as materialized (
       select d.id, d.id::text as record_id, d.updated, d.deleted_at
       from unnest(${array([...deleted].sort(), 'uuid')}) as named (id)

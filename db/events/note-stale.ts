@@ -3,6 +3,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { catchUpOf } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { catchUps, journal, settlements, staleRecords } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 import { isDeletion } from './items.ts';
@@ -15,7 +16,7 @@ import { isDeletion } from './items.ts';
  * sees what the earlier one wrote.
  */
 export async function noteStale(tx: Executor, eventIds: readonly string[]): Promise<CatchUpKind[]> {
-  const result = await tx.execute<{ wake: CatchUpKind }>(sql`
+  const result = await hot(tx, 'noteStale').execute<{ wake: CatchUpKind }>(sql`
     with reported as materialized (
       select
         e.kind,

@@ -3,6 +3,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { catchUpOf, eventKind } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { lock } from '../connection/locks.ts';
 import { catchUps, events, parked, staleRecords } from '../schema/metersync.ts';
 
@@ -23,7 +24,7 @@ export async function maybeMissedWakeups(
   tx: Executor,
   eventIds: readonly string[],
 ): Promise<CatchUpKind[]> {
-  const result = await tx.execute<{ kind: CatchUpKind }>(sql`
+  const result = await hot(tx, 'missedWakeups').execute<{ kind: CatchUpKind }>(sql`
     select distinct c.kind
     from ${events} e
       join ${catchUps} c on c.kind = ${catchUpOf(sql`e.kind`)}
@@ -42,7 +43,7 @@ export async function trySleep(
   kind: CatchUpKind,
 ): Promise<{ asleep: boolean; dueInMs: number | null }> {
   await lock(tx, 'catchUps', 'alone');
-  const waiting = await tx.execute<{ due_in_ms: number }>(sql`
+  const waiting = await hot(tx, 'nextDue').execute<{ due_in_ms: number }>(sql`
     select (extract(epoch from at - clock_timestamp()) * 1000)::float8 as due_in_ms
     from ${staleRecords}
       cross join lateral (
