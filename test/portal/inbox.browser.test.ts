@@ -20,7 +20,6 @@ describe('a temporary inspection URL', () => {
     await page.getByRole('heading', { name: 'Waiting for the first request' }).waitFor();
     url = await page.getByRole('heading', { level: 1 }).innerText();
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/portal\/inbox\/[\w-]{32}$/);
-    await expectGoodPage(page, 'inbox-empty');
   });
 
   test('is a working endpoint for all events, and shows live what arrives', async () => {
