@@ -233,10 +233,15 @@ export async function finishRun(
     requests: counts.requests ?? counts.pages,
   };
   const { reportedTotal = null, distinctIds = null } = counts ?? {};
-  await db
-    .update(runs)
-    .set({ state, finishedAt: clock, reportedTotal, distinctIds, ...failure(error), ...counted })
-    .where(isRun(key));
+  const ended = {
+    state,
+    finishedAt: clock,
+    reportedTotal,
+    distinctIds,
+    ...failure(error),
+    ...counted,
+  };
+  await hot(db, 'finishRun').execute(db.update(runs).set(ended).where(isRun(key)));
 }
 
 /**
@@ -271,7 +276,7 @@ export async function noteProgress(
   >,
 ): Promise<string | undefined> {
   const { pages, reportedTotal, distinctIds, inserted, changed, unchanged } = counts;
-  const [noted] = await db
+  const noting = db
     .update(runs)
     .set({
       pages,
@@ -283,6 +288,6 @@ export async function noteProgress(
       progressAt: clock,
     })
     .where(isRun(key))
-    .returning({ now: sql<string>`clock_timestamp()::text` });
-  return noted?.now;
+    .returning({ now: sql`clock_timestamp()::text`.as('now') });
+  return (await hot(db, 'noteProgress').execute<{ now: string }>(noting)).rows[0]?.now;
 }

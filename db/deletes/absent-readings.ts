@@ -3,6 +3,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { noteRemoved } from '../catch-up/interval-ledger.ts';
 import { columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
 import { endOf, liesWithin, type ReadRange } from '../records/interval-key.ts';
 import { readingsOfPass } from '../records/listed-readings.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
@@ -110,16 +111,13 @@ export async function clearHeldBack(
   meterId: string,
   { start, end }: ReadRange,
 ): Promise<void> {
-  await db
-    .delete(deletes)
-    .where(
-      and(
-        eq(deletes.meterId, meterId),
-        eq(deletes.state, 'quarantined'),
-        start === undefined ? undefined : sql`${deletes.startsBefore} > ${start}::timestamptz`,
-        end === undefined ? undefined : sql`${deletes.startsFrom} < ${end}::timestamptz`,
-      ),
-    );
+  const isOfRange = and(
+    eq(deletes.meterId, meterId),
+    eq(deletes.state, 'quarantined'),
+    start === undefined ? undefined : sql`${deletes.startsBefore} > ${start}::timestamptz`,
+    end === undefined ? undefined : sql`${deletes.startsFrom} < ${end}::timestamptz`,
+  );
+  await hot(db, 'clearHeldBack').execute(db.delete(deletes).where(isOfRange));
 }
 
 /** Ends decisions to keep readings within a range of which the service lists just what the warehouse has. */
@@ -128,16 +126,13 @@ export async function endDecisionsWithin(
   meterId: string,
   { start, end }: ReadRange,
 ): Promise<void> {
-  await db
-    .delete(deletes)
-    .where(
-      and(
-        eq(deletes.meterId, meterId),
-        inArray(deletes.state, ['rejected', 'undone']),
-        start === undefined ? undefined : sql`${deletes.startsFrom} >= ${start}::timestamptz`,
-        end === undefined ? undefined : sql`${deletes.startsBefore} <= ${end}::timestamptz`,
-      ),
-    );
+  const isWithin = and(
+    eq(deletes.meterId, meterId),
+    inArray(deletes.state, ['rejected', 'undone']),
+    start === undefined ? undefined : sql`${deletes.startsFrom} >= ${start}::timestamptz`,
+    end === undefined ? undefined : sql`${deletes.startsBefore} <= ${end}::timestamptz`,
+  );
+  await hot(db, 'endDecisions').execute(db.delete(deletes).where(isWithin));
 }
 
 async function findAbsent(

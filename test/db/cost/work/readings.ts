@@ -94,6 +94,7 @@ export const readingWork: readonly Work[] = [
       const range = { meterId, range: { start, end }, readAt };
       await hasReadingsOutside(db, range, { first: start, last: end });
       await clearHeldBack(db, meterId, { start, end });
+      await endDecisionsWithin(db, meterId, { start, end });
       await noteFetched(db, { meterId, start, end });
       await clearRejectedReadings(db, { meterId, start, end }, readAt);
       await companyOfMeter(db, meterId);
