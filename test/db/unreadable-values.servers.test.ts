@@ -22,8 +22,8 @@ async function write(listing: Listing, id: string, fields: string) {
   return { page, own, written: await writeRecords(warehouse, listing, page, { companyId }) };
 }
 
-async function compare(listing: Listing, page: readonly string[], id: string) {
-  return await comparePage(warehouse.db, listing, pageOfRecords(page, { companyId }), [id]);
+async function compare(listing: Listing, page: readonly string[], ...ids: string[]) {
+  return await comparePage(warehouse.db, listing, pageOfRecords(page, { companyId }), ids);
 }
 
 /** A field as the service sends it, its column, what that holds, and the text that is kept; null without an issue. */
@@ -114,18 +114,21 @@ describe.each(recordResources)('%s', (resource) => {
       'netMeteringType',
     ]),
   ];
-  test.each(fields)('%s: no value of it costs the record', async (field) => {
-    for (const json of odd) {
-      const id = randomUUID();
-      const { page, own, written } = await write(resource, id, `"${field}":${json}`);
-      expect([json, written.rejected]).toEqual([json, 0]);
-      const [row] = await rows(sql`
-        select raw = ${own}::jsonb as whole, unreadable from ${resources[resource].table} where id::text = ${id}`);
-      expect([json, row?.whole]).toEqual([json, true]);
-      const { differences, unreadable } = await compare(resource, page, id);
-      expect([json, differences]).toEqual([json, []]);
-      expect(Object.keys(row?.unreadable ?? {})).toHaveLength(unreadable);
-    }
+  test.each(fields)('%s: no value of it costs its record or another of its page', async (field) => {
+    const sent = odd.map((json) => ({ id: randomUUID(), json }));
+    const texts = sent.map(({ id, json }) => `{"id":"${id}","${field}":${json}}`);
+    const page = resource === 'sites' ? [`{"id":"${companyId}","sites":[${texts.join(',')}]}`] : texts;
+    if (resource === 'sites') await writeRecords(warehouse, 'companies', [{ id: companyId }]);
+    expect(await writeRecords(warehouse, resource, page, { companyId })).toMatchObject({ rejected: 0 });
+    const written = await rows(sql`
+      select json, raw = own::jsonb as whole, unreadable
+      from unnest(${sql.param(sent.map(({ id }) => id))}::uuid[], ${sql.param(sent.map(({ json }) => json))}::text[],
+          ${sql.param(texts)}::text[]) as sent (id, json, own)
+        left join ${resources[resource].table} row on row.id::text = sent.id::text`);
+    expect(written.filter(({ whole }) => whole !== true)).toEqual([]);
+    const { differences, unreadable } = await compare(resource, page, ...sent.map(({ id }) => id));
+    expect(differences).toEqual([]);
+    expect(written.flatMap((row) => Object.keys(row.unreadable ?? {}))).toHaveLength(unreadable);
   });
 });
 
