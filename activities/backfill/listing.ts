@@ -4,13 +4,7 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
-import {
-  countAbsent,
-  endDecisions,
-  onlyExplained,
-  retireAbsent,
-  type Seen,
-} from '../../db/deletes/absent.ts';
+import { countAbsent, onlyExplained, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine, endSiteDecisions } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import { unlistRecords } from '../../db/records/owner.ts';
@@ -238,7 +232,6 @@ async function judgeAbsent(
   const { db } = deps.warehouse;
   const listing = { ...input, configured: deps.companies };
   const { companyId, resource } = input;
-  await endDecisions(db, listing, ids);
   const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt });
   if (shared && companyId !== null && (ids.length > 0 || live === 0))
     await unlistRecords(db, resource, companyId, ids);

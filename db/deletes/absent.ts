@@ -89,7 +89,8 @@ interface Counted extends Record<string, unknown> {
 
 /**
  * Counts the live rows of a listing, and how many `among` them are absent from a pass. `shared`
- * says whether any listing of the kind contains records of another owner.
+ * says whether any listing of the kind contains records of another owner. Decisions to keep rows end
+ * for those that the pass listed: the service shows them again.
  */
 export async function countAbsent(
   db: Executor,
@@ -98,6 +99,13 @@ export async function countAbsent(
   among: SQL = sql`true`,
 ): Promise<Counted> {
   const result = await hot(db, 'countAbsent').execute<Counted>(sql`
+    with shown as (
+      delete from ${deletes}
+      where ${deletes.state} in ('rejected', 'undone')
+        and ${deletes.resource} = ${listing.resource}
+        and ${deletes.companyId} is not distinct from ${listing.companyId}::uuid
+        and ${deletes.recordId} = any(${array(printedUuids(seen.ids), 'text')})
+    )
     select
       count(*)::int as live,
       count(*) filter (where ${absentFrom(listing, seen)} and ${among})::int as absent,
@@ -298,18 +306,4 @@ export async function clearQuarantine(db: Executor, listing: Listing): Promise<s
   returning record_id, reason`,
   );
   return cleared.rows.flatMap(({ record_id, reason }) => (reason === 'listed' ? [record_id] : []));
-}
-
-/** Ends decisions to keep rows that a pass listed: the service shows them again. */
-export async function endDecisions(
-  db: Executor,
-  { resource, companyId }: Listing,
-  ids: readonly string[],
-): Promise<void> {
-  await db.execute(sql`
-    delete from ${deletes}
-    where ${deletes.state} in ('rejected', 'undone')
-      and ${deletes.resource} = ${resource}
-      and ${deletes.companyId} is not distinct from ${companyId}::uuid
-      and ${deletes.recordId} = any(${array(printedUuids(ids), 'text')})`);
 }

@@ -51,7 +51,7 @@ export const inNoOtherListing = (resource: RecordResource): SQL =>
 
 /**
  * Whether somebody rejected or undid an earlier deletion of the row: it is kept until a listing shows
- * it again, see `endDecisions`. Usage is kept with its document.
+ * it again, see `countAbsent`. Usage is kept with its document.
  */
 export const isKept = (resource: RecordResource): SQL => {
   const kept = sql`exists (

@@ -7,7 +7,7 @@ import { checkKinds } from '../../contract/names.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { companiesToCheck, deleteOutdatedChecks } from '../../db/checks/companies-to-check.ts';
-import { endDecisions, retireAbsent } from '../../db/deletes/absent.ts';
+import { countAbsent, retireAbsent } from '../../db/deletes/absent.ts';
 import { approveDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { keepMonths } from '../../db/watch/months.ts';
 import { activitiesOn } from '../support/activities.ts';
@@ -174,7 +174,7 @@ test.each(['documents', 'connections'] as const)(
     expect(await undoDeletes(db, gone)).toMatchObject({ revived: 1 });
     expect(await due()).toEqual(isDue);
     await checked();
-    await endDecisions(db, { resource, companyId }, [id]);
+    await countAbsent(db, { resource, companyId }, { ids: [id], beganAt: new Date().toISOString() });
     const quarantined = await retire(0);
     expect(await due()).toEqual([]);
     expect(await approveDeletes(db, quarantined)).toMatchObject({ tombstoned: 1 });

@@ -5,13 +5,7 @@ import { countMissed } from '../../db/backfill/missed.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Database } from '../../db/connection/connect.ts';
-import {
-  countAbsent,
-  countTombstoned,
-  type DeletesCap,
-  endDecisions,
-  retireAbsent,
-} from '../../db/deletes/absent.ts';
+import { countAbsent, countTombstoned, type DeletesCap, retireAbsent } from '../../db/deletes/absent.ts';
 import { absentSites } from '../../db/deletes/absent-sites.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
@@ -132,7 +126,11 @@ test.each([
   expect(await undoDeletes(warehouse.db, runId)).toMatchObject({ revived: 1 });
   expect(await states()).toEqual(live);
 
-  await endDecisions(warehouse.db, { resource: 'documents', companyId }, [record.id]);
+  await countAbsent(
+    warehouse.db,
+    { resource: 'documents', companyId },
+    { ids: [record.id], beganAt: await now() },
+  );
   const again = randomUUID();
   const beforeMove = await now();
   await retire(companyId, [], await now(), roomy, again);
@@ -313,7 +311,7 @@ describe('a decision', () => {
     // What is absent besides is judged by itself.
     expect(await retire(companyId, ids.slice(3), await now(), none)).toMatchObject({ quarantined: 1 });
 
-    await endDecisions(db, listing, ids.slice(1));
+    await countAbsent(db, listing, { ids: ids.slice(1), beganAt: await now() });
     expect(await kept()).toBe(before + 1);
     expect(await retire(companyId, ids.slice(2), await now(), roomy)).toEqual({
       quarantined: 0,

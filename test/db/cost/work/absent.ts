@@ -10,7 +10,6 @@ import {
   clearQuarantine,
   countAbsent,
   countTombstoned,
-  endDecisions,
   type Listing,
   retireAbsent,
 } from '../../../../db/deletes/absent.ts';
@@ -97,7 +96,7 @@ export const absent: readonly Work[] = [
       await retireAbsent(db, runOf(plot + 100_000), listing, none, nothing);
       await approveDeletes(db, runOf(plot + 100_000));
       await undoDeletes(db, runOf(plot + 100_000));
-      await endDecisions(db, listing, documents(plot));
+      await countAbsent(db, listing, { ids: documents(plot), beganAt: readAt });
     },
   },
   {
