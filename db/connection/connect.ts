@@ -3,7 +3,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { sqlState } from './failures.ts';
-import { belongsTo } from './hot.ts';
+import { belongsTo } from './pools.ts';
 
 export type Database = NodePgDatabase & { readonly $client: pg.Pool };
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];

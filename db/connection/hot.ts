@@ -4,6 +4,7 @@ import { PgDialect } from 'drizzle-orm/pg-core';
 import type pg from 'pg';
 import type { Executor } from './connect.ts';
 import { sqlState } from './failures.ts';
+import { poolOf } from './pools.ts';
 
 /**
  * Characters of parameters beyond which a statement is planned for its values: the generic plan
@@ -15,8 +16,6 @@ export const charactersMax = 16_384;
 const notOurs: readonly unknown[] = ['26000', '42P05'];
 
 const dialect = new PgDialect();
-/** The pools of transactions; `withTransaction` notes them. */
-const pools = new WeakMap<Executor, pg.Pool>();
 /** Pools behind a pooler that gives each transaction another session. */
 const pooled = new WeakSet<pg.Pool>();
 /** How often each text was sent: parts of a statement may depend on what it is asked for. */
@@ -58,15 +57,6 @@ export const hot = (db: Executor, name: string) => ({
 
 /** What Drizzle wants to know of a result besides its type. */
 type Unused = { all: unknown; values: unknown };
-
-/** Notes the pool of a transaction. */
-export function belongsTo(tx: Executor, db: Executor): void {
-  const pool = poolOf(db);
-  if (pool !== undefined) pools.set(tx, pool);
-}
-
-const poolOf = (db: Executor): pg.Pool | undefined =>
-  '$client' in db ? (db.$client as pg.Pool) : pools.get(db);
 
 /** The name of a statement that was sent often; others have none. */
 function nameOf(name: string, text: string): string | undefined {
