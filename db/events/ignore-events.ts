@@ -1,4 +1,5 @@
-import { and, eq, inArray } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 
@@ -10,7 +11,7 @@ export async function ignoreEvents(db: Executor, ids: readonly string[]): Promis
   const ignored = await db
     .update(journal)
     .set({ outcome: 'ignored' })
-    .where(and(inArray(journal.id, [...ids]), eq(journal.outcome, 'dead')))
+    .where(and(sql`${journal.id} = any(${array(ids, 'text')})`, eq(journal.outcome, 'dead')))
     .returning({ id: journal.id });
   return ignored.map(({ id }) => id);
 }
