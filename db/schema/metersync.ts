@@ -40,7 +40,8 @@ const wasLate = sql.raw(`settled_at - received_at > interval '1 day'`);
  * The journal of events, which makes recording idempotent, with the outcome of each. Rows are narrow:
  * their bytes are in `eventPayloads`.
  * A pending event becomes an applied one by an update that changes no indexed column, so that Postgres
- * leaves the indexes alone (HOT). Therefore no index uses `outcome` or `settledAt`. Events that end
+ * leaves the indexes alone (HOT). Therefore no index uses `outcome` or `settledAt`, and the table's
+ * fill factor of 60 % keeps room for the new version of a row on its page. Events that end
  * otherwise, and those that were applied after more than a day (`late`), have columns of their own to be
  * found by, which Postgres computes: `aside` and `asideAt`. `lacking` are readings that an event reported
  * and a read did not find.
