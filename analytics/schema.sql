@@ -43,7 +43,8 @@ create or replace function metersync.grants_on (view text) returns setof text la
   from granted g
   where g.grantee <> (select relowner from pg_class where oid = to_regclass(view))
 $$;
--- Comments a view's columns as those of the same name of another relation, unless they have one.
+-- Comments a view's columns as those of the same name of another relation, unless they have one. A
+-- table's columns are always commented so, as they may have the comment of an earlier version.
 create or replace function metersync.copy_comments (source regclass, target regclass) returns void language plpgsql as $$
 declare
   silent record;
@@ -55,8 +56,11 @@ begin
         and s.attname = t.attname
     where t.attrelid = target
       and t.attnum > 0
-      and col_description(t.attrelid, t.attnum) is null
-      and col_description(s.attrelid, s.attnum) is not null
+      and (
+        col_description(t.attrelid, t.attnum) is null
+        or exists (select from pg_class where oid = target and relkind = 'r')
+      )
+      and col_description(t.attrelid, t.attnum) is distinct from col_description(s.attrelid, s.attnum)
   loop
     execute format('comment on column %s.%I is %L', target, silent.attname, silent.comment);
   end loop;
