@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { CheckKind } from '../contract/names.ts';
+import { monthsPolicy } from '../contract/retry-policy.ts';
 import { chosenCompanies, isOfChosen } from '../db/backfill/chosen-companies.ts';
 import { type CompanyToCheck, refreshDataIssues, sumOfIssues } from '../db/checks/check-data.ts';
 import {
@@ -7,6 +8,7 @@ import {
   companiesToCheck,
   deleteOutdatedChecks,
 } from '../db/checks/companies-to-check.ts';
+import { keepMonths } from '../db/watch/months.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { noteCursor } from './heartbeat.ts';
 import { mapFailures } from './map-failures.ts';
@@ -34,6 +36,8 @@ export function checkActivities({ checks: { db }, checksOff: off, log }: Activit
       const { runId, kinds } = input;
       const { info, cancellationSignal } = Context.current();
       const after = (info.heartbeatDetails as string | undefined) ?? '';
+      // Whoever asks for a report right after a backfill need not wait for the next minute.
+      await keepMonths(db, monthsPolicy);
       // Called without companies first, which closes the issues of checks that are off.
       let refreshed = await refreshDataIssues(db, [], { kinds, off });
       const companies = (await toCheck(input)).filter(({ id }) => id > after);

@@ -156,7 +156,8 @@ test.each(['documents', 'connections'] as const)(
     await writeRecords(warehouse, resource, [{ id }], { companyId });
     const checked = async () => {
       await run({});
-      await db.execute(sql`delete from metersync.company_changes`);
+      // `due` looks as an hour later: the months were kept before that, too.
+      await db.execute(sql`update metersync.months_kept set kept_at = kept_at - interval '2 hours'`);
       expect(await due()).toEqual([]);
     };
     const retire = async (rows: number) => {
@@ -182,6 +183,15 @@ test.each(['documents', 'connections'] as const)(
     expect(await due()).toEqual(isDue);
   },
 );
+
+test('the months of companies are kept before the checks of a run', async () => {
+  const { db, run, company } = await checking();
+  const { id } = await company();
+  await db.execute(sql`insert into metersync.company_changes (company_id) values (${id}::uuid)`);
+  await run({});
+  const { rows } = await db.execute(sql`select company_id from metersync.months_kept`);
+  expect(rows).toEqual([{ company_id: id }]);
+});
 
 test('a change that commits after the check of its company is not lost', async () => {
   const { db, run, company } = await checking();
