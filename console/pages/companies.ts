@@ -97,7 +97,7 @@ export const companyPage: MakePage = async (asking) => {
     listConnections(db, id),
     listEvents(db, { queueOf: id, outcome: 'pending' }, { limit: 10 }),
     listDataIssues(db, { companyId: id, unacknowledged: true }, 10),
-    readCompanyMonths(db, id),
+    readCompanyMonths(db, id, new Date(now).toISOString()),
   ]);
   const back = `/companies/${id}`;
   return {

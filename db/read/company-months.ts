@@ -2,6 +2,7 @@ import { and, eq, isNotNull, sql, sum } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { monthlyCost, monthlyUsage } from '../schema/metersync.ts';
 import { sites } from '../schema/utility.ts';
+import { monthOf, monthsOf } from './months.ts';
 
 /** Sums of a company by month, as the worker last kept them. Amounts are text, as Postgres has them. */
 export interface CompanyMonths {
@@ -29,11 +30,13 @@ const demandUnits = ['kW', 'kVA', 'kVAR'];
 
 /**
  * Reads what the last months of a company cost and used, and which are billed.
+ * @param now a time of the last month to read: later ones come from mistyped dates
  * @param monthsMax how many months at most
  */
 export async function readCompanyMonths(
   db: Executor,
   companyId: string,
+  now: string,
   monthsMax = 24,
 ): Promise<CompanyMonths> {
   const costMonth = sql<string>`${monthlyCost.month}::text`;
@@ -71,7 +74,11 @@ export async function readCompanyMonths(
       .groupBy(monthlyUsage.month, monthlyUsage.siteId, sites.name)
       .orderBy(sites.name, monthlyUsage.siteId, monthlyUsage.month),
   ]);
-  const months = monthsUntil([...cost, ...billed.filter(({ covered }) => covered > 0)], monthsMax);
+  const months = monthsOf(
+    [...cost, ...billed.filter(({ covered }) => covered > 0)],
+    monthOf(now),
+    monthsMax,
+  );
   const shown = <Row extends { month: string }>(rows: Row[]) =>
     rows.filter(({ month }) => months.includes(month));
   return {
@@ -80,23 +87,4 @@ export async function readCompanyMonths(
     usage: shown(usage).filter(({ units }) => units === null || !demandUnits.includes(units)),
     billed: shown(billed),
   };
-}
-
-/** The months up to the last one of some rows, without gaps; at most `monthsMax`, and none before the first. */
-function monthsUntil(rows: readonly { readonly month: string }[], monthsMax: number): string[] {
-  const sorted = rows.map(({ month }) => month).sort();
-  const [first, last] = [sorted[0], sorted.at(-1)];
-  if (first === undefined || last === undefined) return [];
-  const months = [last];
-  while (months.length < monthsMax && (months[0] as string) > first)
-    months.unshift(monthBefore(months[0] as string));
-  return months;
-}
-
-/** The first day of the month before that of another first day. */
-function monthBefore(day: string): string {
-  const [year = 0, month = 0] = day.split('-').map(Number);
-  return month === 1
-    ? `${String(year - 1).padStart(4, '0')}-12-01`
-    : `${day.slice(0, 5)}${String(month - 1).padStart(2, '0')}-01`;
 }

@@ -4,6 +4,7 @@ import { type Database, type Executor, withTransaction } from '../connection/con
 import { dataIssues } from '../schema/ops.ts';
 import { companies, meters, sites } from '../schema/utility.ts';
 import { gravity } from './issues.ts';
+import { monthOf, monthsOf } from './months.ts';
 
 /** Amounts are text, as Postgres has them; months are first days (YYYY-MM-DD). */
 export interface Report {
@@ -194,7 +195,11 @@ async function readWithin(
     issues: await part('issues', () => readIssues(rows, where)),
     freshness: await part('freshness', () => readFreshness(rows, where)),
   };
-  const months = monthsOf([...parts.cost, ...parts.usage, ...parts.coverage], monthOf(madeAt));
+  const months = monthsOf(
+    [...parts.cost, ...parts.usage, ...parts.coverage],
+    monthOf(madeAt),
+    monthsMax,
+  );
   const inMonths = <T extends { readonly month: string }>(all: readonly T[]): T[] =>
     all.filter(({ month }) => months.includes(month));
   return {
@@ -500,34 +505,12 @@ const utc = (time: SQL): SQL =>
   sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
 /** Returns the first day of a time's month, in UTC. */
-const monthOf = (time: string): string => `${time.slice(0, 7)}-01`;
-
-const monthBefore = (month: string): string => {
-  const first = new Date(`${month}T00:00:00Z`);
-  return monthOf(new Date(first.setUTCMonth(first.getUTCMonth() - 1)).toISOString());
-};
-
-/**
- * Returns the latest months with data, oldest first, without gaps. Future months, as mistyped dates
- * make them, are ignored: they must not replace past ones.
- */
-function monthsOf(rows: readonly { readonly month: string }[], now: string): string[] {
-  const past = rows.map(({ month }) => month).filter((month) => month <= now);
-  const [first, last] = [past.toSorted()[0], past.toSorted().at(-1)];
-  const months: string[] = [];
-  for (let month = last; month !== undefined && first !== undefined; month = monthBefore(month)) {
-    if (month < first || months.length === monthsMax) break;
-    months.unshift(month);
-  }
-  return months;
-}
-
 /** Fills the latest months: one without a row has no corrections. */
 function everyMonth(
   rows: readonly { month: string; bills: number }[],
 ): { month: string; bills: number }[] {
   const latest = rows.at(-1)?.month ?? '';
-  return monthsOf(rows, latest).map((month) => ({
+  return monthsOf(rows, latest, monthsMax).map((month) => ({
     month,
     bills: rows.find((row) => row.month === month)?.bills ?? 0,
   }));

@@ -6,6 +6,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 let trouble: Trouble;
+const now = '2026-11-27T00:00:00Z';
 
 beforeAll(async () => {
   warehouse = await createWarehouse();
@@ -14,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => warehouse.drop());
 
 test('the months of a company have exact sums and say which sites are billed', async () => {
-  const read = await readCompanyMonths(warehouse.db, trouble.companies[0]);
+  const read = await readCompanyMonths(warehouse.db, trouble.companies[0], now);
   expect(read.months).toHaveLength(14);
   expect([read.months[0], read.months.at(-1)]).toEqual(['2025-06-01', '2026-07-01']);
   // Both sites, 1000.25 * 4 each; in the fifth month one of them has no bill.
@@ -32,13 +33,18 @@ test('the months of a company have exact sums and say which sites are billed', a
 });
 
 test('no more than the latest months are read', async () => {
-  const { months, cost } = await readCompanyMonths(warehouse.db, trouble.companies[0], 3);
+  const { months, cost } = await readCompanyMonths(warehouse.db, trouble.companies[0], now, 3);
   expect(months).toEqual(['2026-05-01', '2026-06-01', '2026-07-01']);
   expect(cost).toHaveLength(3);
 });
 
+test('months in the future, which come from mistyped dates, do not replace past ones', async () => {
+  const { months } = await readCompanyMonths(warehouse.db, trouble.companies[0], '2026-03-31T23:00:00Z', 2);
+  expect(months).toEqual(['2026-02-01', '2026-03-01']);
+});
+
 test('a company without bills has no months', async () => {
-  expect(await readCompanyMonths(warehouse.db, trouble.companies[1])).toEqual({
+  expect(await readCompanyMonths(warehouse.db, trouble.companies[1], now)).toEqual({
     months: [],
     cost: [],
     usage: [],
