@@ -11,6 +11,9 @@ export function noteCursor(cursor: unknown): void {
   cursors.set(Context.current(), cursor);
 }
 
+/** Returns the last cursor that this activity noted, or an earlier attempt of it. */
+export const notedCursor = (): unknown => cursors.get(Context.current());
+
 /**
  * Sends heartbeats with the last cursor while an activity works or waits, and one more when it fails: the
  * next attempt resumes there.

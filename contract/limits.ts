@@ -63,10 +63,10 @@ export const catchUpBounds = {
 } as const;
 
 /**
- * Companies in backfill at once; small companies that one activity reads, one after the other; and companies
- * that one run of backfillAll reads before it continues as new.
+ * Companies in backfill at once; the most that one activity begins to read; and companies that one run of
+ * backfillAll reads before it continues as new.
  */
-export const backfillBounds = { companiesAtOnce: 8, companiesTogether: 25, companiesPerRun: 200 } as const;
+export const backfillBounds = { companiesAtOnce: 8, companiesOfSlice: 25, companiesPerRun: 200 } as const;
 
 /** How much one activity, statement or walk takes at once. */
 export const batches = {
@@ -83,10 +83,8 @@ export const batches = {
   readingsOfPiece: 20_000,
   /** Readings collected from pages before a write, and the most that one write takes. */
   readingsWritten: 5_000,
-  /** Meters that one activity reads. It returns a cursor for the rest, so that no activity runs for hours. */
+  /** Meters of a company that one statement lists. */
   meters: 25,
-  /** A company with more records in one listing is large: 20 pages. */
-  recordsOfSmallCompany: 2_000,
   /**
    * Pages read ahead of the one that is being written, and characters of their text. A page begun below the
    * bound may be as long as the client allows.

@@ -61,7 +61,6 @@ export function operationOf(workflowId: string): number | undefined {
 }
 
 export const signalNames = { wake: 'wake' } as const;
-export const queryNames = { progress: 'progress' } as const;
 export const scheduleIds = {
   watch: 'metersync-watch',
   dropPayloads: 'metersync-drop-payloads',

@@ -112,8 +112,6 @@ export const attemptPolicy = {
   unclearMax: 8,
   /** Attempts to read a meter; the last that fails leaves it out of the backfill, if others can be read. */
   meterTries: 4,
-  /** After so many companies that fail in a row the fault is likely shared: the remaining ones are left. */
-  failuresInARow: 2,
   /** Passes over a listing before it is called unstable. */
   passesMax: 3,
   /** How long `metersync audit` waits before it reads a listing that differs again: most changes arrive within it. */
@@ -122,13 +120,8 @@ export const attemptPolicy = {
   settlesMax: 3,
   /** How often a meter with many readings writes its progress: nobody looks more often. */
   progressEveryMs: 1 * seconds,
-  /** A company that takes longer is large, and read by an activity of its own. */
-  companyTogetherMaxMs: 20 * seconds,
-  /**
-   * How long an unfinished part counts as under way: a killed run leaves its parts unfinished. Longer than
-   * `companyTogetherMaxMs`.
-   */
-  partUnderWaySeconds: 60,
+  /** How long an activity of a backfill begins further companies or meters. Then the workflow goes on. */
+  sliceMs: 20 * seconds,
   /** How long an event may be on its way before the change it should announce counts as missed. */
   eventOnItsWaySeconds: 300,
 } as const;

@@ -1,25 +1,17 @@
 import {
   condition,
   continueAsNew,
-  defineQuery,
   defineSignal,
   patched,
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
 import { catchUpBounds } from '../contract/limits.ts';
-import { type CatchUpKind, queryNames, signalNames } from '../contract/names.ts';
+import { type CatchUpKind, signalNames } from '../contract/names.ts';
 import { catchingUp, quickLocal, quickUnlimited } from './activity-options.ts';
 import { localFirst } from './local-first.ts';
 
-export interface CatchUpProgress {
-  readonly kind: CatchUpKind;
-  readonly rounds: number;
-  readonly owners: number;
-}
-
 export const wake = defineSignal(signalNames.wake);
-export const catchUpProgress = defineQuery<CatchUpProgress>(queryNames.progress);
 
 /**
  * Reads all due records of one kind. When none are due, it lingers for a while and ends. Work that is added
@@ -28,11 +20,9 @@ export const catchUpProgress = defineQuery<CatchUpProgress>(queryNames.progress)
 export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   let woken = false;
   let rounds = 0;
-  let owners = 0;
   setHandler(wake, () => {
     woken = true;
   });
-  setHandler(catchUpProgress, () => ({ kind, rounds, owners }));
   const { ownersPerChunk, chunksAtOnce, roundsPerRun } = catchUpBounds;
   for (;;) {
     woken = false;
@@ -46,7 +36,6 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
       const chunks = dealOut(due, chunksAtOnce);
       await Promise.all(chunks.map((chunk) => catchingUp.catchUpOwners({ kind, owners: chunk })));
       rounds += 1;
-      owners += due.length;
       // A signal that arrived meanwhile is not lost: the next run begins by querying what is due.
       if (rounds >= roundsPerRun || workflowInfo().continueAsNewSuggested) {
         await continueAsNew<typeof catchUp>({ kind });

@@ -17,13 +17,14 @@ import { warehouseNow } from '../../db/catch-up/due.ts';
 import { withoutStatement } from '../../db/connection/failures.ts';
 import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
-import type { Allowance } from '../allowance.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
 import { ownFailure } from '../own-failure.ts';
 import { type RangePlace, type RangeRead, rangeStart, readRange } from '../reading/read-range.ts';
+import type { CompanyStep } from './company.ts';
+import type { CompanyCursor } from './cursor.ts';
 
 /** Failed meters that a run names. */
 const failedMetersNamed = 10;
@@ -78,49 +79,43 @@ const firstMeter: Omit<IntervalCursor, 'companyId'> = {
 
 type IntervalsPart = RunKey & { readonly companyId: string };
 
-export interface CompanyReading {
-  readonly runId: string;
-  readonly companyId: string;
-  /** Where its meters go on; null before the first. */
-  readonly cursor: IntervalCursor | null;
-}
-
-/** Until it is done, the activity is called again with the cursor. */
-export interface CompanyStep {
-  readonly done: boolean;
-  readonly cursor: IntervalCursor | null;
-}
-
-/** Reads all intervals of the company's next meters. */
+/**
+ * Reads all intervals of the company's meters until the slice is full.
+ * @param reached how far the company was read before
+ */
 export async function backfillIntervals(
   deps: ActivityDependencies,
-  { runId, companyId, cursor: given }: CompanyReading,
-  allowance?: Allowance,
+  key: IntervalsPart,
+  reached: CompanyCursor | null,
+  isFull: () => boolean,
 ): Promise<CompanyStep> {
   const { db } = deps.warehouse;
-  const key: IntervalsPart = { runId, companyId, resource: 'intervals' };
-  const details = Context.current().info.heartbeatDetails as Partial<IntervalCursor> | undefined;
-  const own = details?.resource === 'intervals' && details.companyId === companyId;
-  let cursor: IntervalCursor = { ...firstMeter, ...(own ? details : given), companyId };
+  const { companyId } = key;
   if (!deps.service.has('intervals')) {
     await notePartsMissing(db, key, ['intervals'], null);
     return { done: true, cursor: null };
   }
-  // Also with a cursor: the company may have moved here from another activity.
+  let cursor: IntervalCursor = {
+    ...firstMeter,
+    ...(reached?.resource === 'intervals' ? reached : {}),
+    companyId,
+  };
   let { now, readBefore } = await startRun(db, key);
-  const meters = await metersAfter(db, companyId, cursor.after, batches.meters);
   const within = atMostEvery(attemptPolicy.progressEveryMs, deps.now, async (counts: RunCounts) => {
     await noteProgress(db, key, counts);
   });
-  for (const meterId of meters) {
-    if (allowance?.isSpent() === true) return { done: false, cursor };
-    cursor = await backfillMeter(deps, { key, meterId, now, readBefore }, cursor, within);
-    noteCursor(cursor);
-    now = (await noteProgress(db, key, intervalCounts(cursor))) ?? now;
+  for (;;) {
+    const meters = await metersAfter(db, companyId, cursor.after, batches.meters);
+    for (const meterId of meters) {
+      if (isFull()) return { done: false, cursor };
+      cursor = await backfillMeter(deps, { key, meterId, now, readBefore }, cursor, within);
+      noteCursor(cursor);
+      now = (await noteProgress(db, key, intervalCounts(cursor))) ?? now;
+    }
+    if (meters.length < batches.meters) break;
   }
-  const done = meters.length < batches.meters;
-  if (done) await finishIntervals(deps, key, cursor);
-  return { done, cursor: done ? null : cursor };
+  await finishIntervals(deps, key, cursor);
+  return { done: true, cursor: null };
 }
 
 async function backfillMeter(

@@ -23,8 +23,6 @@ export interface ListingWalk {
   readonly beganAt?: string | undefined;
   /** See `RecordPage`. */
   readonly existingOnly?: boolean;
-  /** Called when a page was read; throws to stop before it is written. */
-  readonly onRead?: (page: Page) => void;
   /** A step that notes pages in the statement of their rows. */
   readonly noting?: (pages: readonly PageRead[]) => Cte;
   /** Called when the rows of pages are in Postgres; returns from where to resume. */
@@ -57,7 +55,6 @@ export async function walkListing(
   const ahead = { from, clock: () => clock, stop: () => stopped.abort(), keep: pages.keep };
   for await (const read of readAhead(pages, ahead)) {
     signal.throwIfAborted();
-    for (const { page } of read) walk.onRead?.(page);
     let now: string | undefined;
     for (const group of groupByItemsKey(read)) {
       const part = await write(deps, arrivalOf(walk, group), walk.noting?.(group));

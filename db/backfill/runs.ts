@@ -1,8 +1,7 @@
-import { and, eq, gt, isNotNull, isNull, ne, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
-import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { livesCompany } from '../catch-up/parking.ts';
 import { array, columnNames, setToExcluded } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
@@ -120,65 +119,58 @@ export async function notePartsMissing(
         error_code = null`);
 }
 
-/** Lists the resources of a company whose part of a run has ended, in any state. */
-export async function finishedResources(
+/** What a run has to know of a company before it reads it. */
+export interface CompanyInRun {
+  /** The resources whose part of the run has ended, in any state. */
+  readonly finished: readonly string[];
+  /** Whether another run under way is reading the company, and this one has not begun to. */
+  readonly busy: boolean;
+}
+
+/** Reads how far a run has come with a company, and whether another run is reading it. */
+export async function readCompanyInRun(
   db: Executor,
   runId: string,
   companyId: string,
-): Promise<string[]> {
-  const parts = await db
-    .select({ resource: runs.resource })
-    .from(runs)
-    .where(and(eq(runs.runId, runId), eq(runs.companyId, companyId), isNotNull(runs.finishedAt)));
-  return parts.flatMap(({ resource }) => resource ?? []);
-}
-
-/** Lists ended resources of several companies, by company id. */
-export async function finishedOfCompanies(
-  db: Executor,
-  runId: string,
-  companyIds: readonly string[],
-): Promise<Map<string, string[]>> {
-  const result = await db.execute<{ companyId: string; finished: string[] }>(sql`
+): Promise<CompanyInRun> {
+  const part = alias(runs, 'part');
+  const run = alias(runs, 'run');
+  const isOwn = sql`${part.runId} = ${runId}::uuid and ${part.companyId} = ${companyId}::uuid`;
+  const result = await hot(db, 'readCompanyInRun').execute<CompanyInRun>(sql`
     select
-      given.id as "companyId",
-      array_agg(part.resource) as finished
-    from unnest(${array(companyIds, 'uuid')}) as given (id)
-      cross join lateral (
-        select ${runs.resource}
-        from ${runs}
-        where ${runs.runId} = ${runId}::uuid
-          and ${runs.companyId} = given.id
-          and ${runs.finishedAt} is not null
-        offset 0
-      ) part
-    group by given.id`);
-  return new Map(result.rows.map(({ companyId, finished }) => [companyId, finished]));
+      array(
+        select ${part.resource}
+        from ${runs} ${part}
+        where ${isOwn}
+          and ${part.finishedAt} is not null
+      ) as finished,
+      exists (
+        select
+        from ${runs} ${part}
+        where ${part.companyId} = ${companyId}::uuid
+          and ${part.state} = 'running'
+          and ${part.kind} = 'full'
+          and ${part.runId} <> ${runId}::uuid
+          and exists (
+            select
+            from ${runs} ${run}
+            where ${run.runId} = ${part.runId}
+              and ${run.companyId} is null
+              and ${run.resource} is null
+              and ${run.finishedAt} is null
+            offset 0
+          )
+      )
+      and not exists (
+        select
+        from ${runs} ${part}
+        where ${isOwn}
+          and ${part.finishedAt} is null
+      ) as busy`);
+  return result.rows[0] ?? { finished: [], busy: false };
 }
 
-/** Whether another run recently began to read the company and has not ended that part. */
-export async function isReadElsewhere(
-  db: Executor,
-  { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
-): Promise<boolean> {
-  const lately = sql`clock_timestamp() - make_interval(secs => ${attemptPolicy.partUnderWaySeconds})`;
-  const others = await db
-    .select({ runId: runs.runId })
-    .from(runs)
-    .where(
-      and(
-        eq(runs.companyId, companyId),
-        isNull(runs.finishedAt),
-        ne(runs.runId, runId),
-        eq(runs.kind, 'full'),
-        gt(runs.startedAt, lately),
-      ),
-    )
-    .limit(1);
-  return others.length > 0;
-}
-
-/** Deletes the unfinished parts of a company in a run, so that they begin again. */
+/** Deletes the unfinished parts of a company in a run: nobody reads it, until the run goes on. */
 export async function deleteUnfinishedParts(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },

@@ -39,7 +39,7 @@ export interface ActivitiesUnderTest {
 export async function activitiesOn(
   script: Script,
   endpoints: Partial<EndpointCatalogue> = {},
-  { companies = [] }: { readonly companies?: readonly string[] } = {},
+  { companies = [], now }: { readonly companies?: readonly string[]; readonly now?: () => number } = {},
 ): Promise<ActivitiesUnderTest> {
   const warehouse = await borrowWarehouse();
   onTestFinished(() => warehouse.drop());
@@ -59,6 +59,7 @@ export async function activitiesOn(
     companies,
     wake: async (kind) => void woken.push(kind),
     backfillFirst: async (companyId) => void backfilled.push(companyId),
+    ...(now === undefined ? {} : { now }),
   });
   return {
     activities,

@@ -1,6 +1,8 @@
 import { Context } from '@temporalio/activity';
 import { expect, test } from 'vitest';
-import type { CompanyReading, CompanyStep } from '../../activities/backfill/intervals.ts';
+import type { CompanyStep } from '../../activities/backfill/company.ts';
+import type { IntervalCursor } from '../../activities/backfill/intervals.ts';
+import type { Slice, SliceRead } from '../../activities/backfill/slice.ts';
 import { taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { withStubs } from '../support/stub-worker.ts';
 
@@ -10,12 +12,12 @@ test('workflows one after the other read a company with very many meters, and no
   const activities = {
     beginRun: async () => ({ listed: true }),
     nextCompanies: async () => ({ companies: ['large'], last: null }),
-    readCompany: async ({ cursor }: CompanyReading): Promise<CompanyStep> => {
+    readCompany: async ({ cursor }: { cursor: IntervalCursor | null }): Promise<CompanyStep> => {
       places.push(cursor?.after ?? null);
       runIds.add(Context.current().info.workflowExecution?.runId ?? '');
       // Temporal calls a history long from 4,096 events, or 4 MiB.
       const next = { after: String(places.length), doubt: 'x'.repeat(900_000) };
-      return { done: places.length === 6, cursor: next as CompanyStep['cursor'] };
+      return { done: places.length === 6, cursor: next as IntervalCursor };
     },
     concludeRun: async () => 'complete',
   };
@@ -30,4 +32,34 @@ test('workflows one after the other read a company with very many meters, and no
   expect(sizes.length).toBeGreaterThan(1);
   // A step more than what Temporal calls long.
   expect(Math.max(...sizes)).toBeLessThan(7_000_000);
+});
+
+test('what a slice did not begin is the next slice, and what it did not finish has its own workflow', async () => {
+  const ids = Array.from({ length: 16 }, (_, at) => `company ${at}`);
+  const slices: (readonly string[])[] = [];
+  const read: [string, string | null][] = [];
+  const activities = {
+    beginRun: async () => ({ listed: true }),
+    nextCompanies: async () => ({ companies: ids, last: null }),
+    readCompanies: async ({ companies: [first = '', ...rest] }: Slice): Promise<SliceRead> => {
+      slices.push([first, ...rest]);
+      const cursor = { resource: 'intervals', after: 'm-1' } as IntervalCursor;
+      return { left: first === 'company 4' ? [{ companyId: first, cursor }] : [], rest };
+    },
+    readCompany: async (reading: {
+      companyId: string;
+      cursor: IntervalCursor | null;
+    }): Promise<CompanyStep> => {
+      read.push([reading.companyId, reading.cursor?.after ?? null]);
+      return { done: true, cursor: null };
+    },
+    concludeRun: async () => 'complete',
+  };
+  await withStubs(taskQueues.backfill, activities, async (client) => {
+    const options = { workflowId: 'run', taskQueue: taskQueues.backfill, args: [{ runId: 'run' }] };
+    expect(await client.workflow.execute(workflowNames.backfillAll, options)).toBe('complete');
+  });
+  expect(slices.map(([first]) => first).sort()).toEqual(ids.toSorted());
+  expect(slices).toHaveLength(16);
+  expect(read).toEqual([['company 4', 'm-1']]);
 });

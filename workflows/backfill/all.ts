@@ -5,18 +5,16 @@ import {
   ChildWorkflowFailure,
   condition,
   continueAsNew,
-  defineQuery,
   executeChild,
   isCancellation,
   ParentClosePolicy,
   patched,
-  setHandler,
   uuid4,
 } from '@temporalio/workflow';
-import type { CompanyStep } from '../../activities/backfill/backfill.ts';
-import type { CompanyLeft } from '../../activities/backfill/together.ts';
+import type { CompanyReading, CompanyStep } from '../../activities/backfill/company.ts';
+import type { CompanyLeft, SliceRead } from '../../activities/backfill/slice.ts';
 import { backfillBounds } from '../../contract/limits.ts';
-import { checkKinds, queryNames, type RunState, taskQueues, workflowIds } from '../../contract/names.ts';
+import { checkKinds, type RunState, taskQueues, workflowIds } from '../../contract/names.ts';
 import { backfilling, noting, waiting } from '../activity-options.ts';
 import { startChecks } from '../start-checks.ts';
 import { backfillCompany, reasonOf } from './company.ts';
@@ -27,55 +25,23 @@ export interface BackfillInput {
   readonly runId?: string;
   /** Set when a long run continues as new. */
   readonly after?: {
-    /** The last company that the run before examined, and how many companies were read. */
+    /** The last company that the run before examined. */
     readonly companyId: string;
-    readonly done: number;
     /** Whether the list of companies was read. */
     readonly listed: boolean;
   };
 }
 
-export interface BackfillProgress {
-  readonly runId: string;
-  readonly companiesDone: number;
-  readonly companiesRunning: readonly string[];
-}
-
-export const backfillProgress = defineQuery<BackfillProgress>(queryNames.progress);
-
 /** Reads all companies, some at a time; returns how the run ended. */
 export async function backfillAll(input: BackfillInput = {}): Promise<RunState> {
   const runId = input.runId ?? uuid4();
-  const running = new Set<string>();
-  let done = input.after?.done ?? 0;
-  setHandler(backfillProgress, () => ({ runId, companiesDone: done, companiesRunning: [...running] }));
-
-  const readCompany = async ({ companyId, cursor }: CompanyLeft): Promise<void> => {
-    running.add(companyId);
-    await readWhenFree(runId, companyId, cursor);
-    running.delete(companyId);
-    done += 1;
-  };
-
-  /** Returns the companies that are left to be read alone. */
-  const readTogether = async (companies: readonly string[]): Promise<readonly CompanyLeft[]> => {
-    for (const companyId of companies) running.add(companyId);
-    const left = await readSmall(runId, companies);
-    for (const companyId of companies) running.delete(companyId);
-    done += companies.length - left.length;
-    return left;
-  };
-
   try {
     const { listed } = input.after ?? (await backfilling.beginRun({ runId }));
     const after = input.after?.companyId ?? null;
     const next = { runId, after, limit: backfillBounds.companiesPerRun, listed };
     const { companies, last } = await backfilling.nextCompanies(next);
-    const [only] = companies;
-    if (only !== undefined && companies.length === 1) await readCompany({ companyId: only, cursor: null });
-    else await readAll(companies, readTogether, readCompany);
-    if (last !== null)
-      await continueAsNew<typeof backfillAll>({ runId, after: { companyId: last, done, listed } });
+    await readAll(runId, companies);
+    if (last !== null) await continueAsNew<typeof backfillAll>({ runId, after: { companyId: last, listed } });
     const state = await noting.concludeRun({ runId });
     await startChecks({ runId, kinds: checkKinds });
     return state;
@@ -92,57 +58,58 @@ async function fail(runId: string, error: string): Promise<RunState> {
 }
 
 /**
- * Reads companies, `companiesAtOnce` at a time. Each activity reads some of them. A company that is large,
- * fails, or is being read by another run is then read by a workflow of its own.
+ * Reads companies in slices, `companiesAtOnce` at a time. What a slice does not finish goes on in a workflow of
+ * its own, so that its retries and its meters hold up no other company. A single company begins there.
  */
-async function readAll(
-  ids: readonly string[],
-  together: (companies: readonly string[]) => Promise<readonly CompanyLeft[]>,
-  alone: (company: CompanyLeft) => Promise<void>,
-): Promise<void> {
-  const { companiesAtOnce, companiesTogether } = backfillBounds;
-  const size = Math.min(companiesTogether, Math.ceil(ids.length / companiesAtOnce));
-  const chunks = Array.from({ length: Math.ceil(ids.length / size) }, (_, at) =>
-    ids.slice(at * size, (at + 1) * size),
-  );
+async function readAll(runId: string, ids: readonly string[]): Promise<void> {
+  const { companiesAtOnce, companiesOfSlice } = backfillBounds;
+  const size = Math.min(companiesOfSlice, Math.ceil(ids.length / companiesAtOnce));
+  const slices: (readonly string[])[] = [];
   const left: CompanyLeft[] = [];
-  let chunksRunning = 0;
-  const worker = async (): Promise<void> => {
+  if (ids.length === 1) left.push(...ids.map(fromItsStart));
+  else for (let at = 0; at < ids.length; at += size) slices.push(ids.slice(at, at + size));
+  let reading = 0;
+  const lane = async (): Promise<void> => {
     for (;;) {
       const company = left.shift();
-      const chunk = company === undefined ? chunks.shift() : undefined;
-      if (company !== undefined) await alone(company);
-      else if (chunk !== undefined) {
-        chunksRunning += 1;
-        left.push(...(await together(chunk)));
-        chunksRunning -= 1;
-      } else if (chunksRunning === 0) return;
-      else await condition(() => left.length > 0 || chunksRunning === 0);
+      const slice = company === undefined ? slices.shift() : undefined;
+      if (company !== undefined) await readToItsEnd(runId, company);
+      else if (slice !== undefined) {
+        reading += 1;
+        const read = await readSlice(runId, slice);
+        reading -= 1;
+        left.push(...read.left);
+        if (read.rest !== undefined && read.rest.length > 0) slices.unshift(read.rest);
+      } else if (reading === 0) return;
+      else await condition(() => left.length > 0 || slices.length > 0 || reading === 0);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(companiesAtOnce, chunks.length) }, worker));
+  const lanes = Math.min(companiesAtOnce, left.length + slices.length);
+  await Promise.all(Array.from({ length: lanes }, lane));
 }
 
-/** Reads companies in one activity. Returns those that it left; all of them if it failed. */
-async function readSmall(runId: string, companies: readonly string[]): Promise<readonly CompanyLeft[]> {
+const fromItsStart = (companyId: string): CompanyLeft => ({ companyId, cursor: null });
+
+/** Reads a slice. If the activity fails, each of its companies is left. */
+async function readSlice(runId: string, companies: readonly string[]): Promise<SliceRead> {
   try {
-    return (await backfilling.readCompanies({ runId, companies })).left;
+    return await backfilling.readCompanies({ runId, companies });
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-    return companies.map((companyId) => ({ companyId, cursor: null }));
+    return { left: companies.map(fromItsStart) };
   }
 }
 
 /**
- * Reads a company, after any other run that is reading it. That run's read began too early to count for this
- * one.
+ * Reads a company in workflows of its own, one after the other, and after any other run that is reading it.
+ * That run's read began too early to count for this one.
  */
-async function readWhenFree(runId: string, companyId: string, cursor: CompanyLeft['cursor']): Promise<void> {
+async function readToItsEnd(runId: string, { companyId, cursor }: CompanyLeft): Promise<void> {
   try {
     let step: CompanyStep = { done: false, cursor };
     while (!step.done) {
-      const read = await readUnlessBusy(runId, companyId, step.cursor);
-      if (read === undefined) await waiting.awaitTurn({ companyId });
+      const read = await readUnlessBusy({ runId, companyId, cursor: step.cursor });
+      if (read === 'busy') await waiting.awaitTurn({ companyId });
       else step = read;
     }
   } catch (error) {
@@ -156,23 +123,18 @@ async function readWhenFree(runId: string, companyId: string, cursor: CompanyLef
   }
 }
 
-/** Reads a company, or a part of a very large one; undefined when another run is reading it. */
-async function readUnlessBusy(
-  runId: string,
-  companyId: string,
-  cursor: CompanyLeft['cursor'],
-): Promise<CompanyStep | undefined> {
+async function readUnlessBusy(reading: CompanyReading): Promise<CompanyStep | 'busy'> {
   try {
     const step: CompanyStep | undefined = await executeChild(backfillCompany, {
-      workflowId: workflowIds.backfillCompany(companyId),
+      workflowId: workflowIds.backfillCompany(reading.companyId),
       taskQueue: taskQueues.backfill,
       parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-      args: [{ runId, companyId, inParts: true, ...(cursor === null ? {} : { cursor }) }],
+      args: [{ ...reading, inParts: true }],
     });
-    // An older version returned nothing.
+    // Version 0.1.0 read a company to its end, and returned nothing.
     return step ?? { done: true, cursor: null };
   } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return undefined;
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return 'busy';
     throw error;
   }
 }

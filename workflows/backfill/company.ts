@@ -7,29 +7,25 @@ import {
   TerminatedFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { CompanyStep } from '../../activities/backfill/backfill.ts';
+import type { CompanyReading, CompanyStep } from '../../activities/backfill/company.ts';
 import { backfilling, noting } from '../activity-options.ts';
 
-export interface CompanyBackfill {
-  readonly runId: string;
-  readonly companyId: string;
-  /** Where its meters go on, if an activity for several companies or another workflow began it. */
-  readonly cursor?: CompanyStep['cursor'];
-  /** Whether it may end before the company does: the caller goes on. */
+export interface CompanyBackfill extends CompanyReading {
+  /** Whether it may end before the company does. Version 0.1.0 did not say so, and waited for all of it. */
   readonly inParts?: boolean;
 }
 
 /**
- * Reads everything that the service has of a company. A resource that fails does not stop the others.
+ * Reads what the service has of a company, slice by slice. A resource that fails does not stop the others.
  * `metersync.runs` has the progress.
  *
- * Ends early when its history is long: Temporal allows 51,200 events, those of 200,000 meters. It does not
- * continue as new, as the cancellation of its parent would miss it.
+ * Ends early when its history is long: Temporal allows 51,200 events. It does not continue as new, as the
+ * cancellation of its parent would miss it; its parent starts another.
  */
 export async function backfillCompany(input: CompanyBackfill): Promise<CompanyStep> {
   const { runId, companyId, cursor = null, inParts = false } = input;
   let step: CompanyStep = { done: false, cursor };
-  while (!step.done && !(inParts && workflowInfo().continueAsNewSuggested)) {
+  do {
     try {
       step = await backfilling.readCompany({ runId, companyId, cursor: step.cursor });
     } catch (error) {
@@ -37,7 +33,7 @@ export async function backfillCompany(input: CompanyBackfill): Promise<CompanySt
       const { done } = await noting.giveUpResource({ runId, companyId, error: reasonOf(error) });
       step = { done, cursor: null };
     }
-  }
+  } while (!step.done && !(inParts && workflowInfo().continueAsNewSuggested));
   return step;
 }
 

@@ -15,12 +15,10 @@ import {
 } from '../../../../db/backfill/run-end.ts';
 import {
   deleteUnfinishedParts,
-  finishedOfCompanies,
-  finishedResources,
   finishRun,
-  isReadElsewhere,
   notePartsMissing,
   noteProgress,
+  readCompanyInRun,
   startRun,
 } from '../../../../db/backfill/runs.ts';
 import { readRunProgress } from '../../../../db/read/run-progress.ts';
@@ -82,9 +80,7 @@ export const runs: readonly Work[] = [
         await finishRun(db, { ...part, resource }, 'complete', { counts });
       await finishRun(db, { ...part, companyId: null, resource: 'companies' }, 'complete');
       await finishRun(db, { runId, companyId: null, resource: null }, 'complete');
-      await isReadElsewhere(db, { runId, companyId });
-      await finishedOfCompanies(db, runId, [companyId]);
-      await finishedResources(db, runId, companyId);
+      await readCompanyInRun(db, runId, companyId);
       await runsUnderWay(db);
       await failRunAndParts(db, runId, 'it failed');
       await failPartsLeft(db);

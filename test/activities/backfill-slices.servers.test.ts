@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CompanyLeft } from '../../activities/backfill/together.ts';
-import { requestPolicy } from '../../contract/retry-policy.ts';
+import type { CompanyLeft } from '../../activities/backfill/slice.ts';
+import type { EndpointCatalogue } from '../../contract/endpoints.ts';
+import { attemptPolicy, requestPolicy } from '../../contract/retry-policy.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn, activityEnvironment } from '../support/activities.ts';
@@ -22,13 +23,22 @@ async function companiesOf(
   counts: readonly number[],
   meanwhile: (companyId: string, asked: Asked) => Reply | undefined | Promise<Reply | undefined> = () =>
     undefined,
+  endpoints: Partial<EndpointCatalogue> = documentsAlone,
 ) {
+  let at = 0;
   const held = new Map<string, object[]>(counts.map((count) => [randomUUID(), documents(count)]));
-  const under = await activitiesOn(async (asked) => {
-    const companyId = companyOf(asked);
-    return (await meanwhile(companyId, asked)) ?? pageOf(held.get(companyId) ?? [], asked);
-  }, documentsAlone);
-  return { under, ids: [...held.keys()] };
+  const under = await activitiesOn(
+    async (asked) => {
+      const companyId = companyOf(asked);
+      return (await meanwhile(companyId, asked)) ?? pageOf(held.get(companyId) ?? [], asked);
+    },
+    endpoints,
+    { now: () => at },
+  );
+  const fill = (): void => {
+    at += attemptPolicy.sliceMs + 1;
+  };
+  return { under, ids: [...held.keys()], fill };
 }
 
 async function partsOf({ warehouse }: ActivitiesUnderTest, runId: string) {
@@ -38,89 +48,134 @@ async function partsOf({ warehouse }: ActivitiesUnderTest, runId: string) {
     from metersync.runs r where run_id = ${runId}::uuid group by company_id`);
   return new Map(rows.map(({ company, ...row }) => [company, row]));
 }
+const done = { done: true, cursor: null };
 const asked = ({ asked: all }: ActivitiesUnderTest, companyId: string) =>
   all().filter((path) => path.includes(companyId)).length;
 
 const resources = ['connections', 'documents', 'intervals', 'meters', 'usageData'];
 const complete = resources.map((resource) => `${resource} complete`);
 
-describe('companies that one activity reads', () => {
+describe('companies of a slice', () => {
   test('cost eight statements each', async () => {
     const { under, ids } = await companiesOf(Array(20).fill(5));
     const { url } = under.warehouse;
     const read = async (): Promise<number> => {
       const before = await statementsTo(url);
       const input = { runId: randomUUID(), companies: ids };
-      expect(await under.run(under.activities.readCompanies, input)).toEqual({ left: [] });
+      expect(await under.run(under.activities.readCompanies, input)).toEqual({ left: [], rest: [] });
       return (await statementsTo(url)) - before;
     };
-    // In addition: the finished parts of the run, and new fields of the catalogue.
-    const few = 6;
+    // In addition: new fields of the catalogue.
+    const few = 5;
     expect(await read()).toBeLessThanOrEqual(20 * 8 + few);
     expect(await read()).toBeLessThanOrEqual(20 * 8 + few);
   });
 
-  test('are read one by one, each with its own parts; a large one costs a request and is left', async () => {
-    const { under, ids } = await companiesOf([5, 2_001, 0, 250]);
-    const [small, large, empty, more] = ids as [string, string, string, string];
+  test('are read one by one, each with its own parts, until the slice is full', async () => {
+    let last = '';
+    const slice = await companiesOf([5, 0, 250, 1, 1], (companyId) => {
+      if (companyId === last) slice.fill();
+      return undefined;
+    });
+    const { under, ids } = slice;
+    const [small, empty, long, ...rest] = ids as [string, string, string, ...string[]];
+    last = long;
     const runId = randomUUID();
     const step = await under.run(under.activities.readCompanies, { runId, companies: ids });
-    expect(step).toEqual({ left: left(large) });
+    expect(step).toEqual({ left: [], rest });
     const parts = await partsOf(under, runId);
     expect(parts.get(small)).toEqual({ parts: complete, documents: 5 });
     expect(parts.get(empty)).toEqual({ parts: complete, documents: 0 });
-    expect(parts.get(more)).toEqual({ parts: complete, documents: 250 });
-    expect(parts.get(large)?.documents).toBe(0);
-    expect(parts.get(large)?.parts).not.toContain('documents running');
-    expect([asked(under, small), asked(under, large), asked(under, more)]).toEqual([1, 1, 3]);
-
-    const alone = { runId, companyId: large, cursor: null };
-    expect(await under.run(under.activities.readCompany, alone)).toEqual({ done: true, cursor: null });
-    expect((await partsOf(under, runId)).get(large)).toEqual({ parts: complete, documents: 2_001 });
+    expect(parts.get(long)).toEqual({ parts: complete, documents: 250 });
+    expect([small, empty, long, ...rest].map((id) => asked(under, id))).toEqual([1, 1, 3, 0, 0]);
   });
 
-  test('are left to wait while another run reads them, but not for a run that was killed', async () => {
+  test('end with one whose meters fill the slice: a workflow of its own goes on behind the last meter', async () => {
+    const readings = (asked: Asked): Reply => {
+      if (asked.path.endsWith('m-1')) slice.fill();
+      return pageOf([], asked, { key: 'intervals', total: 'totalIntervals', perPage: 10 });
+    };
+    const slice = await companiesOf(
+      [1, 1],
+      (_, asked) => (asked.path.includes('/interval/') ? readings(asked) : undefined),
+      { connections: null, meters: null, usageData: null },
+    );
+    const { under, ids } = slice;
+    const [metered, other] = ids as [string, string];
+    await under.warehouse.db.execute(sql`
+      insert into utility.meters (id, company_id) values ('m-1', ${metered}::uuid), ('m-2', ${metered}::uuid)`);
+    const runId = randomUUID();
+    const { left, rest } = await under.run(under.activities.readCompanies, { runId, companies: ids });
+    expect({ left, rest }).toMatchObject({
+      left: [{ companyId: metered, cursor: { resource: 'intervals', after: 'm-1' } }],
+      rest: [other],
+    });
+    // Another run may read it meanwhile.
+    expect((await partsOf(under, runId)).get(metered)?.parts).not.toContain('intervals running');
+    const [goesOn] = left as [CompanyLeft];
+    expect(await under.run(under.activities.readCompany, { runId, ...goesOn })).toEqual(done);
+    expect((await partsOf(under, runId)).get(metered)).toEqual({ parts: complete, documents: 1 });
+    expect(under.asked().filter((path) => path.startsWith('/interval/'))).toHaveLength(2);
+  });
+
+  test('wait while a run under way reads them, but not for a run that has ended', async () => {
     const { under, ids } = await companiesOf([1, 1]);
     const [busy, free] = ids as [string, string];
     const { db } = under.warehouse;
-    await db.execute(sql`insert into metersync.runs (run_id, company_id, resource, state)
-      values (${randomUUID()}::uuid, ${busy}::uuid, 'documents', 'running')`);
+    const other = randomUUID();
+    await db.execute(sql`insert into metersync.runs (run_id, company_id, resource, state, started_at)
+      values (${other}::uuid, ${busy}::uuid, 'documents', 'running', now() - interval '5 hours'),
+        (${other}::uuid, null, null, 'running', now() - interval '5 hours')`);
     const runId = randomUUID();
-    const together = () => under.run(under.activities.readCompanies, { runId, companies: ids });
-    const alone = () => under.run(under.activities.readCompany, { runId, companyId: busy, cursor: null });
-    expect(await together()).toEqual({ left: left(busy) });
-    await expect(alone()).rejects.toMatchObject({ type: 'COMPANY_BUSY', nonRetryable: false });
+    const slice = () => under.run(under.activities.readCompanies, { runId, companies: ids });
+    const single = () => under.run(under.activities.readCompany, { runId, companyId: busy, cursor: null });
+    expect(await slice()).toEqual({ left: left(busy), rest: [] });
+    await expect(single()).rejects.toMatchObject({ type: 'COMPANY_BUSY', nonRetryable: false });
     expect([asked(under, busy), asked(under, free)]).toEqual([0, 1]);
 
-    await db.execute(
-      sql`update metersync.runs set started_at = started_at - interval '2 minutes' where state = 'running'`,
-    );
-    expect(await alone()).toEqual({ done: true, cursor: null });
+    await db.execute(sql`update metersync.runs set finished_at = now() where company_id is null`);
+    expect(await single()).toEqual(done);
     expect([...(await partsOf(under, runId)).keys()].sort()).toEqual([...ids].sort());
   });
 
-  test('are left when they fail; after two failures in a row all others are left, too', async () => {
-    const failing = new Set<string>();
-    const { under, ids } = await companiesOf(Array(7).fill(1), (companyId) =>
-      failing.has(companyId) ? failure : undefined,
+  test('do not wait for one another when two runs have begun the same company', async () => {
+    const { under, ids } = await companiesOf([1]);
+    const [companyId] = ids as [string];
+    const [one, two] = [randomUUID(), randomUUID()];
+    for (const runId of [one, two])
+      await under.warehouse.db.execute(sql`insert into metersync.runs (run_id, company_id, resource, state)
+        values (${runId}::uuid, ${companyId}::uuid, 'documents', 'running'),
+          (${runId}::uuid, null, null, 'running')`);
+    for (const runId of [one, two])
+      expect(await under.run(under.activities.readCompany, { runId, companyId, cursor: null })).toEqual(done);
+  });
+
+  test('end with one that fails: its own workflow goes on at the page that failed', async () => {
+    let fails = '';
+    let failing = true;
+    const { under, ids } = await companiesOf([1, 350, 1, 1], (companyId, { query }) =>
+      failing && companyId === fails && query.get('page') === '3' ? failure : undefined,
     );
-    const [one, fails, two, failsToo, failsAgain, unasked, last] = ids as [
-      string,
-      string,
-      string,
-      string,
-      string,
-      string,
-      string,
-    ];
-    for (const id of [fails, failsToo, failsAgain]) failing.add(id);
+    const [before, failed, ...rest] = ids as [string, string, ...string[]];
+    fails = failed;
     const runId = randomUUID();
     const step = await under.run(under.activities.readCompanies, { runId, companies: ids });
-    expect(step).toEqual({ left: left(fails, failsToo, failsAgain, unasked, last) });
+    const cursor = { companyId: failed, resource: 'documents', pass: 1, page: 2 };
+    expect(step).toMatchObject({ left: [{ companyId: failed, cursor }], rest });
     const parts = await partsOf(under, runId);
-    expect([parts.get(one)?.parts, parts.get(two)?.parts]).toEqual([complete, complete]);
-    expect(parts.get(fails)?.parts).not.toContain('documents failed');
-    expect([asked(under, fails), asked(under, unasked)]).toEqual([requestPolicy.attemptsMax, 0]);
+    expect(parts.get(before)?.parts).toEqual(complete);
+    expect(parts.get(failed)?.parts.filter((part) => part.startsWith('documents'))).toEqual([]);
+    expect([asked(under, failed), ...rest.map((id) => asked(under, id))]).toEqual([
+      2 + requestPolicy.attemptsMax,
+      0,
+      0,
+    ]);
+
+    failing = false;
+    const [goesOn] = step.left as [CompanyLeft];
+    expect(await under.run(under.activities.readCompany, { runId, ...goesOn })).toEqual(done);
+    expect((await partsOf(under, runId)).get(failed)).toEqual({ parts: complete, documents: 350 });
+    expect(asked(under, failed)).toBe(2 + requestPolicy.attemptsMax + 2);
   });
 
   test('fail alone when the service refuses them, and are not left', async () => {
@@ -132,7 +187,10 @@ describe('companies that one activity reads', () => {
     // The service listed it before.
     await under.warehouse.db.execute(sql`insert into utility.companies (id, raw) values (${refused}, '{}')`);
     const runId = randomUUID();
-    expect(await under.run(under.activities.readCompanies, { runId, companies: ids })).toEqual({ left: [] });
+    expect(await under.run(under.activities.readCompanies, { runId, companies: ids })).toEqual({
+      left: [],
+      rest: [],
+    });
     const parts = await partsOf(under, runId);
     expect(parts.get(refused)?.parts).toContain('documents failed');
     expect([parts.get(ids[0] ?? '')?.parts, parts.get(ids[2] ?? '')?.parts]).toEqual([complete, complete]);
@@ -183,7 +241,7 @@ test('after any crashes of the worker, each company is read to its end, and none
         details = heartbeats.at(cursorIsLost ? -2 : -1) ?? details;
       }
       ends = () => {};
-      expect(await under.run(under.activities.readCompanies, input, details)).toEqual({ left: [] });
+      expect(await under.run(under.activities.readCompanies, input, details)).toEqual({ left: [], rest: [] });
       const parts = await partsOf(under, input.runId);
       expect(ids.map((id) => parts.get(id))).toEqual(
         sizes.map((size) => ({ parts: complete, documents: size })),

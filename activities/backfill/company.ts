@@ -1,0 +1,103 @@
+import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
+import { notePartsMissing, readCompanyInRun } from '../../db/backfill/runs.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { refusal } from '../own-failure.ts';
+import { failPart } from '../runs.ts';
+import { type CompanyCursor, resumedCursor } from './cursor.ts';
+import { backfillIntervals } from './intervals.ts';
+import { backfillListing, noEndpoint } from './listing.ts';
+import { deleteUnread } from './named-companies.ts';
+
+export interface CompanyReading {
+  readonly runId: string;
+  readonly companyId: string;
+  /** Null at the first resource that the run has not finished. */
+  readonly cursor: CompanyCursor | null;
+}
+
+/** Until it is done, the activity is called again with the cursor. */
+export interface CompanyStep {
+  readonly done: boolean;
+  readonly cursor: CompanyCursor | null;
+}
+
+/** A company in a run. */
+export type CompanyKey = Omit<CompanyReading, 'cursor'>;
+
+/**
+ * Reads a company, resource by resource, and leaves out those that the run has finished. A permanent refusal
+ * fails that resource alone. A listing is read to its end, because only all of it proves what it lacks; meters
+ * are read until the slice is full.
+ */
+export async function readCompany(
+  deps: ActivityDependencies,
+  reading: CompanyReading,
+  finished: readonly string[],
+  isFull: () => boolean,
+): Promise<CompanyStep> {
+  const { runId, companyId } = reading;
+  const missing = without(finished).filter(
+    (resource) => resource !== 'intervals' && !deps.service.has(resource),
+  );
+  if (missing.length > 0) await notePartsMissing(deps.warehouse.db, reading, missing, noEndpoint);
+  const cursor = resumedCursor(companyId, reading.cursor);
+  // Whether every listing so far answered 404 or 403.
+  let refused = finished.length === 0;
+  let asked = 0;
+  for (const resource of without([...finished, ...missing])) {
+    const key = { runId, companyId, resource };
+    try {
+      if (resource === 'intervals') {
+        if (refused && asked > 0 && (await deleteUnread(deps, reading))) return { done: true, cursor: null };
+        return await backfillIntervals(deps, key, cursor, isFull);
+      }
+      asked += 1;
+      await backfillListing(deps, { ...key, resource }, cursor);
+      refused = false;
+    } catch (error) {
+      const failure = await refusal(deps, error);
+      const reason = `${failure.code}: ${failure.message}`;
+      if (failure.code === 'SERVICE_KEY_REFUSED') {
+        // The key is the same for every resource.
+        await giveUpCompany(deps, reading, reason);
+        return { done: true, cursor: null };
+      }
+      refused &&= failure.code === 'SERVICE_NOT_FOUND' || failure.code === 'SERVICE_ACCESS_DENIED';
+      await failPart(deps, key, reason);
+    }
+  }
+  return { done: true, cursor: null };
+}
+
+/** Fails the resource whose tries are used up. Returns whether it was the company's last. */
+export async function giveUpResource(
+  deps: ActivityDependencies,
+  company: CompanyKey,
+  reason: string,
+): Promise<{ done: boolean }> {
+  const [resource, ...left] = await unfinished(deps, company);
+  if (resource === undefined) return { done: true };
+  await failPart(deps, { ...company, resource }, reason);
+  return { done: left.length === 0 };
+}
+
+/** Fails every resource of the company that the run has not finished. */
+export async function giveUpCompany(
+  deps: ActivityDependencies,
+  { runId, companyId }: CompanyKey,
+  reason: string,
+): Promise<void> {
+  for (const resource of await unfinished(deps, { runId, companyId }))
+    await failPart(deps, { runId, companyId, resource }, reason);
+}
+
+/** Returns the resources of the company that the run has not finished, in order. */
+async function unfinished(
+  { warehouse }: ActivityDependencies,
+  { runId, companyId }: CompanyKey,
+): Promise<CompanyResource[]> {
+  return without((await readCompanyInRun(warehouse.db, runId, companyId)).finished);
+}
+
+const without = (finished: readonly string[]): CompanyResource[] =>
+  companyResources.filter((resource) => !finished.includes(resource));

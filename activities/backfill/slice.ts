@@ -1,0 +1,58 @@
+import { Context } from '@temporalio/activity';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { deleteUnfinishedParts, readCompanyInRun } from '../../db/backfill/runs.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { type CompanyReading, readCompany } from './company.ts';
+import { reachedCursor } from './cursor.ts';
+
+/** Companies that one activity begins to read, in order. */
+export interface Slice {
+  readonly runId: string;
+  readonly companies: readonly string[];
+}
+
+/** A company that is read by a workflow of its own, and from where. */
+export type CompanyLeft = Omit<CompanyReading, 'runId'>;
+
+/** What of a slice is not read. */
+export interface SliceRead {
+  /** Companies that need more than a slice, that fail for now, or that another run is reading. */
+  readonly left: readonly CompanyLeft[];
+  /** Companies that were not begun; absent in results of version 0.1.0. */
+  readonly rest?: readonly string[];
+}
+
+/** Begins the time of a slice; returns whether it is over. */
+export function sliceFrom(now: () => number): () => boolean {
+  const until = now() + attemptPolicy.sliceMs;
+  return () => now() > until;
+}
+
+/**
+ * Reads companies one after the other until the slice is full. It also ends at a company that fails for now,
+ * whose own workflow tries it again: the others do not wait for it.
+ */
+export async function readSlice(deps: ActivityDependencies, { runId, companies }: Slice): Promise<SliceRead> {
+  const { db } = deps.warehouse;
+  const isFull = sliceFrom(deps.now);
+  const left: CompanyLeft[] = [];
+  for (const [at, companyId] of companies.entries()) {
+    if (at > 0 && isFull()) return { left, rest: companies.slice(at) };
+    const { finished, busy } = await readCompanyInRun(db, runId, companyId);
+    if (busy) {
+      left.push({ companyId, cursor: null });
+      continue;
+    }
+    const reading = { runId, companyId, cursor: null };
+    const step = await readCompany(deps, reading, finished, isFull).catch(() => {
+      Context.current().cancellationSignal.throwIfAborted();
+      return { done: false, cursor: reachedCursor(companyId) };
+    });
+    if (step.done) continue;
+    // Another run that waits for the company may read it first.
+    await deleteUnfinishedParts(db, { runId, companyId });
+    left.push({ companyId, cursor: step.cursor });
+    return { left, rest: companies.slice(at + 1) };
+  }
+  return { left, rest: [] };
+}
