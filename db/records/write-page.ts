@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { warehouseNow } from '../catch-up/due.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
-import { isRefusal, sqlMessage, warehouseFailure } from '../connection/failures.ts';
+import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { isListedByCompany, type RecordResource } from '../resources.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
@@ -31,6 +31,13 @@ interface PageRecord {
   readonly digest?: string | undefined;
 }
 
+/** Where the records of a page go. */
+interface Target {
+  readonly db: Database | Transaction;
+  readonly resource: RecordResource;
+  readonly upsert: UpsertPage;
+}
+
 /**
  * Writes a page in one transaction, or as part of the given one. `noted` is a step `noted as (…)`
  * of a statement, run in that transaction. Unchanged records are left out before any parsing. If
@@ -47,78 +54,67 @@ export async function writePage(
   ids: readonly (string | null)[],
   noted?: Cte,
 ): Promise<PageWrittenAt> {
-  const write = async (
-    part: RecordPage,
-    partIds: readonly (string | null)[],
-    more?: Cte,
-  ): Promise<PageWrittenAt> =>
-    await withTransaction(db, async (tx) => {
-      const cleared = clearingRejections({ resource, ids: partIds, readAt: page.readAt });
-      const closing = sql`cleared as (${cleared}
-    )${more === undefined ? sql`` : sql`, ${more}`}`;
-      const { own, ...written } = await upsert(tx, part, closing);
-      const { companyId, byId = false } = page;
-      if (isListedByCompany(resource) && companyId !== null && !byId && own < partIds.length)
-        await noteListed(tx, resource, companyId, partIds);
-      // Records that differ from their rows, and did not replace them: there are few, if any.
-      const kept = partIds.length - written.inserted - written.changed;
-      const listed = part.digests !== undefined && !byId && page.confirms !== true;
-      const older = kept > 0 && listed ? await countOlder(tx, resource, part) : 0;
-      return { ...written, rejected: 0, ...ifAny(older) };
-    });
-  const writeRecords = async (records: readonly PageRecord[], more?: Cte): Promise<PageWrittenAt> =>
-    await write(
-      pageOf(page, records, ids.length),
-      records.map(({ id }) => id),
-      more,
-    );
-  const writePart = (records: readonly PageRecord[]) => writeRecords(records);
-  const noteAlone = async (): Promise<{ now?: string }> =>
-    noted === undefined ? {} : { now: await warehouseNow(db, noted) };
-  const writeParts = async (records: readonly PageRecord[]): Promise<PageWrittenAt> => {
-    const parts = await splitOnRefusal(records, writePart, async ({ id, text }, error) => {
-      const { companyId } = page;
-      await rejectRecord(db, { resource, companyId, id, text, error: sqlMessage(error) });
-      return { ...nothingWritten, rejected: 1 };
-    });
-    return { ...parts.reduce(sum, nothingWritten), ...(await noteAlone()) };
-  };
-  const recordsOf = (): PageRecord[] =>
-    itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
+  const target = { db, resource, upsert };
   try {
-    const changed = await changedRecords(db, resource, page, ids);
-    if (changed?.length === 0) return { ...nothingWritten, ...(await noteAlone()) };
-    const written = changed === undefined ? write(page, ids, noted) : writeRecords(changed, noted);
-    return await written.catch((error: unknown) => {
-      if (!isRefusal(error)) throw error;
-      return writeParts(changed ?? recordsOf());
-    });
+    const records = await changedRecords(target, page, ids);
+    if (records.length === 0) return await noteAlone(db, nothingWritten, noted);
+    const parts = await splitOnRefusal(
+      records,
+      (some) => writeRecords(target, page, some, ids.length, some === records ? noted : undefined),
+      (refused, error) => refuseRecord(target, page, refused, error),
+    );
+    const [whole] = parts;
+    if (whole !== undefined && parts.length === 1 && whole.rejected === 0) return whole;
+    return await noteAlone(db, parts.reduce(sum, nothingWritten), noted);
   } catch (error) {
     throw warehouseFailure(error);
   }
 }
 
-/**
- * Returns the records whose rows may need a write, with their digests; undefined if rows keep none.
- */
+/** Returns the records whose rows may need a write. */
 async function changedRecords(
-  db: Database | Transaction,
-  resource: RecordResource,
+  { db, resource }: Target,
   page: RecordPage,
   ids: readonly (string | null)[],
-): Promise<PageRecord[] | undefined> {
-  if (!keepsDigests(resource) || ids.length === 0) return undefined;
+): Promise<readonly PageRecord[]> {
+  if (ids.length === 0) return [];
   const texts = itemTexts(page);
-  const digests = digestsOf(page, texts);
-  if (digests === undefined) return undefined;
+  const digests = keepsDigests(resource) ? digestsOf(page, texts) : undefined;
   // A usage row may belong to another document now.
   const namesDocuments = page.documentOf !== undefined;
-  const unchanged = namesDocuments
-    ? new Set()
-    : await unchangedPlaces(db, resource, page, ids, digests);
+  const unchanged =
+    digests === undefined || namesDocuments
+      ? new Set<number>()
+      : await unchangedPlaces(db, resource, page, ids, digests);
   return texts.flatMap((text, at) =>
-    unchanged.has(at) ? [] : [{ id: ids[at] ?? null, text, digest: digests[at] }],
+    unchanged.has(at) ? [] : [{ id: ids[at] ?? null, text, digest: digests?.[at] }],
   );
+}
+
+/** Writes records of a page, of which there are `all`, in one transaction. */
+async function writeRecords(
+  { db, resource, upsert }: Target,
+  page: RecordPage,
+  records: readonly PageRecord[],
+  all: number,
+  noted: Cte | undefined,
+): Promise<PageWrittenAt> {
+  const part = pageOf(page, records, all);
+  const ids = records.map(({ id }) => id);
+  const { companyId, byId = false } = page;
+  return await withTransaction(db, async (tx) => {
+    const cleared = clearingRejections({ resource, ids, readAt: page.readAt });
+    const closing = sql`cleared as (${cleared}
+    )${noted === undefined ? sql`` : sql`, ${noted}`}`;
+    const { own, ...written } = await upsert(tx, part, closing);
+    if (isListedByCompany(resource) && companyId !== null && !byId && own < ids.length)
+      await noteListed(tx, resource, companyId, ids);
+    // Records that differ from their rows, and did not replace them: there are few, if any.
+    const kept = ids.length - written.inserted - written.changed;
+    const listed = part.digests !== undefined && !byId && page.confirms !== true;
+    const older = kept > 0 && listed ? await countOlder(tx, resource, part) : 0;
+    return { ...written, rejected: 0, ...ifAny(older) };
+  });
 }
 
 /**
@@ -126,10 +122,30 @@ async function changedRecords(
  * that joins several, which costs Postgres a copy.
  */
 function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): RecordPage {
-  const digests = records.flatMap(({ digest }) => digest ?? []);
+  const known = records.flatMap(({ digest }) => digest ?? []);
+  const digests = known.length === records.length ? known : undefined;
   if (records.length === all && page.joined !== true) return { ...page, digests };
   const texts = records.map(({ text }) => text);
   return pageOfTexts(page, texts, digests);
+}
+
+async function refuseRecord(
+  { db, resource }: Target,
+  { companyId }: RecordPage,
+  { id, text }: PageRecord,
+  error: unknown,
+): Promise<PageWrittenAt> {
+  await rejectRecord(db, { resource, companyId, id, text, error: sqlMessage(error) });
+  return { ...nothingWritten, rejected: 1 };
+}
+
+/** Runs the step of a page that no statement with its records has run. */
+async function noteAlone(
+  db: Database | Transaction,
+  written: PageWritten,
+  noted: Cte | undefined,
+): Promise<PageWrittenAt> {
+  return noted === undefined ? written : { ...written, now: await warehouseNow(db, noted) };
 }
 
 export const nothingWritten: PageWritten = { inserted: 0, changed: 0, rejected: 0 };
