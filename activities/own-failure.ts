@@ -94,18 +94,24 @@ function unexpected(error: unknown): WaitingReason {
   return { code, message: `${code}: ${plain instanceof Error ? plain.message : String(plain)}` };
 }
 
+/** Results by id, and why the others failed. */
+export interface Settled<T> {
+  readonly done: ReadonlyMap<string, T>;
+  readonly failed: ReadonlyMap<string, WaitingReason>;
+}
+
 /**
- * Works on all ids at once; returns the results by id. Notes in `failed` the ids that the service fails
- * alone, or refuses for a reason that is `theirs`. Throws any other refusal, and failures that all share.
+ * Works on all ids at once. An id fails that the service fails alone, or refuses for a reason that is
+ * `theirs`. Throws any other refusal, and failures that all share.
  */
 export async function settleEach<T>(
   deps: ActivityDependencies,
-  failed: Map<string, WaitingReason>,
   ids: readonly string[],
   work: (id: string) => Promise<T>,
   theirs: (code: FailureCode) => boolean,
-): Promise<Map<string, T>> {
+): Promise<Settled<T>> {
   const done = new Map<string, T>();
+  const failed = new Map<string, WaitingReason>();
   const ends = await Promise.allSettled(ids.map(work));
   for (const [at, id] of ids.entries()) {
     const end = ends[at] as PromiseSettledResult<T>;
@@ -122,5 +128,5 @@ export async function settleEach<T>(
     if (reason === undefined) throw end.reason;
     failed.set(id, refused ? { ...reason, code: 'SERVICE_RECORD_REFUSED' } : reason);
   }
-  return done;
+  return { done, failed };
 }

@@ -2,7 +2,7 @@ import { batches } from '../../contract/limits.ts';
 import { admitCompany, admitSites, tombstoneUnverified } from '../../db/backfill/strangers.ts';
 import { dueRecords } from '../../db/catch-up/due.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
-import { surroundings, type Unread, unreadNeighbours } from '../../db/catch-up/surroundings.ts';
+import { type Surroundings, surroundings } from '../../db/catch-up/surroundings.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
 import { judgePass } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
@@ -11,7 +11,9 @@ import { walkListing } from '../reading/walk-listing.ts';
 /** Reads the connections of a company, and the unread company, sites and meters that they name. */
 export async function catchUpConnections(deps: ActivityDependencies, companyId: string): Promise<void> {
   const { db } = deps.warehouse;
-  const { readAt, due } = await dueRecords(db, 'connections', companyId, batches.connections);
+  const stale = await dueRecords(db, 'connections', companyId, batches.connections);
+  const { readAt } = stale;
+  const due = stale.due.map(({ id }) => id);
   const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
   const walk = { ...listing, beganAt: readAt };
   const { ids, report } = await walkListing(deps, walk);
@@ -37,12 +39,8 @@ export async function admitAndRefresh(
 ): Promise<boolean> {
   const { db } = deps.warehouse;
   const around = await surroundings(db, kind, companyId, recordIds);
-  if (around.admitted) {
-    await refreshNeighbours(deps, companyId, { ...around, meters: meters || around.meters });
-    return true;
-  }
-  const admitted = await admit(deps, kind, companyId, recordIds);
-  const unread = await unreadNeighbours(db, companyId, kind === 'documents' ? recordIds : []);
+  const admitted = around.admitted || (await admit(deps, kind, companyId, recordIds));
+  const unread = around.admitted ? around : await surroundings(db, kind, companyId, recordIds);
   await refreshNeighbours(deps, companyId, { ...unread, meters: (meters && admitted) || unread.meters });
   return admitted;
 }
@@ -63,7 +61,7 @@ async function admit(
 async function refreshNeighbours(
   deps: ActivityDependencies,
   companyId: string,
-  unread: Unread,
+  unread: Surroundings,
 ): Promise<void> {
   let beganAt: string | undefined = unread.now;
   if (unread.companies && deps.service.has('companies')) {

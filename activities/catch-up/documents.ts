@@ -1,102 +1,113 @@
 import { batches } from '../../contract/limits.ts';
 import { tombstoneUnverified } from '../../db/backfill/strangers.ts';
-import { dueDocuments, liveUsage, usageListedByRecords, type WantedDocument } from '../../db/catch-up/due.ts';
-import { postponeDocuments, postponeFailed, settleRecords } from '../../db/catch-up/settle.ts';
+import { dueRecords, liveUsage, usageListedByRecords, type WantedRecord } from '../../db/catch-up/due.ts';
+import { postponeDocuments, settleRecords, usageUnstable } from '../../db/catch-up/settle.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
 import { holdDocuments, retireUsage } from '../../db/records/usage-data.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 import { admitAndRefresh } from './connections.ts';
 import { searchListing } from './search.ts';
-import { has, readOneByOne, readUsageOneByOne, type SingleReads } from './single.ts';
+import {
+  type DocumentState,
+  type DocumentStates,
+  has,
+  inState,
+  readOneByOne,
+  readUsageOneByOne,
+  type SingleReads,
+} from './single.ts';
 
 /** Reads the stale documents of a company, and their usage. */
-export async function catchUpDocuments(
-  catchUp: Omit<SingleReads, 'failed' | 'moved' | 'readAt'>,
-): Promise<void> {
+export async function catchUpDocuments(catchUp: Omit<SingleReads, 'readAt'>): Promise<void> {
   const { deps, companyId } = catchUp;
-  const failed: SingleReads['failed'] = new Map();
-  const moved: SingleReads['moved'] = new Set();
   const { db } = deps.warehouse;
-  const { readAt, due } = await dueDocuments(db, companyId, batches.documents);
-  const reads = { ...catchUp, failed, moved, readAt };
+  const { readAt, due } = await dueRecords(db, 'documents', companyId, batches.documents);
+  const reads = { ...catchUp, readAt };
+  const { documents, proven } = await readDocuments(reads, due);
+  const states = await readUsage(reads, documents);
   const ids = due.map(({ id }) => id);
-  const read = await readDocuments(reads, due);
-  const { unseen, proven } = read;
-  const unsettled = new Set([...read.partial, ...(await readUsage(reads, read))]);
-  for (const id of failed.keys()) unsettled.delete(id);
   const admitted = await admitAndRefresh(deps, 'documents', companyId, ids, { meters: false });
-  const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id) && !moved.has(id));
+  const unseen = inState(states, 'unseen');
+  const settled = [...inState(states, 'read'), ...unseen];
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);
-  if (unsettled.size > 0) await postponeDocuments(db, [...unsettled], readAt);
-  for (const [id, reason] of failed) await postponeFailed(db, id, readAt, reason);
+  for (const [reason, failed] of Map.groupBy(states.keys(), (id) => states.get(id)))
+    if (typeof reason === 'object') await postponeDocuments(db, failed, readAt, reason);
   if (!admitted) await tombstoneUnverified(db, companyId);
 }
 
 interface DocumentsRead {
-  /** Documents that the service did not return. */
-  readonly unseen: readonly string[];
-  /** Whether that proves that it does not have them. */
+  readonly documents: DocumentStates;
+  /** Whether the service is proved not to have the unseen documents. */
   readonly proven: boolean;
-  /** Documents that were read without their usage. */
-  readonly withoutUsage: readonly string[];
-  /** Documents that have no usage listing of their own. */
-  readonly unlisted: readonly string[];
-  /** Documents whose usage was incomplete. */
-  readonly partial: readonly string[];
 }
 
-async function readDocuments(reads: SingleReads, due: readonly WantedDocument[]): Promise<DocumentsRead> {
-  const { deps, tried, companyId, failed } = reads;
+/** Reads documents by their ids, from the listing of their company, or from both. */
+async function readDocuments(reads: SingleReads, due: readonly WantedRecord[]): Promise<DocumentsRead> {
+  const { deps, companyId } = reads;
   const ids = due.map(({ id }) => id);
   const listed = deps.service.has('documents');
-  const search = (wanted: readonly WantedDocument[]) =>
-    searchListing(deps, { listing: 'documents', companyId, wanted });
-  const none = { withoutUsage: [], unlisted: [], partial: [] };
   if (has(reads, 'document') && (due.length <= batches.documentsOneByOne || !listed)) {
-    const { notFound, refused, withoutUsage, ...asked } = await readOneByOne(reads, ids);
-    const doubtful = [...notFound, ...refused];
-    if (doubtful.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage, ...asked };
-    // The document may be gone, or the endpoint missing, or refused for it or the company: the listing
-    // decides.
-    const searched = await search(due.filter(({ id }) => doubtful.includes(id)));
-    const present = doubtful.filter((id) => !searched.unseen.includes(id));
-    for (const id of present) failed.delete(id);
-    if (present.some((id) => notFound.includes(id)) && !tried.working.has('document'))
-      tried.missing.add('document');
-    const unseen = searched.unseen.filter((id) => notFound.includes(id));
-    return { unseen, proven: searched.proven, withoutUsage: [...withoutUsage, ...present], ...asked };
+    const documents = await readOneByOne(reads, ids);
+    return listed ? await searchDoubtful(reads, due, documents) : { documents, proven: true };
   }
-  if (!listed) return { unseen: ids, proven: true, ...none };
-  const { unseen, proven } = await search(due);
+  if (!listed) return { documents: all(ids, 'unseen'), proven: true };
+  const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted: due });
   const seen = ids.filter((id) => !unseen.includes(id));
-  if (unseen.length === 0 || !has(reads, 'document')) return { unseen, proven, ...none, withoutUsage: seen };
   // A listing may lose a record between two pages, so each unseen one is requested by its id.
-  const { notFound, withoutUsage, unlisted, partial } = await readOneByOne(reads, unseen);
-  return { unseen: notFound, proven, withoutUsage: [...seen, ...withoutUsage], unlisted, partial };
+  const others = has(reads, 'document') ? await readOneByOne(reads, unseen) : all(unseen, 'unseen');
+  return { documents: new Map([...all(seen, 'withoutUsage'), ...others]), proven };
 }
 
 /**
- * Reads the usage of documents, each from its own listing; from the company's listing where it has none. A
- * document's usage is one set: rows that the listing lacks are tombstoned. Returns the documents whose usage
- * was incomplete.
+ * Searches the listing for documents that were not found by their ids, or refused. They may be gone, or the
+ * endpoint missing, or refused for them or the company: the listing decides.
  */
-async function readUsage(reads: SingleReads, read: DocumentsRead): Promise<readonly string[]> {
+async function searchDoubtful(
+  { deps, tried, companyId }: SingleReads,
+  due: readonly WantedRecord[],
+  documents: DocumentStates,
+): Promise<DocumentsRead> {
+  const notFound = inState(documents, 'unseen');
+  const wanted = due.filter(({ id }) => notFound.includes(id) || isRefused(documents.get(id)));
+  if (wanted.length === 0) return { documents, proven: true };
+  const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted });
+  const present = wanted.flatMap(({ id }) => (unseen.includes(id) ? [] : [id]));
+  if (present.some((id) => notFound.includes(id)) && !tried.working.has('document'))
+    tried.missing.add('document');
+  return { documents: new Map([...documents, ...all(present, 'withoutUsage')]), proven };
+}
+
+const isRefused = (state: DocumentState | undefined): boolean =>
+  typeof state === 'object' && state.code === 'SERVICE_RECORD_REFUSED';
+
+const all = (ids: readonly string[], state: DocumentState): DocumentStates =>
+  new Map(ids.map((id) => [id, state]));
+
+/**
+ * Reads the usage of documents, each from its own listing; from the company's listing where it has none. A
+ * document's usage is one set: rows that the listing lacks are tombstoned.
+ */
+async function readUsage(reads: SingleReads, documents: DocumentStates): Promise<DocumentStates> {
+  const withoutUsage = inState(documents, 'withoutUsage');
+  const single = has(reads, 'documentUsage')
+    ? await readUsageOneByOne(reads, withoutUsage)
+    : all(withoutUsage, 'unlisted');
+  const states = new Map([...documents, ...single]);
+  const left = inState(states, 'unlisted');
+  return left.length === 0 ? states : new Map([...states, ...all(left, await readListedUsage(reads, left))]);
+}
+
+/** Reads the usage of documents from the listing of their company. */
+async function readListedUsage(reads: SingleReads, ids: readonly string[]): Promise<DocumentState> {
   const { deps, tried } = reads;
-  const alone = has(reads, 'documentUsage');
-  const { unlisted, partial } = alone
-    ? await readUsageOneByOne(reads, read.withoutUsage)
-    : { unlisted: read.withoutUsage, partial: [] };
-  const left = [...read.unlisted, ...unlisted];
-  if (left.length === 0) return partial;
   // Where other documents have a listing, the rows that the warehouse has of these are in doubt.
-  if (!deps.service.has('usageData'))
-    return tried.working.has('documentUsage') ? [...partial, ...left] : partial;
-  const complete = (await searchUsage(reads, left)) || (await walkUsage(reads, left));
-  if (!complete) return [...partial, ...left];
-  const live = alone && !tried.working.has('documentUsage') && (await liveUsage(deps.warehouse.db, left));
-  if (live && live.size > 0) tried.missing.add('documentUsage');
-  return partial;
+  if (!deps.service.has('usageData')) return tried.working.has('documentUsage') ? usageUnstable : 'read';
+  const complete = (await searchUsage(reads, ids)) || (await walkUsage(reads, ids));
+  if (!complete) return usageUnstable;
+  const unproved = has(reads, 'documentUsage') && !tried.working.has('documentUsage');
+  if (unproved && (await liveUsage(deps.warehouse.db, ids)).size > 0) tried.missing.add('documentUsage');
+  return 'read';
 }
 
 /** Where document records contain their usage, searches for its rows by id. Returns whether it found all. */

@@ -59,10 +59,10 @@ export async function catchUpIntervals(
     const range = ranges[cursor.range] as (typeof ranges)[number];
     for (let at: RangeProgress | null = cursor.within ?? { from: range.start, width: 1 }; at !== null; ) {
       cursor = { ...cursor, within: at };
-      const { complete, next }: PieceRead = await readPiece(deps, cursor, range, at, { beganAt, inTurn });
+      const next: Next = await readPiece(deps, cursor, range, at, { beganAt, inTurn });
       beganAt = undefined;
-      if (!complete) cursor = { ...cursor, unstable: [...(cursor.unstable ?? []), cursor.range] };
-      at = complete ? next : null;
+      if (next === 'unstable') cursor = { ...cursor, unstable: [...(cursor.unstable ?? []), cursor.range] };
+      at = next === 'unstable' ? null : next;
       noteCursor(
         at === null ? { ...cursor, range: cursor.range + 1, within: undefined } : { ...cursor, within: at },
       );
@@ -83,10 +83,8 @@ export async function catchUpIntervals(
   await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });
 }
 
-interface PieceRead {
-  readonly complete: boolean;
-  readonly next: RangeProgress | null;
-}
+/** Where a range goes on after a piece: null at its end. `unstable`: the piece changed while it was read. */
+type Next = RangeProgress | null | 'unstable';
 
 /**
  * Reads a piece of a range. A range of one piece is news and takes the live lane; a longer one is history. An
@@ -98,7 +96,7 @@ async function readPiece(
   range: MeterCursor['ranges'][number],
   at: RangeProgress,
   how: Pick<RangeReading, 'beganAt' | 'inTurn'>,
-): Promise<PieceRead> {
+): Promise<Next> {
   const { meterId, granularity, runId } = cursor;
   const { piece, next } = await nextPiece(deps.warehouse.db, range, at, granularity, batches.readingsOfPiece);
   const isNews = next === null && at.from === range.start;
@@ -106,11 +104,12 @@ async function readPiece(
   try {
     const reading = { lane, runId, confirms: true, ...how, cursor: () => cursor } as const;
     const { complete, readings } = await readRange(deps, { meterId, ...piece }, reading);
+    if (!complete) return 'unstable';
     const width = nextWidth(at.width, readings, batches.readingsOfPiece);
-    return { complete, next: next === null ? null : { from: next, width } };
+    return next === null ? null : { from: next, width };
   } catch (error) {
     if (at.width === 1 || asFailure(error)?.code !== 'SERVICE_ANSWER_UNREADABLE') throw error;
-    return { complete: true, next: { from: at.from, width: 1 } };
+    return { from: at.from, width: 1 };
   }
 }
 

@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import { liveUsage, warehouseNow } from '../../db/catch-up/due.ts';
-import { moveToCompany } from '../../db/catch-up/settle.ts';
+import { moveToCompany, usageUnstable } from '../../db/catch-up/settle.ts';
 import type { WaitingReason } from '../../db/catch-up/stale.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import type { RecordAnswer } from '../../service/client.ts';
@@ -34,110 +34,81 @@ export interface SingleReads {
   readonly deps: ActivityDependencies;
   readonly tried: EndpointsTried;
   readonly companyId: string;
-  /** Why a document, or its usage, could not be read while others could; by id. */
-  readonly failed: Map<string, WaitingReason>;
   /** When the reading began, by the warehouse's clock. */
   readonly readAt: string;
-  /** Documents that moved to another company, whose catch-up reads them. */
-  readonly moved: Set<string>;
 }
+
+/**
+ * How far a document was read.
+ * - `read`: it and all of its usage are in the warehouse.
+ * - `withoutUsage`: its usage is still to be read.
+ * - `unlisted`: its usage has no listing of its own, which does not prove that there is none.
+ * - `unseen`: the service did not return it.
+ * - `moved`: it is another company's, whose catch-up reads it.
+ * - A reason: it, or all of its usage, could not be read while others could.
+ */
+export type DocumentState = 'read' | 'withoutUsage' | 'unlisted' | 'unseen' | 'moved' | WaitingReason;
+export type DocumentStates = ReadonlyMap<string, DocumentState>;
+
+export const inState = (states: DocumentStates, wanted: DocumentState): string[] =>
+  [...states].flatMap(([id, state]) => (state === wanted ? [id] : []));
 
 /** Whether the catalogue has the endpoint, and no answer has proved it missing. */
-export function has({ deps, tried }: SingleReads, endpoint: SingleEndpoint): boolean {
+export function has({ deps, tried }: Omit<SingleReads, 'readAt'>, endpoint: SingleEndpoint): boolean {
   return deps.service.has(endpoint) && !tried.missing.has(endpoint);
-}
-
-/** Documents whose own usage listing did not decide what usage they have. */
-interface UsageAsked {
-  /** Those without such a listing, where that does not prove that they have no usage. */
-  readonly unlisted: string[];
-  /** Those whose usage was incomplete. */
-  readonly partial: string[];
 }
 
 /**
  * Reads documents by their ids, and their usage where the service has that endpoint. Writes each document
- * with its usage in one transaction. Returns the ids that were not found, were refused, or whose usage is
- * still to be read.
+ * with its usage in one transaction.
  */
-export async function readOneByOne(
-  reads: SingleReads,
-  ids: readonly string[],
-): Promise<
-  UsageAsked & {
-    readonly notFound: string[];
-    readonly refused: string[];
-    readonly withoutUsage: string[];
-  }
-> {
-  const { deps, tried, companyId } = reads;
-  const notFound: string[] = [];
-  const refused: string[] = [];
-  const withoutUsage: string[] = [];
-  const asked: UsageAsked = { unlisted: [], partial: [] };
-  for (const [at, batch] of batches(ids).entries()) {
-    const readAt = at === 0 ? reads.readAt : await warehouseNow(deps.warehouse.db);
-    // Where both endpoints have worked, a document and its usage are requested at once.
-    const together = tried.working.has('document') && tried.working.has('documentUsage');
-    const early = together && has(reads, 'documentUsage') ? readUsageOf(reads, batch) : undefined;
-    early?.catch(() => {});
-    const records = await settleEach(
-      deps,
-      reads.failed,
-      batch,
-      (id) => readRecord(reads, id),
-      // The company's listing is read next: it proves whether the key may see the company.
-      (code) =>
-        tried.working.has('document') || (code === 'SERVICE_ACCESS_DENIED' && deps.service.has('documents')),
-    );
-    const found = batch.filter((id) => records.get(id) !== undefined);
-    notFound.push(...batch.filter((id) => records.has(id) && records.get(id) === undefined));
-    refused.push(...batch.filter((id) => !records.has(id) && isRefused(reads, id)));
-    if (found.length === 0) continue;
-    const read = { readAt, records };
-    if (!has(reads, 'documentUsage')) {
-      await writeRecords(reads, read, found);
-      withoutUsage.push(...found);
-    } else {
-      const usage = (await early) ?? (await readUsageOf(reads, found));
-      const unlisted = found.filter((id) => usage.get(id)?.unlisted === true);
-      const listed = found.filter((id) => !unlisted.includes(id));
-      await writeSets(reads, read, pick(usage, listed));
-      await writeRecords(reads, read, unlisted);
-      noteAsked(asked, pick(usage, found));
-    }
-    for (const id of await moveToCompany(deps.warehouse.db, companyId, found)) reads.moved.add(id);
-  }
-  const here = (id: string): boolean => !reads.moved.has(id);
-  return {
-    notFound,
-    refused,
-    withoutUsage: withoutUsage.filter(here),
-    unlisted: asked.unlisted.filter(here),
-    partial: asked.partial.filter(here),
-  };
+export async function readOneByOne(reads: SingleReads, ids: readonly string[]): Promise<DocumentStates> {
+  return await inBatches(ids, async (batch, at) => {
+    const readAt = at === 0 ? reads.readAt : await warehouseNow(reads.deps.warehouse.db);
+    return await readBatch({ ...reads, readAt }, batch);
+  });
 }
 
-const isRefused = ({ failed }: SingleReads, id: string): boolean =>
-  failed.get(id)?.code === 'SERVICE_RECORD_REFUSED';
+async function readBatch(reads: SingleReads, ids: readonly string[]): Promise<DocumentStates> {
+  const { deps, tried, companyId } = reads;
+  // Where both endpoints have worked, a document and its usage are requested at once.
+  const together = tried.working.has('document') && tried.working.has('documentUsage');
+  const early = together && has(reads, 'documentUsage') ? readUsageOf(reads, ids) : undefined;
+  early?.catch(() => {});
+  const { done, failed } = await settleEach(
+    deps,
+    ids,
+    (id) => readRecord(reads, id),
+    // The company's listing is read next: it proves whether the key may see the company.
+    (code) =>
+      tried.working.has('document') || (code === 'SERVICE_ACCESS_DENIED' && deps.service.has('documents')),
+  );
+  const found = new Map([...done].flatMap(([id, record]) => (record ? [[id, record] as const] : [])));
+  const states = new Map<string, DocumentState>(failed);
+  for (const id of done.keys()) states.set(id, found.has(id) ? 'withoutUsage' : 'unseen');
+  if (found.size === 0) return states;
+  if (has(reads, 'documentUsage')) {
+    const usage = pick((await early) ?? (await readUsageOf(reads, [...found.keys()])), found);
+    const [listed, unlisted] = [new Map(usage), new Map(found)];
+    for (const [id, { pages }] of usage) (pages === undefined ? listed : unlisted).delete(id);
+    await writeSets(reads, listed, found);
+    await writeRecords(reads, unlisted);
+    for (const [id, { state }] of usage) states.set(id, state);
+  } else await writeRecords(reads, found);
+  for (const id of await moveToCompany(deps.warehouse.db, companyId, [...found.keys()]))
+    states.set(id, 'moved');
+  return states;
+}
 
 /** Reads and writes the usage of documents that were written before. */
-export async function readUsageOneByOne(reads: SingleReads, ids: readonly string[]): Promise<UsageAsked> {
-  const asked: UsageAsked = { unlisted: [], partial: [] };
-  for (const batch of batches(ids)) {
+export async function readUsageOneByOne(reads: SingleReads, ids: readonly string[]): Promise<DocumentStates> {
+  return await inBatches(ids, async (batch) => {
     const readAt = await warehouseNow(reads.deps.warehouse.db);
     const usage = await readUsageOf(reads, batch);
-    const listed = batch.filter((id) => usage.get(id)?.unlisted !== true);
-    await writeSets(reads, { readAt }, pick(usage, listed));
-    noteAsked(asked, usage);
-  }
-  return asked;
-}
-
-function noteAsked(asked: UsageAsked, usage: ReadonlyMap<string, UsageRead>): void {
-  for (const [id, { complete, unlisted }] of usage) {
-    if (!complete) asked[unlisted ? 'unlisted' : 'partial'].push(id);
-  }
+    const listed = new Map([...usage].filter(([, { pages }]) => pages !== undefined));
+    await writeSets({ ...reads, readAt }, listed);
+    return new Map([...usage].map(([id, { state }]) => [id, state]));
+  });
 }
 
 type FoundRecord = Extract<RecordAnswer, { found: true }>;
@@ -152,11 +123,9 @@ async function readRecord({ deps, tried }: SingleReads, id: string): Promise<Fou
 
 /** A document's usage as it was read. */
 interface UsageRead {
-  readonly pages: readonly Page[];
-  /** Whether the pages contain all usage of the document. */
-  readonly complete: boolean;
-  /** Whether the document has no usage listing. */
-  readonly unlisted: boolean;
+  /** Absent if the document has no usage listing. */
+  readonly pages?: readonly Page[];
+  readonly state: DocumentState;
 }
 
 /**
@@ -167,26 +136,24 @@ async function readUsageOf(
   reads: SingleReads,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, UsageRead>> {
-  const { deps, tried, failed } = reads;
+  const { deps, tried } = reads;
   const existing = await liveUsage(deps.warehouse.db, ids);
-  const answers = await settleEach(
+  const { done, failed } = await settleEach(
     deps,
-    failed,
     ids,
     (id) => readUntilProven(existing.get(id) ?? [], () => usagePass(reads, id)),
     // The document or its listing was read before, so a 403 is about this document alone.
     (code) => tried.working.has('documentUsage') || code === 'SERVICE_ACCESS_DENIED',
   );
-  if ([...answers.values()].some(({ pass }) => pass !== undefined)) tried.working.add('documentUsage');
+  if ([...done.values()].some(({ pass }) => pass !== undefined)) tried.working.add('documentUsage');
   const works = tried.working.has('documentUsage');
-  return new Map(
-    ids.map((id) => {
-      const answer = answers.get(id);
-      const unlisted = answer !== undefined && answer.pass === undefined;
-      const complete = unlisted ? works && !existing.has(id) : answer?.proven === true;
-      return [id, { pages: answer?.last?.pages ?? [], complete, unlisted }];
-    }),
-  );
+  const read = new Map<string, UsageRead>();
+  for (const [id, state] of failed) read.set(id, { pages: [], state });
+  for (const [id, { pass, last, proven }] of done) {
+    if (pass === undefined) read.set(id, { state: works && !existing.has(id) ? 'read' : 'unlisted' });
+    else read.set(id, { pages: last?.pages ?? [], state: proven ? 'read' : usageUnstable });
+  }
+  return read;
 }
 
 /** Makes one pass over a document's usage; undefined if the listing is not found. */
@@ -219,36 +186,28 @@ const tooMuchUsage = (id: string): Failure =>
     `the usage of document ${id} is longer than ${limits.answerBytesMax} characters`,
   );
 
-/** Found records by id, and the time before the first request. */
-interface Found {
-  readonly readAt: string;
-  readonly records: ReadonlyMap<string, FoundRecord | undefined>;
-}
+type FoundRecords = ReadonlyMap<string, FoundRecord>;
 
 /** Writes documents, with the usage that their records contain. */
-async function writeRecords(reads: SingleReads, found: Found, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return;
-  const { deps, companyId } = reads;
+async function writeRecords({ deps, companyId, readAt }: SingleReads, found: FoundRecords): Promise<void> {
+  if (found.size === 0) return;
+  const ids = [...found.keys()];
   const { page, items } = recordsPage(found, ids);
-  const { readAt } = found;
   const arrival = { listing: 'documents', companyId, byId: true, readAt, usage: 'all' } as const;
   await write(deps, { ...arrival, page: { ...page, ids, items } });
 }
 
-/**
- * Writes the given records and the usage of documents. Tombstones missing usage rows only where usage is
- * complete.
- */
+/** Writes the usage of documents, with their records if given. Tombstones usage that a complete one lacks. */
 async function writeSets(
-  { deps, companyId }: SingleReads,
-  { readAt, records }: Pick<Found, 'readAt'> & Partial<Found>,
+  { deps, companyId, readAt }: SingleReads,
   usage: ReadonlyMap<string, UsageRead>,
+  found?: FoundRecords,
 ): Promise<void> {
   if (usage.size === 0) return;
   const documentIds = [...usage.keys()];
   const source = { companyId, byId: true, readAt, apiVersion: deps.apiVersion };
-  const read = records === undefined ? undefined : recordsPage({ readAt, records }, documentIds);
-  const pages = [...usage.values()].flatMap((usageRead) => usageRead.pages);
+  const records = found && recordsPage(found, documentIds);
+  const pages = [...usage.values()].flatMap((read) => read.pages ?? []);
   const page = {
     body: `[${pages.map(({ body }) => body).join(',')}]`,
     itemsKey: pages[0]?.itemsKey ?? null,
@@ -259,36 +218,40 @@ async function writeSets(
   const rows = { page, ids: pages.flatMap(({ ids }) => ids) };
   await writeDocumentSets(deps.warehouse.db, {
     documentIds,
-    partialIds: documentIds.filter((id) => usage.get(id)?.complete !== true),
+    partialIds: documentIds.filter((id) => usage.get(id)?.state !== 'read'),
     readAt,
-    documents: read === undefined ? undefined : { page: { ...read.page, ...source }, ids: documentIds },
+    documents: records && { page: { ...records.page, ...source }, ids: documentIds },
     usage: rows.ids.length === 0 ? undefined : rows,
   });
-  if (read !== undefined) await noteFields(deps, 'documents', read.items);
+  if (records !== undefined) await noteFields(deps, 'documents', records.items);
   for (const { items } of pages) await noteFields(deps, 'usageData', items);
 }
 
 /** Joins records of single answers into one page. */
-function recordsPage({ records }: Found, ids: readonly string[]) {
-  const answers = ids.flatMap((id) => records.get(id) ?? []);
+function recordsPage(found: FoundRecords, ids: readonly string[]) {
+  const answers = ids.flatMap((id) => found.get(id) ?? []);
   const body = `[${answers.map((answer) => answer.body).join(',')}]`;
   return { page: { body, itemsKey: '', joined: true }, items: answers.map(({ value }) => value) };
 }
 
 /** Maps each usage row to the document whose listing contains it: the row itself need not name it. */
-function documentsOf(usage: ReadonlyMap<string, UsageRead>): Record<string, string> {
-  const listed = [...usage].flatMap(([id, { pages }]) =>
-    pages.flatMap((page) => page.ids.map((row) => [row, id] as const)),
+const documentsOf = (usage: ReadonlyMap<string, UsageRead>): Record<string, string> =>
+  Object.fromEntries(
+    [...usage].flatMap(([id, { pages = [] }]) =>
+      pages.flatMap((page) => page.ids.flatMap((row) => (row === null ? [] : [[row, id]]))),
+    ),
   );
-  return Object.fromEntries(listed.filter(([row]) => row !== null));
-}
 
-const pick = (usage: ReadonlyMap<string, UsageRead>, ids: readonly string[]): Map<string, UsageRead> =>
-  new Map([...usage].filter(([id]) => ids.includes(id)));
+const pick = (usage: ReadonlyMap<string, UsageRead>, found: FoundRecords): ReadonlyMap<string, UsageRead> =>
+  new Map([...usage].filter(([id]) => found.has(id)));
 
-function batches(ids: readonly string[]): string[][] {
-  const count = Math.ceil(ids.length / documentsPerWrite);
-  return Array.from({ length: count }, (_, at) =>
-    ids.slice(at * documentsPerWrite, (at + 1) * documentsPerWrite),
-  );
+/** Reads documents in batches, one after the other. */
+async function inBatches(
+  ids: readonly string[],
+  read: (batch: readonly string[], at: number) => Promise<DocumentStates>,
+): Promise<DocumentStates> {
+  const states: [string, DocumentState][] = [];
+  for (let at = 0; at < ids.length; at += documentsPerWrite)
+    states.push(...(await read(ids.slice(at, at + documentsPerWrite), at)));
+  return new Map(states);
 }

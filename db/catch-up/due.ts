@@ -5,6 +5,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
+import { tableOf } from '../resources.ts';
 import { staleRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { serviceParked } from './parking.ts';
@@ -108,16 +109,6 @@ export async function warehouseNow(db: Executor, step?: SQL): Promise<string> {
   return firstOf(result.rows).now;
 }
 
-/** The due records of an owner, longest first, as a table `due (record_id, due_at)`. */
-const dueOf = (kind: 'connections' | 'documents', companyId: string, limit: number): SQL => sql`(
-        select record_id, due_at
-        from ${staleRecords}
-        where queue = ${keyOf(eventKind[kind], companyId)}
-          and due_at <= clock_timestamp()
-        order by due_at, record_id
-        limit ${limit}
-      ) due`;
-
 /** The warehouse's clock as a table `clock (now)`, before anything is read. */
 const clock = sql.raw('(select clock_timestamp()::text as now) clock');
 
@@ -127,26 +118,8 @@ export function firstOf<Row>([first]: readonly Row[]): Row {
   return first;
 }
 
-/** Reads a company's due records, longest due first, and the warehouse's clock. */
-export async function dueRecords(
-  db: Executor,
-  kind: 'connections' | 'documents',
-  companyId: string,
-  limit: number,
-): Promise<{ readAt: string; due: string[] }> {
-  const { rows } = await hot(db, 'dueRecords').execute<{
-    now: string;
-    record_id: string | null;
-  }>(sql`
-    select clock.now, due.record_id
-    from ${clock}
-      left join lateral ${dueOf(kind, companyId, limit)} on true
-    order by due.due_at, due.record_id`);
-  return { readAt: firstOf(rows).now, due: rows.flatMap(({ record_id }) => record_id ?? []) };
-}
-
 /** A record to look for: its id, and when it was created as text that sorts as times do. */
-export interface WantedDocument {
+export interface WantedRecord {
   readonly id: string;
   readonly key: string | null;
 }
@@ -154,23 +127,31 @@ export interface WantedDocument {
 const comparable = (time: SQL): SQL<string> =>
   sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`;
 
-/** Reads a company's due documents, longest due first, and the warehouse's clock. */
-export async function dueDocuments(
+/** Reads a company's due records, longest due first, and the warehouse's clock. */
+export async function dueRecords(
   db: Executor,
+  kind: 'connections' | 'documents',
   companyId: string,
   limit: number,
-): Promise<{ readAt: string; due: WantedDocument[] }> {
-  const { rows } = await hot(db, 'dueDocuments').execute<{
+): Promise<{ readAt: string; due: WantedRecord[] }> {
+  const { rows } = await hot(db, 'dueRecords').execute<{
     now: string;
     id: string | null;
     key: string | null;
   }>(sql`
     select clock.now, due.record_id as id, ${comparable(sql`existing.created`)} as key
     from ${clock}
-      left join lateral ${dueOf('documents', companyId, limit)} on true
+      left join lateral (
+        select record_id, due_at
+        from ${staleRecords}
+        where queue = ${keyOf(eventKind[kind], companyId)}
+          and due_at <= clock_timestamp()
+        order by due_at, record_id
+        limit ${limit}
+      ) due on true
       left join lateral (
         select created
-        from ${documents}
+        from ${tableOf(kind)}
         where id = due.record_id::uuid
         offset 0
       ) existing on true
@@ -223,7 +204,7 @@ export async function createdTimes(
 export async function usageListedByRecords(
   db: Executor,
   documentIds: readonly string[],
-): Promise<WantedDocument[] | undefined> {
+): Promise<WantedRecord[] | undefined> {
   const sorted = (id: SQL): SQL =>
     sql`array_agg(distinct ${id} collate "C" order by ${id} collate "C")`;
   const { rows } = await hot(db, 'usageListedByRecords').execute<{

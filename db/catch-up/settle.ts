@@ -1,4 +1,4 @@
-import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, isNull, type SQL, sql } from 'drizzle-orm';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
@@ -29,37 +29,33 @@ export async function settleRecords(
   companyId?: string,
 ): Promise<{ applied: number; waiting: number }> {
   if (notFound.length > 0) await tombstoneNotFound(db, kind, notFound, readAt, companyId);
-  const { settled, left } = await settleCovered(db, kind, recordIds, readAt);
-  if (left.length === 0) return { applied: settled, waiting: 0 };
-  const reason = {
-    code: 'RECORD_NOT_SHOWN',
-    message: 'the service does not show the state that this event named',
-  } as const;
-  const { waiting, givenUp } = await postpone(db, kind, staleOf.records(kind, left), reason, {
-    dueAt: readAt,
-    since: readAt,
-    attemptsMax: recordPolicy.olderStateAttemptsMax,
-    ...(companyId === undefined ? {} : { owner: companyId }),
-  });
-  if (givenUp.length > 0) await acceptOlder(db, kind, givenUp);
-  return { applied: settled, waiting };
-}
-
-/** Settles what the read covers. Returns how many records it settled, and which others wait. */
-async function settleCovered(
-  db: Executor,
-  kind: 'connections' | 'documents',
-  recordIds: readonly string[],
-  readAt: string,
-): Promise<{ settled: number; left: string[] }> {
   const judged = await settleJudged(db, kind, recordIds, readAt);
   const idsOf = (which: readonly Judged[]): string[] => which.map(({ record_id }) => record_id);
+  const applied = judged.filter(({ settled }) => settled > 0).length;
   const left = judged.filter(({ settled, waiting }) => settled === 0 && waiting > 0);
   // Of the others, some events were settled, came during the read or are being recorded anew: looks up what
   // still waits.
   const again = judged.filter((one) => !one.done && !left.includes(one));
   if (again.length > 0) await refreshStale(db, eventKind[kind], idsOf(again));
-  return { settled: judged.filter(({ settled }) => settled > 0).length, left: idsOf(left) };
+  if (left.length === 0) return { applied, waiting: 0 };
+  const reason = {
+    code: 'RECORD_NOT_SHOWN',
+    message: 'the service does not show the state that this event named',
+  } as const;
+  const { waiting, givenUp } = await postpone(
+    db,
+    kind,
+    staleOf.records(kind, idsOf(left)),
+    reason,
+    {
+      dueAt: readAt,
+      since: readAt,
+      attemptsMax: recordPolicy.olderStateAttemptsMax,
+      ...(companyId === undefined ? {} : { owner: companyId }),
+    },
+  );
+  if (givenUp.length > 0) await acceptOlder(db, kind, givenUp);
+  return { applied, waiting };
 }
 
 /** How a read settles a stale record. */
@@ -225,50 +221,41 @@ export async function moveToCompany(
   return rows.map(({ record_id }) => record_id);
 }
 
-/**
- * Backs off events of a document that could not be read. After `olderStateAttemptsMax` attempts
- * that fail at the service they are `missing`. A document that was never read is tombstoned then.
- */
-export async function postponeFailed(
-  db: Executor,
-  recordId: string,
-  readAt: string,
-  reason: WaitingReason,
-): Promise<void> {
-  const givesUp = reason.code.startsWith('SERVICE_') || reason.code === 'RECORD_NOT_SHOWN';
-  const { givenUp } = await postpone(
-    db,
-    'documents',
-    staleOf.records('documents', [recordId]),
-    reason,
-    {
-      dueAt: readAt,
-      since: readAt,
-      ...(givesUp ? { attemptsMax: recordPolicy.olderStateAttemptsMax } : {}),
-    },
-  );
-  if (givenUp.length === 0) return;
-  await db
-    .update(documents)
-    .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
-    .where(and(eq(documents.id, recordId), isNull(documents.raw), isNull(documents.deletedAt)));
-}
+/** Why documents wait whose usage was incomplete. Once they are given up, it stays as it is. */
+export const usageUnstable: WaitingReason = {
+  code: 'LISTING_UNSTABLE',
+  message: 'the service does not show all usage of the document, or contradicts itself about it',
+};
 
 /**
- * Backs off events of documents whose usage was incomplete. After `olderStateAttemptsMax` attempts
- * they are `missing`, and the usage stays as it is.
+ * Backs off events of documents that could not be read for one reason. After
+ * `olderStateAttemptsMax` attempts that fail at the service they are `missing`. A document that was
+ * never read is tombstoned then.
  */
 export async function postponeDocuments(
   db: Executor,
   recordIds: readonly string[],
   readAt: string,
+  reason: WaitingReason,
 ): Promise<void> {
-  const reason = {
-    code: 'LISTING_UNSTABLE',
-    message: 'the service does not show all usage of the document, or contradicts itself about it',
-  } as const;
-  const limits = { dueAt: readAt, since: readAt, attemptsMax: recordPolicy.olderStateAttemptsMax };
-  await postpone(db, 'documents', staleOf.records('documents', recordIds), reason, limits);
+  const givesUp = /^(SERVICE_|RECORD_NOT_SHOWN|LISTING_UNSTABLE)/.test(reason.code);
+  const which = staleOf.records('documents', recordIds);
+  const { givenUp } = await postpone(db, 'documents', which, reason, {
+    dueAt: readAt,
+    since: readAt,
+    ...(givesUp ? { attemptsMax: recordPolicy.olderStateAttemptsMax } : {}),
+  });
+  if (givenUp.length === 0) return;
+  await db
+    .update(documents)
+    .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
+    .where(
+      and(
+        sql`${documents.id} = any(${array(givenUp, 'uuid')})`,
+        isNull(documents.raw),
+        isNull(documents.deletedAt),
+      ),
+    );
 }
 
 /**

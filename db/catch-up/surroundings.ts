@@ -6,8 +6,10 @@ import { hot } from '../connection/hot.ts';
 import { companies, meters, sites, usageData } from '../schema/utility.ts';
 import { firstOf } from './due.ts';
 
-/** Which listings of a company need to be read. */
-export interface Unread {
+/** What surrounds the just read records of a company. */
+export interface Surroundings {
+  /** Whether the company has a row, and so has each site that events of the records name. */
+  readonly admitted: boolean;
   /** Whether the company, or a live site of it, is known by name only. */
   readonly companies: boolean;
   /** Whether a meter is known by name only, or contradicts the usage of the given documents. */
@@ -16,13 +18,7 @@ export interface Unread {
   readonly now: string;
 }
 
-/** What surrounds the just read records of a company. */
-export interface Surroundings extends Unread {
-  /** Whether the company has a row, and so has each site that events of the records name. */
-  readonly admitted: boolean;
-}
-
-/** Reads what surrounds records that were just read. */
+/** Reads what surrounds records that were just read, and which listings of the company that asks for. */
 export async function surroundings(
   db: Executor,
   kind: 'connections' | 'documents',
@@ -35,18 +31,6 @@ export async function surroundings(
       ${isAdmitted(companyId)}
         and not exists (select ${sitesToAdmit(kind, recordIds)}) as admitted,
       ${unread(companyId, documentIds)}`);
-  return firstOf(result.rows);
-}
-
-/** Reads which listings of a company need to be read. */
-export async function unreadNeighbours(
-  db: Executor,
-  companyId: string,
-  documentIds: readonly string[],
-): Promise<Unread> {
-  const result = await hot(db, 'unreadNeighbours').execute<Unread & Record<string, unknown>>(
-    sql`select ${unread(companyId, documentIds)}`,
-  );
   return firstOf(result.rows);
 }
 

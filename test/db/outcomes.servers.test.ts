@@ -7,7 +7,7 @@ import { eventOutcomes } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { reviveParked } from '../../db/catch-up/parking.ts';
-import { postponeDocuments, settleRecords } from '../../db/catch-up/settle.ts';
+import { postponeDocuments, settleRecords, usageUnstable } from '../../db/catch-up/settle.ts';
 import { refreshStale } from '../../db/catch-up/stale.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
@@ -85,7 +85,7 @@ class Story {
         where record_id = ${id}`);
       const readAt = await warehouseNow(db);
       if (one.hidden) await settleRecords(db, one.of, [id], readAt);
-      else if (one.of === 'documents') await postponeDocuments(db, [id], readAt);
+      else if (one.of === 'documents') await postponeDocuments(db, [id], readAt, usageUnstable);
     } else if (one.do === 'lose') {
       await db.execute(sql`update ${table} set deleted_at = clock_timestamp(), deleted_reason = 'absent'
         where id = ${id}::uuid and deleted_at is null`);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import { unreadNeighbours } from '../../db/catch-up/surroundings.ts';
+import { surroundings } from '../../db/catch-up/surroundings.ts';
 import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { connectExplained } from '../support/plans.ts';
@@ -13,7 +13,7 @@ test('a site known from an event alone has the list of companies read, until it 
   const { db } = warehouse;
   const [companyId, site] = [randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'companies', [{ id: companyId, name: 'Acme' }]);
-  const needsCompanies = async () => (await unreadNeighbours(db, companyId, [])).companies;
+  const needsCompanies = async () => (await surroundings(db, 'documents', companyId, [])).companies;
   expect(await needsCompanies()).toBe(false);
   await db.execute(sql`
     insert into utility.sites (id, company_id, name) values (${site}::uuid, ${companyId}::uuid, 'Plant')`);
@@ -36,7 +36,7 @@ test('the meters are read while live usage of the company names one without a ro
   const { db } = warehouse;
   const [first = '', companyId = '', last = ''] = [randomUUID(), randomUUID(), randomUUID()].sort();
   await writeRecords(warehouse, 'meters', [{ id: 'b' }, { id: 'd' }], { companyId });
-  const needsMeters = async () => (await unreadNeighbours(db, companyId, [])).meters;
+  const needsMeters = async () => (await surroundings(db, 'documents', companyId, [])).meters;
   await addUsage(companyId, ['b', 'b', 'd', 'd', null, null]);
   await addUsage(companyId, ['a', 'c', 'e'], true);
   for (const other of [first, last]) await addUsage(other, ['a', 'c', 'e', null]);
@@ -54,8 +54,8 @@ test('to look for unread meters costs as little beside much usage of the same me
   await writeRecords(warehouse, 'meters', [{ id: 'x' }, { id: 'y' }], { companyId });
   const explained = connectExplained(warehouse.url);
   const blocks = async () => {
-    await unreadNeighbours(explained.db, companyId, []);
-    const ran = await explained.plansOf(() => unreadNeighbours(explained.db, companyId, []));
+    await surroundings(explained.db, 'documents', companyId, []);
+    const ran = await explained.plansOf(() => surroundings(explained.db, 'documents', companyId, []));
     return ran.reduce((sum, { blocks }) => sum + blocks, 0);
   };
   const add = async (rows: number) => {

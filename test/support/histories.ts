@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { dueRecords, warehouseNow } from '../../db/catch-up/due.ts';
 import { dueRanges, noteFetched, settleRanges, type TimeRange } from '../../db/catch-up/interval-ledger.ts';
-import { postponeDocuments, settleRecords } from '../../db/catch-up/settle.ts';
+import { postponeDocuments, settleRecords, usageUnstable } from '../../db/catch-up/settle.ts';
 import { array } from '../../db/connection/arrays.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
@@ -257,7 +257,7 @@ class Pool {
     }
     for (const kind of ['documents', 'connections'] as const) {
       if (!wanted.has(`${kind} catch-up`)) continue;
-      for (const id of (await dueRecords(db, kind, this.#companyId, everything)).due) due.add(id);
+      for (const { id } of (await dueRecords(db, kind, this.#companyId, everything)).due) due.add(id);
     }
     if (wanted.has('readings catch-up')) {
       dueReadings = (await dueRanges(db, this.#meterId, everything)).ranges;
@@ -359,7 +359,7 @@ class Pool {
     const ids = reads.map(({ life }) => life.documentId).filter((id) => !partialIds.includes(id));
     const gone = reads.filter((one) => !alive.includes(one)).map(({ life }) => life.documentId);
     await settleRecords(db, 'documents', ids, readAt, gone);
-    if (partialIds.length > 0) await postponeDocuments(db, partialIds, readAt);
+    if (partialIds.length > 0) await postponeDocuments(db, partialIds, readAt, usageUnstable);
   }
 
   /** Like activities/catch-up/intervals.ts. */

@@ -10,7 +10,6 @@ import {
 } from '../../../../db/backfill/strangers.ts';
 import {
   createdTimes,
-  dueDocuments,
   dueOwners,
   dueRecords,
   liveUsage,
@@ -22,10 +21,10 @@ import {
   moveToCompany,
   parkOwner,
   postponeDocuments,
-  postponeFailed,
   settleRecords,
+  usageUnstable,
 } from '../../../../db/catch-up/settle.ts';
-import { surroundings, unreadNeighbours } from '../../../../db/catch-up/surroundings.ts';
+import { surroundings } from '../../../../db/catch-up/surroundings.ts';
 import { trySleep } from '../../../../db/events/wake.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
@@ -64,7 +63,7 @@ export const catchUp: readonly Work[] = [
     rows: 5,
     run: async ({ db }, plot) => {
       await warehouseNow(db);
-      await dueDocuments(db, idOf('company', plot), 1);
+      await dueRecords(db, 'documents', idOf('company', plot), 1);
       await settleRecords(db, 'documents', documents(plot, 1), readAt, [], idOf('company', plot));
     },
   },
@@ -75,7 +74,7 @@ export const catchUp: readonly Work[] = [
       run: async ({ db }, plot) => {
         const companyId = idOf('company', plot);
         const ids = documents(plot, count);
-        await dueDocuments(db, companyId, 500);
+        await dueRecords(db, 'documents', companyId, 500);
         await liveUsage(db, ids);
         await createdTimes(
           db,
@@ -85,7 +84,6 @@ export const catchUp: readonly Work[] = [
         await usageListedByRecords(db, ids);
         await moveToCompany(db, companyId, ids);
         await surroundings(db, 'documents', companyId, ids);
-        await unreadNeighbours(db, companyId, ids);
         await settleRecords(db, 'documents', ids, readAt, ids.slice(0, 5), companyId);
       },
     }),
@@ -126,11 +124,11 @@ export const catchUp: readonly Work[] = [
       db.execute(sql`update metersync.stale_records set error_code = 'LISTING_UNSTABLE', attempts = 100
         where kind = 'document' and record_id = ${documents(plot, 3)[2]}`),
     run: async ({ db }, plot) => {
-      await postponeFailed(db, documents(plot, 1)[0] ?? '', readAt, {
+      await postponeDocuments(db, documents(plot, 1), readAt, {
         code: 'SERVICE_NOT_FOUND',
         message: 'm',
       });
-      await postponeDocuments(db, documents(plot, 50), readAt);
+      await postponeDocuments(db, documents(plot, 50), readAt, usageUnstable);
     },
   },
   ...kinds.map(
