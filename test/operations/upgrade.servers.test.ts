@@ -25,7 +25,7 @@ beforeAll(async () => {
   await pauseWatch(client);
   await pipeline.backfill();
   const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
-  ({ release } = await holdCompany(client, rows[0]?.id ?? ''));
+  ({ release } = await holdCompany(client, warehouse, rows[0]?.id ?? ''));
   runId = await startBackfill(client);
   await waited(client, runId, { looks: 1, companies: 1 });
 }, 120_000);

@@ -103,7 +103,7 @@ test('a run waits for companies of another run without an event of its history f
 }, async () => {
   const { client, warehouse } = pipeline;
   const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
-  const held = await Promise.all(rows.map(({ id }) => holdCompany(client, id)));
+  const held = await Promise.all(rows.map(({ id }) => holdCompany(client, warehouse, id)));
   const runId = await startBackfill(client);
   const companies = held.length;
   const events = await waited(client, runId, { looks: 2, companies });

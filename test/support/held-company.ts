@@ -1,15 +1,32 @@
+import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { workflowIds, workflowNames } from '../../contract/names.ts';
+import { failRunAndParts } from '../../db/backfill/run-end.ts';
+import { startRun } from '../../db/backfill/runs.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { until } from './poll.ts';
 
-/** Holds a company by another run that never ends, as no worker polls its queue. */
-export async function holdCompany(client: Client, companyId: string): Promise<{ release(): Promise<void> }> {
+/** Holds a company by another run that has begun to read it and never ends, as no worker polls its queue. */
+export async function holdCompany(
+  client: Client,
+  { db }: Pick<Warehouse, 'db'>,
+  companyId: string,
+): Promise<{ release(): Promise<void> }> {
+  const runId = randomUUID();
+  const workflowId = workflowIds.backfillCompany(companyId);
   const held = await client.workflow.start(workflowNames.backfillCompany, {
-    workflowId: workflowIds.backfillCompany(companyId),
+    workflowId,
     taskQueue: 'nobody-listens',
-    args: [{ runId: 'another', companyId }],
+    args: [{ runId, companyId }],
   });
-  return { release: async () => void (await held.terminate('the other run is over')) };
+  await startRun(db, { runId, companyId: null, resource: null }, { workflowId });
+  await startRun(db, { runId, companyId, resource: 'documents' });
+  return {
+    release: async () => {
+      await held.terminate('the other run is over');
+      await failRunAndParts(db, runId, 'the other run is over');
+    },
+  };
 }
 
 /**

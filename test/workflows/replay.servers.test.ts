@@ -156,8 +156,9 @@ async function companiesOf({ warehouse }: Pipeline, limit: number | null = null)
 }
 
 async function awaitingTurn(pipeline: Pipeline): Promise<Uint8Array> {
-  const { client } = pipeline;
-  const held = await Promise.all((await companiesOf(pipeline)).map((id) => holdCompany(client, id)));
+  const { client, warehouse } = pipeline;
+  const ids = await companiesOf(pipeline);
+  const held = await Promise.all(ids.map((id) => holdCompany(client, warehouse, id)));
   const runId = await startBackfill(client);
   await waited(client, runId, { looks: 2, companies: held.length });
   for (const company of held) await company.release();
