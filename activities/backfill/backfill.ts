@@ -8,15 +8,8 @@ import { mapFailures } from '../map-failures.ts';
 import { refusal } from '../own-failure.ts';
 import { reviveService } from '../parking.ts';
 import { failPart, noteRunStart } from '../runs.ts';
-import {
-  type CompanyKey,
-  type CompanyReading,
-  type CompanyStep,
-  giveUpCompany,
-  giveUpResource,
-  readCompany,
-} from './company.ts';
-import { resumedCursor } from './cursor.ts';
+import { type CompanyKey, giveUpCompany, giveUpResource, readCompany } from './company.ts';
+import { type CompanyReading, type CompanyStep, resumedCursor } from './cursor.ts';
 import { backfillListing } from './listing.ts';
 import { noteConfigured, noteNamed } from './named-companies.ts';
 import { readSlice, type Slice, type SliceRead, sliceFrom } from './slice.ts';

@@ -3,23 +3,10 @@ import { notePartsMissing, readCompanyInRun } from '../../db/backfill/runs.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { refusal } from '../own-failure.ts';
 import { failPart } from '../runs.ts';
-import { type CompanyCursor, resumedCursor } from './cursor.ts';
+import { type CompanyReading, type CompanyStep, resumedCursor } from './cursor.ts';
 import { backfillIntervals } from './intervals.ts';
 import { backfillListing, noEndpoint } from './listing.ts';
 import { deleteUnread } from './named-companies.ts';
-
-export interface CompanyReading {
-  readonly runId: string;
-  readonly companyId: string;
-  /** Null at the first resource that the run has not finished. */
-  readonly cursor: CompanyCursor | null;
-}
-
-/** Until it is done, the activity is called again with the cursor. */
-export interface CompanyStep {
-  readonly done: boolean;
-  readonly cursor: CompanyCursor | null;
-}
 
 /** A company in a run. */
 export type CompanyKey = Omit<CompanyReading, 'cursor'>;

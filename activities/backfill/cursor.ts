@@ -1,10 +1,64 @@
 import { Context } from '@temporalio/activity';
+import type { PageWritten } from '../../db/records/write-page.ts';
+import type { ListedResource } from '../../db/resources.ts';
 import { notedCursor } from '../heartbeat.ts';
-import type { IntervalCursor } from './intervals.ts';
-import type { ListingCursor } from './listing.ts';
+import type { RangePlace } from '../reading/read-range.ts';
+
+/** The last page of a listing whose rows are in Postgres, and the counts so far. */
+export interface ListingCursor {
+  readonly resource: ListedResource;
+  readonly companyId: string | null;
+  readonly pass: number;
+  readonly page: number;
+  readonly written: PageWritten;
+}
+
+/**
+ * Where the read of a company's meters goes on. Its size does not grow with the readings, so it fits a
+ * history.
+ */
+export interface IntervalCursor {
+  readonly resource: 'intervals';
+  readonly companyId: string;
+  readonly after: string | null;
+  readonly pages: number;
+  readonly readings: number;
+  readonly written: PageWritten;
+  /** Sum of the meters' totals; null where the service gives none. */
+  readonly reportedTotal: number | null;
+  /** Readings that an event should have announced. */
+  readonly missed: number;
+  /** Readings that the service no longer lists: removed ones, and those held back. */
+  readonly removed: number;
+  readonly heldBack: number;
+  /** Meters that could not be read. */
+  readonly failed: number;
+  /** The first of them. */
+  readonly failedMeters: readonly string[];
+  readonly error: string | null;
+  /** Meters whose listing contradicts itself or the warehouse. */
+  readonly suspect: number;
+  /** The reason for the first of them. */
+  readonly doubt: string | null;
+  /** In heartbeats: the meter that is being read, when that began, and its place. */
+  readonly within?: { readonly meterId: string; readonly beganAt: string; readonly place: RangePlace };
+}
 
 /** Where the read of a company goes on: within a listing, or at a meter. */
 export type CompanyCursor = ListingCursor | IntervalCursor;
+
+export interface CompanyReading {
+  readonly runId: string;
+  readonly companyId: string;
+  /** Null at the first resource that the run has not finished. */
+  readonly cursor: CompanyCursor | null;
+}
+
+/** Until it is done, the activity is called again with the cursor. */
+export interface CompanyStep {
+  readonly done: boolean;
+  readonly cursor: CompanyCursor | null;
+}
 
 /**
  * Where an earlier attempt of the activity stopped, if that was in this company: an activity reads several.

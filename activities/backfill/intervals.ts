@@ -16,49 +16,17 @@ import {
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { withoutStatement } from '../../db/connection/failures.ts';
 import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
-import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
+import { nothingWritten, sum } from '../../db/records/write-page.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
 import { ownFailure } from '../own-failure.ts';
 import { type RangePlace, type RangeRead, rangeStart, readRange } from '../reading/read-range.ts';
-import type { CompanyStep } from './company.ts';
-import type { CompanyCursor } from './cursor.ts';
+import type { CompanyCursor, CompanyStep, IntervalCursor } from './cursor.ts';
 
 /** Failed meters that a run names. */
 const failedMetersNamed = 10;
-
-/**
- * Where the read of a company's meters goes on. Its size does not grow with the readings, so it fits a
- * history.
- */
-export interface IntervalCursor {
-  readonly resource: 'intervals';
-  readonly companyId: string;
-  readonly after: string | null;
-  readonly pages: number;
-  readonly readings: number;
-  readonly written: PageWritten;
-  /** Sum of the meters' totals; null where the service gives none. */
-  readonly reportedTotal: number | null;
-  /** Readings that an event should have announced. */
-  readonly missed: number;
-  /** Readings that the service no longer lists: removed ones, and those held back. */
-  readonly removed: number;
-  readonly heldBack: number;
-  /** Meters that could not be read. */
-  readonly failed: number;
-  /** The first of them. */
-  readonly failedMeters: readonly string[];
-  readonly error: string | null;
-  /** Meters whose listing contradicts itself or the warehouse. */
-  readonly suspect: number;
-  /** The reason for the first of them. */
-  readonly doubt: string | null;
-  /** In heartbeats: the meter that is being read, when that began, and its place. */
-  readonly within?: { readonly meterId: string; readonly beganAt: string; readonly place: RangePlace };
-}
 
 const firstMeter: Omit<IntervalCursor, 'companyId'> = {
   resource: 'intervals',

@@ -2,23 +2,13 @@ import { Context } from '@temporalio/activity';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
-import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
-import type { ListedResource } from '../../db/resources.ts';
+import { nothingWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
 import { judgePass, manifestOf, type PageManifest } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import type { PageRead } from '../reading/read-ahead.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 import { judgeListing, type ListingBackfill, type Pass, type PassResult } from './absences.ts';
-import type { CompanyCursor } from './cursor.ts';
-
-/** The last page of a listing whose rows are in Postgres, and the counts so far. */
-export interface ListingCursor {
-  readonly resource: ListedResource;
-  readonly companyId: string | null;
-  readonly pass: number;
-  readonly page: number;
-  readonly written: PageWritten;
-}
+import type { CompanyCursor, ListingCursor } from './cursor.ts';
 
 /** Why a part of a run read nothing. */
 export const noEndpoint = 'the endpoint catalogue has no such endpoint';

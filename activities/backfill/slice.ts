@@ -2,8 +2,8 @@ import { Context } from '@temporalio/activity';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { deleteUnfinishedParts, readCompanyInRun } from '../../db/backfill/runs.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { type CompanyReading, readCompany } from './company.ts';
-import { reachedCursor } from './cursor.ts';
+import { readCompany } from './company.ts';
+import { type CompanyReading, reachedCursor } from './cursor.ts';
 
 /** Companies that one activity begins to read, in order. */
 export interface Slice {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import type { IntervalCursor } from '../../activities/backfill/intervals.ts';
+import type { IntervalCursor } from '../../activities/backfill/cursor.ts';
 import { requestPolicy } from '../../contract/retry-policy.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';

@@ -1,7 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { expect, test } from 'vitest';
-import type { CompanyStep } from '../../activities/backfill/company.ts';
-import type { IntervalCursor } from '../../activities/backfill/intervals.ts';
+import type { CompanyStep, IntervalCursor } from '../../activities/backfill/cursor.ts';
 import type { Slice, SliceRead } from '../../activities/backfill/slice.ts';
 import { taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { withStubs } from '../support/stub-worker.ts';

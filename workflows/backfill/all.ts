@@ -11,7 +11,7 @@ import {
   patched,
   uuid4,
 } from '@temporalio/workflow';
-import type { CompanyReading, CompanyStep } from '../../activities/backfill/company.ts';
+import type { CompanyReading, CompanyStep } from '../../activities/backfill/cursor.ts';
 import type { CompanyLeft, SliceRead } from '../../activities/backfill/slice.ts';
 import { backfillBounds } from '../../contract/limits.ts';
 import { checkKinds, type RunState, taskQueues, workflowIds } from '../../contract/names.ts';

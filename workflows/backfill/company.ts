@@ -7,7 +7,7 @@ import {
   TerminatedFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { CompanyReading, CompanyStep } from '../../activities/backfill/company.ts';
+import type { CompanyReading, CompanyStep } from '../../activities/backfill/cursor.ts';
 import { backfilling, noting } from '../activity-options.ts';
 
 export interface CompanyBackfill extends CompanyReading {
