@@ -60,7 +60,7 @@ describe('companies that one activity reads', () => {
     expect(await read()).toBeLessThanOrEqual(20 * 8 + few);
   });
 
-  test('are read one by one, each with its own parts; a large one costs a request and is left', async () => {
+  test('are read one after the other, each with its own parts; a large company costs one request and is left to its own workflow', async () => {
     const { under, ids } = await companiesOf([5, 2_001, 0, 250]);
     const [small, large, empty, more] = ids as [string, string, string, string];
     const runId = randomUUID();
@@ -79,7 +79,7 @@ describe('companies that one activity reads', () => {
     expect((await partsOf(under, runId)).get(large)).toEqual({ parts: complete, documents: 2_001 });
   });
 
-  test('are left to wait while another run reads them, but not for a run that was killed', async () => {
+  test('are left for later while another run reads them, but not for a run that was killed', async () => {
     const { under, ids } = await companiesOf([1, 1]);
     const [busy, free] = ids as [string, string];
     const { db } = under.warehouse;
@@ -99,7 +99,7 @@ describe('companies that one activity reads', () => {
     expect([...(await partsOf(under, runId)).keys()].sort()).toEqual([...ids].sort());
   });
 
-  test('are left when they fail; after two failures in a row all others are left, too', async () => {
+  test('are left for later when they fail; after two failures in a row all other companies are, too', async () => {
     const failing = new Set<string>();
     const { under, ids } = await companiesOf(Array(7).fill(1), (companyId) =>
       failing.has(companyId) ? failure : undefined,
@@ -123,7 +123,7 @@ describe('companies that one activity reads', () => {
     expect([asked(under, fails), asked(under, unasked)]).toEqual([requestPolicy.attemptsMax, 0]);
   });
 
-  test('fail alone when the service refuses them, and are not left', async () => {
+  test('fail without affecting others when the service refuses them, and are not left for later', async () => {
     let refused = '';
     const { under, ids } = await companiesOf([1, 1, 1], (companyId) =>
       companyId === refused ? { status: 403, json: { detail: 'not yours' } } : undefined,
@@ -138,7 +138,7 @@ describe('companies that one activity reads', () => {
     expect([parts.get(ids[0] ?? '')?.parts, parts.get(ids[2] ?? '')?.parts]).toEqual([complete, complete]);
   });
 
-  test('stop when their run is cancelled: companies read are complete, and no request follows', async () => {
+  test('stop when their run is cancelled: the companies that were read are complete, and no request follows', async () => {
     const environment = activityEnvironment();
     let cancelAt = '';
     const { under, ids } = await companiesOf([1, 150, 1], async (companyId) => {
@@ -156,7 +156,7 @@ describe('companies that one activity reads', () => {
   });
 });
 
-test('after any crashes of the worker, each company is read to its end, and none by the cursor of another', async () => {
+test('after any crashes of the worker, each company is read to its end and never with the cursor of another company', async () => {
   let ends = (): void => {};
   const sizes = [30, 250, 120, 310];
   const { under, ids } = await companiesOf(sizes, () => {
