@@ -46,7 +46,7 @@ async function deliver(port: number): Promise<RawAnswer> {
   }
 }
 
-test('43: with few open files a receiver warns, and takes deliveries beside more idle sockets than those', async () => {
+test('with few open files a receiver warns, and accepts deliveries even if more sockets are idle', async () => {
   const receiver = startCommand(['receiver'], { env, openFilesMax: 512 });
   onTestFinished(() => void receiver.end('SIGKILL'));
   const port = Number(/:(\d+)\/webhooks/.exec(await receiver.printed(/receiver: POST/))?.[1]);

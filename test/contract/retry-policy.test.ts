@@ -25,7 +25,7 @@ test('every wait and number of tries is in the policy', () => {
   expect(found.sort()).toEqual(lengths.toSorted());
 });
 
-test('waits fit into those around them', () => {
+test('waits fit into the waits around them', () => {
   const { heartbeatEveryMs, companyTogetherMaxMs, partUnderWaySeconds } = attemptPolicy;
   expect(3 * heartbeatEveryMs).toBeLessThan(activityPolicy.backfilling.heartbeatTimeout);
   expect(companyTogetherMaxMs / 1000).toBeLessThan(partUnderWaySeconds);
@@ -36,7 +36,7 @@ test('waits fit into those around them', () => {
   expect(recordPolicy.notFoundAttemptsMax).toBeLessThan(recordPolicy.olderStateAttemptsMax);
 });
 
-test('how long work is tried follows from its waits', () => {
+test('the time for which work is tried follows from its waits', () => {
   // 1 + 2 + … + 128 s; 1 + 2 + … + 512 s and five times 900 s; 2 + 4 + … + 64 s and 29 times 120 s.
   expect(triedFor).toEqual({
     notFound: '4 min',
