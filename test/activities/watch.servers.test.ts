@@ -259,7 +259,7 @@ test('counts a warehouse that can be read but not written as down', async () => 
   await looks(health(), 6);
   await warehouse.db.execute(sql`alter table metersync.heartbeat_gone rename to heartbeat`);
   expect(changes()).toEqual(['opened WarehouseDown']);
-  expect(collector.bodies('/json')[0].data.alerts[0].detail).toContain('does not accept writes');
+  expect(collector.bodies('/json')[0].data.alerts[0].detail).toContain('takes no writes');
   await looks(health());
   expect(changes()).toEqual(['opened WarehouseDown', 'resolved WarehouseDown']);
 });

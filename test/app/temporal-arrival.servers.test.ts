@@ -84,7 +84,7 @@ test('says in one line that Temporal cannot be reached and what to try, starts n
     {
       level: 40,
       msg: expect.stringContaining(words),
-      reason: 'Failed to connect: if it asks for TLS, set TEMPORAL_TLS=true',
+      reason: 'Failed to connect: if the server requires TLS, set TEMPORAL_TLS=true',
     },
   ]);
 });
