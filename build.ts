@@ -1,6 +1,6 @@
 /**
  * `npm run build`: builds what `npx metersync` and the container run. dist/ gets one JavaScript file for each
- * TypeScript file, the SQL of both databases, and the workflows as the one script that Temporal's isolate
+ * TypeScript file, the SQL of both databases, and the workflows as a single script, which Temporal's isolate
  * loads.
  */
 import { execFile } from 'node:child_process';
@@ -24,7 +24,7 @@ const plain = [
 
 await build();
 
-/** Builds beside dist/ and then replaces it, so that a failed build leaves the last one complete. */
+/** Builds next to dist/ and then replaces it, so that a failed build leaves the last build complete. */
 async function build(): Promise<void> {
   mkdirSync(join(project, '.metersync'), { recursive: true });
   const fresh = mkdtempSync(join(project, '.metersync', 'build-'));

@@ -1,17 +1,16 @@
--- metersync migrate makes all files of this folder anew whenever they change.
--- It does so after the migrations, in one transaction, so each statement can be repeated.
--- This file goes first, then each file after those that make what it names, comments last.
--- Functions that analysts call resolve names when they are made (begin atomic).
--- Analysts may not use schema metersync.
--- Functions that read history run with its owner's rights.
--- Views that work much out end with an order by a hash, which no index has and nobody needs. Postgres
--- keeps sorted rows while a join reads them again. Without the order, a join whose other side seems to
--- have one row, and has a thousand, would work the view out a thousand times.
+-- metersync migrate applies all files of this folder again whenever they change. It does so after
+-- the migrations, in one transaction, so each statement has to be repeatable. This file comes
+-- first, then each file after the files that create what it names, and comments last. Functions
+-- that analysts call resolve names when they are created (begin atomic), because analysts cannot
+-- use schema metersync. Functions that read history run with its owner's rights. Views that compute
+-- much end with an order by a hash, which no index has and nobody needs. Postgres keeps sorted rows
+-- while a join reads them again. Without the order, a join whose other side is expected to have one
+-- row, and has a thousand, would compute the view a thousand times.
 create schema if not exists analytics;
-comment on schema analytics is 'What analysts query: one view a question, over utility, history and ops.';
+comment on schema analytics is 'Views for analysts over utility, history and ops: one view for each kind of question.';
 create schema if not exists fields;
-comment on schema fields is 'Each field that the service sends as a column: a view for each resource, for each object and for each array of objects in it. metersync makes them; analytics is what to ask first.';
--- Returns statements that restore the grants on a view and its columns; none when it is missing.
+comment on schema fields is 'Each field that the service sends as a column: a view for each resource, for each object and for each array of objects in it. metersync creates them. Look in schema analytics first.';
+-- Returns statements that restore the grants on a view and its columns; none if it does not exist.
 create or replace function metersync.grants_on (view text) returns setof text language sql stable as $$
   with
     granted as (
@@ -43,8 +42,9 @@ create or replace function metersync.grants_on (view text) returns setof text la
   from granted g
   where g.grantee <> (select relowner from pg_class where oid = to_regclass(view))
 $$;
--- Comments a view's columns as those of the same name of another relation, unless they have one. A
--- table's columns are always commented so, as they may have the comment of an earlier version.
+-- Copies the comments of another relation's columns to a view's columns with the same names, unless
+-- these have one. The columns of a table are always commented in this way, because they may have
+-- the comment of an earlier version.
 create or replace function metersync.copy_comments (source regclass, target regclass) returns void language plpgsql as $$
 declare
   silent record;

@@ -11,12 +11,13 @@ import { chooseCompanies } from '../db/backfill/chosen-companies.ts';
 import type { Database } from '../db/connection/connect.ts';
 
 /**
- * Of runs of companies that somebody chose: their reads take the next free slot. By Temporal's default, 3, they
- * would wait behind all reads of two runs of everything. Many new companies may come at once: they wait.
+ * Priority of the runs of companies that somebody chose: their reads take the next free slot. With Temporal's
+ * default, 3, they would wait behind all reads of two runs of everything. Many new companies may arrive at
+ * the same time, so their runs wait.
  */
 const chosenFirst: Priority = { priorityKey: 1 };
 
-/** Starts a backfill of all companies, or of one or more chosen ones; returns its run id. */
+/** Starts a backfill of all companies, or of one or more chosen companies; returns its run id. */
 export async function startBackfill(
   client: Client,
   chosen?: { readonly db: Database; readonly companies: readonly string[] },

@@ -33,8 +33,8 @@ export function secretsOf(settings: Settings['webhooks'], log: Logger): Configur
 }
 
 /**
- * Starts the HTTP edge. It needs Temporal alone: events are taken while Postgres is down. Until Temporal
- * answers for the first time, deliveries get 503 at once, and come again.
+ * Starts the HTTP edge. It only needs Temporal: events are accepted while Postgres is down. Until Temporal
+ * answers for the first time, deliveries are answered with 503 at once, and the service repeats them.
  */
 export async function startReceiver(options: {
   settings: Pick<Settings, 'receiver' | 'webhooks'>;
@@ -43,7 +43,7 @@ export async function startReceiver(options: {
   temporalWait: Pick<ServerWait, 'isThere'>;
   /** Returns how to start groups while a worker runs in this process. */
   startHere?: () => Start | undefined;
-  /** Sockets at once; by default as many as the receiver takes where open files are no bound. */
+  /** Maximum number of sockets; by default as many as the receiver accepts if open files are not the limit. */
   connectionsMax?: number;
   /** Bounds of groups that a measurement replaces. */
   groups?: Partial<GroupCommitLimits>;
@@ -110,9 +110,9 @@ async function listen(receiver: Receiver, at: Settings['receiver']): Promise<str
   } catch (error) {
     const { code } = error as { code?: unknown };
     if (code === 'EADDRINUSE')
-      throw new Error(`port ${at.port} of ${at.host} is taken: set RECEIVER_PORT to a free one`);
+      throw new Error(`port ${at.port} of ${at.host} is taken: set RECEIVER_PORT to a free port`);
     if (code === 'EADDRNOTAVAIL')
-      throw new Error(`${at.host} is no address of this machine: set RECEIVER_HOST`);
+      throw new Error(`${at.host} is not an address of this machine: correct RECEIVER_HOST`);
     throw error;
   }
 }

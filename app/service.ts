@@ -46,7 +46,7 @@ export function openService(
   return { client, apiVersion: url.split('/').at(-1) ?? '' };
 }
 
-/** The service's switch for webhook events; that of the sandbox needs no settings. */
+/** The service's switch for webhook events. The sandbox's switch needs no settings. */
 export function webhooksOf(
   { url, apiKey }: { url: string; apiKey: string },
   settings?: Pick<Settings, 'proxies'>,

@@ -8,13 +8,13 @@ import type { Settings } from './settings/settings.ts';
 import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
 import type { TemporalPlace } from './temporal/place.ts';
 
-/** Postgres and Temporal: those that the environment names, or embedded ones. */
+/** Postgres and Temporal, either those that the environment names or embedded ones. */
 export interface Stack {
   readonly databaseUrl: string;
   readonly temporal: TemporalPlace;
   /** Whether the settings name a Temporal, or an embedded one runs. */
   readonly hasTemporal: boolean;
-  /** URL of the embedded Temporal's web page, where it stands in and was started with its page. */
+  /** URL of the embedded Temporal's web page, if it is used and was started with its page. */
   readonly temporalUi: string | undefined;
   /** Lines for people that name each embedded server and the variable that is not set. */
   readonly standIns: readonly string[];
@@ -32,7 +32,7 @@ class NothingHere extends Error {
     const demo = join(dir, demoFolder);
     const beside = existsSync(demo) ? `; the demo's data is in METERSYNC_DIR=${demo}` : '';
     super(
-      `${dir} has no data yet: run npm start (or metersync start) first; or set ${unset.join(' and ')}${beside}`,
+      `${dir} has no data yet: run npm start (or metersync start) first, or set ${unset.join(' and ')}${beside}`,
     );
     this.name = 'NothingHere';
   }
@@ -53,7 +53,8 @@ async function namesTemporalOf(dir: string): Promise<boolean> {
 }
 
 /**
- * Takes a lock in a folder for this process until it ends or releases it; else returns the pid of its holder.
+ * Takes a lock in a folder for this process until it ends or releases the lock. If another process has it,
+ * returns that process's pid.
  */
 export function holdFolder(dir: string, name: string): { release(): void } | { readonly heldBy: number } {
   prepareFolder(resolve(dir));
@@ -65,9 +66,9 @@ export function holdFolder(dir: string, name: string): { release(): void } | { r
 export async function openStack(
   settings: Settings,
   need: {
-    /** `if there`: the one of the settings, or existing embedded data. */
+    /** `if there`: the Postgres of the settings, or existing embedded data. */
     readonly postgres: boolean | 'if there';
-    /** `if running`: the one of the settings or a running embedded one; none is started. */
+    /** `if running`: the Temporal of the settings or a running embedded one; none is started. */
     readonly temporal: boolean | 'if running';
     /** Whether an embedded Temporal that is started serves its web page. */
     readonly temporalUi?: boolean;

@@ -73,7 +73,7 @@ function recordAndReport(
   };
 }
 
-/** Starts the workers that apply events and run backfills. The warehouse's schema has to be up to date. */
+/** Starts the workers that apply events and run backfills. The schema of the warehouse has to be up to date. */
 export async function startWorker(
   options: {
     settings: Settings;

@@ -20,8 +20,8 @@ export interface Workers {
 }
 
 /**
- * Runs a worker each for events and catch-up, backfills, checks of the data and the watch. Each has a queue
- * of its own, so that none delays another. The number of slots is fixed, which is predictable beside a
+ * Runs one worker each for events and catch-up, backfills, checks of the data, and the watch. Each has its
+ * own queue, so that none delays another. The number of slots is fixed, which is predictable next to a
  * receiver and Postgres on a small machine.
  */
 export async function runWorkers(options: {

@@ -3,7 +3,7 @@ import type { SizeName } from './size.ts';
 /** A goal that a figure is held against. */
 export type Goal = { readonly atLeast: number } | { readonly atMost: number } | { readonly below: number };
 
-/** Goals at full size, by measure and figure; other figures have none. */
+/** Goals at full size, by measure and figure. Other figures have no goal. */
 export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
   acknowledged: {
     ofBare512: { atLeast: 0.55 },

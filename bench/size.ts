@@ -29,7 +29,7 @@ export interface Size {
   readonly intervalReadings: number;
   /** Companies of the analytics measure; a tenth of them is measured first. */
   readonly analyticsCompanies: number;
-  /** Of each company: bills, meters with readings, and readings of such a meter. */
+  /** For each company: bills, meters with readings, and readings of such a meter. */
   readonly analyticsDocuments: number;
   readonly analyticsMeters: number;
   readonly analyticsReadings: number;
@@ -69,7 +69,7 @@ export interface Size {
   readonly growthWaiting: number;
   /** Events of a round. */
   readonly growthEvents: number;
-  /** Companies, each as large as in test/db/cost, beside which a deployment's work is done. */
+  /** Companies, each as large as in test/db/cost, next to which a deployment's work is done. */
   readonly growthPlots: number;
   /** One of this many pieces of that work is done. */
   readonly growthEveryNthWork: number;

@@ -39,9 +39,9 @@ export interface BenchStack {
 }
 
 /**
- * Starts Postgres, and Temporal on a file (WAL, synchronous=FULL), in a temporary folder. Another Temporal may stand
- * in for the latter.
- * @param temporalAddress host and port of the other
+ * Starts Postgres, and Temporal on a file (WAL, synchronous=FULL), in a temporary folder. Another Temporal
+ * may replace the latter.
+ * @param temporalAddress host and port of the other Temporal
  */
 export async function startBenchStack(temporalAddress?: string): Promise<BenchStack> {
   const dir = await mkdtemp(join(tmpdir(), 'metersync-bench-'));
@@ -100,7 +100,7 @@ async function migrated(url: string): Promise<string> {
   }
 }
 
-/** Copies a database, to which nobody is connected, for the same owner. */
+/** Copies a database, to which no session is connected, for the same owner. */
 async function copyOf(url: string, superuserUrl: string): Promise<string> {
   const copy = new URL(url);
   copy.pathname = `warehouse_${randomBytes(4).toString('hex')}`;

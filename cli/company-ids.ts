@@ -4,9 +4,9 @@ import { canonicalUuid } from '../contract/ids.ts';
 import { UsageError } from './errors.ts';
 
 /**
- * Reads company ids from a file, or from standard input for `-`: one a line, in any spelling, without
+ * Reads company ids from a file, or from standard input for `-`: one on each line, in any spelling. Removes
  * duplicates.
- * @throws UsageError when a line is no UUID, or there is none
+ * @throws UsageError when a line is not a UUID, or there is no id
  */
 export async function readCompanyIds(file: string): Promise<string[]> {
   const from = file === '-' ? 'standard input' : file;
@@ -15,7 +15,8 @@ export async function readCompanyIds(file: string): Promise<string[]> {
     const given = line.trim();
     if (given === '') continue;
     const id = canonicalUuid(given);
-    if (id === undefined) throw new UsageError(`${from}, line ${at + 1}: '${given.slice(0, 60)}' is no UUID`);
+    if (id === undefined)
+      throw new UsageError(`${from}, line ${at + 1}: '${given.slice(0, 60)}' is not a UUID`);
     ids.add(id);
   }
   if (ids.size === 0) throw new UsageError(`${from} names no company`);

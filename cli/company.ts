@@ -17,21 +17,23 @@ export async function companyOf(db: Database, options: CompanyOptions): Promise<
   const [first, second] = found;
   if (first === undefined) {
     throw new CommandError(
-      `no company with external id ${options.externalId} is known yet: give its id with --company, or backfill all first`,
+      `no company has the external id ${options.externalId}: name it by its id with --company, or run metersync backfill all first`,
     );
   }
   if (second !== undefined) {
     throw new CommandError(
-      `several companies have the external id ${options.externalId}: give one of ${found.join(', ')}`,
+      `several companies have the external id ${options.externalId}: name one by its id with --company: ${found.join(', ')}`,
     );
   }
   return first;
 }
 
-/** Finds it like `companyOf`. @throws CommandError when the warehouse does not hold the company */
+/** Like `companyOf`. @throws CommandError if the company is not in the warehouse */
 export async function heldCompanyOf(db: Database, options: CompanyOptions): Promise<string | undefined> {
   const id = await companyOf(db, options);
   if (id !== undefined && !(await hasCompany(db, id)))
-    throw new CommandError(`the warehouse holds no company ${id}: check the id, or backfill it first`);
+    throw new CommandError(
+      `company ${id} is not in the warehouse: check the id, or backfill the company first`,
+    );
   return id;
 }

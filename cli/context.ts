@@ -145,7 +145,7 @@ function logOf({ quiet, existing = false }: Need, { logLevel: level }: Settings,
     return createLog({ level, file: join(dir, 'metersync.log') });
   } catch (error) {
     // Users with servers of their own need nothing of this folder.
-    say(`METERSYNC_DIR: no log is kept in ${dir} (${(error as NodeJS.ErrnoException).code})`);
+    say(`METERSYNC_DIR: the log cannot be written in ${dir} (${(error as NodeJS.ErrnoException).code})`);
     return createLog({ level: 'silent' });
   }
 }

@@ -16,7 +16,7 @@ export interface RunView {
 
 /** Describes a run's progress, speed and remaining time: of the whole run, then of each company. */
 export function describeRun({ run, rate }: RunView): string[] {
-  if (run.state === null) return ['backfill: no worker has begun it'];
+  if (run.state === null) return ['backfill: no worker has started it yet'];
   const share = shareDone(run);
   const head = [
     run.companiesDone === null

@@ -40,7 +40,7 @@ export async function writeOutputFile<T>(
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
     if (!noRoom.includes(code)) throw error;
-    throw new CommandError(`${path} could not be written, and nothing of it is left: ${message}`);
+    throw new CommandError(`${path} could not be written, and the unfinished file was removed: ${message}`);
   } finally {
     process.off('SIGINT', interrupted);
     process.off('SIGTERM', interrupted);

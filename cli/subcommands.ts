@@ -14,26 +14,30 @@ import { add } from './help.ts';
 /** Adds the options that choose events of the journal. */
 function choosingEvents(command: Command): Command {
   return command
-    .option('--type <type>', 'of this type, for example document.created.v2')
-    .addOption(new Option('--outcome <outcome>', 'with this outcome').choices(eventOutcomes))
-    .addOption(new Option('--code <code>', 'with this failure').choices(Object.keys(failureTypes)))
-    .option('--record <id>', 'about this document, connection or meter')
-    .option('--company <id>', 'of this company', uuid)
-    .option('--since <time>', 'received at this time or later; or so long ago: 90m, 24h, 7d', timeOrAgo)
-    .option('--until <time>', 'received before this time', timeOrAgo)
+    .option('--type <type>', 'events of this type, for example document.created.v2')
+    .addOption(new Option('--outcome <outcome>', 'events with this outcome').choices(eventOutcomes))
+    .addOption(new Option('--code <code>', 'events with this failure').choices(Object.keys(failureTypes)))
+    .option('--record <id>', 'events about this document, connection or meter')
+    .option('--company <id>', 'events of this company', uuid)
+    .option(
+      '--since <time>',
+      'events received at this time or later, or within the last 90m, 24h, 7d, …',
+      timeOrAgo,
+    )
+    .option('--until <time>', 'events received before this time', timeOrAgo)
     .option('--json', 'as JSON');
 }
 
 export function addEvents(program: Command): void {
-  const events = program.command('events').description('Look into the journal of events, and replay it');
+  const events = program.command('events').description('List, show, replay and ignore events of the journal');
   choosingEvents(add(events, 'list', 'List events', 'metersync events list --outcome dead --since 7d'))
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
-    .option('--before <place>', 'the next page, as the one before printed it')
+    .option('--before <place>', 'the next page; the page before it prints the value')
     .action(async (options) => (await import('./commands/events.ts')).eventsList(options));
   add(
     events,
     'show',
-    'Show everything about one event, with what was signed',
+    'Show everything about one event, with its signed body',
     'metersync events show msg_2Lh9KRb0pzN4LePd3XiA4v12Axj',
   )
     .argument('<event>', 'its id')
@@ -47,16 +51,16 @@ export function addEvents(program: Command): void {
       'metersync events replay --outcome dead',
     ).argument('[events...]', 'their ids'),
   )
-    .option('--force', 'also what was applied: its record is read again')
+    .option('--force', 'also replay applied events: their records are read again')
     .action(async (ids, options) => (await import('./commands/events.ts')).eventsReplay(ids, options));
   add(
     events,
     'ignore',
-    'Ignore dead events that cannot be fixed: a replay still tries them',
+    'Ignore dead events that cannot be fixed; they can still be replayed',
     'metersync events ignore msg_2Lh9KRb0pzN4LePd3XiA4v12Axj --note "a test by the service"',
   )
     .argument('<events...>', 'their ids')
-    .option('--note <text>', 'why, for events list and events show')
+    .option('--note <text>', 'the reason; events list and events show print it')
     .option('--json', 'as JSON')
     .action(async (ids, options) => (await import('./commands/events.ts')).eventsIgnore(ids, options));
 }
@@ -65,18 +69,18 @@ export function addConsole(program: Command): void {
   const console = add(
     program,
     'console',
-    'Run the console alone: pages that show the state and act on it',
+    'Run only the console: web pages that show the state and let operators act',
     'metersync console',
   ).action(async () => (await import('./commands/console.ts')).consoleCommand());
   add(
     console,
     'password',
-    'Print a line for CONSOLE_PASSWORDS_FILE; the password is asked for, or standard input',
+    'Print a line for CONSOLE_PASSWORDS_FILE; the password is asked for, or read from standard input',
     'metersync console password ada --role operator',
   )
-    .argument('<name>', 'whose')
+    .argument('<name>', 'name of the user')
     .addOption(
-      new Option('--role <role>', 'a viewer looks, an operator acts')
+      new Option('--role <role>', 'a viewer can only look, an operator can act')
         .choices(operatorRoles)
         .default('viewer'),
     )
@@ -86,31 +90,31 @@ export function addConsole(program: Command): void {
 export function addChecks(program: Command): void {
   const checks = program
     .command('checks')
-    .description('Show what is wrong, odd or missing in the data itself');
+    .description('Show problems in the data itself, such as missing bills');
   add(
     checks,
     'list',
-    'List issues that the checks found, the gravest and latest first',
+    'List issues that the checks found, the most severe and newest first',
     'metersync checks list --severity error --unacknowledged',
   )
-    .argument('[issue]', 'only this one, by its id: its evidence, and the keys of what it is about', issueId)
-    .option('--company <id>', 'of this company', uuid)
-    .addOption(new Option('--check <name>', 'found by this check').choices(checkNames))
-    .addOption(new Option('--severity <severity>', 'of this severity').choices(severities))
-    .option('--closed', 'those that are closed, not those that are open')
-    .option('--unacknowledged', 'without those that somebody acknowledged')
+    .argument('[issue]', 'only this issue, by its id, with its evidence and the keys of its records', issueId)
+    .option('--company <id>', 'issues of this company', uuid)
+    .addOption(new Option('--check <name>', 'issues found by this check').choices(checkNames))
+    .addOption(new Option('--severity <severity>', 'issues of this severity').choices(severities))
+    .option('--closed', 'closed issues instead of open issues')
+    .option('--unacknowledged', 'only issues that nobody acknowledged')
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--json', 'as JSON')
     .action(async (id, options) => (await import('./commands/checks.ts')).checksList(id, options));
   add(
     checks,
     'acknowledge',
-    'Acknowledge an open issue: it stays open, and counts apart',
+    'Acknowledge an open issue: it stays open and is counted separately',
     'metersync checks acknowledge 17 --note "the utility corrects it in May"',
   )
     .argument('<issue>', 'its id, as metersync checks list shows it', issueId)
     .option('--note <text>', 'a note')
-    .option('--undo', 'take the acknowledgement back')
+    .option('--undo', 'withdraw the acknowledgement')
     .option('--json', 'as JSON')
     .action(async (id, options) => (await import('./commands/checks.ts')).checksAcknowledge(id, options));
 }
@@ -125,20 +129,22 @@ export function addAlerts(program: Command): void {
     'List open alarms, since when, and when they were sent',
     'metersync alerts list --closed',
   )
-    .option('--closed', 'those that are closed, the last first')
+    .option('--closed', 'closed alarms instead of open alarms, the last first')
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/alerts.ts')).alertsList(options));
   add(
     alerts,
     'acknowledge',
-    'Acknowledge a finding that needs you: until it counts more, or is over, the verdict leaves it out',
+    'Acknowledge a finding that needs you: the verdict leaves it out until its count rises or it is over',
     'metersync alerts acknowledge ChangesMissed --note "the proxy was down until nine"',
   )
-    .addArgument(new Argument('<name>', 'its alarm, as metersync status shows it').choices(alarmNames))
-    .option('--key <key>', 'only the one with this key, such as schedule=full')
+    .addArgument(
+      new Argument('<name>', 'name of its alarm, as metersync status shows it').choices(alarmNames),
+    )
+    .option('--key <key>', 'only the finding with this key, for example schedule=full')
     .option('--note <text>', 'a note')
-    .option('--undo', 'take the acknowledgement back')
+    .option('--undo', 'withdraw the acknowledgement')
     .option('--json', 'as JSON')
     .action(async (name, options) => (await import('./commands/alerts.ts')).alertsAcknowledge(name, options));
 }
@@ -152,7 +158,7 @@ export function addSchedule(program: Command): void {
       .addArgument(
         new Argument(
           action === 'show' ? '[schedule]' : '<schedule>',
-          'full, the backfill of everything, or reconcile, what was updated lately',
+          'full (the backfill of everything) or reconcile (recent updates)',
         ).choices(runKinds),
       )
       .option('--json', 'as JSON')
@@ -161,29 +167,31 @@ export function addSchedule(program: Command): void {
       );
   addAction(
     'show',
-    'Show when runs start, as BACKFILL_CRON and RECONCILE_EVERY set it, and the last runs',
+    'Show when runs start (BACKFILL_CRON and RECONCILE_EVERY), and the last runs',
     'metersync schedule show',
   );
   addAction(
     'pause',
-    'Start no runs until it is resumed',
+    'Pause a schedule: it starts no runs until it is resumed',
     'metersync schedule pause full --reason "the service moves"',
-  ).option('--reason <text>', 'reason, as metersync schedule show prints it');
-  addAction('resume', 'Start runs again', 'metersync schedule resume full');
+  ).option('--reason <text>', 'the reason; metersync schedule show prints it');
+  addAction('resume', 'Resume a paused schedule', 'metersync schedule resume full');
 }
 
 export function addDeletes(program: Command): void {
   const deletes = program
     .command('deletes')
-    .description('Review deletions found by backfills and reconciles; approve or reject those held back');
+    .description(
+      'Review deletions that backfills and reconciles found; approve or reject those that are held back',
+    );
   add(deletes, 'list', 'List deletions that wait for a decision', 'metersync deletes list --all')
-    .addArgument(new Argument('[run]', 'the run that found them; all by default').argParser(uuid))
-    .option('--all', 'decided ones too')
+    .addArgument(new Argument('[run]', 'only deletions that this run found').argParser(uuid))
+    .option('--all', 'also show deletions that were decided')
     .option('--json', 'as JSON')
     .action(async (run, options) => (await import('./commands/deletes.ts')).deletesList(run, options));
   const addAction = (action: Decision, description: string): void => {
     add(deletes, action, description, `metersync deletes ${action} 0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f`)
-      .argument('<run>', 'the run that found them, as metersync deletes list shows it', uuid)
+      .argument('<run>', 'id of the run that found them, as metersync deletes list shows it', uuid)
       .option('--json', 'as JSON')
       .action(async (run, options) =>
         (await import('./commands/deletes.ts')).deletesDecide(action, run, options),
@@ -205,12 +213,12 @@ export function addWebhooks(program: Command): void {
   addAction('enable', 'Turn events on for the whole organization', 'metersync webhooks enable');
   addAction(
     'disable',
-    'Turn events off for the whole organization, after asking',
+    'Turn events off for the whole organization; asks first',
     'metersync webhooks disable --yes',
-  ).option('--yes', 'without asking');
+  ).option('--yes', 'do not ask');
   addAction(
     'portal',
-    'Print an address of the portal, which is valid for 7 days',
+    'Print an address of the portal that is valid for 7 days',
     'open "$(metersync webhooks portal)"',
   );
 }
@@ -220,10 +228,10 @@ export function addUpgrade(program: Command): void {
   add(
     upgrade,
     'check',
-    'Check whether this version may take over: its migrations, and replays of what runs; status 0 or 1',
+    'Check whether this version can take over, by its migrations and by replaying running workflows; status 0 or 1',
     'metersync upgrade check',
   )
-    .option('--temporal', 'Temporal is replaced too: no group of events may be open')
+    .option('--temporal', 'Temporal will be replaced, too: also check that no group of events is open')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/upgrade.ts')).upgradeCheck(options));
 }
@@ -233,7 +241,7 @@ export function addViews(program: Command): void {
   add(
     views,
     'apply',
-    'Give each field that the service sent a column in the views of schema fields; status 1 if a view cannot be replaced',
+    'Give each field that the service sent a column in the views of the schema fields; status 1 if a view cannot be replaced',
     'metersync views apply',
   )
     .option('--print', 'print the SQL instead, for the owner of the warehouse to run')

@@ -24,12 +24,12 @@ export async function askFinding(
   const finding = verdict.findings.find(({ alarm, key }) => alarm === name && key === named.key);
   if (finding === undefined) throw new Refused(`there is no finding ${name} now`);
   return {
-    title: undo ? 'Take the acknowledgement back' : 'Acknowledge the finding',
+    title: undo ? 'Withdraw the acknowledgement' : 'Acknowledge the finding',
     says: undo
-      ? `It counts as before: ${text(finding.saw)}`
-      : `The verdict leaves it out until it counts more, or is over: ${text(finding.saw)}`,
+      ? `The verdict counts it again: ${text(finding.saw)}`
+      : `The verdict leaves it out until its count rises or it is over: ${text(finding.saw)}`,
     ...(undo ? {} : { fields: noteField }),
-    button: undo ? 'Take it back' : 'Acknowledge',
+    button: undo ? 'Withdraw' : 'Acknowledge',
     act: async (form) => {
       const note = noteOf(form);
       await acknowledge(
@@ -38,7 +38,7 @@ export async function askFinding(
         named,
         undo ? undefined : { by: identity.name, note: note ?? null },
       );
-      return undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
+      return undo ? 'no longer acknowledged' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
     },
   };
 }
@@ -49,17 +49,17 @@ export async function askAcknowledge({ deps, query }: Asking, undo: boolean): Pr
   const [issue] = id === undefined ? [] : await listDataIssues(deps.db, { id: Number(id) }, 1);
   if (issue === undefined || issue.closedAt !== null) throw new Refused('no such issue is open');
   return {
-    title: undo ? 'Take the acknowledgement back' : 'Acknowledge the issue',
+    title: undo ? 'Withdraw the acknowledgement' : 'Acknowledge the issue',
     says: undo
-      ? `1 issue counts as before: ${text(issue.sentence)}`
-      : `1 issue stays open and counts apart: ${text(issue.sentence)}`,
+      ? `1 issue is no longer acknowledged: ${text(issue.sentence)}`
+      : `1 issue stays open and is counted separately: ${text(issue.sentence)}`,
     ...(undo ? {} : { fields: noteField }),
-    button: undo ? 'Take it back' : 'Acknowledge',
+    button: undo ? 'Withdraw' : 'Acknowledge',
     act: async (form) => {
       const note = noteOf(form);
       if (!(await acknowledgeIssue(deps.writer, issue.id, { note: undo ? undefined : note, undo })))
         throw new Refused('no such issue is open');
-      return undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
+      return undo ? 'no longer acknowledged' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
     },
   };
 }

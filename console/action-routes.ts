@@ -29,8 +29,8 @@ interface ByName {
 }
 
 /**
- * `/act/{name}` says what an action would do and asks; the form of that page does it. What fails, or is refused,
- * says why on the same page.
+ * `/act/{name}` says what an action would do and asks; the form of that page does it. An action that fails or
+ * is refused says why on the same page.
  */
 export function actionRoutes(app: FastifyInstance, serving: Serving): void {
   const { deps, askingOf, show } = serving;

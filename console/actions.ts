@@ -72,8 +72,8 @@ async function askResume(asking: Asking): Promise<Question> {
   const events = parked.reduce((sum, one) => sum + one.events, 0);
   const parts = parked.reduce((sum, one) => sum + one.parts, 0);
   return {
-    title: `Try again what is parked${code === undefined ? '' : `: ${code}`}`,
-    says: `${counted(events, 'event')} become due at once. ${counted(parts, 'part')} of backfills: their companies are read again in a new run. Unless the cause is fixed, they are parked again.`,
+    title: `Try parked work again${code === undefined ? '' : `: ${code}`}`,
+    says: `${counted(events, 'event')} become due at once. The companies of ${counted(parts, 'part')} of backfills are read again in a new run. If the cause is not fixed, the work is parked again.`,
     button: 'Try again',
     act: () =>
       withTemporal(asking, async (client) =>
@@ -97,7 +97,7 @@ function eventsOf(query: URLSearchParams): { readonly id: string | undefined; re
   const filter = { ...filterOf(query), ...(id === undefined ? {} : { ids: [id] }) };
   requireRead(query, asQuery(filter));
   if (!Object.values({ id, ...asQuery(filter) }).some((value) => value !== undefined))
-    throw new Refused('say which events: an action is never about the whole journal');
+    throw new Refused('choose events: an action cannot apply to the whole journal');
   return { id, filter };
 }
 
@@ -111,10 +111,10 @@ async function askIgnore({ deps, query }: Asking): Promise<Question> {
   const { outcome = 'dead' } = filter;
   const found = await countEvents(deps.db, { ...filter, outcome: 'dead' }, limits.countMax);
   if (outcome !== 'dead' || (found.events === 0 && found.isAll))
-    throw new Refused('no event of these is dead');
+    throw new Refused('none of these events is dead');
   return {
     title: id === undefined ? 'Ignore dead events' : 'Ignore a dead event',
-    says: `${matching(found, 'dead event')} Ignored ones raise no alarm any more. What was signed stays until retention, and a replay still tries it.`,
+    says: `${matching(found, 'dead event')} Ignored events no longer raise an alarm. Their bodies are kept until retention drops them, and a replay still tries them.`,
     fields: noteField,
     button: 'Ignore',
     act: async (form) => ignoredInWords(await ignoreDead(deps.writer, filter), noteOf(form)),
@@ -126,7 +126,7 @@ async function askReplay(asking: Asking): Promise<Question> {
   const { id, filter } = eventsOf(query);
   return {
     title: id === undefined ? 'Replay events' : 'Replay an event',
-    says: `${matching(await countEvents(deps.db, filter, limits.countMax))} What was signed passes through the current code again; ${id === undefined ? 'applied ones are left out' : 'its record is read again, even if it was applied'}.`,
+    says: `${matching(await countEvents(deps.db, filter, limits.countMax))} The current code processes the signed body again; ${id === undefined ? 'applied events are left out' : 'the record is read again, even if the event was applied'}.`,
     button: 'Replay',
     act: (_form, progress, operation) =>
       withTemporal(
@@ -193,7 +193,7 @@ async function askDoctor({ deps, activity }: Asking): Promise<Question> {
 
 const kindOf = ({ query }: Asking): RunKind => {
   const kind = oneOf(query, 'kind', runKinds);
-  if (kind === undefined) throw new Refused(`say which schedule: ${runKinds.join(' or ')}`);
+  if (kind === undefined) throw new Refused(`choose a schedule: ${runKinds.join(' or ')}`);
   return kind;
 };
 
@@ -204,12 +204,12 @@ async function askTrigger(asking: Asking): Promise<Question> {
     says:
       kind === 'full'
         ? 'One run starts, or waits for the one that is running. It reads everything that the service has.'
-        : 'One run starts, or waits for the one that is running. It reads what the service updated lately.',
+        : 'One run starts, or waits for the one that is running. It reads what the service updated recently.',
     button: 'Run now',
     act: () =>
       withTemporal(asking, async (client) => {
         await triggerSchedule(client, kind);
-        return `a ${kind} run was asked for`;
+        return `a ${kind} run was requested`;
       }),
   };
 }
@@ -221,13 +221,13 @@ async function askPause(asking: Asking): Promise<Question> {
   if (next.state !== 'active') throw new Refused(`the schedule ${kind} is ${next.state}`);
   return {
     title: `Pause the schedule ${kind}`,
-    says: `No ${kind} run starts by itself until somebody resumes it. ${counted(next.running.length, 'run')} under way ${next.running.length === 1 ? 'goes' : 'go'} on.`,
+    says: `No ${kind} run starts by itself until somebody resumes it. ${counted(next.running.length, 'run')} under way ${next.running.length === 1 ? 'continues' : 'continue'}.`,
     fields: html`<label for="note">Reason</label><input id="note" name="note" maxlength="500" autocomplete="off" required>`,
     button: 'Pause',
     act: (form) =>
       withTemporal(asking, async (client) => {
         const reason = noteOf(form);
-        if (reason === undefined) throw new Refused('say why: others see the reason');
+        if (reason === undefined) throw new Refused('give a reason: others will see it');
         await pauseSchedule(client, kind, { by: identity.name, reason, at: new Date(deps.now()) });
         return `paused: ${reason}`;
       }),
@@ -252,20 +252,20 @@ const decisions: Readonly<
   Record<Decision, { title: string; effect: string; button: string; danger: boolean }>
 > = {
   approve: {
-    title: 'Delete what the run found gone',
-    effect: 'deleted here; the service no longer shows them. It can be undone.',
+    title: 'Delete what the run found missing',
+    effect: 'deleted here; the service no longer lists them. This can be undone.',
     button: 'Delete them',
     danger: true,
   },
   reject: {
-    title: 'Keep what the run found gone',
-    effect: 'kept until the service shows them again. It can be undone.',
+    title: 'Keep what the run found missing',
+    effect: 'kept until the service lists them again. This can be undone.',
     button: 'Keep them',
     danger: false,
   },
   undo: {
-    title: 'Undo the decision on what the run found gone',
-    effect: 'live again, and kept until the service shows them again.',
+    title: 'Undo the decision on what the run found missing',
+    effect: 'restored, and kept until the service lists them again.',
     button: 'Undo',
     danger: false,
   },
@@ -273,14 +273,14 @@ const decisions: Readonly<
 
 async function askDecision({ deps, query }: Asking, decision: Decision): Promise<Question> {
   const run = canonicalUuid(asked(query, 'run') ?? '');
-  if (run === undefined) throw new Refused('say of which run');
+  if (run === undefined) throw new Refused('name the run');
   const found = (await readDeletes(deps.db, { all: true, run })).filter(({ state }) =>
     canDecide(decision, state),
   );
   const applied = found.filter(({ state }) => state === 'applied');
   const of = applied.length > 0 ? applied : found;
   const rows = of.reduce((sum, one) => sum + one.rows, 0);
-  if (rows === 0) throw new Refused(`run ${run} has nothing to decide on: somebody decided already`);
+  if (rows === 0) throw new Refused(`run ${run} has nothing left to decide`);
   const { title, button, danger, ...decided } = decisions[decision];
   const effect =
     decision === 'undo' && applied.length === 0 ? 'to wait for a decision again.' : decided.effect;

@@ -1,6 +1,6 @@
 import type { Examination } from '../operations/doctor/doctor.ts';
 
-/** What this console does and did, beside the log of operations. */
+/** What this console is doing and has done, in addition to the log of operations. */
 export interface Activity {
   /** How far operations under way have come, by their ids. */
   readonly progress: Map<number, string>;

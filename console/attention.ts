@@ -9,19 +9,19 @@ import { ago, type Content, nothing, rowLink, section, table, text } from './par
 
 type Found = Awaited<ReturnType<typeof connectionsNeedingAttention>>;
 
-/** Connections for which somebody has to act. If Postgres needs too long for them, the rest of the page stands. */
+/** Connections that need attention. If Postgres takes too long for them, the rest of the page is still shown. */
 export async function attentionSection({ deps, now }: Asking): Promise<Markup> {
   const made = await connectionsNeedingAttention(deps.db, consoleBounds.rows).then(
     (found) => listOf(found, now),
     (error: unknown) => nothing('This cannot be shown now', text(sqlMessage(error))),
   );
-  return section('Connections that need somebody', made);
+  return section('Connections that need attention', made);
 }
 
 function listOf({ connections: found, looked }: Found, now: number): Content {
-  if (found.length === 0) return nothing('Every connection collects', 'Nobody has to act.');
+  if (found.length === 0) return nothing('Every connection is collecting', 'Nobody has to act.');
   return html`${table(
-    'Connections that need somebody',
+    'Connections that need attention',
     [
       {
         name: 'Connection',
@@ -42,5 +42,5 @@ function listOf({ connections: found, looked }: Found, now: number): Content {
     ],
     found,
     ({ connectionId }) => connectionId,
-  )}${found.length === consoleBounds.rows && html`<p class="muted small">The first ${consoleBounds.rows}${looked === consoleBounds.connectionsMax && ` of ${looked.toLocaleString('en')} that were looked at`}.</p>`}`;
+  )}${found.length === consoleBounds.rows && html`<p class="muted small">The first ${consoleBounds.rows}${looked === consoleBounds.connectionsMax && ` of ${looked.toLocaleString('en')} that were examined`}.</p>`}`;
 }

@@ -12,7 +12,7 @@ import { type Asking, mayAct } from './asking.ts';
 import { knowing } from './finding-cards.ts';
 import { actButton, ago, facts, prose, text } from './parts.ts';
 
-/** Events and parts of backfills that need somebody, or wait, grouped by cause. */
+/** Events and parts of backfills that need attention or wait, grouped by cause. */
 export async function causeCards(asking: Asking, warehouse: WarehouseHealth): Promise<Markup[]> {
   const { db } = asking.deps;
   const [waiting, dead, missing] = await Promise.all([
@@ -76,7 +76,7 @@ interface Cause {
   readonly reason: string | null;
   readonly example?: string;
   readonly act?: Markup;
-  /** The finding that it is a part of, unless somebody acknowledged that: then it has a card. */
+  /** The finding to which it belongs, unless somebody acknowledged the finding: then it has a card. */
   readonly finding?: Finding | undefined;
   readonly list: string;
 }

@@ -9,10 +9,10 @@ import { categories, drawChart, grid, legend, seriesColours, values } from '../w
 import type { Markup } from '../web/markup.ts';
 import { count, text } from './parts.ts';
 
-/** Widths of drawings in pixels: two stand in a row, or one. */
+/** Widths of drawings in pixels, for two in a row or one. */
 const halfWidth = 480;
 const wholeWidth = 960;
-/** One bar alone is not as wide as the chart. */
+/** A single bar does not fill the width of the chart. */
 const barMaxWidth = 40;
 
 interface ChartCard {
@@ -101,7 +101,7 @@ export function eventCharts(hours: readonly HourOfEvents[]): Markup {
   }));
   return html`<div class="charts">${chartCard({
     title: 'Events received in each hour (UTC), by outcome',
-    says: `Events of ${hours.length} hours by what became of them. The table has the numbers.`,
+    says: `Events of ${hours.length} hours by their outcome. The table has the numbers.`,
     chart: draw(
       outcomes.map((name) => ({
         type: 'bar',
@@ -124,7 +124,7 @@ export function eventCharts(hours: readonly HourOfEvents[]): Markup {
   })}
 ${chartCard({
   title: 'Seconds from receipt to row and record',
-  says: 'Seconds from the receipt of an event to its row, and to the read of its record. The table has the numbers.',
+  says: 'Seconds from the receipt of an event until its row is written, and until its record is read. The table has the numbers.',
   chart: draw(delays, values({ type: 'log' })),
   table: {
     head: ['Hour', ...delays.map(({ name }) => name)],
@@ -136,7 +136,7 @@ ${chartCard({
 })}
 ${chartCard({
   title: 'Events waiting at the end of each hour',
-  says: 'How many events waited for a read of their record at the end of each hour. The table of events has the numbers.',
+  says: 'How many events were waiting for their record to be read at the end of each hour. The table of events has the numbers.',
   chart: draw(
     [
       {
@@ -249,7 +249,7 @@ export function monthCharts({ months, cost, usage }: CompanyMonths): Markup {
 
 const marks = {
   billed: { sign: '●', words: 'billed' },
-  part: { sign: '◐', words: 'billed in part' },
+  part: { sign: '◐', words: 'partly billed' },
   missing: { sign: '○', words: 'no bill' },
 } as const;
 
@@ -263,7 +263,7 @@ export function billCalendar({ months, billed }: CompanyMonths): Markup {
   };
   return html`<div class="card"><p class="muted">${Object.values(marks)
     .map(({ sign, words }) => `${sign} ${words}`)
-    .join(', ')}. A month that is not over is billed in part at most.</p>
+    .join(', ')}. A month that is not over can only be partly billed.</p>
 <div class="scrolls" tabindex="0" role="region" aria-label="Bills by site and month"><table class="calendar">
 <caption class="unseen">Which months of each site are billed</caption>
 <thead><tr><th scope="col">Site</th>${months.map((month) => html`<th scope="col">${month.slice(0, 4)}<br>${month.slice(5, 7)}</th>`)}</tr></thead>

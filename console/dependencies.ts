@@ -14,7 +14,7 @@ export interface ConsoleDependencies {
   readonly writer: Database;
   readonly settings: Settings;
   readonly temporal: TemporalPlace;
-  /** Address of Temporal's web page; undefined when nobody knows it. */
+  /** Address of Temporal's web page; undefined if it is not known. */
   readonly temporalUi: string | undefined;
   /** Never rejects, and asks the servers at most every few seconds. */
   readonly readHealth: () => Promise<Health>;

@@ -38,7 +38,7 @@ export interface Page {
   readonly section?: Section | undefined;
   /** The result of the last action. */
   readonly notice?: { readonly tone: Tone; readonly words: Markup | string } | undefined;
-  /** Forms and what else must not change under a reader's hands. */
+  /** Forms, and other parts that must not change while a reader uses them. */
   readonly head?: Markup | undefined;
   readonly body: Markup;
   /** Whether the body follows what happens. */
@@ -82,10 +82,10 @@ ${keys}`,
   );
 }
 
-/** How many findings need somebody. */
+/** How many findings need attention. */
 function countOf({ findings }: Verdict): Markup | '' {
   const ill = findings.filter(({ word }) => word !== 'In sync' && word !== 'Catching up').length;
-  return ill === 0 ? '' : html`<span class="count">${ill}<span class="unseen"> need somebody</span></span>`;
+  return ill === 0 ? '' : html`<span class="count">${ill}<span class="unseen"> need attention</span></span>`;
 }
 
 const keys = html`<dialog id="keys" aria-labelledby="keys-title"><article>
@@ -98,7 +98,7 @@ ${Object.entries(sections).map(([name, { key }]) => html`<div><dt><kbd>g</kbd> <
 
 export const verdictBadge = (word: VerdictWord): Markup => badge(verdictTones[word], word);
 
-/** A page for those who get no other: who they are is not known, or something failed. */
+/** A page for users who are not known, or for when something failed. */
 export const plainPage = (assets: AssetAddresses, title: string, words: string): Markup =>
   documentOf(
     assets,

@@ -27,7 +27,7 @@ export const identifyLocal =
     if (!isLocalHost(headers.host))
       return {
         status: 403,
-        words: 'Open the console by the address of this machine, for example http://127.0.0.1.',
+        words: 'Open the console with the address of this machine, for example http://127.0.0.1.',
       };
     return { name, role: 'operator' };
   };
@@ -61,15 +61,15 @@ export function identifyByProxy(access: Extract<ConsoleAccess, { by: 'proxy' }>)
   const trusted = blockListOf(access.proxies);
   return async ({ headers, peer }) => {
     if (!isAmong(trusted, peer))
-      return { status: 403, words: 'The console answers the proxies of CONSOLE_TRUSTED_PROXIES alone.' };
+      return { status: 403, words: 'The console only answers the proxies in CONSOLE_TRUSTED_PROXIES.' };
     const name = textOf(headers[access.header]);
     if (name === undefined || !/^[^\p{Cc}]{1,200}$/u.test(name))
-      return { status: 403, words: `The proxy named nobody in ${access.header}.` };
+      return { status: 403, words: `The proxy named no user in ${access.header}.` };
     return { name, role: access.operators.includes(name) ? 'operator' : 'viewer' };
   };
 }
 
-/** Proxies send names in UTF-8, of which Node makes a character of each byte. */
+/** Proxies send names in UTF-8, but Node decodes each byte to one character. */
 function textOf(header: string | readonly string[] | undefined): string | undefined {
   if (typeof header !== 'string') return undefined;
   const bytes = Buffer.from(header, 'latin1');

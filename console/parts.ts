@@ -13,7 +13,7 @@ export type Content = Markup | Markup[] | string | number | null | undefined | f
 /** Text of others, in which nothing hides. */
 export const text = (value: string | null | undefined): string => visibleText(value ?? '');
 
-/** Text of ours, in which commands stand between backticks. */
+/** A text of metersync with commands between backticks. */
 export const prose = (words: string): Markup =>
   html`${words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`;
 
@@ -79,7 +79,7 @@ export const pager = (next: string | undefined, first: string | undefined): Mark
     : html`<nav class="pages" aria-label="More">${first !== undefined && html`<a class="button outline" href="${first}">First page</a>`}
 ${next !== undefined && html`<a class="button outline" href="${next}" rel="next">Next page</a>`}</nav>`;
 
-/** An address with other values; empty ones are left out. */
+/** An address with other values. Empty values are left out. */
 export function address(path: string, values: Readonly<Record<string, string | undefined>>): string {
   const query = new URLSearchParams(
     Object.entries(values).filter(

@@ -29,7 +29,10 @@ interface Person extends Identity {
 
 const line = /^([^:\p{Cc}]{1,200}):(\w+):scrypt\$([a-z0-9+/=]{8,100})\$([a-z0-9+/]{43}=)$/iu;
 
-/** Parses a file of passwords. @throws Error that names the wrong lines and quotes none */
+/**
+ * Parses a password file.
+ * @throws Error that names the wrong lines without quoting any
+ */
 export function parsePasswords(text: string): ReadonlyMap<string, Person> {
   const people = new Map<string, Person>();
   const wrong: number[] = [];
@@ -60,9 +63,9 @@ interface PasswordFile {
 }
 
 /**
- * Opens a file of passwords, which is read again when it changes. While it cannot be read, or is wrong,
- * nobody gets in.
- * @throws Error when it cannot be read or is wrong now
+ * Opens a password file, which is read again when it changes. While it cannot be read, or is wrong, nobody
+ * can sign in.
+ * @throws Error if it cannot be read or is wrong now
  */
 export async function openPasswords(
   path: string,
@@ -96,7 +99,7 @@ export async function openPasswords(
     if (!(read instanceof Error)) return log.info('CONSOLE_PASSWORDS_FILE was read again');
     // What the file holds is judged once. That it cannot be read may pass, so it is tried again.
     if ((read.cause as NodeJS.ErrnoException).code !== undefined) readAs = undefined;
-    if (problem !== before) log.error(`${problem}: nobody can sign in to the console`);
+    if (problem !== before) log.error(`${problem}, so nobody can sign in to the console`);
   };
   return {
     check: async (name, password) => {
@@ -116,7 +119,7 @@ export async function openPasswords(
 
 const nobody: Pick<Person, 'salt' | 'key'> = { salt: randomBytes(16), key: randomBytes(keyBytes) };
 
-/** Takes as long for a name that nobody has. */
+/** Takes as long for a name that does not exist. */
 async function prove(person: Person | undefined, password: string): Promise<Identity | undefined> {
   const { salt, key } = person ?? nobody;
   const given = await derive(password, salt, keyBytes, cost);

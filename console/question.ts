@@ -6,15 +6,15 @@ export interface Question {
   readonly title: string;
   /** How many of what, and the effect. */
   readonly says: string;
-  /** What has to be filled in. */
+  /** The fields to fill in. */
   readonly fields?: Markup;
   readonly button: string;
   readonly danger?: boolean;
   /**
-   * @param form what was filled in
+   * @param form the values that were filled in
    * @param operation its id in the log
    * @returns what it did
-   * @throws Refused when there is nothing to do it with
+   * @throws Refused if it does not apply to anything
    */
   readonly act: (
     form: URLSearchParams,

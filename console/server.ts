@@ -118,7 +118,7 @@ export async function serveConsole(
   };
 }
 
-/** Lets only those in whom the console knows, and only changes that its own pages ask for. */
+/** Only lets users in whom the console knows, and only accepts changes that its own pages request. */
 function admitKnown(app: FastifyInstance, deps: ConsoleDependencies, assets: AssetAddresses): void {
   app.addHook('onRequest', async (request, reply) => {
     const { headers, socket } = request;
@@ -129,7 +129,7 @@ function admitKnown(app: FastifyInstance, deps: ConsoleDependencies, assets: Ass
     }
     request.identity = known;
     if (request.method !== 'GET' && request.method !== 'HEAD' && !fromOwnPages(headers))
-      return await turnAway(reply, assets, 403, 'Another site sent this request. Nothing was done.');
+      return await turnAway(reply, assets, 403, 'This request came from another site. Nothing was done.');
     return undefined;
   });
 }
@@ -263,7 +263,7 @@ function showFailures(app: FastifyInstance, { log }: ConsoleDependencies, assets
 function wordsOf(error: unknown): string {
   const state = sqlState(error);
   if (state === queryCanceled)
-    return 'Postgres needs too long for this page. Narrow the filter, or use the command.';
+    return 'Postgres takes too long for this page. Narrow the filter, or use the command.';
   return state === undefined
     ? 'This page failed; the log of the console says why.'
     : `Postgres: ${sqlMessage(error)}`;

@@ -16,14 +16,14 @@ import { type Asking, asked } from './asking.ts';
 import { text } from './parts.ts';
 import type { Question } from './question.ts';
 
-/** Sets what the service does not send of a site, or the proposed time zones of all that have none. */
+/** Sets what the service does not send about a site, or the proposed time zones of all sites without one. */
 export async function askSites({ deps, query }: Asking): Promise<Question> {
   if (query.get('proposed') === 'yes') {
     const { proposed } = await countZones(deps.db);
     if (proposed === 0) throw new Refused('no address proposes a time zone');
     return {
       title: 'Set the proposed time zones',
-      says: `${counted(proposed, 'site')} without a time zone ${proposed === 1 ? 'gets' : 'get'} the one of the state or province in the address. Days and hours of readings are then those of the zone.`,
+      says: `${counted(proposed, 'site')} without a time zone ${proposed === 1 ? 'gets' : 'get'} the time zone of the state or province in the address. Days and hours of readings then follow that zone.`,
       button: 'Set them',
       act: async () => `${counted(await acceptProposedZones(deps.writer), 'site')} changed`,
     };
@@ -33,7 +33,7 @@ export async function askSites({ deps, query }: Asking): Promise<Question> {
   if (site === undefined) throw new Refused('there is no such site');
   return {
     title: `Set ${text(site.site ?? site.site_id)}`,
-    says: 'The service sends none of these. The time zone decides when the days and hours of readings begin.',
+    says: 'The service does not send these values. The time zone decides when the days and hours of readings begin.',
     fields: html`${siteAttributes.map((name) => input(name, site))}`,
     button: 'Set',
     act: async (form) => {
@@ -47,10 +47,10 @@ export async function askSites({ deps, query }: Asking): Promise<Question> {
 }
 
 const labels: Readonly<Record<SiteAttribute, string>> = {
-  time_zone: 'Time zone, as America/Chicago',
+  time_zone: 'Time zone, for example America/Chicago',
   emission_region: 'Emission region',
   floor_area: 'Floor area',
-  floor_area_units: 'Unit of the floor area, as sq ft',
+  floor_area_units: 'Unit of the floor area, for example sq ft',
 };
 
 function input(name: SiteAttribute, site: ListedSite) {

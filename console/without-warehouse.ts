@@ -7,8 +7,8 @@ import type { Page } from './frame.ts';
 import { nothing, text } from './parts.ts';
 
 /**
- * Makes what a page shows, unless Postgres does not answer: what takes long, or fails, has Postgres asked
- * whether it is there. A server that hangs holds up no page for longer than that.
+ * Creates what a page shows, unless Postgres does not answer. If a page fails or takes long, Postgres is
+ * asked whether it is there, so a server that hangs does not hold up a page for longer than that.
  */
 export async function unlessAway<T>(
   { deps, health }: Pick<Asking, 'deps' | 'health'>,

@@ -16,11 +16,11 @@ export interface DeliveredEvent {
 /** Input of `applyEvents`. No other payload in Temporal carries events. */
 export interface EventGroup {
   readonly events: readonly DeliveredEvent[];
-  /** How many signed deliveries the receiver refused since it last said so, by reason; then there is no event. */
+  /** Number of signed deliveries that the receiver refused since its last report, by reason. Sent without events. */
   readonly refused?: Readonly<Record<string, number>>;
-  /** Set when an operator has events of the journal recorded again. */
+  /** Set when an operator replays events of the journal. */
   readonly replay?: Replay;
 }
 
-/** Which events a replay records again: all but applied ones, or all. */
+/** Which events a replay records again: all except applied events, or all. */
 export type Replay = 'unapplied' | 'all';

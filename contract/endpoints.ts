@@ -32,9 +32,7 @@ export const endpointNames = ['companies', ...companyResources, 'document', 'doc
 export type EndpointName = (typeof endpointNames)[number];
 export type EndpointCatalogue = Readonly<Record<EndpointName, Endpoint | null>>;
 
-/**
- * Days are UTC and mean their start: an end date would exclude that day, so there is none.
- */
+/** Days are UTC days and stand for their start. An end date would exclude its day, so there is none. */
 const updatedSince = { dateType: 'UPDATED_DATE', startDate: '{since}' };
 
 /** The defaults: paths of service.md 4, the rest from the service's public documentation. */

@@ -88,7 +88,7 @@ const intervals = z.object({
   end: bound,
 });
 
-/** An event of which nothing is read. */
+/** An event from which nothing is read. */
 export const ignoredEvent = (type: string): DecodedEvent => ({
   type,
   kind: 'ignored',
@@ -99,8 +99,8 @@ export const ignoredEvent = (type: string): DecodedEvent => ({
 });
 
 /**
- * Returns the type of an event: its `eventType`. `connection.created.v2` and `intervals.synced` carry none
- * (service.md 2.4, 2.6) and are recognized by their shape. Returns undefined for any other shape.
+ * Returns the type of an event: its `eventType`. `connection.created.v2` and `intervals.synced` have no
+ * `eventType` (service.md 2.4, 2.6) and are recognized by their shape. Returns undefined for any other shape.
  */
 export function typeOfEvent(payload: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof payload.eventType === 'string') return payload.eventType;

@@ -16,7 +16,7 @@ export const failureTypes = {
   SERVICE_UNREACHABLE: {
     action: 'retry',
     means: 'No answer from the service: connection refused, cut or timed out.',
-    operator: 'Nothing, unless it lasts: check SERVICE_URL, the network and HTTPS_PROXY.',
+    operator: 'Nothing at first. If it lasts, check SERVICE_URL, the network and HTTPS_PROXY.',
   },
   SERVICE_BUSY: {
     action: 'retry',
@@ -26,103 +26,105 @@ export const failureTypes = {
   SERVICE_ERROR: {
     action: 'retry',
     means: 'The service answered 5xx.',
-    operator: 'Nothing, unless it lasts: ask the service.',
+    operator: 'Nothing at first. If it lasts, ask the operator of the service.',
   },
   SERVICE_ANSWER_UNREADABLE: {
     action: 'retry',
-    means: 'The answer was not the JSON that the endpoint catalogue expects, was cut short or too large.',
-    operator: 'If it lasts, compare its answer with the entry in SERVICE_ENDPOINTS.',
+    means:
+      'The answer is not the JSON that the endpoint catalogue describes, is incomplete, or is too large.',
+    operator: 'If it lasts, compare the answer with the entry in SERVICE_ENDPOINTS.',
   },
   SERVICE_KEY_REFUSED: {
     action: 'park',
     means: 'The service answered 401: the API key is missing, wrong or inactive.',
-    operator: 'Set SERVICE_API_KEY to a valid key, restart the workers, run metersync resume.',
+    operator: 'Set SERVICE_API_KEY to a valid key, restart the workers, and run metersync resume.',
   },
   SERVICE_ACCESS_DENIED: {
     action: 'park',
-    means: 'The service answered 403: the key may not see this company.',
+    means: 'The service answered 403: the key has no access to this company.',
     operator: 'Grant the key access and run metersync resume, or remove the company from SERVICE_COMPANIES.',
   },
   SERVICE_NOT_FOUND: {
     action: 'park',
     means: 'The service answered 404: no such record, or the endpoint catalogue has a wrong path.',
     operator:
-      'If a whole resource is not found, correct its path in SERVICE_ENDPOINTS or set it to null, restart the workers, run metersync resume.',
+      'If a whole resource is not found, correct its path in SERVICE_ENDPOINTS or set it to null, restart the workers, and run metersync resume.',
   },
   SERVICE_REQUEST_REFUSED: {
     action: 'park',
     means: 'The service answered another 4xx or a redirect.',
     operator:
-      'Compare the quoted answer with the entry in SERVICE_ENDPOINTS, correct it, restart the workers, run metersync resume.',
+      'Compare the quoted answer with the entry in SERVICE_ENDPOINTS, correct it, restart the workers, and run metersync resume.',
   },
   SERVICE_RECORD_REFUSED: {
     action: 'park',
-    means: 'The service answered 4xx for one document or its usage, and shows its company.',
+    means:
+      'The service answered 4xx for one document or its usage, although it shows the company of the document.',
     operator: `If the document is yours, grant the key access and run metersync resume. After ${triedFor.olderState} its events are \`missing\`.`,
   },
   SERVICE_OUTAGE: {
     action: 'retry',
-    means: 'The service fails every request; answers of /ping do not count.',
+    means: 'The service fails every request except /ping.',
     operator:
-      'Nothing, unless it lasts: check SERVICE_URL and the network, ask the service. No work is given up.',
+      'Nothing at first. If it lasts, check SERVICE_URL and the network, and ask the operator of the service. No work is given up.',
   },
   RECORD_NOT_SHOWN: {
     action: 'retry',
     means: 'The service does not show the record of an event, or only an older state.',
-    operator: `For a few records nothing; for many, ask the service why it does not show them. Their events are \`missing\` after ${triedFor.notFound} if they are never shown, after ${triedFor.olderState} if only an older state is. A later read settles them.`,
+    operator: `Nothing for a few records. For many, ask the service why it does not show them. Their events are \`missing\` after ${triedFor.notFound} if the service never shows the records, and after ${triedFor.olderState} if it only shows an older state. A later read that finds the records settles the events.`,
   },
   UNKNOWN_TO_SERVICE: {
     action: 'retry',
     means: 'Events name a company or a meter that no record, setting or answer of the service contains.',
-    operator: `If it is yours, see that the key may read it, then run metersync resume. If many are not yours, somebody else signs events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only they wrote are tombstoned.`,
+    operator: `If it is yours, make sure that the key has access to it, then run metersync resume. If many are not yours, somebody else can sign events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only they wrote are tombstoned.`,
   },
   READINGS_NOT_SHOWN: {
     action: 'retry',
     means: 'The service shows fewer readings of a range than an event reported.',
-    operator: `Nothing: they are read ${recordPolicy.shortfallAttemptsMax} times more; then \`status\` and metersync.interval_ledger show the shortfall.`,
+    operator: `Nothing. The range is read ${recordPolicy.shortfallAttemptsMax} more times. After that, \`status\` and metersync.interval_ledger show the shortfall.`,
   },
   LISTING_UNSTABLE: {
     action: 'retry',
     means: 'A listing changed while it was read, or shows fewer records than its total.',
-    operator: `Nothing: it is read again. Events of documents whose usage is never complete are \`missing\` after ${triedFor.olderState}.`,
+    operator: `Nothing. The listing is read again. Events of documents whose usage is never complete are \`missing\` after ${triedFor.olderState}.`,
   },
   SERVICE_FILTER_IGNORED: {
     action: 'park',
-    means: 'The service ignores the filter for lately updated records.',
-    operator: 'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out.',
+    means: 'The service ignores the filter for recently updated records.',
+    operator: 'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or remove it.',
   },
   COMPANY_BUSY: {
     action: 'retry',
     means: 'Another run is reading the company.',
-    operator: `Nothing: it is read afterwards, or counts as failed after ${triedFor.turn}.`,
+    operator: `Nothing. The company is read afterwards. If the other run has not ended after ${triedFor.turn}, it counts as failed.`,
   },
   WAREHOUSE_UNAVAILABLE: {
     action: 'retry',
     means: 'Postgres refused the connection, restarted, was out of space, or broke a deadlock.',
-    operator: 'Bring Postgres back.',
+    operator: 'Start Postgres again. If its disk is full, free some space.',
   },
   WAREHOUSE_VALUE_REFUSED: {
     action: 'dead',
     means:
       'Postgres cannot hold the JSON: NUL, lone surrogate, a number beyond numeric, nesting too deep; or an id is unusable.',
-    operator: 'Look at the event or record and its error; its bytes are kept.',
+    operator: 'Look at the event or record and its error. Its bytes are kept.',
   },
   UNEXPECTED_ERROR: {
     action: 'retry',
-    means: 'An error outside of this list: a bug of metersync.',
-    operator: 'Report it with its line of the log.',
+    means: 'An error that is not in this list. It is a bug of metersync.',
+    operator: 'Report it with its line in the log.',
   },
   PAYLOAD_REFUSED: {
     action: 'retry',
     means:
-      'A payload in Temporal is not encrypted under a key of TEMPORAL_CODEC_KEYS, or is of another workflow.',
+      'A payload in Temporal is not encrypted with a key of TEMPORAL_CODEC_KEYS, or belongs to another workflow.',
     operator:
-      'If a process of yours has other keys, give it these (of an embedded Temporal: temporal-codec-key of METERSYNC_DIR). Put a removed key back until each schedule ran again: its next run gets the last result. If the payload is older than the keys, set TEMPORAL_PLAINTEXT=accepted until it is done. Else somebody else reaches Temporal: terminate the workflow.',
+      'Give all processes the same keys (for an embedded Temporal, the file temporal-codec-key in METERSYNC_DIR). If a key was removed, add it again until each schedule has run once more, because a run gets the result of the run before it. If the payload is older than the keys, set TEMPORAL_PLAINTEXT=accepted until its workflow has ended. Otherwise somebody else can reach Temporal: terminate the workflow.',
   },
   EVENT_UNREADABLE: {
     action: 'dead',
     means: 'A verified event is not JSON, or lacks an id or a timestamp.',
-    operator: 'Look at the event in metersync.events; its bytes are kept.',
+    operator: 'Look at the event in metersync.events. Its bytes are kept.',
   },
 } as const satisfies Record<string, FailureType>;
 

@@ -6,13 +6,13 @@
 export type JsonToken = 'name' | 'text' | 'number' | 'word' | 'open' | 'close' | 'comma';
 
 /**
- * Objects and arrays open at once, each 8 bytes of memory: the text is read up to there. Postgres takes far
- * fewer; a packed answer of some kB could open 64 million.
+ * Maximum nesting of objects and arrays, at 8 bytes of memory each. A deeper text is read only up to there.
+ * Postgres accepts far less, but a compressed answer of a few kB could open 64 million.
  */
 const openMax = 1_000_000;
 
 const [quote, comma, colon, openBrace, openBracket] = [0x22, 0x2c, 0x3a, 0x7b, 0x5b];
-/** The code of a closing bracket is that of the opening one and 2. */
+/** The character code of a closing bracket is the code of the opening bracket plus 2. */
 const toClose = 2;
 
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])/y;
@@ -152,7 +152,10 @@ function stringEnd(text: string, at: number): number {
   return -1;
 }
 
-/** Returns where a text stops being JSON; its length if it is only cut short, or wrong inside a string. */
+/**
+ * Returns where a text stops being JSON. Returns its length if the text is only cut short, or wrong inside a
+ * string.
+ */
 export function jsonStopsAt(text: string): number {
   const tokens = new JsonTokens(text);
   while (tokens.next());

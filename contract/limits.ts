@@ -1,6 +1,6 @@
 /**
- * How much is done, held or sent at once, each bound with its unit and its reason. Times and tries are in
- * retry-policy.ts, the bounds of HTTP at the receiver in receiver/http-limits.ts.
+ * How much is processed, kept or sent at the same time. Each limit has its unit and its reason. Time-outs and
+ * numbers of tries are in retry-policy.ts, and the limits of HTTP at the receiver in receiver/http-limits.ts.
  */
 export const limits = {
   /** Events in one group commit: more makes retries coarser and gains nothing measurable. */
@@ -14,46 +14,50 @@ export const limits = {
   /** Starts of applyEvents in flight: one makes the largest groups and was measured fastest. */
   groupStartsInFlight: 1,
   /**
-   * A group of fewer events waits for senders that were just answered to send again: until none came for
-   * `groupLingerQuietMs`, and `groupLingerMs` at most. A start costs Temporal 15 ms of processor for any
-   * group.
+   * A group of fewer events waits for senders that were just answered to send again, until none has come for
+   * `groupLingerQuietMs`, and for at most `groupLingerMs`. A start costs Temporal 15 ms of processor time,
+   * however small the group is.
    */
   groupLingerBelowEvents: 64,
   groupLingerQuietMs: 10,
   groupLingerMs: 25,
-  /** Verified events waiting for their group's start, and their encoded bytes; above either, 503. */
+  /**
+   * Verified events that wait for the start of their group, and their encoded bytes. Above either limit,
+   * deliveries get 503.
+   */
   queueEventsMax: 4_000,
   queueBytesMax: 64 * 1024 * 1024,
   /**
-   * From the last byte of a request's headers to its answer; these may take `headersTimeoutMs`. The service gives
-   * up on a delivery after 15 s (service.md 4.1.2).
+   * Time from the last byte of a request's headers to its answer; the headers themselves may take
+   * `headersTimeoutMs`. The service gives up on a delivery after 15 s (service.md 4.1.2).
    */
   answerWithinMs: 8_000,
   /** One attempt to start a workflow. */
   startDeadlineMs: 5_000,
-  /** Requests of one process to the service in flight. The service asks customers not to exceed this in all. */
+  /** Requests of one process to the service in flight. The service asks each customer not to exceed this in total. */
   requestsAtOnce: 10,
   /** Bytes of one answer: a page of 100 bills with their usage and line items is about a megabyte. */
   answerBytesMax: 24 * 1024 * 1024,
-  /** Rows that a report counts: from here on a count costs more than it says. */
+  /** Rows that a report counts. Counting more would cost more than it tells. */
   countMax: 10_000,
-  /** Dead events, and missing ones, that health counts and the overview groups: each takes four look-ups. */
+  /** Dead and missing events that health counts and the overview groups; each takes four look-ups. */
   givenUpMax: 1_000,
-  /** How long the log leaves out a failure that it reported and that is tried again. */
+  /** For how long the log leaves out a failure that it has reported and that is being retried. */
   failureLogMs: 60_000,
   /** Workflows of each type that a check of an upgrade replays. */
   historiesReplayed: 50,
 } as const;
 
 /**
- * Memory of answers, in the units of `AnswerMemory`: eight bytes at most. All answers take less than 400 MB of
- * the gigabyte that a worker has; without answers its peak was 320 to 440 MB.
+ * Memory of answers, in the units of `AnswerMemory`, each at most eight bytes. All answers together take less
+ * than 400 MB of a worker's gigabyte; without answers its peak was 320 to 440 MB.
  */
 export const answerMemory = { total: 48 * 1024 * 1024, answerMax: limits.answerBytesMax } as const;
 
 /**
- * Owners that one catch-up activity serves, activities at once, and rounds before the workflow continues as
- * new. An idle catch-up lingers, as Temporal refuses to start a workflow id again within a second.
+ * Owners that one catch-up activity serves, activities at the same time, and rounds before the workflow
+ * continues as new. An idle catch-up lingers, because Temporal refuses to start a workflow id again within a
+ * second.
  */
 export const catchUpBounds = {
   ownersPerChunk: 8,
@@ -68,73 +72,79 @@ export const catchUpBounds = {
  */
 export const backfillBounds = { companiesAtOnce: 8, companiesOfSlice: 25, companiesPerRun: 200 } as const;
 
-/** How much one activity, statement or walk takes at once. */
+/** How much one activity, statement or walk processes. */
 export const batches = {
   /** Stale records that one catch-up reads: connections and documents of a company, ranges of a meter. */
   connections: 5_000,
   documents: 500,
-  /** The heartbeats carry them. */
+  /** Heartbeats carry them. */
   ranges: 50,
-  /** Stale records whose owners are returned, longest due first, before each owner is looked up by itself. */
+  /** Stale records whose owners are returned, longest due first. Beyond these, each owner is looked up separately. */
   dueRecords: 500,
-  /** Up to this many documents are read one by one; for more the listing is searched. */
+  /** Up to this number, documents are read one by one. For more, the listing is searched. */
   documentsOneByOne: 25,
-  /** Readings that one piece of a range should have, as the service may send all of them in one page. */
+  /** Readings that one piece of a range should have, because the service may send all of them in one page. */
   readingsOfPiece: 20_000,
-  /** Readings collected from pages before a write, and the most that one write takes. */
+  /** Readings that are collected from pages before a write, and the most that one write takes. */
   readingsWritten: 5_000,
   /** Meters of a company that one statement lists. */
   meters: 25,
   /**
-   * Pages read ahead of the one that is being written, and characters of their text. A page begun below the
-   * bound may be as long as the client allows.
+   * Pages that are read ahead of the page being written, and the characters of their text. A page that was
+   * requested below the limit may be as long as the client allows.
    */
   pagesAhead: 4,
   charactersAhead: 4_000_000,
   /** Pages of one listing that a reconcile reads; more are left to the full backfill. */
   pagesOfReconcile: 100,
   /**
-   * How many pages more than announced a walk reads, at least; else a tenth of the announced pages. A listing
-   * may grow while it is read, but not forever.
+   * How many pages more than announced a walk reads: this number or a tenth of the announced pages, whichever
+   * is larger. A listing may grow while it is read, but not forever.
    */
   pagesOverAnnounced: 100,
-  /** Pages of a walk when the service announces no number: ten million records. */
+  /** Pages of a walk if the service announces no number. They have ten million records. */
   pagesUnannounced: 100_000,
-  /** Payloads, parts of runs or pages dropped by one statement, so that rows are locked for some milliseconds only. */
+  /** Payloads, parts of runs or pages that one statement drops, so that it locks rows for only some milliseconds. */
   rowsDropped: 1_000,
-  /** Of the events that came last, those whose delays a reading of health measures. */
+  /** The newest events whose delays health measures. */
   delaysRead: 1_000,
-  /** Events of each place in the journal among which the one that was settled last is looked for. */
+  /** Events of each outcome in the journal among which health looks for the event that was settled last. */
   settledSearched: 100,
   /** Payloads read by one statement: at `printedBytesMax` 30 MB together. */
   payloadsRead: 20,
-  /** Operations of the log, the newest, among which a record's are looked for: names have no index. */
+  /** The newest operations of the log, among which the operations of a record are looked for. Names have no index. */
   operationsSearched: 1_000,
-  /** Companies that are asked for after a failure, two requests each: others must not fail for one of them. */
+  /**
+   * Companies that are requested after a failure, two requests each. Other companies should not fail because
+   * of one.
+   */
   companiesProbed: 3,
-  /** Companies checked at once: more would take more of Postgres than events leave. */
+  /** Companies that are checked at the same time. More would take capacity of Postgres that events need. */
   companiesChecked: 1,
   /**
-   * Connections that the catch-up shares. With more, its statements would wait for one another at Postgres,
-   * and events for all of them. Fewer cost less: each connection keeps its plans, and records that wait are
-   * read together.
+   * Connections that the catch-ups share. With more, their statements would wait for one another in Postgres,
+   * and events would wait for all of them. Fewer cost less: each connection keeps its plans, and waiting
+   * records are read together.
    */
   catchUpConnections: 4,
-  /** Ranges of readings that catch-ups compare as a whole at once: each holds a connection while it is read. */
+  /**
+   * Ranges of readings that catch-ups compare as a whole at the same time; each holds a connection while it
+   * is read.
+   */
   comparisonsAtOnce: 2,
 } as const;
 
 /** How much one page of the console reads. */
 export const consoleBounds = {
-  /** Rows of a list; the next ones are a page of their own. */
+  /** Rows of a list. Further rows are on further pages. */
   rows: 50,
-  /** Rows of a run's deletions, which somebody looks through before a decision; the command lists all. */
+  /** Rows that a page shows of a run's deletions, for a person who decides. The command lists all. */
   deletedRows: 1_000,
-  /** Events, or records that wait, that a page of events looks at: each takes some look-ups. */
+  /** Events, or records that wait, that a page of events examines; each takes some look-ups. */
   searchedMax: 4_000,
-  /** The newest events of a day whose outcomes the overview adds up. */
+  /** The newest events of a day whose outcomes the overview counts. */
   arrivalsMax: 20_000,
-  /** Connections that need somebody among which a page finds the oldest: each takes three look-ups. */
+  /** Connections that need attention, among which a page finds the oldest; each takes three look-ups. */
   connectionsMax: 4_000,
   /** Password checks under way; each takes 32 MiB and a tenth of a second of processor. */
   passwordChecksAtOnce: 2,

@@ -1,8 +1,8 @@
 /** Names that receivers, workers, commands and users of Temporal's web page must agree on. */
 
 /**
- * One queue for each: a long backfill never delays an event, checks delay neither, and nothing delays the look
- * of each minute.
+ * One queue for each kind of work: a long backfill never delays an event, checks delay neither of them, and
+ * nothing delays the watch of each minute.
  */
 export const taskQueues = {
   events: 'metersync-events',
@@ -15,7 +15,7 @@ export const taskQueues = {
 export const catchUpKinds = ['connections', 'documents', 'intervals'] as const;
 export type CatchUpKind = (typeof catchUpKinds)[number];
 
-/** The data that checks examine. Those of intervals take longest, and reconciles read no intervals. */
+/** The data that checks examine. Checks of intervals take longest, and reconciles read no intervals. */
 export const checkKinds = ['bills', 'connections', 'intervals'] as const;
 export type CheckKind = (typeof checkKinds)[number];
 
@@ -84,7 +84,7 @@ export type TracedKind = (typeof tracedKinds)[number];
 export const runKinds = ['full', 'reconcile'] as const;
 export type RunKind = (typeof runKinds)[number];
 
-/** The resources that a reconcile reads: those with a filter by `updated`. */
+/** The resources that a reconcile reads: those that can be filtered by `updated`. */
 export const reconciledResources = ['documents', 'usageData'] as const;
 export type ReconciledResource = (typeof reconciledResources)[number];
 
@@ -92,7 +92,7 @@ export type ReconciledResource = (typeof reconciledResources)[number];
 export const runStates = ['running', 'complete', 'partial', 'suspect', 'failed'] as const;
 export type RunState = (typeof runStates)[number];
 
-/** Who may do what: a viewer looks, an operator acts. */
+/** Who may do what: a viewer can look, an operator can act. */
 export const operatorRoles = ['viewer', 'operator'] as const;
 export type OperatorRole = (typeof operatorRoles)[number];
 

@@ -1,22 +1,25 @@
 import { formatSeconds } from './times.ts';
 
 /**
- * Every time-out, wait and number of tries, with its unit and its reason. Work that fails is tried again at
- * three levels, each far more patient than the one before:
+ * Every time-out, wait and number of tries, with its unit and its reason. Failed work is retried at three
+ * levels, each far more patient than the one before:
  *
- * 1. `requestPolicy`: the client tries a request a few times, within a minute.
- * 2. `activityPolicy`: Temporal tries an activity for an hour, or until it succeeds.
- * 3. `recordPolicy`: what fails alone waits in metersync.stale_records, and for longer with each attempt.
+ * 1. `requestPolicy`: the client retries a request a few times, within a minute.
+ * 2. `activityPolicy`: Temporal retries an activity for an hour, or until it succeeds.
+ * 3. `recordPolicy`: a record that fails waits in metersync.stale_records, longer after each attempt.
  *
- * A refusal that holds for every request parks the service, with the back-off of level 3. How large things
- * may be is in limits.ts.
+ * A refusal that holds for every request parks all work, with the back-off of level 3. Limits of size are in
+ * limits.ts.
  */
 
 const seconds = 1_000;
 const minutes = 60 * seconds;
 const hours = 60 * minutes;
 
-/** Level 1. Short on purpose: requests run inside activities that heartbeat, and Temporal retries those. */
+/**
+ * Level 1. It is short on purpose: requests run inside activities that heartbeat, and Temporal retries the
+ * activities.
+ */
 export const requestPolicy = {
   /** Of one attempt, from connecting to the last byte. */
   timeoutMs: 30 * seconds,
@@ -36,7 +39,7 @@ export const requestPolicy = {
   backfillSpreadMs: 250,
 } as const;
 
-/** Retries of Temporal: waits in milliseconds, the first and the longest; each is twice the one before. */
+/** Temporal's retries: the first and the longest wait in milliseconds. Each wait is twice the one before. */
 const doubling = (initialInterval: number, maximumInterval: number) => ({
   initialInterval,
   maximumInterval,
@@ -96,8 +99,8 @@ export const activityPolicy = {
 } as const;
 
 /**
- * Time-outs of workflows that schedules of ours start, longer than all tries of their activities: the next run
- * waits for one that stands still.
+ * Time-outs of workflows that metersync's schedules start, longer than all tries of their activities. A run
+ * that hangs would otherwise hold up the next one.
  */
 export const ownRunsWithinMs = { watch: 10 * minutes, dropPayloads: 8 * hours } as const;
 
@@ -118,7 +121,7 @@ export const attemptPolicy = {
   settleMs: 5 * seconds,
   /** After so many waits that changed nothing, differences last: an audit waits no longer. */
   settlesMax: 3,
-  /** How often a meter with many readings writes its progress: nobody looks more often. */
+  /** How often a meter with many readings writes its progress. Nobody looks more often. */
   progressEveryMs: 1 * seconds,
   /** How long an activity of a backfill begins further companies or meters. Then the workflow goes on. */
   sliceMs: 20 * seconds,
@@ -141,7 +144,7 @@ export const recordPolicy = {
   notFoundAttemptsMax: 8,
   /** Attempts after which the service's older state is accepted, or its unproved absence. */
   olderStateAttemptsMax: 15,
-  /** Attempts after which the readings of a range are accepted, though its event reported more. */
+  /** Attempts after which the readings of a range are accepted even though its event reported more. */
   shortfallAttemptsMax: 4,
   /** While an outage lasts, failed attempts follow one another within this time. */
   outageSeconds: 240,
@@ -149,7 +152,7 @@ export const recordPolicy = {
   lagSeconds: 60,
 } as const;
 
-/** Seconds of that many waits, each twice the one before, up to the longest. */
+/** Total seconds of this many waits, each twice the one before, up to the longest. */
 function secondsOfWaits(count: number, first: number, longest: number): number {
   return Array.from({ length: count }, (_, at) => Math.min(first * 2 ** at, longest)).reduce(
     (a, b) => a + b,
@@ -196,7 +199,10 @@ export const startPolicy = {
 export const serverWaits = {
   /** Opening a connection to Postgres. */
   postgresConnectMs: 10 * seconds,
-  /** Silence on such a connection after which its kernel asks for a sign of life; 10 s without one end it. */
+  /**
+   * Silence on such a connection after which the kernel probes it. If it stays silent for another 10 s, it is
+   * closed.
+   */
   postgresSilentMs: 30 * seconds,
   /** Longest wait for a lock; without it each try would hold one more connection while the lock is held. */
   lockMs: 30 * seconds,
@@ -212,7 +218,10 @@ export const serverWaits = {
   temporalReconnectMs: 2 * seconds,
   /** At a start: time from one look for a server to the next. */
   lookEveryMs: 1 * seconds,
-  /** Time-out of a look for Temporal: a busy machine takes a while, a refused connection fails at once. */
+  /**
+   * Time-out of a check whether Temporal answers. A busy machine takes a while; a refused connection fails at
+   * once.
+   */
   temporalLookMs: 5 * seconds,
   /** How long Temporal may refuse at a start: the server and its namespace need some seconds. */
   temporalRefusedForMs: 10 * seconds,
@@ -223,11 +232,11 @@ export const serverWaits = {
   /** How often the log reports events, when some came. */
   logEveryMs: 60 * seconds,
   /**
-   * How long a command or a page waits for Postgres to say anything at all. With the start of the command that
-   * is less than three seconds: somebody sits before it.
+   * How long a command or a page waits for the first answer of Postgres. With the start of the command that
+   * is less than three seconds, because a person is waiting.
    */
   answerMs: 2 * seconds,
-  /** How long the end of a command waits for connections to close: a server that hangs closes none. */
+  /** How long the end of a command waits for connections to close, because a server that hangs closes none. */
   closeMs: 200,
   /** Time-out of a health page or a monitor, for each server. */
   healthWithinMs: 5 * seconds,
@@ -241,7 +250,7 @@ export const alarmPolicy = {
   runOverdueIntervals: 1.5,
   /** A run that stores no page for so long hangs. */
   runStalledSeconds: 1_800,
-  /** How long before its end a certificate has to be renewed. */
+  /** How long before its expiry a certificate has to be renewed. */
   certificateSeconds: 14 * 86_400,
 } as const;
 

@@ -8,7 +8,7 @@ export interface SchemaVersions {
   readonly floor: number;
 }
 
-/** `ahead`: newer than the code, which may still write. `tooNew`: it may not. */
+/** `ahead`: newer than the code, which may still write. `tooNew`: the code must not write. */
 export type SchemaFit = 'same' | 'behind' | 'ahead' | 'tooNew';
 
 export function fitOf({ known, applied, floor }: SchemaVersions): SchemaFit {
@@ -17,11 +17,11 @@ export function fitOf({ known, applied, floor }: SchemaVersions): SchemaFit {
   return floor <= known ? 'ahead' : 'tooNew';
 }
 
-/** Why a migration refuses a newer schema: it would put older views in place of newer ones. */
+/** Why a migration refuses a newer schema: it would replace newer views with older ones. */
 export const newerSchema =
-  'the warehouse was migrated by a newer metersync: upgrade this one (or by one before 0.1.0: load a new warehouse)';
+  'the warehouse was migrated by a newer metersync: upgrade this metersync (if it was migrated by a version before 0.1.0, load a new warehouse)';
 
-/** What is seen and what to do about it, for each fit but `same`. */
+/** What was found and what to do about it, for each fit except `same`. */
 export function describeFit(versions: SchemaVersions): { readonly saw: string; readonly todo: string } {
   const { known, applied, floor } = versions;
   if (applied < known)
@@ -31,9 +31,9 @@ export function describeFit(versions: SchemaVersions): { readonly saw: string; r
     };
   const more = `the warehouse has ${counted(applied - known, 'migration')} that this metersync does not know`;
   if (fitOf(versions) === 'ahead')
-    return { saw: `${more}, and lets it go on`, todo: 'Upgrade this metersync.' };
+    return { saw: `${more}, and accepts its writes`, todo: 'Upgrade this metersync.' };
   return {
-    saw: `${more}: code that writes it has to know ${floor}, and this knows ${known}`,
-    todo: 'Upgrade this metersync; or load a new warehouse, if the other was one before 0.1.0.',
+    saw: `${more}: code that writes to it has to know ${floor} migrations, and this metersync knows ${known}`,
+    todo: 'Upgrade this metersync. If the warehouse is from a version before 0.1.0, load a new warehouse.',
   };
 }

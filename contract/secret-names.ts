@@ -1,7 +1,7 @@
 /**
- * Which fields of the service are secrets: those that let somebody act in a customer's name. A name matches
+ * Which fields of the service are secrets, because they let somebody act in a customer's name. A name matches
  * in any case and any style (camelCase, snake_case, kebab-case), with the words anywhere in it.
- * docs/guides/warehouse.md has the same rule.
+ * docs/guides/warehouse.md describes the same rule.
  */
 
 /** Separates the words of a name. JSON escapes none of these characters, except as `\u00…`. */
@@ -30,8 +30,8 @@ export const wholeNames: string = [
 ].join('|');
 
 /**
- * Few and long words, so that a search is fast: pages of bills, which contain none, are searched in half
- * their parse time.
+ * Few and long words, so that a search is fast: pages of bills, which contain none of them, are searched in
+ * half the time that parsing takes.
  */
 const hints = [
   'secret|pass|token|credential|cookie|security|magic|(?:pin|otp|pwd)(?=")',

@@ -1,9 +1,9 @@
 /**
- * What the texts of records are read as: the grammar of `metersync.read_number`, `read_time` and
- * `read_date` (migration 0007), for what is judged before Postgres sees it. A test holds both to the same answers.
+ * How texts of records are read: the grammar of `metersync.read_number`, `read_time` and `read_date`
+ * (migration 0007), for values that are judged before Postgres sees them. A test compares the two.
  */
 
-/** Each digit matches in one way only: else a long text that is no number would backtrack. */
+/** Each digit matches in only one way, because a long text that is not a number would otherwise backtrack. */
 const number = /^[ \t\n\v\f\r]*[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d{1,4})?[ \t\n\v\f\r]*$/i;
 const numberMax = 1_000;
 
@@ -24,5 +24,5 @@ export function isDateText(text: string): boolean {
   return date >= 1 && date <= days && clock.test(text.slice(10));
 }
 
-/** Whether a text is a time: such a date, or Unix seconds. */
+/** Whether a text is a time: a date as above, or Unix seconds. */
 export const isTimeText = (text: string): boolean => unixSeconds.test(text) || isDateText(text);

@@ -4,7 +4,7 @@ import { isSecretName, secretHint, secretWords, shortWords, wholeNames } from '.
 /** JSON may write any letter of a name as an escape. */
 const escapedAscii = '\\u00';
 
-/** Values that can be no secret. */
+/** Values that cannot be secrets. */
 const harmless = /(?:true|false|null)(?!\w)/y;
 
 /**
@@ -25,7 +25,7 @@ const loosely = new RegExp(
  * Removes the secrets from a text of the service. In JSON it cuts each member with a secret's name, at any
  * depth, unless its value is null, true or false. All other bytes are unchanged. In text that is not JSON it
  * hides the value after such a name, as far as that can be recognized. It is applied once, where a text
- * arrives: no later step has secrets.
+ * arrives, so no later step has secrets.
  */
 export function withoutSecrets(text: string): string {
   if (!secretHint.test(text) && !text.includes(escapedAscii)) return text;
@@ -39,11 +39,14 @@ function cutSecrets(text: string): { readonly kept: string; readonly rest: strin
   let kept = '';
   /** The text before this position is in `kept`, or was cut. */
   let done = 0;
-  /** Where the members begin that are to be cut next; -1 without any. */
+  /** Where the members begin that will be cut next; -1 if there are none. */
   let cutFrom = -1;
   /** The depth of the object whose member is being cut; 0 without one. */
   let hiddenIn = 0;
-  /** Whether the current object keeps a member. Every object around it does: the one that it is in. */
+  /**
+   * Whether the current object keeps a member, so that a comma is needed. An object around it always keeps
+   * one: the member that contains the current object.
+   */
   let hasKept = false;
   let comma = 0;
   const cutTo = (end: number): void => {

@@ -37,9 +37,9 @@ export const countedRows = (rows: number, resource: string): string => {
   return countedToMax(rows, one, many);
 };
 
-/** How each reason ends for which a run is suspect until somebody decides on deletions. */
+/** The end of each reason for which a run is suspect until somebody decides on deletions. */
 export const untilDecided = 'deletion is on hold (metersync deletes list)';
-/** Runs of 0.1.0 said it so. */
+/** The wording of 0.1.0, which runs in the warehouse may have. */
 const formerly = 'quarantined until somebody decides (metersync deletes list)';
 
 /** A pattern of Postgres for an error whose reasons all end so. */

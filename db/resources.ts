@@ -7,10 +7,7 @@ import { companies, connections, documents, meters, sites, usageData } from './s
 /** Resources whose records have a table with `raw`. */
 export type RecordResource = Exclude<AuditResource, 'intervals'>;
 
-/**
- * Resources with a listing of their own. Sites have none: the records of companies contain them
- * whole.
- */
+/** Resources with their own listing. Sites have none, because the records of companies contain them completely. */
 export type ListedResource = Exclude<RecordResource, 'sites'>;
 
 /** A field of a record `r` that may hold text which is not a value of the expected type. */
@@ -73,7 +70,7 @@ type RecordTable = PgTable & {
   readonly syncedAt: PgColumn;
   readonly deletedAt: PgColumn;
   readonly deletedReason: PgColumn;
-  /** The text of each field that could not be read; NULL for none. */
+  /** The text of each field that could not be read; NULL if there is none. */
   readonly unreadable: PgColumn;
   /** The digest of the record, in tables with many records: see records/unchanged.ts. */
   readonly digest?: PgColumn;
@@ -103,7 +100,7 @@ const uuid = (field: string, sent: SQL) => typed(field, sent, sql`metersync.uuid
 const boolean = (field: string) =>
   typed(field, text(field), sql`metersync.boolean_of(${text(field)})`);
 
-/** The first id among the parts of a record that is no UUID: those parts have no rows. */
+/** The first id among the parts of a record that is not a UUID; such parts have no rows. */
 const partIds = (field: string, id: SQL): TypedField => ({
   field,
   sent: sql`(
@@ -122,9 +119,9 @@ const companySent = (record: SQL): SQL => sql`coalesce(
         metersync.id_of(${record} -> 'company'),
         metersync.id_of(${record} #> '{document,company}')
       )`;
-/** The same; null if it is no UUID. */
+/** The same; null if it is not a UUID. */
 export const companyNamed = (record: SQL): SQL => sql`metersync.uuid_of(${companySent(record)})`;
-/** The owner of a record: the company that it names, else the one that lists it. */
+/** The owner of a record: the company that it names, or else the company that lists it. */
 const company = (column: PgColumn): RecordColumn => ({
   column,
   of: sql`coalesce(${companyNamed(sql`r`)}, owner)`,
@@ -136,12 +133,10 @@ const documentOfUsage = uuid(
   'document',
   sql`coalesce(${idIn("-> 'document'")}, ${text('documentId')})`,
 );
-/** The document that a usage row names; null if it is no UUID. */
+/** The document that a usage row names; null if it is not a UUID. */
 export const documentNamed = documentOfUsage.of;
 
-/**
- * The site of a document, else that of its first usage row, if records name one.
- */
+/** The site of a document, or else of its first usage row, if records name one. */
 const siteOfDocument = uuid(
   'site',
   sql`coalesce(${idIn("-> 'site'")}, ${idIn("#> '{usageData,0,site}'")})`,

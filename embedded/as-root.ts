@@ -28,10 +28,10 @@ export interface PostgresBinaries {
   initdb: string;
 }
 
-/** Where data go that would lie in a folder which the account cannot enter, such as /root. */
+/** Where data is stored that would be in a folder which the account cannot enter, such as /root. */
 const dataElsewhere = '/var/lib/metersync-';
 
-/** Where the programs are copied if npm has put them in such a folder. */
+/** Where the programs are copied to if npm has put them into such a folder. */
 const programsElsewhere = '/var/cache/metersync';
 
 /**
@@ -87,7 +87,7 @@ export function reachableBinaries(
   if (!existsSync(copy)) {
     mkdirSync(programsElsewhere, { recursive: true });
     chmodSync(programsElsewhere, 0o755);
-    // Complete or not at all, also when two starts copy at once.
+    // Complete or not at all, even if two starts copy at the same time.
     const fresh = mkdtempSync(`${copy}.new-`);
     cpSync(native, fresh, { recursive: true, verbatimSymlinks: true });
     chmodSync(fresh, 0o755);

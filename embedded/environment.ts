@@ -3,7 +3,7 @@ import { isAbsolute, join } from 'node:path';
 
 /**
  * Variables that any child process gets: paths of programs and folders, language and time zone. So others who
- * can read a child's environment, or run a program in it, find no secret of ours there.
+ * can read a child's environment, or run a program in it, find no secret of metersync there.
  */
 const plain =
   /^(?:path|home|user|logname|lang|lc_(?:all|ctype|messages)|tz|tmpdir|tmp|temp|(?:dy)?ld_library_path|system(?:root|drive)|comspec|pathext|userprofile|(?:local)?appdata)$/i;

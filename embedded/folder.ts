@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path';
 import { EmbeddedError } from './failure.ts';
 
 /**
- * Makes the data folder if it is absent, and makes it writable only for this user. Root's Postgres runs as an
- * account of its own, which may pass through.
- * @throws EmbeddedError that says what to do when the folder is another user's, who could then decide what
- * runs and ends there, or it cannot be written
+ * Creates the data folder if it does not exist, and makes it writable only for this user. Root's Postgres
+ * runs with its own account, which may pass through.
+ * @throws EmbeddedError that says what to do if the folder belongs to another user, who could then decide
+ *   what runs there, or cannot be written
  */
 export function prepareFolder(dir: string): void {
   try {
@@ -28,8 +28,9 @@ export function prepareFolder(dir: string): void {
 }
 
 /**
- * Returns why another user of the machine may have put this file or folder here, undefined if none can have.
- * Root is trusted, as it may do everything anyway. On a system without user ids it always returns undefined.
+ * Returns why another user of the machine may have put this file or folder here; undefined if no other user
+ * can have done so. Root is trusted, because root can do everything anyway. On a system without user ids it
+ * always returns undefined.
  */
 export function whyNotOurs(path: string): string | undefined {
   const uid = process.getuid?.();

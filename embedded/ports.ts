@@ -3,14 +3,14 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { EmbeddedError } from './failure.ts';
 
-/** Below the range of local ports for outgoing connections, so that nothing takes one of ours by chance. */
+/** Below the range of local ports for outgoing connections, so that no connection takes one of these by chance. */
 const lowestPort = 20_000;
 const highestPort = 29_999;
 
 /** Ports by purpose. The data folder keeps them, so that addresses stay the same. */
 export type Ports = Record<'postgres' | 'temporal' | 'temporalUi', number>;
 
-/** Chooses the ports of a data folder: the previous ones where they are still free, otherwise free ones. */
+/** Chooses the ports of a data folder: the previous ports if they are still free, and free ports otherwise. */
 export async function choosePorts(dir: string): Promise<Ports> {
   const file = join(dir, 'ports.json');
   const ports: Partial<Ports> = readPorts(file);

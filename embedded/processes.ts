@@ -10,8 +10,8 @@ export interface ProcessIdentity {
 }
 
 /**
- * Identifies a running process; otherwise undefined. A zombie counts as ended: in a container nobody may reap
- * it.
+ * Identifies a running process; otherwise undefined. A zombie counts as ended, because in a container nothing
+ * may reap it.
  */
 export function identify(pid: number): ProcessIdentity | undefined {
   if (process.platform === 'linux') return identifyOnLinux(pid);

@@ -32,7 +32,7 @@ export function runningFile(dir: string): string {
   return join(dir, 'running.json');
 }
 
-/** Reads `running.json` of a data folder; undefined if there is none that this user wrote for this folder. */
+/** Reads `running.json` of a data folder; undefined if this user wrote none for this folder. */
 export function readRunning(dir: string, name = 'running.json'): Running | undefined {
   try {
     const running = JSON.parse(readOwnFile(join(dir, name)) ?? '') as Running;
@@ -65,7 +65,7 @@ export function claimFolder(
   try {
     writeFileSync(mine, JSON.stringify(running), { mode: 0o600 });
     for (;;) {
-      // A link appears together with its content, so nobody can read an unwritten claim.
+      // A link appears together with its content, so nobody can read a claim before it is written.
       if (linkUnlessThere(mine, file)) return { running, release: () => rmSync(file, { force: true }) };
       const heldBy = holderOf(dir, name);
       if (heldBy !== undefined) return { heldBy };

@@ -17,7 +17,7 @@ export interface ServerCommand {
   env?: Record<string, string>;
   /** The folder to run in; `/` when not given. */
   cwd?: string;
-  /** The user to run as; ours when not given. */
+  /** The user to run as; this process's user by default. */
   user?: { uid: number; gid: number };
   /** The file to which its output is appended. */
   logFile: string;
@@ -90,7 +90,7 @@ export async function untilReady(
   });
   for (const deadline = Date.now() + readyWithinMs; ; await delay(20)) {
     const ready = await answers();
-    // First: where ours has ended, another server that took its port may answer.
+    // First, because another server may answer on the port of one that has ended.
     if (how !== undefined) throw failed(server, `ended at once (${how})`);
     if (ready) return;
     if (Date.now() > deadline) throw failed(server, `did not answer within ${readyWithinMs / 1000} s`);

@@ -50,8 +50,9 @@ export interface Embedded {
 }
 
 /**
- * Starts a real Postgres and a real Temporal on the data in a folder, or attaches to those that another
- * process runs there. The servers end with the process that started them, even if that is killed.
+ * Starts a real Postgres and a real Temporal with the data of a folder, or attaches to the servers that
+ * another process runs there. The servers end with the process that started them, even if that process is
+ * killed.
  * @throws EmbeddedError, whose message says what to do
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
@@ -69,18 +70,18 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     if (Date.now() > deadline) {
       throw new EmbeddedError(
         `Process ${claim.heldBy.pid} has been starting or stopping the stack in ${dir} for ${Math.round(waitMs / 1000)} s.\n` +
-          `If it hangs, stop it (kill ${claim.heldBy.pid}). If it has nothing to do with this, delete ${runningFile(dir)}`,
+          `If it hangs, stop it (kill ${claim.heldBy.pid}). If it is a process of another program, delete ${runningFile(dir)}`,
       );
     }
-    if (!waited) log('another process starts or stops the stack of this folder: waiting for it');
+    if (!waited) log('another process is starting or stopping the stack of this folder: waiting for it');
     await delay(40);
   }
 }
 
 /**
- * Attaches to the stack that another process runs in a folder; undefined if none does, or it is starting or
- * stopping.
- * @throws EmbeddedError when it lacks a wanted server
+ * Attaches to the stack that another process runs in a folder; undefined if there is none, or it is starting
+ * or stopping.
+ * @throws EmbeddedError if it lacks a wanted server
  */
 function attachEmbedded(
   wanted: Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal'>,
@@ -93,7 +94,7 @@ function attachEmbedded(
   for (const name of ['postgres', 'temporal'] as const) {
     if (!wanted[name] || running.addresses[name] !== undefined) continue;
     throw new EmbeddedError(
-      `The stack that process ${owner.pid} runs has no ${title[name]}: that process uses one of its own settings.\n` +
+      `The stack of process ${owner.pid} has no ${title[name]}, because that process is configured to use another server.\n` +
         'Give this command the same settings, or another data folder.',
     );
   }
@@ -111,7 +112,10 @@ export function runsTemporal(dir: string): boolean {
   return running?.state === 'running' && running.addresses.temporal !== undefined && !!holderOf(dir);
 }
 
-/** Removes a data folder. Ends servers that were left behind first: without the folder nobody would find them. */
+/**
+ * Removes a data folder. Ends servers that were left behind first, because nobody would find them without the
+ * folder.
+ */
 export async function eraseFolder(dir: string): Promise<void> {
   await endLeftBehind(dir);
   for (const folder of [homeElsewhere(dir), dir])
@@ -150,7 +154,7 @@ async function startServers(setup: Setup, claim: { running: Running; release(): 
   const start = async (server: ServerCommand, answers: () => Promise<boolean>) => {
     const launched = launch(server);
     if (launched.identity !== undefined) running.servers[server.name] = launched.identity;
-    // Written at once: the next start finds the server by this file.
+    // Written at once, because the next start finds the server by this file.
     writeRunning(dir, running);
     await untilReady(server, launched, answers);
     launched.ended.then((how) => {

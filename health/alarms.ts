@@ -7,7 +7,7 @@ export interface Raised extends Pick<Finding, 'key' | 'saw' | 'counts' | 'todo'>
   readonly alarm: AlarmName;
 }
 
-/** What one look at a deployment's health found. */
+/** What the watch found when it looked at the health of a deployment. */
 export interface Seen {
   readonly raised: readonly Raised[];
   /** Alarms that could not be evaluated because their source is unreachable. They keep their state. */
@@ -32,11 +32,11 @@ export interface LiveAlarm {
   readonly openedAt: number | null;
 }
 
-/** What becomes of alarms at a look. */
+/** How the alarms change after the watch has looked. */
 export interface AlarmChanges<Alarm extends LiveAlarm> {
-  /** Begun, and not known before. */
+  /** Findings that are new. */
   readonly begin: readonly Raised[];
-  /** Over before their minutes were. */
+  /** Alarms whose finding ended before it had lasted long enough to open them. */
   readonly forget: readonly Alarm[];
   readonly open: readonly Alarm[];
   readonly close: readonly Alarm[];
@@ -48,7 +48,7 @@ export const findingOf = (
   { name, key }: Pick<LiveAlarm, 'name' | 'key'>,
 ): Raised | undefined => raised.find((one) => one.alarm === name && one.key === key);
 
-/** Decides what becomes of the live alarms, those that just began among them. */
+/** Decides how the live alarms change. They include the alarms that have just begun. */
 export function changesOf<Alarm extends LiveAlarm>(
   live: readonly Alarm[],
   seen: Seen,
@@ -69,15 +69,15 @@ export function changesOf<Alarm extends LiveAlarm>(
   };
 }
 
-/** What is sent of an alarm when it opens, and when it is over. */
+/** What is sent when an alarm opens, and when it is over. */
 export interface AlarmNotice {
   readonly change: 'opened' | 'resolved';
-  /** The same from opened to resolved. */
+  /** The same in the messages `opened` and `resolved`. */
   readonly id: string;
   readonly alert: AlarmName;
   readonly severity: 'page' | 'ticket';
   readonly labels: Readonly<Record<string, string>>;
-  /** The failure of docs/reference/failures.md, where the alarm is about one. */
+  /** The failure (docs/reference/failures.md), if the alarm is about one. */
   readonly code: string | null;
   readonly means: string;
   readonly detail: string;

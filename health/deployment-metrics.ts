@@ -21,9 +21,9 @@ type Read<Side> = <N extends MetricOf<'counter' | 'gauge'>>(
 ) => void;
 
 /**
- * Measures what all workers of a deployment share: the warehouse, Temporal and the verdict. A side that is away
- * has no figures but `…_up 0`, never old ones.
- * @param read remembers for some seconds, as each metric calls it; never rejects
+ * Measures what all workers of a deployment share: the warehouse, Temporal and the verdict. For a server that
+ * cannot be reached it only reports `…_up 0`, never old figures.
+ * @param read remembers its result for some seconds, because each metric calls it; never rejects
  */
 export function observeDeployment(metrics: Metrics, read: () => Promise<Health>): void {
   const sideOf =
@@ -53,7 +53,7 @@ export function observeDeployment(metrics: Metrics, read: () => Promise<Health>)
   observeTemporal(sideOf('temporal'));
 }
 
-/** Measures events: those that wait, their delay, those given up, and whether they still arrive. */
+/** Measures events: how many wait, their delay, how many were given up, and whether they still arrive. */
 function observeEvents(read: Read<WarehouseHealth>): void {
   read('metersync_events_pending', ({ pending }) =>
     Object.entries(pending).flatMap(([kind, events]) =>
@@ -94,7 +94,7 @@ function observeEvents(read: Read<WarehouseHealth>): void {
   read('metersync_missed_rows', ({ silence }) => [{ value: silence.missedRows }]);
 }
 
-/** Measures backfills and reconciles: those that run, and the last of each kind. */
+/** Measures backfills and reconciles: running ones, and the last of each kind. */
 function observeRuns(read: Read<WarehouseHealth>): void {
   read('metersync_runs_running', ({ runs }) =>
     Object.entries(runs).map(([kind, { running }]) => ({ value: running, kind })),

@@ -39,10 +39,13 @@ const describeParked = ({ code, events, parts }: ParkedWork): Found => {
   };
 };
 
-/** Deliveries of which at least so many were refused, and none was taken since the first, have a wrong secret. */
+/**
+ * If at least this many deliveries were refused, and none was accepted since the first of them, the secret is
+ * wrong.
+ */
 const refusedMin = 2;
 
-/** Judges whether senders that sign deliveries get none through. A stranger signs nothing. */
+/** Judges whether deliveries of senders that sign are all refused. A stranger does not sign anything. */
 function judgeRefused(refused: Refused | null, { lastEventAt }: Silence): readonly Found[] {
   if (refused === null || refused.untilSecondsAgo > notifyPolicy.refusedSeconds) return [];
   const deliveries = Object.values(refused.reasons).reduce((sum, count) => sum + count, 0);
@@ -70,24 +73,24 @@ export const eventFindings = {
     name: 'API key',
     brief: 'the service refuses the API key',
     severity: 'page',
-    means: 'The service refuses the API key: nothing is read.',
+    means: 'The service refuses the API key, so nothing is read.',
     judge: parkedFor('SERVICE_KEY_REFUSED'),
     forMinutes: 5,
     causes: ['`metersync doctor` says whether the key or its environment is wrong.'],
-    todo: 'Set `SERVICE_API_KEY`, restart the workers, run `metersync resume`.',
+    todo: 'Set a valid `SERVICE_API_KEY`, restart the workers, and run `metersync resume`.',
   },
   ServiceDown: {
     name: 'service',
     brief: 'the service fails every request',
     severity: 'page',
-    means: 'The service fails every request: nothing is read.',
+    means: 'The service fails every request, so nothing is read.',
     judge: parkedFor('SERVICE_OUTAGE'),
     forMinutes: 5,
     causes: [
-      '`metersync doctor` says what it answers.',
-      'Others reach it: the network, the proxy or the name server of the workers.',
+      '`metersync doctor` says what the service answers.',
+      'If others can reach the service, check the network, the proxy and the name server of the workers.',
     ],
-    todo: 'Ask the service. Nothing is given up meanwhile.',
+    todo: 'Ask the operator of the service. Meanwhile nothing is given up.',
   },
   SignaturesRefused: {
     name: 'signatures',
@@ -98,18 +101,18 @@ export const eventFindings = {
     promql: `${increase(`${answers}{code="401"}`, 15)} > 20 unless ${increase(`${answers}{reason="durable"}`, 15)} > 0`,
     forMinutes: 5,
     causes: [
-      '`signature-wrong`: another secret, or a proxy that rewrites bodies.',
-      '`headers-missing`: a stranger, or a proxy that drops headers. Only Prometheus counts these.',
-      '`timestamp-old` or `timestamp-new`: the clock; see ClockOff.',
+      'Reason `signature-wrong`: the secret is wrong, or a proxy changes bodies.',
+      'Reason `headers-missing`: the requests do not come from the service, or a proxy drops headers. Only Prometheus counts these.',
+      'Reason `timestamp-old` or `timestamp-new`: a clock is wrong. See ClockOff.',
     ],
-    todo: 'Compare the secret with that of the endpoint in the portal (`metersync webhooks portal`), correct `WEBHOOK_SECRETS` and restart the receivers; a proxy has to pass bodies on unchanged. The service delivers again.',
+    todo: 'Compare the secret with the one that the portal shows for the endpoint (`metersync webhooks portal`), correct `WEBHOOK_SECRETS` and restart the receivers. A proxy has to pass bodies on unchanged. The service repeats refused deliveries.',
     over: '`metersync events list` shows new events.',
   },
   EventsStalled: {
     name: 'events',
-    brief: 'events stand still',
+    brief: 'events are stuck',
     severity: 'page',
-    means: 'Events wait for 15 minutes to be recorded, or records to be read.',
+    means: 'Events have waited for 15 minutes to be recorded, or records to be read.',
     judge: judgeLate(recordPolicy.waitMaxSeconds),
     forMinutes: 5,
     causes: [
@@ -117,11 +120,11 @@ export const eventFindings = {
       'ServiceFailing is open.',
       '`metersync_warehouse_pool_connections{state="waiting"}` is above 0: Postgres is slow or locked.',
     ],
-    todo: 'See the log of the workers and `metersync doctor`: the service, the warehouse or the workers hold it up.',
+    todo: 'Look at the log of the workers and run `metersync doctor`. The service, the warehouse or the workers hold the events up.',
   },
   Silent: {
     name: 'silence',
-    brief: 'no event comes',
+    brief: 'no events arrive',
     severity: 'page',
     means: 'No event came for longer than SILENCE_HOURS.',
     judge: inWarehouse(({ silence, silenceHours }) =>
@@ -131,11 +134,11 @@ export const eventFindings = {
     ),
     forMinutes: 15,
     causes: [
-      'The portal disabled the endpoint after five days of failures.',
-      'Webhooks are off: `metersync doctor`.',
-      'The service is quiet: `metersync audit --since 7d` finds no difference.',
+      'The service disabled the endpoint after five days of failures. Its portal shows this.',
+      'Webhooks are turned off. `metersync doctor` shows this.',
+      'The service has no changes. `metersync audit --since 7d` finds no difference.',
     ],
-    todo: 'The service disables a webhook endpoint after 5 days of failed deliveries; yours may be disabled. Run `metersync doctor`, enable the endpoint in the portal (`metersync webhooks portal`), and replay there what failed.',
+    todo: 'The service disables a webhook endpoint after 5 days of failed deliveries; yours may be disabled. Run `metersync doctor`, enable the endpoint in the portal (`metersync webhooks portal`), and replay the failed deliveries there.',
     over: '`metersync events list` shows new events.',
   },
   ChangesMissed: {
@@ -146,12 +149,12 @@ export const eventFindings = {
     judge: inWarehouse(({ silence }) => foundIf(silence.missedRows > 0, () => describeMissed(silence))),
     forMinutes: 0,
     causes: [
-      'No event came at all: see Silent.',
-      'Some were refused: `metersync_receiver_answers_total`.',
-      'The service never sent them: its portal lists no delivery.',
+      'No event came at all. See Silent.',
+      'Some deliveries were refused. See `metersync_receiver_answers_total`.',
+      'The service never sent the events. Its portal lists no delivery.',
     ],
-    todo: 'The run repaired the data. Run `metersync doctor`, and look in the portal (`metersync webhooks portal`) why no event came.',
-    over: 'It ends a day after the last such change.',
+    todo: 'The run repaired the data. Run `metersync doctor`, and find out in the portal (`metersync webhooks portal`) why no event came.',
+    over: 'The alarm closes a day after the last such change.',
   },
   Parked: {
     name: 'parked',
@@ -164,8 +167,8 @@ export const eventFindings = {
         .map((work) => ({ ...describeParked(work), labels: { code: work.code } })),
     ),
     forMinutes: 10,
-    causes: ['`metersync status` says which failure, and what to do.'],
-    todo: 'Do what it says, then run `metersync resume --code CODE`.',
+    causes: ['`metersync status` names the failure and says what to do.'],
+    todo: 'Do what `metersync status` says, then run `metersync resume --code CODE`.',
   },
   EventsDead: {
     name: 'dead events',
@@ -186,7 +189,7 @@ export const eventFindings = {
     name: 'missing events',
     brief: 'records of events are missing',
     severity: 'ticket',
-    means: 'The service does not list what events of the last day named.',
+    means: 'The service does not have records that events of the last day named.',
     judge: inWarehouse(({ missingLately: events }) =>
       foundIf(events > 0, {
         saw: `${eventsGivenUp(events)} of the last day: the service never showed their state`,
@@ -219,6 +222,6 @@ function describeMissed({
   if (!comes) return { ...found, todo: eventFindings.Silent.todo };
   return {
     ...found,
-    todo: 'Events come again. Nothing is lacking; if you want the lost events, replay the deliveries of that time in the portal (metersync webhooks portal).',
+    todo: 'Events arrive again, and no data is missing. If you want the lost events as well, replay the deliveries of that time in the portal (metersync webhooks portal).',
   };
 }

@@ -9,7 +9,7 @@ import { serverFindings } from './server-findings.ts';
 const alarms = { ...serverFindings, ...eventFindings, ...runFindings, ...prometheusFindings } as const;
 export type AlarmName = keyof typeof alarms;
 
-/** The findings that are alarms once they have lasted. docs/runbooks.md and the rules of Prometheus are made of them. */
+/** The findings that become alarms once they have lasted. docs/runbooks.md and the Prometheus rules are generated from them. */
 export const alarmTypes: Readonly<Record<AlarmName, AlarmType>> = alarms;
 export const alarmNames = Object.keys(alarms) as AlarmName[];
 
@@ -20,7 +20,7 @@ export const watchedNames = alarmNames.filter(
 
 export const isAlarmName = (name: string): name is AlarmName => Object.hasOwn(alarms, name);
 
-/** Findings that pass by themselves, and are never alarms. */
+/** Findings that end by themselves and never become alarms. */
 const passing = {
   EventsLate: {
     name: 'events',
@@ -42,9 +42,9 @@ const passing = {
 
 /**
  * The catalogue of findings: everything that can be wrong with a deployment. `status`, `doctor`, the console, the
- * alarms and their metric are all made of it. What stops most comes first.
+ * alarms and their metric are all views of it. The most severe findings come first.
  */
 export const findingTypes: Readonly<Record<string, FindingType>> = { ...alarms, ...passing };
 
-/** Where the runbook of an alarm stands. */
+/** The link to the runbook of an alarm. */
 export const runbookOf = (name: AlarmName): string => `docs/runbooks.md#${name.toLowerCase()}`;

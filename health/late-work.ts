@@ -6,7 +6,7 @@ import { countedToMax } from '../contract/words.ts';
 import type { Found } from './finding-type.ts';
 import type { Health, TemporalHealth, WarehouseHealth } from './measured.ts';
 
-/** Judges whether work waits for more than `from` seconds, and at most `to`. */
+/** Judges whether work has waited for more than `from` and at most `to` seconds. */
 export function judgeLate(from: number, to = Number.POSITIVE_INFINITY) {
   return (health: Health): readonly Found[] | undefined => {
     const { warehouse, temporal } = health;
@@ -24,7 +24,7 @@ export function judgeLate(from: number, to = Number.POSITIVE_INFINITY) {
   };
 }
 
-/** The warehouse knows nothing of events that are not recorded yet. */
+/** Counts groups of events that are not recorded yet, which only Temporal knows. */
 const waitingGroups = ({ lateGroups, stalledGroups }: TemporalHealth, from: number): number =>
   from === recordPolicy.waitMaxSeconds ? stalledGroups : stalledGroups > 0 ? 0 : lateGroups;
 
@@ -34,7 +34,7 @@ const kindsInWords: Readonly<Record<RecordEventKind, readonly [string, string]>>
   interval: ['event of readings', 'events of readings'],
 };
 
-/** Describes work that has been due for so many seconds: where nothing moves, what waits, and why. */
+/** Describes work that has been due for so many seconds. If no event is settled any more, says what waits and why. */
 function describeDue({ late, pending }: WarehouseHealth, seconds: number): Found {
   const due = `work has been due for ${formatSeconds(seconds)}`;
   if (!late) return { saw: due };
@@ -53,7 +53,7 @@ function describeDue({ late, pending }: WarehouseHealth, seconds: number): Found
   const saw = `${due}, and ${since}: ${waits.join(' and ')} wait`;
   if (reason === null)
     return {
-      saw: `${saw}; none of them was tried yet`,
+      saw: `${saw}; none of them has been tried yet`,
       todo: 'See the log of the workers and metersync doctor: the workers have not begun to read what waits.',
     };
   const { code, events } = reason;

@@ -12,7 +12,7 @@ export interface LastRun {
   readonly startedAt: string;
   readonly finishedAt: string;
   readonly error: string | null;
-  /** Whether all that it lacks is a decision on deletions that somebody still has to make. */
+  /** Whether the only thing that it lacks is a decision on deletions, which somebody still has to make. */
   readonly awaitsDecision: boolean;
   /** Rows changed or gone without the event that should report it. */
   readonly missedRows: number;
@@ -32,7 +32,7 @@ export interface RunUnderWay {
 /** The runs of a kind. */
 export interface KindOfRuns {
   readonly running: number;
-  /** Of those running the one whose last page is the oldest. */
+  /** The running run whose last page is the oldest. */
   readonly underWay: RunUnderWay | null;
   readonly last: LastRun | null;
   /** When the last complete one of all companies ended. */
@@ -40,7 +40,7 @@ export interface KindOfRuns {
   readonly lastCompleteSecondsAgo: number | null;
 }
 
-/** `due` is read at once, `waiting` again later, `parked` until somebody acts. */
+/** `due` is read at once, `waiting` is read again later, and `parked` waits until somebody acts. */
 export const pendingStates = ['due', 'waiting', 'parked'] as const;
 export type PendingState = (typeof pendingStates)[number];
 
@@ -68,13 +68,16 @@ export interface ParkedWork {
 
 /** Measures of whether the service's events arrive. */
 export interface Silence {
-  /** When the last event of the service was received; null if none ever was. */
+  /** When the last event of the service was received; null if there was none. */
   readonly lastEventAt: string | null;
   /** Seconds since then or, without any event, since the first run began; null before that. */
   readonly quietSeconds: number | null;
-  /** Changes that runs found since the last event, or in the last day, though an event should have reported them. */
+  /**
+   * Changes that runs found since the last event, or in the last day, although an event should have reported
+   * them.
+   */
   readonly missedRows: number;
-  /** Companies with such changes, and when the last was found. */
+  /** Companies with such changes, and when the last of them was found. */
   readonly missedCompanies: number;
   readonly missedAt: string | null;
 }
@@ -85,7 +88,7 @@ export interface Undecided {
   readonly companies: number;
   /** How many the service itself lists as deleted. */
   readonly listedAsDeleted: number;
-  /** What the bills among them cost, for each currency: `526,839.17 USD`. None of many bills. */
+  /** What the bills among them cost, for each currency: `526,839.17 USD`. Empty if there are many bills. */
   readonly cost: readonly string[];
 }
 
@@ -102,7 +105,7 @@ export interface Delay {
   readonly p99: number;
 }
 
-/** Why work is late: whether reads still settle events, and what keeps most of those that wait. */
+/** Why work is late: whether reads still settle events, and what holds up most of the waiting events. */
 export interface LateWork {
   /** How long ago a read last settled events; null if none ever did. */
   readonly settledSecondsAgo: number | null;
@@ -111,15 +114,15 @@ export interface LateWork {
 }
 
 /**
- * Health by the warehouse's own tables. Ages are seconds. Counts are exact up to `limits.countMax`, and one
- * more than that where there are more: `countInWords` prints `10,000+`. Those of dead and missing events end at
- * `limits.givenUpMax`.
+ * Health from the tables of the warehouse. Ages are in seconds. Counts are exact up to `limits.countMax`, and
+ * one more than that if there are more: `countInWords` prints `10,000+`. Counts of dead and missing events
+ * stop at `limits.givenUpMax`.
  */
 export interface WarehouseHealth {
   readonly pending: Readonly<Record<RecordEventKind, PendingEvents>>;
   /** How long the oldest due record has been due; null without one. */
   readonly oldestDueSeconds: number | null;
-  /** Why due work is late; null while none is. */
+  /** Why due work is late; null if none is. */
   readonly late: LateWork | null;
   readonly dead: number;
   /** Events that became missing within the last day. */
@@ -130,15 +133,15 @@ export interface WarehouseHealth {
   /** Whether any backfill of all companies ever ended with data. */
   readonly loaded: boolean;
   readonly undecidedDeletes: number;
-  /** More about them; null if there are none. */
+  /** More about these deletions; null if there are none. */
   readonly undecided: Undecided | null;
-  /** Rows that somebody decided to keep, and that the service has no more. */
+  /** Rows that somebody decided to keep and that the service no longer has. */
   readonly keptDeletes: number;
   readonly rejectedRecords: number;
   readonly silence: Silence;
   /** Null if receivers refused none. */
   readonly refused: Refused | null;
-  /** After so many hours without an event, none can likely arrive; 0 turns this off. */
+  /** After this many hours without an event, it is likely that none can arrive; 0 turns this off. */
   readonly silenceHours: number;
   /** From receipt to the row, and to the read of the record; null before the first. */
   readonly delays: Readonly<Record<'row' | 'record', Delay | null>>;
@@ -164,7 +167,7 @@ export interface WatchHealth {
     /** Null: it was not sent. */
     readonly notifiedAt: string | null;
   }[];
-  /** What somebody acknowledged of what is open, or is about to be. */
+  /** Who acknowledged open findings, or findings that are about to open an alarm. */
   readonly acknowledged: readonly {
     readonly name: string;
     readonly key: string;
@@ -174,7 +177,7 @@ export interface WatchHealth {
     /** What the finding counted then: more is news. */
     readonly counts: Readonly<Record<string, number>>;
   }[];
-  /** For how long NOTIFY_URL has not taken an alarm, and why not; null if none waits. */
+  /** For how long NOTIFY_URL has not accepted an alarm, and why not; null if no alarm waits. */
   readonly unsent: { readonly seconds: number; readonly error: string } | null;
 }
 
@@ -186,7 +189,7 @@ export interface ScheduleHealth {
   readonly reason: string | null;
   /** When it starts the next run, ISO 8601. */
   readonly next: string | null;
-  /** The longest time from one of its next starts to another; null where none follows. */
+  /** The longest time between two of its next starts; null if there is no next start. */
   readonly intervalSeconds: number | null;
   /** Starts that were skipped, as Temporal was away for longer than the catch-up window. */
   readonly missed: number;
@@ -196,12 +199,12 @@ export interface ScheduleHealth {
 export interface TemporalHealth {
   /** Queues without a worker. */
   readonly idle: readonly string[];
-  /** The workers that Temporal gives events to, if none of them polls; else null. */
+  /** The workers to which Temporal gives events, if none of them polls; otherwise null. */
   readonly absent: string | null;
   readonly schedules: readonly ScheduleHealth[];
   /** Groups of events that were acknowledged and are not yet recorded. */
   readonly openGroups: number;
-  /** Those of them that began to wait more than `recordPolicy.lagSeconds` ago, or `waitMaxSeconds`. */
+  /** Groups among them that began to wait more than `recordPolicy.lagSeconds` ago, or `waitMaxSeconds` ago. */
   readonly lateGroups: number;
   readonly stalledGroups: number;
   /** Running workflows whose task failed several times in a row; null where this Temporal does not say. */

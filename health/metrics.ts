@@ -29,7 +29,7 @@ const counter = made('counter');
 const histogram = made('histogram');
 
 const ofRuns = { kind: 'full or reconcile' } as const;
-const ofEndpoint = { endpoint: 'of the catalogue, or ping' } as const;
+const ofEndpoint = { endpoint: 'an endpoint of the catalogue, or ping' } as const;
 const ofFailure = { code: 'the failure' } as const;
 const ofPart = { part: 'receiver, worker or console' } as const;
 const ofGroup = { result: 'durable or unavailable' } as const;
@@ -41,20 +41,20 @@ const ofSchedule = { schedule: 'full or reconcile' } as const;
 const ofState = { state: 'complete, partial, suspect or failed' } as const;
 
 export const metricTypes = {
-  metersync_build_info: gauge('process', 'Always 1; the labels say what runs.', {
+  metersync_build_info: gauge('process', 'Always 1. The labels say what is running.', {
     ...ofPart,
     version: 'of metersync',
-    schema: 'migrations that a worker knows; else empty',
-    build_id: "of a worker's workflows; else empty",
+    schema: 'migrations that a worker knows; empty for other parts',
+    build_id: "of a worker's workflows; empty for other parts",
   }),
   metersync_ready: gauge('process', 'Whether a part can do its work (/readyz).', ofPart),
   metersync_receiver_answers_total: counter('receiver', 'Answers to HTTP requests.', {
-    reason: 'durable, or why not',
+    reason: 'durable, or the reason why not',
     code: 'HTTP status',
   }),
   metersync_receiver_answer_duration_seconds: histogram(
     'receiver',
-    'From the headers of a delivery to its answer.',
+    'Time from the headers of a delivery to its answer.',
     { result: 'durable, refused or unavailable' },
     seconds,
   ),
@@ -64,13 +64,13 @@ export const metricTypes = {
   ),
   metersync_receiver_group_events: histogram(
     'receiver',
-    'Events that shared one durable start.',
+    'Number of events that shared one durable start.',
     ofGroup,
     [1, 2, 5, 10, 25, 50, 100, 250, 500],
   ),
   metersync_receiver_group_start_duration_seconds: histogram(
     'receiver',
-    "From a group's first attempt to its end.",
+    "Time from a group's first attempt to its end.",
     ofGroup,
     seconds,
   ),
@@ -80,8 +80,11 @@ export const metricTypes = {
     'receiver',
     'Waiting events above which deliveries are answered 503.',
   ),
-  metersync_receiver_last_durable_timestamp_seconds: gauge('receiver', 'When it last answered 204.'),
-  metersync_receiver_secrets: gauge('receiver', 'Signing secrets in force.'),
+  metersync_receiver_last_durable_timestamp_seconds: gauge(
+    'receiver',
+    'When the receiver last answered 204.',
+  ),
+  metersync_receiver_secrets: gauge('receiver', 'Number of valid signing secrets.'),
   metersync_receiver_secrets_valid: gauge('receiver', 'Whether WEBHOOK_SECRETS_FILE could be read last.'),
   metersync_worker_polling: gauge(
     'worker',
@@ -95,7 +98,7 @@ export const metricTypes = {
   }),
   metersync_service_request_duration_seconds: histogram(
     'worker',
-    'From a request to its whole answer.',
+    'Time from a request to its complete answer.',
     ofEndpoint,
     [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   ),
@@ -106,7 +109,7 @@ export const metricTypes = {
   ),
   metersync_service_gate_closed_seconds_total: counter(
     'worker',
-    'Time in which the service had all requests wait.',
+    'Time for which the service made all requests wait.',
   ),
   metersync_events_recorded_total: counter('worker', 'Events recorded in the journal.', {
     result: 'new, duplicate or dead',
@@ -130,7 +133,7 @@ export const metricTypes = {
   }),
   metersync_events_pending: gauge(
     'warehouse',
-    'Events whose record has to be read again; 10001 for any more.',
+    'Events whose record has to be read again; 10001 means more.',
     { ...ofRecords, state: 'due, waiting or parked' },
   ),
   metersync_events_oldest_pending_seconds: gauge(
@@ -140,7 +143,7 @@ export const metricTypes = {
   ),
   metersync_event_delay_seconds: gauge(
     'warehouse',
-    'Of the last 1,000 events, from receipt to the row, and to the read of the record.',
+    'Delay of the last 1,000 events, from receipt to the row and to the read of the record.',
     { step: 'row or record', percentile: '50 or 99' },
   ),
   metersync_events_oldest_due_seconds: gauge('warehouse', 'How long the oldest due record has been due.'),
@@ -160,7 +163,7 @@ export const metricTypes = {
   metersync_silence_limit_seconds: gauge('warehouse', 'SILENCE_HOURS; 0 turns it off.'),
   metersync_missed_rows: gauge(
     'warehouse',
-    'Changes that runs found without an event, within a day or since the last event.',
+    'Changes without an event that runs found within a day or since the last event.',
   ),
   metersync_runs_running: gauge('warehouse', 'Runs that have not ended.', ofRuns),
   metersync_run_last_end_timestamp_seconds: gauge('warehouse', 'When the last run of a kind ended.', {
@@ -193,7 +196,7 @@ export const metricTypes = {
   ),
   metersync_data_issues: gauge(
     'warehouse',
-    'Open issues of the data that nobody acknowledged; 10001 for any more.',
+    'Open issues of the data that nobody acknowledged; 10001 means more.',
     { check: 'as ops.data_issue_checks lists them', severity: 'error, warning or info' },
   ),
   metersync_temporal_up: gauge('temporal', 'Whether Temporal answered.'),
@@ -205,7 +208,7 @@ export const metricTypes = {
   metersync_schedule_paused: gauge('temporal', 'Whether a schedule is paused.', ofSchedule),
   metersync_schedule_missed_total: counter(
     'temporal',
-    'Starts skipped, as Temporal was away for too long.',
+    'Starts that were skipped because Temporal was down for too long.',
     ofSchedule,
   ),
   metersync_run_interval_seconds: gauge(
@@ -214,7 +217,10 @@ export const metricTypes = {
     ofRuns,
   ),
   metersync_temporal_open_groups: gauge('temporal', 'Groups of events acknowledged and not yet recorded.'),
-  metersync_temporal_stalled_groups: gauge('temporal', 'Those that began more than 15 minutes ago.'),
+  metersync_temporal_stalled_groups: gauge(
+    'temporal',
+    'Groups of events that began more than 15 minutes ago and are not yet recorded.',
+  ),
   metersync_temporal_stuck_workflows: gauge(
     'temporal',
     'Workflows whose task failed several times in a row.',
@@ -230,9 +236,9 @@ export const metricTypes = {
   }),
   metersync_notifications_waiting_seconds: gauge(
     'warehouse',
-    'For how long NOTIFY_URL has not taken an alarm; absent where none waits.',
+    'For how long NOTIFY_URL has not accepted an alarm; absent if none waits.',
   ),
-  metersync_notifications_total: counter('worker', 'Tries to send alarms to NOTIFY_URL.', {
+  metersync_notifications_total: counter('worker', 'Attempts to send alarms to NOTIFY_URL.', {
     result: 'taken or refused',
   }),
   metersync_verdict: gauge('warehouse', '1 for the verdict of metersync status, 0 for the others.', {

@@ -12,7 +12,7 @@ const settingOf: Readonly<Record<RunKind, string>> = {
   reconcile: 'RECONCILE_EVERY',
 };
 
-/** Says that a schedule is paused: ours say who paused it, others have what Temporal noted. */
+/** Says that a schedule is paused. A note of metersync says who paused it; for others, Temporal's note is quoted. */
 export const pausedInWords = (note: string | null): string =>
   note?.startsWith('paused by ') ? note : `paused${note === null ? '' : `: ${note}`}`;
 
@@ -20,7 +20,7 @@ export const pausedInWords = (note: string | null): string =>
 const ofRuns = (judge: (runs: KindOfRuns, kind: RunKind) => readonly Found[]) =>
   inWarehouse(({ runs }) => runKinds.flatMap((kind) => judge(runs[kind], kind)));
 
-/** Findings about backfills and reconciles, and about rows for which somebody has to decide. */
+/** Findings about backfills and reconciles, and about rows that wait for a decision. */
 export const runFindings = {
   NotLoaded: {
     name: 'first backfill',
@@ -31,7 +31,7 @@ export const runFindings = {
       foundIf(!loaded && runs.full.running === 0, { saw: 'no backfill of all companies has ended yet' }),
     ),
     forMinutes: 1_440,
-    causes: ['Nobody started one since the warehouse was made, or none ended with data.'],
+    causes: ['No backfill was started since the warehouse was created, or none ended with data.'],
     todo: 'Run `metersync backfill all`.',
   },
   RunUnwell: {
@@ -45,13 +45,13 @@ export const runFindings = {
     ),
     forMinutes: 0,
     causes: ['`metersync backfill --run ID` shows the error of each part.'],
-    todo: 'partial, failed: fix the cause, then run `metersync backfill all`, or `--companies-file FILE`. suspect: the listing moved, went back or was empty; run it again when the service is quiet.',
+    todo: 'If the run is partial or failed, fix the cause, then run `metersync backfill all`, with `--companies-file FILE` for some companies only. If it is suspect, the listing changed during the run, showed an older state or was empty: run it again when the service is quiet.',
   },
   RunOverdue: {
     name: 'next run',
     brief: 'a run is overdue',
     severity: 'ticket',
-    means: 'No run of a kind completed for one and a half intervals of its schedule.',
+    means: 'No backfill or no reconcile has completed for one and a half intervals of its schedule.',
     judge: ({ warehouse, temporal }) => {
       if ('away' in warehouse || 'away' in temporal) return undefined;
       return temporal.schedules.flatMap(({ name: kind, intervalSeconds }) => {
@@ -68,15 +68,15 @@ export const runFindings = {
     },
     forMinutes: 10,
     causes: [
-      'RunUnwell is open: runs end incomplete.',
-      'One runs for long: `metersync status`.',
-      'None begins: `metersync schedule show`.',
+      'Runs end incomplete. RunUnwell is open.',
+      'A run takes long. `metersync status` shows it.',
+      'No run begins. `metersync schedule show` says why.',
     ],
     todo: 'Fix the cause. `metersync backfill all` reads everything now; `temporal schedule trigger` starts a reconcile, [as below](#schedules).',
   },
   RunStalled: {
     name: 'run under way',
-    brief: 'a run stands still',
+    brief: 'a run is stuck',
     severity: 'ticket',
     means: 'A run has stored nothing for half an hour.',
     judge: ofRuns(({ underWay }, kind) =>
@@ -85,7 +85,7 @@ export const runFindings = {
         : [
             {
               name: `${wordOfRun[kind]} under way`,
-              brief: `a ${wordOfRun[kind]} stands still`,
+              brief: `a ${wordOfRun[kind]} is stuck`,
               labels: { kind },
               saw: `run ${underWay.runId} stored its last page ${formatSeconds(underWay.progressSecondsAgo)} ago`,
               todo: `See what it reads (metersync backfill --run ${underWay.runId}), and RunStalled in docs/runbooks.md.`,
@@ -94,11 +94,11 @@ export const runFindings = {
     ),
     forMinutes: 0,
     causes: [
-      '`metersync backfill --run ID` shows the company that it reads.',
-      '`metersync_service_requests_total{result="busy"}` grows: the service asks to wait.',
-      'No worker takes backfills: `metersync status`.',
+      '`metersync backfill --run ID` shows the company that the run is reading.',
+      'The service asks metersync to wait: `metersync_service_requests_total{result="busy"}` grows.',
+      'No worker takes backfills. `metersync status` shows this.',
     ],
-    todo: 'Fix the cause; the run goes on from its cursor.',
+    todo: 'Fix the cause. The run then continues from its cursor.',
   },
   SchedulePaused: {
     name: 'schedule',
@@ -113,12 +113,12 @@ export const runFindings = {
           brief: `the schedule ${name} is paused`,
           labels: { schedule: name },
           saw: pausedInWords(reason),
-          todo: `Run metersync schedule resume ${name}; or set ${settingOf[name]} to none, if it is not to run any more.`,
+          todo: `Run metersync schedule resume ${name}. If it should not run any more, set ${settingOf[name]} to none.`,
         })),
     ),
     forMinutes: 1_440,
     causes: ['`metersync schedule show` has the reason.'],
-    todo: 'Run `metersync schedule resume` with its name, or set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
+    todo: 'Run `metersync schedule resume` with its name. If it should not run any more, set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
   },
   ScheduleGone: {
     name: 'schedule',
@@ -135,19 +135,19 @@ export const runFindings = {
               name: `schedule ${name}`,
               brief: `the schedule ${name} is gone`,
               labels: { schedule: name },
-              saw: `there is none, though ${settingOf[name]} asks for it: somebody removed it`,
-              todo: `Restart a worker, which makes it again; or set ${settingOf[name]} to none, for workers and commands.`,
+              saw: `the schedule does not exist, although ${settingOf[name]} asks for it: somebody removed it`,
+              todo: `Restart a worker, which creates it again. If it should not run any more, set ${settingOf[name]} to none for workers and commands.`,
             })),
     ),
     forMinutes: 15,
     causes: ['Somebody deleted it on Temporal’s web page or with `temporal schedule delete`.'],
-    todo: 'Restart a worker, which makes it again; or set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
+    todo: 'Restart a worker, which creates it again. If it should not run any more, set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
   },
   Decide: {
     name: 'deletes',
     brief: 'deletions to decide',
     severity: 'ticket',
-    means: 'Deletions of records or readings wait for somebody.',
+    means: 'Deletions of records or readings wait for a decision.',
     judge: inWarehouse(({ undecidedDeletes: deletes, undecided }) =>
       foundIf(deletes > 0, {
         saw: `${whatIsUndecided(deletes, undecided)} disappeared from the service in one run. They are kept until you approve or reject the deletions`,
@@ -157,9 +157,9 @@ export const runFindings = {
     ),
     forMinutes: 60,
     causes: [
-      '`metersync deletes list`: records, and readings as ranges of a meter, whose absence nothing explains yet. Runs that found them are suspect until somebody decides.',
+      '`metersync deletes list` shows records, and ranges of readings of a meter, whose absence nothing explains yet. Runs that found them are suspect until somebody decides.',
     ],
-    todo: 'See `metersync deletes list`; then run `metersync deletes approve` or `reject`. Rows that a later read or event explains leave the list by themselves.',
+    todo: 'See `metersync deletes list`; then run `metersync deletes approve` or `reject`. Rows whose absence a later read or event explains leave the list by themselves.',
   },
   RecordsRefused: {
     name: 'refused records',
@@ -174,8 +174,8 @@ export const runFindings = {
       }),
     ),
     forMinutes: 60,
-    causes: ['`metersync.rejected_records`: what could not be stored, and why.'],
-    todo: 'See `metersync.rejected_records` for the reason of each, and ask the service to correct them.',
+    causes: ['A record contains something that Postgres cannot hold, for example a NUL character.'],
+    todo: 'The table `metersync.rejected_records` has the reason for each record. Ask the operator of the service to correct them.',
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;
 
@@ -201,7 +201,7 @@ function whatIsUndecided(deletes: number, undecided: Undecided | null): string {
 function describeUnwell(kind: RunKind, { state, runId, finishedAt, error }: LastRun): Found {
   const again =
     kind === 'reconcile'
-      ? 'The next run reads it again; if it lasts, see the error and its company.'
+      ? 'The next run reads the same again. If it fails again, see the error and its company.'
       : `See which parts failed (metersync backfill --run ${runId}), fix the cause, then run metersync backfill all.`;
   return {
     name: `last ${wordOfRun[kind]}`,
@@ -210,7 +210,7 @@ function describeUnwell(kind: RunKind, { state, runId, finishedAt, error }: Last
     saw: `${state}, ended ${formatTime(finishedAt)}, run ${runId}${error === null ? '' : `: ${error}`}`,
     todo:
       state === 'suspect'
-        ? 'See its error. The next run reads it again; if it lasts, ask the service why its listing changes.'
+        ? 'See the error of the run. The next run reads the same again. If that is suspect, too, ask the operator of the service why the listing changes.'
         : again,
   };
 }

@@ -30,27 +30,29 @@ export const serverFindings = {
     means: 'No worker reaches Postgres, or none can write there.',
     judge: (health) =>
       'away' in health.warehouse && !isUnfit(health) ? [unreachable(health.warehouse, health)] : [],
-    // The alarms that the watch holds open stand in the warehouse.
+    // The alarms that the watch holds open are stored in the warehouse.
     promql: `${max('metersync_warehouse_up')} < 1`,
     forMinutes: 5,
-    causes: ['A full disk, the network, the password of the workers, or too many connections: see its log.'],
-    todo: 'Bring Postgres up. Events wait in Temporal meanwhile.',
+    causes: [
+      'A full disk, the network, a wrong password of the workers, or too many connections. The log of Postgres says which.',
+    ],
+    todo: 'Start Postgres again. Meanwhile events wait in Temporal.',
   },
   TemporalDown: {
     name: 'Temporal',
     brief: 'Temporal does not answer',
     severity: 'page',
-    means: 'No worker reaches Temporal: nothing runs.',
+    means: 'No worker reaches Temporal, so nothing runs.',
     judge: (health) => ('away' in health.temporal ? [unreachable(health.temporal, health)] : []),
     // The watch runs in Temporal.
     stopsWatch: true,
     promql: `${max('metersync_temporal_up')} < 1`,
     forMinutes: 5,
     causes: [
-      'Temporal does not run, or its database is away: see its log.',
-      'The network, or the certificate or key of the workers: `metersync doctor`.',
+      'Temporal or its database is not running. The log of Temporal says why.',
+      'The network, or the certificate or key of the workers. `metersync doctor` says which.',
     ],
-    todo: 'Bring Temporal up. Receivers answer 503 meanwhile, and the service delivers again.',
+    todo: 'Start Temporal again. Meanwhile receivers answer 503, and the service repeats its deliveries.',
   },
   WorkersGone: {
     name: 'workers',
@@ -62,7 +64,7 @@ export const serverFindings = {
         ? foundIf(idle.includes('events'), { saw: `no worker is running for ${idle.join(', ')}` })
         : [
             {
-              saw: `Temporal gives events to ${absent}, and workers of others poll`,
+              saw: `Temporal gives events to ${absent}, but only workers of other builds poll`,
               todo: 'Promote a build that polls with temporal worker deployment set-current-version; see WorkersGone in docs/runbooks.md.',
             },
           ],
@@ -70,9 +72,9 @@ export const serverFindings = {
     promql: noneReady('worker'),
     forMinutes: 5,
     causes: [
-      'No worker process runs.',
-      'They run and do not poll: see WorkerDeaf, and whether they reach Temporal.',
-      '`metersync_worker_version_current` is 0: Temporal gives events to another build. Promote the build that runs, [as below](#builds-of-workers).',
+      'No worker process is running.',
+      'Workers are running but do not poll. See WorkerDeaf, and check whether they reach Temporal.',
+      '`metersync_worker_version_current` is 0: Temporal gives events to another build. Promote the build that is running, [as described below](#builds-of-workers).',
     ],
     todo: 'Run `metersync start`, or `metersync worker`. Acknowledged events wait in Temporal.',
     over: '`metersync status` shows running workers.',
@@ -81,25 +83,25 @@ export const serverFindings = {
     name: 'workers',
     brief: 'work waits without a worker',
     severity: 'ticket',
-    means: 'No worker takes the work of a queue.',
+    means: 'No worker takes work from one of the queues.',
     judge: inTemporal(({ idle, absent }) =>
       foundIf(idle.length > 0 && absent === null && !idle.includes('events'), {
-        saw: `no worker is running for ${idle.join(', ')}: their work waits`,
+        saw: `no worker is running for ${idle.join(', ')}, so their work waits`,
       }),
     ),
     forMinutes: 15,
-    causes: ['A worker that takes only some queues is gone, or stopped polling: see WorkerDeaf.'],
+    causes: ['A worker that serves only some queues has ended, or has stopped polling (see WorkerDeaf).'],
     todo: 'Run `metersync start`, or `metersync worker`.',
   },
   WorkflowsStuck: {
     name: 'workflows',
-    brief: 'workflows stand still',
+    brief: 'workflows are stuck',
     severity: 'page',
-    means: 'Tasks of workflows keep failing: their work stands still.',
+    means: 'Tasks of workflows keep failing, so these workflows do not continue.',
     judge: inTemporal(({ stuckWorkflows }) => {
       const workflows = stuckWorkflows ?? 0;
       return foundIf(workflows > 0, {
-        saw: `tasks of ${countedToMax(workflows, 'workflow')} keep failing: their work stands still`,
+        saw: `tasks of ${countedToMax(workflows, 'workflow')} keep failing, so these workflows do not continue`,
         counts: { workflows },
         todo: 'Run metersync doctor; see WorkflowsStuck in docs/runbooks.md.',
       });
@@ -107,15 +109,15 @@ export const serverFindings = {
     forMinutes: 10,
     causes: [
       'NonDeterminism or TooLarge is open.',
-      'Temporal’s web page lists them by `TemporalReportedProblems`, with their failures.',
+      'Temporal’s web page shows the failures of these workflows: filter by `TemporalReportedProblems`.',
     ],
-    todo: 'Fix what the failure names.',
+    todo: 'Fix the cause that the failure names.',
   },
   HeartbeatStopped: {
     name: 'watch',
     brief: 'the watch has stopped',
     severity: 'page',
-    means: 'The watch has stopped: nobody wakes lost work or sends alarms.',
+    means: 'The watch has stopped, so nothing resumes lost work or sends alarms.',
     judge: ({ warehouse, temporal }) => {
       if ('away' in warehouse) return undefined;
       const { lookedSecondsAgo } = warehouse.watch;
@@ -125,14 +127,14 @@ export const serverFindings = {
         return [
           {
             word: 'Catching up',
-            brief: 'Postgres was away, and answers again',
-            saw: `Postgres was away since ${formatTime(awaySince)}, and answers again; the watch looks within a minute`,
+            brief: 'Postgres was unreachable and answers again',
+            saw: `Postgres was unreachable since ${formatTime(awaySince)} and answers again; the watch runs within a minute`,
             todo: 'Nothing: it ends by itself.',
           },
         ];
       return [
         {
-          saw: `the watch last ran ${formatSeconds(lookedSecondsAgo ?? 0)} ago: nobody sends alarms`,
+          saw: `the watch last ran ${formatSeconds(lookedSecondsAgo ?? 0)} ago, so no alarms are sent`,
           todo: 'Run metersync start, or metersync worker; see the workflow watch on Temporal’s web page.',
         },
       ];
@@ -143,17 +145,17 @@ export const serverFindings = {
     forMinutes: 2,
     causes: [
       'WorkersGone, WarehouseDown or TemporalDown is open.',
-      "The schedule `metersync-watch` is paused or gone on Temporal's web page. A worker that starts makes it anew.",
-      'The workflow `watch` fails: its failure is shown there.',
+      "The schedule `metersync-watch` is paused or gone on Temporal's web page. A worker creates it again when it starts.",
+      'The workflow `watch` fails. Temporal’s web page shows its failure.',
     ],
     todo: 'Fix the cause, or restart a worker.',
     over: '`metersync alerts list` says when the watch last ran.',
   },
   SchemaMismatch: {
     name: 'schema',
-    brief: 'the schema is of another version',
+    brief: 'the schema has another version',
     severity: 'ticket',
-    means: 'The schema of the warehouse is not that of the code that runs.',
+    means: 'The schema of the warehouse has another version than the running code.',
     judge: (health) => {
       const { schema, warehouse } = health;
       if (schema === null) return undefined;
@@ -164,8 +166,8 @@ export const serverFindings = {
     },
     forMinutes: 15,
     causes: [
-      '`metersync_schema_migrations`: more are known than applied where `metersync migrate` was not run.',
-      'More are applied than known: an older process runs.',
+      '`metersync_schema_migrations` shows more known than applied migrations: `metersync migrate` was not run.',
+      'It shows more applied than known migrations: an older process is running.',
     ],
     todo: 'Run `metersync migrate`, or finish the rollout.',
   },
@@ -173,25 +175,25 @@ export const serverFindings = {
     name: 'notifications',
     brief: 'alarms cannot be sent',
     severity: 'ticket',
-    means: `NOTIFY_URL has not taken an alarm for ${formatSeconds(notifyPolicy.unsentMaxSeconds)}.`,
+    means: `NOTIFY_URL has not accepted an alarm for ${formatSeconds(notifyPolicy.unsentMaxSeconds)}.`,
     judge: inWarehouse(({ watch: { unsent } }) =>
       unsent === null || unsent.seconds <= notifyPolicy.unsentMaxSeconds
         ? []
-        : [{ saw: `NOTIFY_URL has taken no alarm for ${formatSeconds(unsent.seconds)}: ${unsent.error}` }],
+        : [{ saw: `NOTIFY_URL has accepted no alarm for ${formatSeconds(unsent.seconds)}: ${unsent.error}` }],
     ),
     forMinutes: 0,
     causes: [
       '`metersync alerts list` has the last error.',
-      '4xx: its address, key or `NOTIFY_SECRET`. No answer: the network.',
+      'An answer of 4xx points to the address, a key in it, or `NOTIFY_SECRET`. No answer points to the network.',
     ],
-    todo: 'Correct `NOTIFY_URL` and `NOTIFY_SECRET`, and restart the workers. Open alarms are sent then, and those that closed within a day.',
+    todo: 'Correct `NOTIFY_URL` and `NOTIFY_SECRET`, and restart the workers. They then send open alarms, and alarms that closed within the last day.',
     over: '`metersync alerts list` says when each alarm was sent.',
   },
   CertificateExpires: {
     name: 'certificate',
     brief: 'the certificate for Temporal expires soon',
     severity: 'ticket',
-    means: 'The client certificate for Temporal ends within 14 days.',
+    means: 'The client certificate for Temporal expires within 14 days.',
     judge: inTemporal(({ certificate }) =>
       certificate === null || certificate.secondsLeft >= alarmPolicy.certificateSeconds
         ? []
@@ -199,6 +201,6 @@ export const serverFindings = {
     ),
     forMinutes: 0,
     causes: ['`metersync_temporal_certificate_expiry_timestamp_seconds` says when.'],
-    todo: 'Renew it where the configuration of Temporal names it, and restart receivers and workers.',
+    todo: 'Renew the certificate that the configuration of Temporal names, and restart receivers and workers.',
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;

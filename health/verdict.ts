@@ -23,18 +23,18 @@ export interface Finding {
   readonly name: string;
   /** `In sync` if somebody acknowledged it. */
   readonly word: VerdictWord;
-  /** It in a few words. */
+  /** A summary in a few words. */
   readonly brief: string;
   readonly saw: string;
   readonly todo: string;
   /** The alarm that it becomes if it lasts; null if it never does. */
   readonly alarm: AlarmName | null;
-  /** Tells it apart from others of that alarm: `kind=full,state=partial`. */
+  /** Distinguishes it from other findings of the alarm: `kind=full,state=partial`. */
   readonly key: string;
   readonly counts: Readonly<Record<string, number>>;
   /** Since when the alarm is open, and when it was sent; null while it is not open. */
   readonly open: { readonly since: string; readonly notifiedAt: string | null } | null;
-  /** Who acknowledged it; null if nobody did, or it counts more since. */
+  /** Who acknowledged it; null if nobody did, or if its count has risen since. */
   readonly acknowledged: { readonly by: string; readonly at: string; readonly note: string | null } | null;
 }
 
@@ -44,7 +44,7 @@ export interface Verdict {
   readonly findings: readonly Finding[];
 }
 
-/** Judges a deployment: the verdict is the word of its worst finding. */
+/** Judges a deployment: the verdict has the word of the worst finding. */
 export const verdictOf = (health: Health): Verdict =>
   worstFirst(Object.keys(findingTypes).flatMap((type) => findingsOf(type, health) ?? []));
 
@@ -55,7 +55,7 @@ export function worstFirst(findings: readonly Finding[]): Verdict {
   return { word: sorted[0]?.word ?? 'In sync', findings: sorted };
 }
 
-/** Lists what a type finds; undefined while what it asks about is away. */
+/** Lists the findings of a type; undefined if its source is unreachable. */
 export function findingsOf(typeName: string, health: Health): readonly Finding[] | undefined {
   const type = findingTypes[typeName];
   const watch = 'away' in health.warehouse ? undefined : health.warehouse.watch;
@@ -81,7 +81,7 @@ export function findingsOf(typeName: string, health: Health): readonly Finding[]
   });
 }
 
-/** What stops everything cannot be acknowledged. */
+/** Only findings with this word can be acknowledged; what stops everything cannot. */
 export const acknowledgeable: VerdictWord = 'Needs you';
 
 const inWords = (type: FindingType, found: Found) => ({
@@ -92,13 +92,13 @@ const inWords = (type: FindingType, found: Found) => ({
   todo: plain(found.todo ?? type.todo),
 });
 
-/** Writes labels as a key; their values hold neither sign. */
+/** Formats labels as a key. Their values contain neither `=` nor `,`. */
 const keyOf = (labels: Found['labels'] = {}): string =>
   Object.entries(labels)
     .map(([label, value]) => `${label}=${value}`)
     .join(',');
 
-/** Removes the marks of a text for docs/runbooks.md: commands between backticks, and links within the page. */
+/** Removes the markup of docs/runbooks.md from a text: backticks around commands, and links within the page. */
 export const plain = (words: string): string =>
   words.replaceAll('`', '').replaceAll(/\[([^\]]+)\]\(#[^)]+\)/g, 'see docs/runbooks.md');
 

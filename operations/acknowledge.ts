@@ -36,8 +36,8 @@ export async function acknowledge(
 
 function whyNone({ name, key }: Named, found: readonly Finding[], undoes: boolean): string {
   const of = `${name}${key === undefined ? '' : ` ${key}`}`;
-  if (found.length === 0) return `there is no finding ${of} now: metersync status shows those that there are`;
+  if (found.length === 0) return `there is no finding ${of} now: metersync status lists the findings`;
   return undoes
     ? `nobody acknowledged ${of}`
-    : `${of} stops everything, so it cannot be acknowledged: fix it`;
+    : `${of} cannot be acknowledged, because it stops everything: fix its cause`;
 }

@@ -21,8 +21,8 @@ export async function decideDeletes(db: Database, decision: Decision, run: strin
     const has =
       ofRun.length === 0
         ? 'no deletions'
-        : `no deletions that ${decision === 'undo' ? 'are decided' : 'wait for a decision'}`;
-    throw new Refused(`run ${run} has ${has}: metersync deletes list --all shows what there is`);
+        : `no deletions that ${decision === 'undo' ? 'were decided' : 'wait for a decision'}`;
+    throw new Refused(`run ${run} has ${has}: metersync deletes list --all lists all deletions`);
   }
   if (decision === 'approve') return await approveDeletes(db, run);
   if (decision === 'reject') return await rejectDeletes(db, run);
@@ -38,12 +38,12 @@ export function describeDecided(done: Decided): string {
     const skipped =
       done.spared === 0
         ? ''
-        : `; ${counted(done.spared, 'row')} seen or reported meanwhile stay: the next run checks them again`;
+        : `; ${counted(done.spared, 'row')} that the service listed or reported meanwhile stay; the next run checks them again`;
     return `${counted(done.tombstoned, 'row')} deleted${skipped}.`;
   }
-  const keeping = 'until the service shows them again; metersync deletes undo takes that back.';
+  const keeping = 'until the service lists them again; metersync deletes undo asks for a decision again.';
   if ('kept' in done) return `${counted(done.kept, 'row')} kept ${keeping}`;
   if (done.waiting > 0)
     return `${counted(done.waiting, 'row')} ${done.waiting === 1 ? 'waits' : 'wait'} for a decision again.`;
-  return `${counted(done.revived, 'row')} live again, and kept ${keeping}`;
+  return `${counted(done.revived, 'row')} restored, and kept ${keeping}`;
 }

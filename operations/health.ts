@@ -94,8 +94,9 @@ async function readWarehouse({
 }: Parameters<typeof readDeployment>[0]): Promise<Pick<Health, 'warehouse' | 'schema'>> {
   const read = async (): Promise<Pick<Health, 'warehouse' | 'schema'>> => {
     if (await withTimeout(readsOnly(db), answerMs)) {
-      const away = `${placeOf(databaseUrl)} takes no writes: it is a standby, or default_transaction_read_only is on`;
-      const todo = 'Name the primary in DATABASE_URL; or see why it only reads: its disk may be full.';
+      const away = `${placeOf(databaseUrl)} does not accept writes: it is a standby, or default_transaction_read_only is on`;
+      const todo =
+        'Set DATABASE_URL to the primary, or find out why this server is read-only: its disk may be full.';
       return { warehouse: { away, todo }, schema: null };
     }
     const schema = await readSchemaVersions(db);
@@ -128,8 +129,8 @@ async function readTemporal({
 }: Parameters<typeof readDeployment>[0]): Promise<TemporalHealth | Away> {
   if (place === undefined)
     return {
-      away: 'no Temporal runs here, so no worker does either',
-      todo: 'Run metersync start; or set TEMPORAL_ADDRESS to the Temporal of your workers.',
+      away: 'no Temporal is running here, so no worker is running either',
+      todo: 'Run metersync start, or set TEMPORAL_ADDRESS to the Temporal of your workers.',
     };
   const nowMs = now(db);
   try {
@@ -138,7 +139,7 @@ async function readTemporal({
   } catch (error) {
     return {
       away: (error as Error).message,
-      todo: 'Bring Temporal up, or correct TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE.',
+      todo: 'Start Temporal, or correct TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE.',
     };
   }
 }

@@ -100,7 +100,7 @@ async function readReplayable(
   return wanted.flatMap(({ id }) => {
     const event = delivered.get(id);
     if (event !== undefined) return [event];
-    refused.push({ id, reason: 'its payload was dropped for its age: backfill its company instead' });
+    refused.push({ id, reason: 'its payload was dropped because of its age: backfill its company instead' });
     return [];
   });
 }

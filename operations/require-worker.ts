@@ -6,5 +6,5 @@ import { Refused } from './recorded.ts';
 /** @throws Refused when no worker polls a queue: work that was asked for would wait for ever */
 export async function requireWorker(client: Client, queue: keyof typeof taskQueues): Promise<void> {
   if (await workerIsPolling(client, queue)) return;
-  throw new Refused('no worker is running to do the work: run metersync start (or metersync worker) first');
+  throw new Refused('no worker is running: run metersync start (or metersync worker) first');
 }

@@ -37,7 +37,7 @@ function parseCsv(text: string): string[][] {
     const found = cell.exec(text);
     if (found === null)
       throw new UnusableSiteValues(
-        `line ${rows.length + 1} is not CSV: a quote stands within a cell, or is not closed`,
+        `line ${rows.length + 1} is not CSV: a cell contains a quote, or a quote is not closed`,
       );
     const [, quoted, plain, end] = found;
     row.push(quoted?.replaceAll('""', '"') ?? plain ?? '');

@@ -4,9 +4,9 @@ import { httpLimits } from './http-limits.ts';
 import type { RefusalReason } from './verify.ts';
 
 /**
- * Every answer of the receiver, by its reason. The receiver counts the reason and sends the status alone: why
- * a signature was refused helps only a forger. No answer redirects, repeats anything of the request, or says
- * 410, which disables the endpoint at the provider.
+ * Every answer of the receiver, by its reason. The receiver counts the reason and only sends the status: why
+ * a signature was refused would only help a forger. No answer redirects, repeats anything of the request, or
+ * says 410, which would disable the endpoint at the provider.
  */
 export const answerStatus = {
   durable: 204,
@@ -40,7 +40,7 @@ export const answerStatus = {
   'headers-too-large': 431,
   /** Headers or body did not come within their time. */
   'too-slow': 408,
-  /** A defect of ours: counted and logged. */
+  /** A defect of metersync: counted and logged. */
   failed: 503,
 } as const satisfies Record<RefusalReason, 401 | 415> & Record<string, number>;
 
@@ -55,8 +55,8 @@ export function answerBody(status: number): string {
 export type AnswerCounters = Record<AnswerReason, number>;
 
 /**
- * Counts answers, and logs refusals once a minute and reason, so that nobody can fill the log from outside.
- * @param now milliseconds of a clock that only grows
+ * Counts answers, and logs refusals once per minute and reason, so that nobody can fill the log from outside.
+ * @param now milliseconds of a monotonic clock
  */
 export function createAnswerCounters({ now, log }: { now: () => number; log: Log }): {
   counters: Readonly<AnswerCounters>;

@@ -9,11 +9,11 @@ class Crowded extends Error {
 }
 
 /**
- * Bounds the bodies that are being read together; Fastify reads them, and bounds each. Anyone may open sockets
- * and send slowly, and must not take all memory that way. Small bodies, as most deliveries are, have a budget
- * of their own, which no large one can use up.
- * @returns a function that watches the body of a request, which is about to be read. If the body has to make
- * room, its request emits an error with the code CROWDED.
+ * Limits the bodies that are being read at the same time; Fastify reads them, and limits each. Anyone may
+ * open sockets and send slowly, and must not take all memory that way. Small bodies, which most deliveries
+ * have, have a budget of their own that no large body can use up.
+ * @returns a function that watches the body of a request which is about to be read. If the body has to make
+ *   room, its request emits an error with the code CROWDED.
  */
 export function boundBodies(limits: HttpLimits, clock: MonotonicClock): (request: IncomingMessage) => void {
   const { bodyBytesMax, smallBodyBytesMax, pieceBytes } = limits;

@@ -37,15 +37,15 @@ interface Account {
 export const readAheadBytes = 64 * 1024;
 
 /**
- * Bounds the memory that unverified bodies share, and the pace at which they may fill it.
+ * Limits the memory that unverified bodies share, and the pace at which they may fill it.
  *
- * First come, first read: past the pace bodies wait, and the one whose first byte is oldest goes on first.
- * Past the bound the oldest body is ended: it had its turn before all others and is still not done. Other
- * measures of slowness can be cheated: by a burst without its last bytes, a byte now and then, or many small
- * bodies.
+ * Bodies are read in the order in which they began: beyond the pace they wait, and the body whose first byte
+ * is oldest continues first. Beyond the memory limit the oldest body is ended, because it had its turn before
+ * all others and is still not complete. Other measures of slowness can be cheated: by a burst without its
+ * last bytes, by a byte now and then, or by many small bodies.
  *
- * So a body is safe for `bytesMax / bytesPerSecond` from its turn on, no matter what others send. Its turn
- * comes when those before it are read.
+ * So from its turn on, a body is safe for `bytesMax / bytesPerSecond`, whatever others send. Its turn comes
+ * when the bodies before it have been read.
  */
 export function createBodyBudget(
   { bytesMax, bytesPerSecond, bytesAtOnce }: BudgetLimits,

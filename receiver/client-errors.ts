@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import { type AnswerReason, answerBody, answerStatus } from './answers.ts';
 
 /**
- * Answers input that is no HTTP, or too large or too slow to become a request, and ends its socket. After
- * bytes that could not be parsed, nobody knows where the next request begins.
+ * Answers input that is not HTTP, or that is too large or too slow to become a request, and closes its
+ * socket. After bytes that could not be parsed, nobody knows where the next request begins.
  */
 export function answerClientErrors(
   count: (reason: AnswerReason) => void,

@@ -12,11 +12,12 @@ export interface Connections {
 }
 
 /**
- * Bounds the sockets of a server. Node alone would refuse new sockets at the bound: idle or endless ones
- * could then keep deliveries out. So past a quarter of the bound, sockets between two requests make room. Past
- * three quarters, the oldest socket that never brought a verified delivery makes room for each new one. A
- * delivery needs its socket for moments, and a stranger who wants to stay cannot hide its age.
- * @param crowded ends a socket that has to make room
+ * Limits the sockets of a server. Node itself would refuse new sockets at the limit, so that idle or endless
+ * sockets could keep deliveries out. Above a quarter of the limit, sockets that are between two requests are
+ * closed to make room. Above three quarters, the oldest socket that never brought a verified delivery is
+ * closed for each new socket. A delivery needs its socket only for moments, and a stranger who wants to stay
+ * cannot hide the age of a socket.
+ * @param crowded closes a socket to make room
  */
 export function boundConnections(
   server: Server,
@@ -41,7 +42,7 @@ export function boundConnections(
       strangers.delete(socket);
     });
     if (oldest !== undefined && open > beforeStrangersEnd) {
-      // Forgotten at once, though it takes a moment to close.
+      // Removed at once, although the socket takes a moment to close.
       strangers.delete(oldest);
       crowded(oldest);
     }
@@ -57,9 +58,9 @@ export function boundConnections(
 }
 
 /**
- * Counts new sockets that Node closes at once, as `connectionsMax` are open, and says so once a minute. Their
- * senders get no answer. Sockets past the limit of open files are closed by the system library, and nobody
- * learns of them: so `connectionsMax` has to be lower.
+ * Counts new sockets that Node closes at once because `connectionsMax` are open, and logs them once a minute.
+ * Their senders get no answer. Sockets beyond the limit of open files are closed by the system library
+ * without any notice, so `connectionsMax` has to be lower than that limit.
  */
 export function countDropped(
   server: Server,

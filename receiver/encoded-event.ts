@@ -9,9 +9,10 @@ export interface EncodedEvent {
 }
 
 /**
- * Makes a verified event ready for Temporal. It removes secrets, so that neither histories nor the journal
- * have any. The size is that of Temporal's JSON, which can be six times the body. Past `eventEncodedBytesMax`
- * the body goes as base64, a third longer than its bytes: one event always fits a payload.
+ * Prepares a verified event for Temporal. It removes secrets, so that neither histories nor the journal
+ * contain any. The size is that of Temporal's JSON, which can be six times the body. Above
+ * `eventEncodedBytesMax` the body is sent as base64, a third longer than its bytes, so that one event always
+ * fits a payload.
  */
 export function encodeEvent(delivered: DeliveredEvent): EncodedEvent {
   if (delivered.body === undefined) return { event: delivered, bytes: encodedBytes(delivered) };

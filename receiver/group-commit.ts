@@ -7,8 +7,8 @@ import { sizeOfNextGroup, workflowIdOfGroup } from './group.ts';
 import { type Start, startGroup } from './start-group.ts';
 
 /**
- * What became of an event. `durable`: Temporal has it on disk; `unavailable`: that was not known in time;
- * `busy`: too much is waiting; `closing`: the receiver stops.
+ * What became of an event. `durable`: Temporal has it on disk. `unavailable`: this was not known in time.
+ * `busy`: too much is waiting. `closing`: the receiver is stopping.
  */
 export type Answer = 'durable' | 'unavailable' | 'busy' | 'closing';
 
@@ -66,10 +66,10 @@ interface Linger {
 }
 
 /**
- * Commits events in groups: many events, one durable start. While no start is in flight, an event leaves at
- * once, alone. While one is, events gather and leave together when it returns. They take along what the
- * senders who were just answered send next, if that comes at once. So the slower the starts, the larger the
- * groups; a lone event never waits.
+ * Commits events in groups: many events with one durable start. While no start is in flight, an event is sent
+ * at once and by itself. While a start is in flight, events gather, and are sent together when it returns.
+ * They also take along what the senders that were just answered send next, if it arrives at once. The slower
+ * the starts are, the larger the groups become, and a lone event never waits.
  */
 export function createGroupCommit(dependencies: {
   start: Start;

@@ -7,8 +7,8 @@ import { workflowIds } from '../contract/names.ts';
 const envelopeBytes = 13;
 
 /**
- * Counts the waiting events that make the next group: the first ones, as many as fit both bounds. It is at
- * least one, since an event larger than a group's bound travels alone.
+ * Counts the waiting events that form the next group: the first ones, as many as fit both limits. It is at
+ * least one, because an event larger than the limit of a group is sent by itself.
  */
 export function sizeOfNextGroup(
   waiting: readonly { readonly bytes: number }[],
@@ -17,7 +17,7 @@ export function sizeOfNextGroup(
   let bytes = envelopeBytes;
   let size = 0;
   for (const event of waiting) {
-    // A comma stands before every event but the first.
+    // A comma precedes every event except the first.
     bytes += event.bytes + (size === 0 ? 0 : 1);
     if (size > 0 && (size >= groupEventsMax || bytes > groupBytesMax)) break;
     size += 1;
@@ -26,9 +26,9 @@ export function sizeOfNextGroup(
 }
 
 /**
- * The workflow id of a group, the same for every attempt to start it. The id of a group of several ends in a
- * digest of its members. Its first event, redelivered, may begin a group of the same size with other members:
- * "already started" must never stand for these.
+ * The workflow id of a group, the same for every attempt to start it. The id of a group of several events
+ * ends in a digest of its members. If its first event is delivered again, it may begin a group of the same
+ * size with other members, for which "already started" would be wrong.
  */
 export function workflowIdOfGroup(events: readonly [DeliveredEvent, ...DeliveredEvent[]]): string {
   const id = workflowIds.events(events[0].id, events.length, events[0].timestamp);

@@ -1,6 +1,6 @@
 import { limits } from '../contract/limits.ts';
 
-/** Every bound of the HTTP edge, with its unit and its reason. None is left to a default. */
+/** Every limit of the HTTP edge, with its unit and its reason. No limit is left to a default. */
 export const httpLimits = {
   /** Raw bytes of one body; see the contract. */
   bodyBytesMax: limits.webhookBodyBytesMax,
@@ -9,14 +9,15 @@ export const httpLimits = {
   /** Raw bytes of a small body, as most deliveries are; small bodies share a budget of their own. */
   smallBodyBytesMax: 64 * 1024,
   /**
-   * Memory of the small, unverified bodies that are being read at once: a reserve that no large body takes.
+   * Memory of the small, unverified bodies that are being read at the same time: a reserve that no large body
+   * takes.
    */
   smallBodiesBytesMax: 32 * 1024 * 1024,
   /** The same for all others. Past either bound the body that began first is ended. */
   largeBodiesBytesMax: 96 * 1024 * 1024,
   /** Pace at which unverified bodies may fill either budget: some 600 of the largest deliveries a second. */
   bodiesBytesPerSecond: 200 * 1024 * 1024,
-  /** What they may bring at once before the pace holds: a millisecond or two of reading. */
+  /** How many bytes they may bring at once before the pace applies: a millisecond or two of reading. */
   bodiesBytesAtOnce: 1024 * 1024,
   /** The header block: 16 signatures and an id of 200 characters are a tenth of it. Past it, 431. */
   headerBytesMax: 16 * 1024,
@@ -40,8 +41,8 @@ export const httpLimits = {
    */
   keepAliveTimeoutMs: 72_000,
   /**
-   * 0: none. Every wait in the handler has its own deadline (`answerWithinMs`), and Fastify's timer for each
-   * request would cost a timer, an abort controller and two listeners for nothing.
+   * 0 means none. Every wait in the handler has its own deadline (`answerWithinMs`), and Fastify's timer for
+   * each request would needlessly cost a timer, an abort controller and two listeners.
    */
   handlerTimeoutMs: 0,
   /**
@@ -50,13 +51,13 @@ export const httpLimits = {
    */
   requestsPerSocketMax: 10_000,
   /**
-   * Requests of one socket that wait for their answer. No delivery is sent before the answer to the one
-   * before; Node would make some 2,600 requests, of several kB each, out of one read.
+   * Requests of one socket that may wait for their answer. The service sends no delivery before the answer to
+   * the one before. Node would read some 2,600 requests, of several kB each, at once.
    */
   unansweredPerSocketMax: 4,
   /**
-   * Open sockets, at about 15 kB each; further ones are closed at once. Fewer where the limit of open files is
-   * low.
+   * Open sockets, at about 15 kB each. Further sockets are closed at once. There are fewer if the limit of
+   * open files is low.
    */
   connectionsMax: 8_192,
   /** Idle sockets are closed at most this often, as the search walks all sockets. */

@@ -4,7 +4,7 @@ import type { AnswerCounters, AnswerReason } from './answers.ts';
 import type { MonotonicClock } from './clock.ts';
 import type { Start } from './start-group.ts';
 
-/** Why a delivery with all headers of a signature is refused. Strangers send none of them. */
+/** Why a delivery with all headers of a signature is refused. Strangers do not send these headers. */
 const reported = ['signature-wrong', 'timestamp-old', 'timestamp-new'] as const satisfies AnswerReason[];
 
 /**
@@ -25,7 +25,7 @@ export function reportRefused({
   readonly start: Start;
   readonly clock: MonotonicClock;
   readonly log: Log;
-  /** Tells this process apart from others. */
+  /** Distinguishes this process from others. */
   readonly name: string;
   readonly everyMs?: number;
 }): () => void {

@@ -15,7 +15,7 @@ export interface ConfiguredSecrets extends SecretSource {
 const prefix = 'whsec_';
 /** The signature rules ask for 24 to 64 random bytes; a shorter key is a typing error. */
 const secretBytesMin = 24;
-/** The delivery provider signs with one key and at most ten old ones; each costs one HMAC a request. */
+/** The delivery provider signs with one key and at most ten old keys. Each key costs one HMAC for each request. */
 const secretsMax = 16;
 /**
  * The only line of a file that revokes every secret. An empty file does not: it may just be being written.
@@ -41,7 +41,7 @@ export class SecretsError extends Error {
 export function parseSecrets(secrets: readonly string[]): readonly SigningKey[] {
   if (secrets.length === 0) throw new SecretsError(['none is configured']);
   if (secrets.length > secretsMax) {
-    throw new SecretsError([`${secrets.length} are configured, at most ${secretsMax} are possible`]);
+    throw new SecretsError([`${secrets.length} are configured, and at most ${secretsMax} are allowed`]);
   }
   const problems = secrets.flatMap((secret, index) => {
     const problem = problemOfSecret(secret);
@@ -61,7 +61,8 @@ function problemOfSecret(secret: string): string | undefined {
   if (key.toString('base64') !== secret.slice(prefix.length))
     return `is not ${prefix} and then base64 with its padding`;
   if (key.every((byte) => byte === 0)) return 'is a key of zero bytes, which anyone can guess';
-  if (key.length < secretBytesMin) return `holds ${key.length} bytes, at least ${secretBytesMin} are needed`;
+  if (key.length < secretBytesMin)
+    return `has ${key.length} bytes, and at least ${secretBytesMin} are needed`;
   return undefined;
 }
 
@@ -88,10 +89,10 @@ function secretsOfText(text: string): string[] {
 
 /**
  * Secrets in a file that is read again when it changes, so that a rotation needs no restart. The file is
- * checked when the secrets are used, at most once a second. If a new version is wrong or cannot be read, that
- * is logged once and the previous secrets stay in force. A file that says `none` revokes them all.
+ * checked when the secrets are used, at most once a second. If a new version is wrong or cannot be read, this
+ * is logged once and the previous secrets stay valid. A file that says `none` revokes them all.
  * @param now milliseconds of any monotonic clock
- * @throws SecretsError when the first version is wrong or cannot be read
+ * @throws SecretsError if the first version is wrong or cannot be read
  */
 export function fileSecrets(file: { path: string; now: () => number; log: Log }): ConfiguredSecrets {
   const { path, now, log } = file;
@@ -118,7 +119,7 @@ export function fileSecrets(file: { path: string; now: () => number; log: Log })
       if (isJudged || problem !== before) {
         log.error(
           { path, problem },
-          'webhook secrets not read: those before stay in force, until the file holds others or the word none',
+          'webhook secrets not read: the secrets that were read before stay valid, until the file has others or the word none',
         );
       }
     }
@@ -138,15 +139,16 @@ function readFirst(path: string, log: Log): readonly SigningKey[] {
 
 /** @throws SecretsError, or Error of the file system */
 function readSecretsFile(path: string, log: Log): readonly SigningKey[] {
-  // To open a pipe otherwise waits until somebody writes, and no delivery is answered meanwhile.
+  // Opening a pipe would wait until somebody writes to it, and no delivery would be answered meanwhile.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stats = fstatSync(file, { bigint: true });
-    if (stats.isFIFO()) throw new SecretsError([`their file is a pipe: name a file, not ${path}`]);
+    if (stats.isFIFO())
+      throw new SecretsError([`${path} is a pipe, which is not accepted as a secrets file`]);
     judgeMode(path, stats, log);
     const secrets = secretsOfText(readFileSync(file, 'utf8'));
     if (secrets.length !== 1 || secrets[0] !== noSecrets) return parseSecrets(secrets);
-    log.warn({ path }, 'no webhook secret is in force: every delivery is refused');
+    log.warn({ path }, 'no webhook secret is valid: every delivery is refused');
     return [];
   } finally {
     closeSync(file);
@@ -154,11 +156,12 @@ function readSecretsFile(path: string, log: Log): readonly SigningKey[] {
 }
 
 /**
- * Refuses a file that other users can write: they could sign events of their own. Those who can read it could
- * too, but that only logs a warning. An orchestrator mounts files of another owner, which have to be readable.
+ * Refuses a file that other users can write, because they could sign events of their own. Users who can only
+ * read it could do so, too, but that only logs a warning: an orchestrator mounts files of another owner,
+ * which have to be readable.
  */
 function judgeMode(path: string, { mode, uid }: BigIntStats, log: Log): void {
-  // Windows has other permissions, and reports none of them here.
+  // Windows has other permissions, and does not report them here.
   if (process.platform === 'win32') return;
   if ((mode & 0o022n) !== 0n) {
     throw new SecretsError([`their file can be written by other users than its owner: chmod 600 ${path}`]);

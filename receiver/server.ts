@@ -50,7 +50,7 @@ declare module 'fastify' {
 
 export type Receiver = FastifyInstance & {
   readonly counters: Readonly<AnswerCounters>;
-  /** How many new sockets were closed at once, as too many were open. */
+  /** How many new sockets were closed at once because too many were open. */
   dropped(): number;
 };
 
@@ -65,12 +65,12 @@ const reasonsOfBodyErrors: ReadonlyMap<unknown, AnswerReason> = new Map([
 ]);
 
 /**
- * Builds the HTTP edge; the caller calls `listen` with one address, and `close`.
+ * Builds the HTTP edge. The caller calls `listen` with one address, and `close`.
  *
- * `POST /webhooks` answers 204 when the event is durable (service.md 4.1.2) and 401 when it is not verified (seed
- * 7). It answers 411, 413, 415 or 405 to what is no delivery, and 503 with Retry-After when it cannot take it now.
- * After `close` new requests are answered 503 with `Connection: close`, and events that were accepted before
- * get their answer.
+ * `POST /webhooks` answers 204 if the event is durable (service.md 4.1.2) and 401 if it is not verified
+ * (service.md 7). It answers 411, 413, 415 or 405 to a request that is not a delivery, and 503 with
+ * Retry-After if it cannot accept the delivery now. After `close`, new requests are answered with 503 and
+ * `Connection: close`, and events that were accepted before get their answer.
  */
 export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const { clock, log, limits = httpLimits, onAnswer } = dependencies;
@@ -92,7 +92,7 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     if (socket.destroyed) return;
     count(reason);
     endWithAnswer(socket, reason);
-    // At once, even if the sender reads none of its answers.
+    // At once, even if the sender reads none of the answers.
     socket.destroy();
   };
   const endCrowded = (socket: Socket) => refuse(socket, 'busy');
@@ -225,8 +225,8 @@ function sendAnswer(reply: FastifyReply, status: number, retryAfterSeconds: numb
 }
 
 /**
- * Ends the socket with the answer to a request that announces a body, unless it is a delivery: only bodies of
- * deliveries are read. Without a declared length there is no body (411).
+ * Closes the socket with the answer to a request that announces a body, unless it is a delivery, because only
+ * bodies of deliveries are read. Without a declared length there is no body (411).
  */
 function endAfterUnread({ method, url, headers }: FastifyRequest, reply: FastifyReply): void {
   const isDelivery = method === 'POST' && isWebhooksPath(url);
@@ -234,8 +234,8 @@ function endAfterUnread({ method, url, headers }: FastifyRequest, reply: Fastify
 }
 
 /**
- * Node silently takes the first of several Host headers; a proxy may take the last. RFC 9112 asks for 400, as
- * where HTTP/1.1 has none.
+ * Node silently takes the first of several Host headers; a proxy may take the last. RFC 9112 asks for 400,
+ * just as for a request of HTTP/1.1 without a Host header.
  */
 function isOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   let hosts = 0;
@@ -267,7 +267,7 @@ function serverOptions(limits: HttpLimits, judge: JudgeHeaders) {
       connectionsCheckingInterval: limits.connectionsCheckMs,
       insecureHTTPParser: false,
       IncomingMessage: judgedRequests(judge),
-      // Else Node itself would answer, however many requests wait for their answers: see `isOneHost`.
+      // Otherwise Node itself would answer, however many requests wait for their answers: see `isOneHost`.
       requireHostHeader: false,
     },
     // The receiver itself answers during a close, with Retry-After.

@@ -5,7 +5,7 @@ export interface SignatureHeaders {
   readonly signature: string;
 }
 
-/** Why headers cannot be those of a signed delivery. */
+/** Why headers do not belong to a signed delivery. */
 export type HeaderProblem = 'encoded' | 'headers-missing' | 'headers-mixed' | 'header-repeated';
 
 /** Maps lower-case header names to their family and field. */
@@ -17,7 +17,7 @@ const knownPrefixes = ['webhook', 'svix'];
 /**
  * The accepted families of signature headers: the well-known ones and the configured prefix, with or without
  * its last dash.
- * @throws Error when the prefix cannot begin a header name
+ * @throws Error if no header name can begin with the prefix
  */
 export function headerFamilies(configuredPrefix?: string): HeaderFamilies {
   const configured = configuredPrefix?.toLowerCase().replace(/-$/, '');
@@ -33,7 +33,7 @@ export function headerFamilies(configuredPrefix?: string): HeaderFamilies {
 
 /**
  * Finds the one complete family of signature headers. It reads the raw headers (name, value, name, value, …),
- * as Node joins a repeated header with a comma. An id of one family with a signature of another is no
+ * because Node joins a repeated header with a comma. An id of one family with a signature of another is not a
  * delivery.
  */
 export function readSignatureHeaders(

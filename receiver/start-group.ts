@@ -8,7 +8,7 @@ export interface StartRequest {
   /** The same for every attempt to start the group. */
   readonly workflowId: string;
   readonly group: EventGroup;
-  /** Deadline on the wire, in milliseconds from now: after that nobody waits for this attempt. */
+  /** Deadline on the wire, in milliseconds from now. After that nobody waits for this attempt. */
   readonly withinMs: number;
 }
 
@@ -19,7 +19,7 @@ export interface StartRequest {
 export type Start = (request: StartRequest) => Promise<void>;
 
 /**
- * Starts one group, attempt after attempt under the same workflow id, until one resolves or the time is over.
+ * Starts one group, attempt after attempt with the same workflow id, until one resolves or the time is over.
  * An attempt that timed out still counts if it resolves later. Never rejects.
  * @param until when the last of the group's events has to be answered, on `clock`
  * @returns whether the group is durable, and how many attempts were made

@@ -3,7 +3,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { SecretSource } from './secrets.ts';
 import { type HeaderFamilies, type HeaderProblem, readSignatureHeaders } from './signature-headers.ts';
 
-/** Why a request is no delivery of the service. It is counted, and kept from the sender. */
+/** Why a request is not a delivery of the service. It is counted, and not told to the sender. */
 export type RefusalReason =
   | HeaderProblem
   | 'id-malformed'
@@ -36,7 +36,7 @@ export interface Verified {
  * Judges a request in two steps, so that one with wrong headers costs no byte of its body. Neither throws.
  */
 export interface Verify {
-  /** Judges the headers as they came: name, value, name, value, … */
+  /** Judges the headers as they arrived: name, value, name, value, … */
   headers(rawHeaders: readonly string[]): Claim | RefusalReason;
   /** Judges the bytes of the body by what the headers claimed. */
   body(claim: Claim, body: Buffer): Verified | RefusalReason;
@@ -51,13 +51,14 @@ const idPattern = /^[\x21-\x2d\x2f-\x7e]{1,200}$/;
 const timestampPattern = /^\d{10}$/;
 /** `v1` and 32 bytes in canonical base64: the last character carries four bits and two zeros. */
 const signaturePattern = /^v1,[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
-/** The current key and ten old ones may sign during rotations; the rest is reserve. */
+/** The current key and ten old keys may sign during rotations; the rest is reserve. */
 const signaturesMax = 16;
 
 /**
- * Makes the check that every request passes before anything else (service.md 5.2.5). The rules come before the
- * delivery provider's library, which makes the signature. It parses timestamps loosely, replaces what is not
- * UTF-8, and knows only its own clock. A forged request costs at most one HMAC a secret.
+ * Creates the check that every request passes before anything else (service.md 5.2.5). These rules come
+ * before the delivery provider's library, which computes the signature: the library parses timestamps
+ * loosely, replaces bytes that are not UTF-8, and only knows its own clock. A forged request costs at most
+ * one HMAC for each secret.
  * @param now Unix time in milliseconds
  * @param toleranceSeconds how far a timestamp may be from now, past or future
  */

@@ -6,7 +6,7 @@ const usage = `Runs the Utility Data Service on a database of its own, whose add
 empty or left by an earlier start. It is no option, as every user of a machine can read those.
 
   --host HOST --port PORT   where to listen (127.0.0.1, a free port)
-  --seed N                  decides every generated id, value and time, but no key (1)
+  --seed N                  number from which every generated id, value and time is derived, but no key (1)
   --organizations N --companies N --documents N --interval-days N
                             how much data: documents are for each company (1, 10, 50, 7)
   --until YYYY-MM-DD        last day of the generated history, or today (2026-07-01)
@@ -161,7 +161,10 @@ const summary = ({
   curl -H 'Authorization: Bearer ${controlToken}' ${url}/sandbox
 `;
 
-/** SIGTERM and SIGINT close in order, a second one at once; a parent that is gone counts as asking. */
+/**
+ * SIGTERM and SIGINT close in order, and a second signal ends the process at once. A parent that has ended
+ * counts as a signal.
+ */
 function stopWhenAsked(sandbox: Sandbox, withParent: boolean): void {
   let stopping = false;
   const stop = () => {

@@ -28,9 +28,9 @@ export interface SandboxOptions {
   readonly apiKey?: string;
   /** Deliveries in flight for each endpoint. */
   readonly deliveryConcurrency?: number;
-  /** Networks that messages may be sent to beside this machine and public addresses, as `172.16.0.0/12`. */
+  /** Networks to which messages may be sent, besides this machine and public addresses, such as `172.16.0.0/12`. */
   readonly deliverTo?: readonly string[];
-  /** Seed 5.3: the vendor's prefix of the signature headers. */
+  /** service.md 5.3: the vendor's prefix of the signature headers. */
   readonly headerPrefix?: string;
   /** Real time in microseconds. */
   readonly now?: RealTime;

@@ -113,7 +113,7 @@ export async function createParts(
   };
 }
 
-/** Stops what makes changes and sends, then what they need. */
+/** Stops what makes changes and sends, and then what they need. */
 export async function closeParts(parts: Parts): Promise<void> {
   const { live, dispatcher, faults, stores, report } = parts;
   await live.stop();

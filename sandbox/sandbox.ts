@@ -13,7 +13,7 @@ export interface Sandbox {
   readonly url: string;
   /** Base address of the newest API version. */
   readonly apiUrl: string;
-  /** The first organization's, or the one asked for. */
+  /** The key of the first organization, or the one that was asked for. */
   readonly apiKey: string;
   /** What control routes ask for, another one with each start. */
   readonly controlToken: string;

@@ -22,11 +22,13 @@ export interface AnswerPart {
 
 /**
  * The memory of all answers of one client, from their first byte until their records are written. It is
- * counted in bytes of unpacked text; each takes up to eight bytes of memory, as text, as parsed records and in
- * copies for Postgres. Small objects take more than their text, so each counts as some bytes more.
+ * counted in bytes of decompressed text; each takes up to eight bytes of memory, as text, as parsed records
+ * and in copies for Postgres. Small objects take more than their text, so each of them counts as some bytes
+ * more.
  *
- * The oldest answer that is still read may always grow to `answerMax`, and the others share the rest. So the
- * total is never exceeded, and an answer waits for older ones and for writes, but never for a younger one.
+ * The oldest answer that is still being read may always grow to `answerMax`, and the others share the rest.
+ * So the total is never exceeded, and an answer waits for older answers and for writes, but never for a
+ * younger answer.
  */
 export interface AnswerMemory {
   /** Begins an answer, which waits until there is memory for its start. */

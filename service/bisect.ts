@@ -2,7 +2,7 @@
 export interface ProbedPage {
   readonly number: number;
   readonly ids: readonly string[];
-  /** The keys of the ids, in order: texts that sort like their values; null where a record has none. */
+  /** The keys of the ids, in order: texts that sort like their values; null for a record without a key. */
   readonly keys: readonly (string | null)[];
 }
 
@@ -15,9 +15,9 @@ type Direction = 'ascending' | 'descending';
 
 /**
  * Searches an ordered listing for records between its first and its last page, which the caller has read.
- * Infers the order from those two. Bisects for each record by its key, and searches neighbouring pages with
- * equal keys. Reads no page twice. Stops at any page that contradicts the order.
- * @param read a page by its number; undefined when the service answered with another one
+ * Infers the order from these two pages. Bisects for each record by its key, and searches neighbouring pages
+ * with equal keys. Reads no page twice. Stops at any page that contradicts the order.
+ * @param read a page by its number; undefined if the service answered with another page
  * @returns ids that were not found: they may still be in the listing
  */
 export async function bisectListing(

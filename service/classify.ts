@@ -2,9 +2,9 @@ import type { FailureCode } from '../contract/failures.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 
 /**
- * Maps an HTTP status to a failure; null for 200. Error bodies have no documented shape (service.md 7), so the
- * status alone decides. Redirects are refused: a new address belongs in the settings, and no answer may send
- * the key elsewhere.
+ * Maps an HTTP status to a failure; null for 200. Error bodies have no documented shape (service.md 7), so
+ * only the status decides. Redirects are refused: a new address belongs in the settings, and no answer may
+ * send the key elsewhere.
  */
 export function failureOfStatus(status: number): FailureCode | null {
   if (status === 200) return null;

@@ -10,7 +10,7 @@ import type { Lane, Pace } from './throttle.ts';
 import { parse, unexpected } from './unreadable.ts';
 import { openWire, type ServiceClientOptions } from './wire.ts';
 
-/** Failures that mean that the service answers nobody. */
+/** Failures after which the service answers no request. */
 const noAnswers: readonly FailureCode[] = ['SERVICE_UNREACHABLE', 'SERVICE_BUSY', 'SERVICE_ERROR'];
 
 interface Request {
@@ -77,7 +77,7 @@ export interface ServiceClient {
   close(): Promise<void>;
 }
 
-/** @throws Error when the base address is no http(s) URL or the key cannot stand in a header. */
+/** @throws Error if the base address is not an http(s) URL, or a header cannot carry the key */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { endpoints } = options;
   const quote = createQuote(options.apiKey);
@@ -108,7 +108,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       const read = (answer: Answer): RecordAnswer => {
         const value = parse(answer);
         if (isObject(value)) return { found: true, body: answer.text, value };
-        throw unexpected('one record', answer, 'it is no object');
+        throw unexpected('one record', answer, 'it is not an object');
       };
       try {
         return await requests.get({ name, path, lane, signal, read });

@@ -15,7 +15,7 @@ export interface ListedIntervals {
   readonly updated: (string | null)[];
   /** The id of the record; null if it has none that is a text or a safe number. */
   readonly id: (string | null)[];
-  /** Null if the record names none: then it is the requested meter's. */
+  /** Null if the record names none: then the reading belongs to the requested meter. */
   readonly meterId: (string | null)[];
   /** Null if the record has none: then it is end − start. */
   readonly granularitySeconds: (number | null)[];
@@ -112,7 +112,7 @@ function meterOf(item: Json): unknown {
   return isObject(item.meter) ? item.meter.id : item.meter;
 }
 
-/** The id tells readings of one time apart; no column keeps it, so one that is unusable is none. */
+/** The id distinguishes readings of one time. No column stores it, so an unusable id counts as none. */
 function idOf(id: unknown): string | null {
   if (Number.isSafeInteger(id)) return String(id);
   return typeof id === 'string' && id.isWellFormed() && !id.includes('\0') ? id : null;

@@ -31,9 +31,9 @@ export interface Page {
 }
 
 /**
- * Reads a page; its envelope may lack everything but the array of records. The array is under the key of the
+ * Reads a page. Its envelope may lack everything except the array of records, which is under the key of the
  * catalogue, or else is the only array. `hasNext` is the service's; a short page means nothing.
- * @throws Failure SERVICE_ANSWER_UNREADABLE when there is no such array
+ * @throws Failure SERVICE_ANSWER_UNREADABLE if there is no such array
  */
 export function readPage(answer: Received, endpoint: Endpoint, asked: number): Page {
   const { text: body } = answer;
@@ -66,7 +66,10 @@ function exactItems(body: string, itemsKey: string | null): readonly unknown[] {
   return (itemsKey === null ? parsed : (parsed as Record<string, unknown>)[itemsKey]) as unknown[];
 }
 
-/** Ids as they are kept. Postgres keeps no text with a zero byte, so a record with such an id is refused by itself. */
+/**
+ * Ids as they are stored. Postgres stores no text with a zero byte, so a record with such an id is refused
+ * without affecting others.
+ */
 export function idsOf(items: readonly unknown[]): (string | null)[] {
   return items.map((item) =>
     isObject(item) && typeof item.id === 'string' && !item.id.includes('\0') ? canonicalId(item.id) : null,
@@ -81,7 +84,7 @@ function keyOfRecords(envelope: Readonly<Record<string, unknown>>, endpoint: End
 
 /** Names the arrays that an answer has instead. Names only words: a field's name, not a key of a map. */
 function arraysOf(value: unknown): string {
-  if (!isObject(value)) return 'it is no object';
+  if (!isObject(value)) return 'it is not an object';
   const keys = Object.keys(value).filter((key) => Array.isArray(value[key]) && /^[A-Za-z_]{1,40}$/.test(key));
   return keys.length === 0 ? 'it has no array' : `it has the arrays ${keys.slice(0, 5).join(', ')}`;
 }
@@ -105,7 +108,7 @@ function envelope(
   };
 }
 
-/** Reads the total under the key of the catalogue, or else under the only `total…` beside `totalPages`. */
+/** Reads the total under the key of the catalogue, or else under the only `total…` next to `totalPages`. */
 function totalOf(answer: Readonly<Record<string, unknown>>, endpoint: Endpoint): number | null {
   if (endpoint.total !== undefined && endpoint.total in answer) return integer(answer[endpoint.total]);
   const totals = Object.keys(answer).filter((key) => /^total([A-Z]|$)/.test(key) && key !== 'totalPages');

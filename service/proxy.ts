@@ -12,9 +12,9 @@ export interface Proxies {
 const here = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
- * Opens the way through proxies; undefined where there are none. https goes through a tunnel, http as a request
- * to the proxy, which finds the address of a host.
- * @param connections at once
+ * Opens the way through proxies; undefined if there are none. https goes through a tunnel. http goes as a
+ * request to the proxy, which resolves the host.
+ * @param connections at the same time
  * @param tunnelMs how long a proxy may take to open a tunnel
  */
 export function throughProxies(
@@ -36,15 +36,15 @@ export function throughProxies(
   });
 }
 
-/** The login of a proxy without a password, as a token is, which undici would leave out. */
+/** The login of a proxy without a password, such as a token, which undici would leave out. */
 function loginOf(proxy: URL | undefined): { readonly token?: string } {
   if (proxy === undefined || proxy.username === '' || proxy.password !== '') return {};
   return { token: `Basic ${Buffer.from(`${decodeURIComponent(proxy.username)}:`).toString('base64')}` };
 }
 
 /**
- * Has a tunnel fail with an error of its own, which names the proxy. undici gives a refused one the code of a
- * request that it aborted itself, and asks for a cut one again at once and for ever.
+ * Makes a tunnel fail with an error that names the proxy. undici gives a refused tunnel the code of a request
+ * that it aborted itself, and requests a cut tunnel again at once and forever.
  */
 function withOwnErrors(pool: Pool, proxy: string): Pool {
   const connect = pool.connect.bind(pool);

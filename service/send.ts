@@ -28,12 +28,12 @@ export interface Wire {
 
 export type Method = 'GET' | 'PATCH' | 'POST';
 
-/** A request for a path below the base address; a GET by default. */
+/** A request for a path below the base address; GET by default. */
 export interface Ask {
   readonly path: string;
   readonly method?: Method;
   readonly json?: unknown;
-  /** Whether to keep the secrets of the body, for an answer that is one itself. The caller removes others. */
+  /** Whether to keep the secrets of the body, for an answer that is a secret itself. The caller removes others. */
   readonly verbatim?: boolean;
 }
 
@@ -42,7 +42,7 @@ export interface Answer {
   readonly retryAfter: string | undefined;
   readonly date: string | undefined;
   readonly contentType: string | undefined;
-  /** The body without its secrets, unless verbatim: later code has none to store, log or quote. */
+  /** The body without its secrets, unless verbatim, so that later code cannot store, log or quote any. */
   readonly text: string;
   /** Bytes of the body on the wire. */
   readonly bytes: number;
@@ -57,11 +57,11 @@ const inTime = 'answered';
 
 /**
  * Sends one request and reads the complete answer, of any status, without following redirects. The deadline
- * covers everything: connecting, the wait for the first byte, and a body that trickles. It stands still while
- * the answer waits for memory, which is not the service's doing and has a bound of its own.
+ * covers everything: connecting, the wait for the first byte, and a body that trickles. It pauses while the
+ * answer waits for memory, which is not the service's fault and has a limit of its own.
  * @throws Failure SERVICE_UNREACHABLE at the deadline; SERVICE_ANSWER_UNREADABLE for a body that is too long,
- *   not UTF-8, or in an encoding that was not requested, or for which there was no memory in time; the signal's
- *   reason as soon as it aborts; otherwise the errors of undici, zlib and the network
+ *   not UTF-8, or in an encoding that was not requested, or for which there was no memory in time; the
+ *   signal's reason as soon as it aborts; otherwise the errors of undici, zlib and the network
  */
 export async function send(wire: Wire, ask: Ask, signal: AbortSignal | undefined): Promise<Answer> {
   signal?.throwIfAborted();
@@ -139,7 +139,7 @@ async function exchange(
     headers: json === undefined ? wire.headers : { ...wire.headers, 'content-type': 'application/json' },
     body: json === undefined ? null : JSON.stringify(json),
     signal,
-    // The deadline is ours, on the injected clock.
+    // The deadline is metersync's, on the injected clock.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -196,7 +196,7 @@ async function readBody(
   return { text: withoutByteOrderMark(whole.toString('utf8')), bytes };
 }
 
-/** Bytes that are unpacked at once: fewer would cost a round through the thread pool each. */
+/** Bytes that are decompressed at a time. With fewer, each would cost a round through the thread pool. */
 const unpackedPieceBytes = 64 * 1024;
 
 function unpack(body: Readable, encoding: string | undefined): Readable | Gunzip {

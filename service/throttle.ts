@@ -3,7 +3,7 @@ import type { Log } from '../contract/log.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import type { WallClock } from './clock.ts';
 
-/** Live requests go before those of a backfill. */
+/** Live requests are sent before requests of a backfill. */
 export type Lane = 'live' | 'backfill';
 const priorities: Readonly<Record<Lane, number>> = { live: 1, backfill: 0 };
 
@@ -12,7 +12,7 @@ export const gateClosed = Symbol('gate closed');
 
 /**
  * Decides when each request of a client is sent. At most `concurrency` are in flight, live ones first. One
- * gate stops all: when the service asks one request to slow down, none is sent until that time is over.
+ * gate stops all: if the service asks one request to slow down, no request is sent until that time is over.
  */
 export interface Throttle {
   /**
@@ -70,7 +70,7 @@ export function createThrottle(options: {
     spreadMs: (lane) => (lane === 'live' ? 0 : random() * requestPolicy.backfillSpreadMs),
     closeFor(ms) {
       const now = clock.now();
-      // Requests in flight are refused together: the first of them halves the pace, the rest find it halved.
+      // Requests in flight are refused together: the first of them halves the pace, and the others find it halved.
       if (now >= closedUntil) {
         queue.concurrency = Math.max(1, Math.floor(queue.concurrency / 2));
         log.warn({ waitMs: Math.round(ms), concurrency: queue.concurrency }, 'the service asks to slow down');

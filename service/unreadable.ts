@@ -29,7 +29,7 @@ export function parse(answer: Received): unknown {
     const at = jsonStopsAt(answer.text);
     const where =
       at < answer.text.length
-        ? `no JSON from character ${at} on`
+        ? `not JSON from character ${at} on`
         : 'cut short, or wrong inside one of its texts';
     throw unexpected('JSON', answer, where);
   }

@@ -22,8 +22,8 @@ export interface WalkOptions {
 
 /**
  * Why a walk ended. `last`: the service said that no page follows. `shrunk`: it answered with another page
- * than the requested one, as the listing became shorter (service.md 7). `repeated`: two pages in a row had the same
- * records, or it goes in circles. `bound`: it reached the bound of pages.
+ * than the requested one, because the listing became shorter (service.md 7). `repeated`: two pages in a row
+ * had the same records, or the listing goes in circles. `bound`: the walk reached the limit of pages.
  */
 export type WalkEnd = 'last' | 'shrunk' | 'repeated' | 'bound';
 
@@ -35,8 +35,8 @@ export interface WalkReport {
   readonly pages: number;
   readonly rows: number;
   /**
-   * Every page as the service answered it, for `judgePass`. Includes one that was not yielded, as it was not
-   * the requested page, or repeated the one before. Empty if the walk is not judged.
+   * Every page as the service answered it, for `judgePass`. Includes a page that was not yielded, because it
+   * was not the requested page or repeated the one before. Empty if the walk is not judged.
    */
   readonly manifest: readonly PageManifest[];
 }
@@ -53,9 +53,9 @@ export interface Walk extends AsyncIterable<Page> {
 
 /**
  * Walks a listing page by page until the service says that none follows. Beyond the last page the service
- * answers with the last (service.md 7), so each answer is compared with the requested page: the walk ends instead
- * of reading the last page twice or forever. A short page does not end it. If the service does not say where
- * its listing ends, an empty, repeated or other page ends it.
+ * answers with the last page (service.md 7), so each answer is compared with the requested page; the walk
+ * ends instead of reading the last page twice or forever. A short page does not end it. If the service does
+ * not say where its listing ends, an empty, repeated or other page ends the walk.
  * @throws Failure of the client; the signal's reason when it aborts
  */
 export function walkPages(options: WalkOptions): Walk {
@@ -148,7 +148,7 @@ function goesInCircles(): (page: Page) => boolean {
     if (ids.length === 0) return false;
     const known = seen.size;
     for (const id of ids) seen.add(id);
-    // Records without ids may be new ones.
+    // Records without ids may be new.
     const isNew = seen.size > known || ids.includes(null);
     if (!isNew) return ++nothingNew >= earlier;
     earlier += nothingNew + 1;

@@ -33,7 +33,7 @@ export interface ServiceClientOptions {
   /** Version of metersync, for the user agent. */
   readonly version?: string;
   readonly proxies?: Proxies | undefined;
-  /** Replaces the client's own pool where there is no proxy; the caller closes it. */
+  /** Replaces the client's own pool if there is no proxy; the caller closes it. */
   readonly dispatcher?: Dispatcher;
 }
 

@@ -23,7 +23,7 @@ export function operatorRules(): string {
   });
 }
 
-/** The alarms that workers hold open, in one rule; then those that only Prometheus can see. */
+/** One rule for all alarms that workers raise, and a rule for each alarm that only Prometheus can see. */
 function rules() {
   const open = {
     alert: 'MetersyncAlarm',
@@ -54,35 +54,43 @@ function rules() {
 const generated = (value: unknown): string =>
   `# Generated from ${source}: change it there, then run "npm run verify -- --write".\n${stringify(value, { lineWidth: 0 })}`;
 
-/** Makes docs/runbooks.md: for each alarm what to look at, what to do, and when it is over. */
+const raisedBy = (name: AlarmName, promql: string | undefined): string => {
+  if (promql === undefined) return 'workers';
+  return watchedNames.includes(name) ? 'workers and Prometheus' : 'Prometheus';
+};
+
+/** Generates docs/runbooks.md. */
 export function runbooksPage(): string {
   const items = (lines: readonly string[]) => lines.map((line) => `- ${line}`).join('\n');
   const sections = entries.map(
     ([name, { severity, means, promql, causes, todo, over }]) => `## ${name}
 
-${means} (${severity}${promql === undefined ? '' : watchedNames.includes(name) ? '; also Prometheus' : '; Prometheus'})
+${means} Severity \`${severity}\`, raised by ${raisedBy(name, promql)}.
 
 ${items(causes)}
 
-Act: ${todo}${over === undefined ? '' : `\n\nOver: ${over}`}`,
+**What to do:** ${todo}${over === undefined ? '' : `\n\n**When it is over:** ${over}`}`,
   );
   return `${generatedFrom(source)}
 # Runbooks
 
-One for each alarm: its causes with what shows them, how to act, and what shows that it is over, if its
-condition does not say so. \`page\`: act now. \`ticket\`: act within days. Workers
-[raise them](guides/running.md#notifications) each minute; those marked Prometheus need it and
-\`deploy/prometheus/rules.yml\`, which has one rule for all that workers raise: \`MetersyncAlarm\`.
+This page has a section for each alarm. It says what the alarm means, lists possible causes and how to
+recognise them, and says what to do. An alarm of severity \`page\` needs somebody now, an alarm of severity
+\`ticket\` within days.
+
+Workers judge the alarms each minute and can [send them](guides/running.md#notifications). Alarms that
+Prometheus raises need the rules in \`deploy/prometheus/rules.yml\`. All alarms that workers raise share
+one of these rules, \`MetersyncAlarm\`.
 
 ${sections.join('\n\n')}
 
 ${temporalCommands}`;
 }
 
-/** What Temporal's own command does better than a command of ours would. */
+/** Tasks for which Temporal's own command is the better tool. */
 const temporalCommands = `# Temporal's own commands
 
-These need [Temporal's command](https://docs.temporal.io/cli). It reads \`TEMPORAL_ADDRESS\`,
+The commands below belong to [Temporal's command line](https://docs.temporal.io/cli). It reads \`TEMPORAL_ADDRESS\`,
 \`TEMPORAL_NAMESPACE\` and Temporal's other variables as workers do.
 
 ## Builds of workers
@@ -101,12 +109,13 @@ temporal worker deployment set-current-version --deployment-name metersync --unv
 \`\`\`
 
 The last command gives the work to workers without a build, as before the first promotion. Whatever
-is promoted, a \`metersync start\` without a build applies what its own receiver takes.
+build is promoted, a \`metersync start\` without a build applies the events that its own receiver accepts.
 
 ## Schedules
 
-\`BACKFILL_CRON\` and \`RECONCILE_EVERY\` have the times of the two schedules. A worker that starts
-gives them to Temporal, and keeps a pause. What somebody changed in Temporal itself lasts until then.
+\`BACKFILL_CRON\` and \`RECONCILE_EVERY\` are the times of the two schedules. When a worker starts, it
+sets them in Temporal and leaves a paused schedule paused. A change that somebody made in Temporal
+itself lasts until then.
 
 \`\`\`sh
 temporal schedule trigger --schedule-id ${scheduleIds.full} --overlap-policy BufferOne

@@ -34,15 +34,15 @@ interface Column {
   readonly comment: string | null;
 }
 
-/** The schema of metersync alone, whose tables the page leaves to psql. */
+/** The schema that only metersync uses. The page leaves its tables to psql. */
 const internal = 'metersync';
 
 /** Schemas whose relations are all alike: the page names them. */
 const alike = ['fields', 'history'];
 
 /**
- * Makes docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. A column that
- * means the same in several relations is described once. Tables of metersync alone are left to psql.
+ * Creates docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. A column that
+ * means the same in several relations is described once. Tables that only metersync uses are left to psql.
  * @throws Error that names every schema, table and column without a comment
  */
 export async function dictionaryPage(db: Database): Promise<string> {

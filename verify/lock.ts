@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /**
- * Checks that the lock matches package.json, for every npm from that of Node 20 on. Unlike later ones, that
- * refuses a lock with unfit optional peers. The lock must fit any registry: it has packages and digests, no
- * addresses. The Node that runs everything is one of the packages, on each of its platforms.
+ * Checks that the lock file matches package.json for every npm from that of Node 20 on, which, unlike later
+ * versions, refuses a lock file with unsuitable optional peers. The lock file must fit any registry: it has
+ * packages and digests, but no addresses. The Node that runs everything is one of the packages, on each of
+ * its platforms.
  */
 export async function verifyLock(project: string): Promise<string[]> {
   const problems = [

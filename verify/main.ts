@@ -17,7 +17,7 @@ import { settingsPage } from './settings-page.ts';
 
 const project = join(import.meta.dirname, '..');
 
-/** Returns problems in lines for people; none if all is well. */
+/** Returns problems in lines for people; an empty list if there are none. */
 type Check = () => Promise<readonly string[]>;
 
 /** Files that are made from the code, each by a function of its present text. */

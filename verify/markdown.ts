@@ -10,7 +10,7 @@ export function markdownTable(head: readonly string[], rows: readonly (readonly 
 
 const escapeCell = (cell: string): string => cell.replaceAll('|', '\\|').replaceAll('\n', ' ');
 
-/** Puts text between the two comments that mark the generated part of a page; of several, the one of this name. */
+/** Puts text between the two comments that mark the generated part of a page, or the part with this name. */
 export function replaceGenerated(page: string, text: string, name?: string): string {
   const [begin, end] = ['begin', 'end'].map(
     (at) => `<!-- generated: ${at}${name === undefined ? '' : ` ${name}`} -->`,

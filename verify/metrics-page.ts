@@ -17,14 +17,16 @@ export function metricsPage(): string {
 
 Each process serves \`/metrics\`, \`/healthz\` and \`/readyz\` on a private port (127.0.0.1:9464;
 \`METRICS_HOST\`, \`METRICS_PORT\`). Node's own metrics (\`process_*\`, \`nodejs_*\`) are there too, and on
-workers Temporal's (\`temporal_*\`). Gauges that answer whether are 1 or 0; times are Unix times.
+workers Temporal's (\`temporal_*\`). Gauges that answer a question are 1 for yes and 0 for no. Times are Unix
+times.
 
-- Scrape each process, never a balanced address.
-- Every worker reports the warehouse and Temporal: ask for \`max by\`.
-- A worker reads the warehouse at most every 10 s. While Postgres or Temporal is away, its metrics are
-  absent.
-- \`/healthz\` answers 503 when a worker stopped polling for three minutes, \`/readyz\` also during an
-  outage of others, which it names. \`metersync healthcheck\` asks the first, with \`--ready\` the second.
+- Scrape each process directly, not through a load balancer.
+- Every worker reports the same about the warehouse and Temporal, so query it with \`max by\`.
+- A worker reads the warehouse at most every 10 s. While Postgres or Temporal cannot be reached, its
+  metrics are absent.
+- \`/healthz\` answers 503 if a worker has not polled for three minutes. \`/readyz\` also answers 503 while
+  another server is down, which it names. \`metersync healthcheck\` requests the first, and with \`--ready\`
+  the second.
 - A metric without a type is a gauge. Labels, unless their metric says otherwise: ${[...commonLabels]
     .map(([label, values]) => `\`${label}\` (${values})`)
     .join(', ')}.

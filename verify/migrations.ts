@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 
 /**
- * Lets drizzle-kit write the next migration beside a copy of the existing ones. If it writes one, the schema
+ * Lets drizzle-kit write the next migration next to a copy of the existing ones. If it writes one, the schema
  * was changed without a migration.
  */
 export async function verifyMigrations(project: string): Promise<string[]> {

@@ -3,10 +3,7 @@ import { type AllMeasured, type Measured, readMeasured } from '../bench/measured
 import { describeFigure } from '../bench/report.ts';
 import { markdownTable, replaceGenerated } from './markdown.ts';
 
-/**
- * Makes docs/performance.md with the latest figures of bench/measured.json beside the goals of
- * bench/goals.ts.
- */
+/** Creates docs/performance.md with the latest figures of bench/measured.json next to the goals of bench/goals.ts. */
 export function performancePage(page: string, measured: AllMeasured = readMeasured()): string {
   const parts = [
     '## Figures, goals and what was measured last',
@@ -18,7 +15,7 @@ export function performancePage(page: string, measured: AllMeasured = readMeasur
   return replaceGenerated(page, parts.join('\n'));
 }
 
-/** Lists the goals with the figures that were measured; then those without a figure. */
+/** Lists the goals with measured figures, and then the goals without. */
 function goalTable(measured: AllMeasured): string {
   const rows = Object.entries(goals).flatMap(([measure, ofMeasure]) =>
     Object.entries(ofMeasure).map(([name, goal]) => [

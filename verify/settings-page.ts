@@ -13,157 +13,165 @@ interface Setting {
   readonly hasTo?: string;
 }
 
-/** Settings of ours, in the order of the page. */
+/** metersync's settings, in the order of the page. */
 const ours: Readonly<Record<string, Setting>> = {
-  SERVICE_URL: { means: 'Base address of the API with its version. Unset: the sandbox runs.' },
-  SERVICE_API_KEY: { means: 'Key of the API. Needed with `SERVICE_URL`.', hasTo: '' },
+  SERVICE_URL: { means: 'Base address of the API with its version. If unset, the sandbox is used.' },
+  SERVICE_API_KEY: { means: 'API key. Required with `SERVICE_URL`.', hasTo: '' },
   SERVICE_COMPANIES: {
     default: '',
-    means: 'List of ids of companies to sync beside those that the service lists.',
+    means: 'List of ids of companies to sync in addition to the companies that the service lists.',
     hasTo: '',
   },
   SERVICE_TIME_ZONE: {
     default: 'UTC',
-    means: 'Zone of timestamps that come without one, for example Europe/Berlin.',
+    means: 'Time zone of timestamps that come without one, for example Europe/Berlin.',
     hasTo: '',
   },
   SERVICE_MAX_CONCURRENCY: {
     default: '10',
-    means: 'Maximum number of requests in flight to the service from one worker, or from one command.',
+    means: 'Maximum number of requests to the service in flight, for each worker and each command.',
   },
   SERVICE_ENDPOINTS: {
-    means: 'JSON file that overrides entries of the endpoint catalogue, below.',
+    means: 'JSON file that overrides entries of the endpoint catalogue (see below).',
     hasTo: '',
   },
   DELETES_CAP_ROWS: {
     default: '50',
     means:
-      'Rows of a listing, or readings of a meter, that a run may delete without anybody though nothing explains why they are gone; more wait for `metersync deletes`.',
+      'Number of rows of a listing, or of readings of a meter, that a run may delete although nothing explains why they are missing. If there are more, they wait for a decision (`metersync deletes`).',
   },
   DELETES_CAP_PERCENT: {
     default: '5',
     means:
-      'The same as a share of the live rows, at least 3, of readings at least 24; the smaller of both holds.',
+      'The same limit as a percentage of the live rows, but at least 3 rows or 24 readings. The smaller of the two limits applies.',
   },
   RETENTION_DAYS: {
     default: '90',
     means:
-      'Days after which bodies of settled events are dropped, and parts of runs that a later run read completely; 0 for never. Ids and outcomes stay.',
+      'Number of days after which the bodies of settled events are dropped, and the parts of runs that a later run read completely. 0 means never. Ids and outcomes are kept.',
   },
   WEBHOOK_SECRETS: {
     default: '',
     means:
-      'List of at most 16 signing secrets of the webhook endpoint. The receiver needs these or a file of them.',
+      'List of at most 16 signing secrets of the webhook endpoint. The receiver needs this list or a file.',
     hasTo: 'be `whsec_` and base64 of at least 24 bytes',
   },
   WEBHOOK_HEADER_PREFIX: {
-    means: 'Prefix of the signature headers, beside `webhook-` and `svix-`.',
+    means: 'Additional prefix of the signature headers, besides `webhook-` and `svix-`.',
     hasTo: '',
   },
   WEBHOOK_TOLERANCE_SECONDS: {
     default: '300',
-    means: 'How far the timestamp of a delivery may be from now.',
+    means: 'Maximum difference between the timestamp of a delivery and now.',
   },
-  DATABASE_URL: { means: 'The warehouse: Postgres 15 or newer. Unset: an embedded one.' },
+  DATABASE_URL: { means: 'The warehouse: Postgres 15 or newer. If unset, an embedded Postgres is used.' },
   STRICT_TLS: {
     default: 'off',
     means:
-      '`on`: commands refuse other machines without verified TLS. `outside`: but Postgres and Temporal, which are on your own networks. `off`: they warn.',
+      '`on` refuses connections to other machines without verified TLS. `outside` does so except for Postgres and Temporal, which are then on your own networks. `off` only warns.',
     hasTo: '',
   },
   CHECKS_OFF: {
     default: '',
-    means: 'List of checks of the data (`ops.data_issue_checks`) to leave out; their issues are closed.',
+    means: 'List of checks of the data (`ops.data_issue_checks`) to turn off. Their open issues are closed.',
     hasTo: '',
   },
   TEMPORAL_CODEC_KEYS: {
     default: '',
     means:
-      'List of keys of payloads in Temporal, each `id:key` with base64 of 32 bytes: the first encrypts, all decrypt. All processes and commands need the same. Unset: only the embedded Temporal has a key.',
+      'List of keys that encrypt payloads in Temporal, each `id:key` with 32 bytes in base64. The first key encrypts, and all of them decrypt. All processes and commands need the same list. If unset, only payloads of the embedded Temporal are encrypted.',
     hasTo: '',
   },
   TEMPORAL_PLAINTEXT: {
     default: 'refused',
-    means: 'With keys: `refused` lets work with unencrypted payloads wait, `accepted` runs it.',
+    means:
+      'What happens to unencrypted payloads if there are keys: `refused` makes their work wait, `accepted` runs it.',
     hasTo: '',
   },
   BACKFILL_CRON: {
     default: '0 3 * * *',
     means:
-      'When everything is read again: `none`, or five fields of cron in UTC. Write `CRON_TZ=Europe/Berlin 30 1 * * 6` for another time zone. Each start is up to 30 minutes late, at random. A worker applies this when it starts.',
+      'When everything is read again: `none`, or five fields of cron in UTC. For another time zone write, for example, `CRON_TZ=Europe/Berlin 30 1 * * 6`. Each start is delayed by up to 30 minutes at random. A worker applies this when it starts.',
     hasTo: '',
   },
   RECONCILE_EVERY: {
     default: '1h',
-    means: 'How often recent updates are read: `none`, or from 1m to 7d, for example 15m.',
+    means: 'How often recent updates are read: `none`, or an interval from 1m to 7d, for example 15m.',
     hasTo: '',
   },
-  RECEIVER_HOST: { default: '127.0.0.1', means: 'Where the receiver listens; `0.0.0.0`: on all addresses.' },
+  RECEIVER_HOST: {
+    default: '127.0.0.1',
+    means: 'Address on which the receiver listens; `0.0.0.0` means all addresses.',
+  },
   RECEIVER_PORT: { default: '8080', means: 'Its port; 0 for a free one.' },
   METRICS_HOST: {
     default: '127.0.0.1',
-    means: 'Where the private port (`/metrics`, `/healthz`, `/readyz`) listens; never open it to strangers.',
+    means:
+      'Address of the private port (`/metrics`, `/healthz`, `/readyz`). Never make it reachable from outside.',
   },
   METRICS_PORT: { default: '9464', means: 'The private port; 0 for none.' },
   CONSOLE_HOST: {
     default: '127.0.0.1',
-    means: 'Where the console listens. Other than loopback needs passwords or a proxy.',
+    means: 'Address on which the console listens. Any address besides loopback needs passwords or a proxy.',
   },
   CONSOLE_PORT: { default: '8090', means: 'Its port; 0 for none.' },
   CONSOLE_PASSWORDS_FILE: {
-    means: 'File of users, a line each of `metersync console password`, read again on a change.',
+    means:
+      'File of users, with one line for each, which `metersync console password` prints. It is read again when it changes.',
     hasTo: '',
   },
   CONSOLE_USER_HEADER: {
-    means: 'Instead of passwords: header in which your proxy names the user.',
+    means: 'Header in which your proxy names the user, instead of passwords.',
     hasTo: '',
   },
   CONSOLE_TRUSTED_PROXIES: {
     default: '',
-    means: 'List of addresses and networks (`10.0.0.0/8`) of that proxy, which alone may send the header.',
+    means: 'List of addresses and networks (`10.0.0.0/8`) of that proxy. Only they may send the header.',
     hasTo: '',
   },
   CONSOLE_OPERATORS: {
     default: '',
-    means: 'List of users of the header who may act; others look.',
+    means: 'List of users named by the header who may act. Other users can only look.',
     hasTo: '',
   },
-  TEMPORAL_UI_URL: { means: "Temporal's web page, for links of the console.", hasTo: '' },
+  TEMPORAL_UI_URL: { means: "Address of Temporal's web page, for links in the console.", hasTo: '' },
   METERSYNC_ACTOR: {
-    means: 'Who runs a command, for the log of operations. Unset: the user of the system.',
+    means:
+      'Name of the person who runs a command, for the log of operations. If unset, the user of the operating system.',
   },
   RECEIVER_PUBLIC_URL: {
-    means: 'The registered address: `metersync doctor` sends a probe through it.',
+    means: 'The registered address of the webhook endpoint, through which `metersync doctor` sends a probe.',
     hasTo: '',
   },
   SILENCE_HOURS: {
     default: '72',
-    means: 'Hours without any event that mean trouble; 0 for never.',
+    means: 'Number of hours without any event after which the alarm Silent opens. 0 means never.',
   },
   NOTIFY_URL: {
     means:
-      'Where alarms are sent when they open and when they are over: an address that takes JSON, or `slack+https://…` for an incoming webhook of Slack.',
+      'Where alarms are sent when they open and when they are over: an address that accepts JSON, or `slack+https://…` for an incoming webhook of Slack.',
     hasTo: '',
   },
   NOTIFY_SECRET: {
-    means: 'Signs the JSON (Standard Webhooks). Needed with such an address.',
+    means: 'Secret that signs the JSON (Standard Webhooks). Required if `NOTIFY_URL` accepts JSON.',
     hasTo: '',
   },
   HEARTBEAT_URL: {
-    means: 'Dead man’s switch outside, called (GET) each minute while no `page` is open.',
+    means:
+      'External dead man’s switch, which is requested (GET) each minute while no alarm of severity `page` is open.',
     hasTo: '',
   },
-  LOG_LEVEL: { default: 'info', means: 'Least level that is logged.' },
+  LOG_LEVEL: { default: 'info', means: 'Lowest level that is logged.' },
   METERSYNC_DIR: {
     default: '.metersync',
-    means: 'Folder of the embedded stack, and of logs of commands with a display.',
+    means: 'Folder of the embedded stack, and of the logs of commands that show progress.',
   },
 };
 
 /** Variables of Temporal, Node and others, as far as metersync reads them itself. */
 const ofOthers: Readonly<Record<string, Setting>> = {
   TEMPORAL_ADDRESS: {
-    means: 'Host and port of Temporal. Without this and a profile: an embedded one.',
+    means: 'Host and port of Temporal. Without it and without a profile, an embedded Temporal is used.',
   },
   TEMPORAL_PROFILE: {
     means: "Profile of Temporal's configuration file.",
@@ -172,33 +180,34 @@ const ofOthers: Readonly<Record<string, Setting>> = {
   TEMPORAL_CONFIG_FILE: { means: "Temporal's configuration file, if not at its usual place.", hasTo: '' },
   TEMPORAL_DEPLOYMENT_NAME: {
     means:
-      'Deployment of the workers. With it a build gets work once it is promoted (docs/runbooks.md). Without it any worker gets any work.',
+      'Deployment of the workers. If it is set, a build gets work once it is promoted (docs/runbooks.md). Otherwise any worker gets any work.',
     hasTo: '',
   },
   TEMPORAL_WORKER_BUILD_ID: {
-    means: 'Build of this worker. Each version that is deployed needs another.',
+    means: 'Build id of this worker. Each deployed version needs its own.',
     hasTo: '',
   },
-  HTTPS_PROXY: { means: 'HTTP proxy of requests to https addresses.' },
+  HTTPS_PROXY: { means: 'HTTP proxy for requests to https addresses.' },
   HTTP_PROXY: {
-    means: 'HTTP proxy of requests to http addresses, and to https without `HTTPS_PROXY`.',
+    means: 'HTTP proxy for requests to http addresses, and to https addresses if `HTTPS_PROXY` is not set.',
     hasTo: '',
   },
   NO_PROXY: {
     default: '',
-    means: 'List of hosts (with subdomains) that are reached without a proxy. Lower case holds, too.',
+    means:
+      'List of hosts, including their subdomains, that are reached without a proxy. The lower-case name works, too.',
     hasTo: '',
   },
   NODE_TLS_REJECT_UNAUTHORIZED: {
-    means: "Node's own: 0 accepts any certificate; `STRICT_TLS` refuses it.",
+    means: 'A variable of Node: 0 accepts any certificate. `STRICT_TLS` refuses this value.',
     hasTo: '',
   },
 };
 
-/** Files of secrets that are read in another way than those of one line. */
+/** Files of secrets that are not read as a single line. */
 const files: Readonly<Record<string, Setting>> = {
   WEBHOOK_SECRETS_FILE: {
-    means: `File with one secret a line, read again within ${formatSeconds(httpLimits.secretsCheckMs / 1000)} of a change; the one word \`none\` revokes all.`,
+    means: `File with one secret on each line. It is read again within ${formatSeconds(httpLimits.secretsCheckMs / 1000)} of a change. The single word \`none\` revokes all secrets.`,
     hasTo: '',
   },
 };
@@ -214,15 +223,15 @@ export function settingsPage(): string {
     generatedFrom('app/settings/settings.ts and verify/settings-page.ts'),
     '# Settings',
     '',
-    'Settings are read from the environment once, at the start. Brackets have the default and the bounds.',
-    'Items of a list are separated by commas. An empty variable counts as unset. A command lists all that',
-    'is wrong and ends with status 2.',
+    'Settings are environment variables, which are read once at the start. Brackets have the default and the limits.',
+    'Items of a list are separated by commas. An empty variable counts as unset. If settings are wrong, a command',
+    'lists all of them and ends with status 2.',
     '',
     ...lines,
     '',
     '## Variables of Temporal and Node',
     '',
-    "All of Temporal's environment configuration holds, for example `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`,",
+    "All of Temporal's environment configuration applies, for example `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`,",
     '`TEMPORAL_TLS`, `TEMPORAL_TLS_CLIENT_CERT_PATH` and `TEMPORAL_TLS_CLIENT_KEY_PATH`.',
     '',
     '| Variable | Meaning |',
@@ -231,20 +240,20 @@ export function settingsPage(): string {
     '',
     '## Secrets in files',
     '',
-    'A file of one line may hold each of these: `NAME_FILE` names it in place of `NAME`.',
-    `${secretVariables.map((name) => `\`${name}\``).join(', ')}. Restart a process to change them.`,
+    'Each of these secrets can be in a file of one line. Then set `NAME_FILE` to the path of the file instead of `NAME`:',
+    `${secretVariables.map((name) => `\`${name}\``).join(', ')}. Restart a process after a change.`,
     '',
     ...Object.entries(files).map(([name, setting]) => described(name, setting)),
     '',
     '## The endpoint catalogue',
     '',
-    'Where the service keeps each resource. `SERVICE_ENDPOINTS` names a JSON file with any of these',
-    'entries. An entry replaces the default as a whole; `null` says that there is no such endpoint.',
+    'The catalogue says where the service has each resource. `SERVICE_ENDPOINTS` names a JSON file with any of these',
+    'entries. An entry replaces the whole default entry, and `null` means that there is no such endpoint.',
     '',
-    '- `path` and `query` may hold `{companyId}`, `{meterId}`, `{id}`, `{start}` and `{end}`. A parameter',
+    '- `path` and `query` can contain `{companyId}`, `{meterId}`, `{id}`, `{start}` and `{end}`. A parameter',
     '  whose placeholder has no value is left out.',
-    "- `items` and `total` name keys of the service's envelope; a bare array is one page.",
-    '- A reconcile asks with `updatedSince` (the day `{since}`), and with `withDeleted` for deleted records.',
+    "- `items` and `total` name keys of the service's envelope. A bare array counts as one page.",
+    '- A reconcile uses the parameters of `updatedSince` (with the day `{since}`), and those of `withDeleted` to include deleted records.',
     '',
     '```json',
     catalogue(),

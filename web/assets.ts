@@ -12,7 +12,7 @@ export interface AssetAddresses {
 
 /** Files of a site by the names that they have in addresses; the values are file addresses. */
 export interface Assets {
-  /** In the order in which they are read: later ones decide. */
+  /** In the order in which they are read: later styles take precedence. */
   readonly styles: Readonly<Record<string, string>>;
   readonly scripts: Readonly<Record<string, string>>;
 }

@@ -57,7 +57,7 @@ export const values = (more: object = {}) => ({
   ...more,
 });
 
-/** A legend for several series; one series needs none. */
+/** A legend for several series. One series needs none. */
 export const legend = (of: readonly unknown[]) =>
   of.length > 1 ? { legend: { top: 0, textStyle: chartText } } : {};
 

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { Markup } from './markup.ts';
 
-/** Draws on a 24 by 24 grid with lines of 2. An icon stands beside words or in an element that has a name. */
+/** Draws on a grid of 24 by 24 with lines of 2. An icon stands next to words or in an element that has a name. */
 const drawing = (shape: Markup): Markup =>
   html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">${shape}</svg>`;
 

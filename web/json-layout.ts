@@ -13,12 +13,12 @@ export interface JsonLayout {
 const word = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gy;
 const space = /\s*/y;
 
-/** Deeper than this nothing is indented further: a text of brackets alone would grow with its square. */
+/** Nothing is indented further than this depth, because a text of only brackets would grow with its square. */
 const indentMax = 40;
 
 /**
- * Lays JSON out over lines for a reader, up to about `lengthMax` characters. Only white space between words
- * changes: big numbers, repeated names and escapes stay as they were sent. Undefined when the text is no JSON.
+ * Lays JSON out over lines for a reader, up to about `lengthMax` characters. Only white space between tokens
+ * changes: big numbers, repeated names and escapes stay as they were sent. Undefined if the text is not JSON.
  */
 export function layOutJson(text: string, lengthMax: number): JsonLayout | undefined {
   if (!isJson(text)) return undefined;

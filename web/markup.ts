@@ -1,4 +1,4 @@
 import type { html } from 'hono/html';
 
-/** A piece of a page. A template escapes every value, except such pieces. */
+/** A piece of a page. A template escapes every value that is not such a piece. */
 export type Markup = ReturnType<typeof html>;

@@ -6,7 +6,7 @@ import { visibleText } from './visible-text.ts';
 /** Most characters of one text that a page shows. */
 const shownCharactersMax = 60_000;
 
-/** Renders a body as text: JSON over lines and in colours, anything else unchanged. */
+/** Renders a body as text: JSON over lines and in colours, and anything else unchanged. */
 export function payloadText(text: string, label: string): Markup {
   const layout = layOutJson(text, shownCharactersMax);
   const cut = layout?.cut ?? text.length > shownCharactersMax;

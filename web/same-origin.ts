@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /**
- * Whether a request that changes something comes from the site's own pages. Browsers say so in Sec-Fetch-Site;
- * those too old for it send Origin with every form. What says neither is refused: it is no browser's form.
+ * Whether a request that changes something comes from the site's own pages. Browsers say so in
+ * Sec-Fetch-Site; older browsers send Origin with every form. A request without either is refused, because it
+ * is not a form of a browser.
  */
 export function fromOwnPages(headers: IncomingHttpHeaders): boolean {
   const site = headers['sec-fetch-site'];

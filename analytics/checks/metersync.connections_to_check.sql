@@ -1,4 +1,4 @@
--- Returns those of metersync.unwell_connections of one company, with their meters.
+-- Returns the rows of metersync.unwell_connections for one company, with their meters.
 create or replace function metersync.connections_to_check (company uuid) returns table (
   connection_id uuid,
   status text,

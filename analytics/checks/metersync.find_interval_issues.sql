@@ -1,6 +1,6 @@
--- Checks over the readings of a company: each check is a step.
--- Readings and bills are compared as in analytics.bill_interval_comparison.
--- The days and the usage are those already gathered here.
+-- Checks of the readings of a company; each check is a step. Readings and bills are compared as in
+-- analytics.bill_interval_comparison. The days and the usage are those that have been gathered
+-- before.
 create or replace function metersync.find_interval_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
 set
   enable_seqscan = off

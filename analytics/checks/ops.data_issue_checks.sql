@@ -254,4 +254,4 @@ comment on column ops.data_issue_checks.run_with is 'bills, connections: after e
 comment on column ops.data_issue_checks.entity_type is 'document, usage, meter, connection or company; record: one of these or a site.';
 comment on column ops.data_issue_checks.severity is 'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.data_issue_checks.what is 'What it finds.';
-comment on column ops.data_issue_checks.sentence is 'A finding as a sentence: {days} is a figure of its evidence, {units|no unit} says what stands for none.';
+comment on column ops.data_issue_checks.sentence is 'Template of the sentence for an issue: {days} is a figure of its evidence, and {units|no unit} gives the words for a missing figure.';

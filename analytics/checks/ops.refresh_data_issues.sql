@@ -1,10 +1,9 @@
--- Goes company by company, in the order of their ids.
--- Two sessions that checked one company at once would open an issue twice.
--- The session that notes the company first goes first; the other checks after it.
--- Sessions that check other companies never wait.
--- No plan depends on the statistics of the tables.
--- An open issue looked up by its id or company has no closed_reason. With closed_at, a plan made
--- while few issues are open reads all of them by the index of open issues, and stays.
+-- Processes one company after another, in the order of their ids. Two sessions that checked one
+-- company at the same time would open an issue twice, so the session that first notes the company
+-- checks it first, and the other session after it. Sessions that check other companies never wait.
+-- No plan depends on the statistics of the tables. An open issue that is looked up by its id or
+-- company has no closed_reason. With closed_at instead, a plan that was made while few issues were
+-- open would read all of them by the index of open issues, and be kept.
 create or replace function ops.refresh_data_issues (
   companies uuid[],
   kinds text[] default array['bills', 'connections', 'intervals'],
@@ -98,8 +97,8 @@ begin
     ), found as materialized (
       select distinct on (e.check_name, e.entity_id, e.subject)
         e.*,
-        -- A check of any record says which kind it found, and a check that finds small things which
-        -- are only information.
+        -- A check that applies to any kind of record says which kind it found, and a check that
+        -- also finds small things says which of them are only information.
         coalesce(e.evidence ->> 'entity_type', c.entity_type) as entity_type,
         coalesce(e.evidence ->> 'severity', c.severity) as severity
       from evidence e
@@ -130,7 +129,8 @@ begin
         and i.closed_reason is null
       returning i.id
     ), fresh as (
-      -- Another company may have had it: a record that moves is checked for both.
+      -- Another company may have had the issue, because a record that moves is checked for both
+      -- companies.
       insert into ops.data_issues
         (check_name, severity, company_id, entity_type, entity_id, subject, evidence)
       select check_name, severity, company, entity_type, entity_id, subject, evidence
@@ -165,6 +165,6 @@ begin
   return next;
 end
 $$;
-comment on function ops.refresh_data_issues is 'Checks companies, with the checks of the given kinds: opens an issue for new evidence, keeps those whose evidence is still there, closes the others. Checks that are off open none, and what is open of them is closed, of all companies. One that comes back is a new row.';
--- New versions of views and checks may find something else.
+comment on function ops.refresh_data_issues is 'Runs the checks of the given kinds for companies. Opens an issue for new evidence, keeps issues whose evidence is still there, and closes the others. Checks that are turned off open no issues, and their open issues are closed, for all companies. An issue that returns is a new row.';
+-- New versions of views and checks may find something else, so everything is checked again.
 delete from metersync.data_checks;

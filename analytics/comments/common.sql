@@ -1,5 +1,5 @@
--- Columns that mean the same wherever they stand. A view's own comment on its column goes first.
--- Views of other users are left alone.
+-- Comments of columns that mean the same in every view. A view's own comment on its column takes
+-- precedence. Views of other users are not changed.
 do $$
 declare
   silent record;
@@ -16,7 +16,7 @@ begin
       ('datasource_type', 'Commodity, for example ELECTRICITY.'),
       ('commodity', 'The same as datasource_type.'),
       ('units', 'The same as usage_units.'),
-      ('currency', 'Currency of the amounts: never add those of several.'),
+      ('currency', 'Currency of the amounts. Never add amounts in different currencies.'),
       ('period', 'Days, half-open.'),
       ('first_day', 'First day of period.'),
       ('last_day', 'Last day of period.'),
@@ -28,7 +28,7 @@ begin
       ('created', 'When the service created the record.'),
       ('updated', 'When the service last changed the record.'),
       ('api_version', 'Version of the API that it was read from, for example v2.2.'),
-      ('deleted_at', 'When metersync found it gone; NULL while it lives. Values are kept.'),
+      ('deleted_at', 'When metersync found that it no longer exists; NULL while it exists. Values are kept.'),
       ('deleted_reason', 'event: a delete event; absent: complete, stable listings lack it; '
         'listed: among deleted ones; not_found: 404 of its own endpoint; '
         'document: its document is gone.'),

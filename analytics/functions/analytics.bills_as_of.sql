@@ -1,4 +1,5 @@
--- Both run with their owner's rights, as analysts read history through views alone.
+-- Both functions run with their owner's rights, because analysts can read history only through
+-- views.
 create or replace function analytics.bills_as_of (at timestamptz) returns setof analytics.bills language sql stable security definer
 set
   search_path = pg_catalog,
@@ -16,4 +17,4 @@ set
   where is_effective
 $$;
 comment on function analytics.bills_as_of (timestamptz) is 'analytics.bills as the warehouse would have shown it at a time, after every transaction that was over by then. A time before the warehouse had any bill is an error.';
-comment on function analytics.bills_as_of (timestamptz, uuid) is 'The same of one company, without looking at the bills of others.';
+comment on function analytics.bills_as_of (timestamptz, uuid) is 'The same for one company, without reading the bills of others.';

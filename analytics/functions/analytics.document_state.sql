@@ -1,4 +1,4 @@
--- Reads one document at a time; its present state when the time is NULL.
+-- Reads the state of one document at a time, or its current state if the time is NULL.
 create or replace function analytics.document_state (document_id uuid, at timestamptz) returns table (revised_document_id uuid, created timestamptz, deleted_at timestamptz) language sql stable parallel safe security definer
 set
   search_path = pg_catalog,

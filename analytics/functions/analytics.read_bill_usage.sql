@@ -11,4 +11,4 @@ select
 from
   jsonb_array_elements(metersync.elements (raw -> 'usageData')) as u;
 end;
-comment on function analytics.read_bill_usage is 'The usage of a document''s records, where all is in one unit.';
+comment on function analytics.read_bill_usage is 'The usage of a document''s records, if all of it is in one unit.';

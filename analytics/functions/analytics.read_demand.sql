@@ -1,7 +1,6 @@
--- Returns the highest demand of a usage record on a document of v2.2: kW, kVA and kVAR.
--- Each is NULL where the document has none.
--- A demand that names no usage counts for each record of electricity.
--- Contracted or allotted capacity was not measured, so it is no peak.
+-- Returns the highest demand of a usage record on a document of v2.2: kW, kVA and kVAR, each NULL
+-- if the document has none. A demand that names no usage counts for each record of electricity.
+-- Contracted or allotted capacity was not measured, so it is not a peak.
 create or replace function analytics.read_demand (raw jsonb, usage_id uuid, is_electric boolean) returns numeric[] language sql stable parallel safe
 begin atomic
 with

@@ -17,4 +17,4 @@ create or replace function analytics.status_class (status text) returns text lan
       else 'unknown'
     end
 $$;
-comment on function analytics.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is none of those documented.';
+comment on function analytics.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is not documented.';

@@ -1,7 +1,6 @@
--- Follows the chain of links to the document that took another's place.
--- A deleted document passes the place on to the one that superseded it.
--- A document that was not read yet holds the place.
--- In a ring of links the document created last counts.
+-- Follows the chain of links to the document that replaced a document. If the replacing document is
+-- deleted, the document that superseded it takes its place. A document that was not read yet
+-- counts. In a ring of links, the document that was created last counts.
 create or replace function analytics.superseded_by (document_id uuid, at timestamptz default null) returns uuid language sql stable parallel safe security definer
 set
   search_path = pg_catalog,
@@ -49,4 +48,4 @@ set
       document_id
     )
 $$;
-comment on function analytics.superseded_by is 'The live document at the end of the chain of documents that superseded this one; NULL when it stands.';
+comment on function analytics.superseded_by is 'The live document at the end of the chain of documents that superseded this one; NULL if nothing superseded it.';

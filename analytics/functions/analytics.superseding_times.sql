@@ -1,5 +1,5 @@
--- Returns when documents changed to which this one leads, by links of now or earlier.
--- Only such a change decides anew whether this document counts.
+-- Returns the times at which documents changed to which this document leads, by its links of now or
+-- earlier. Only such a change can decide whether this document counts.
 create or replace function analytics.superseding_times (document_id uuid) returns table (at timestamptz, ended_by_kind text, ended_by text) language sql stable parallel safe rows 4 security definer
 set
   search_path = pg_catalog,
@@ -52,4 +52,4 @@ set
     ended_by
   from final
 $$;
-comment on function analytics.superseding_times is 'When the documents changed that take, or took, this one''s place.';
+comment on function analytics.superseding_times is 'The times at which documents changed that replace, or replaced, this document.';

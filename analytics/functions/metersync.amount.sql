@@ -1,6 +1,7 @@
--- Returns an amount that views can multiply and sum; NULL where it has over a hundred digits.
--- No meter has so many before or after the point, and products of them overflow numeric.
--- One such record would make views fail for everybody; its record and column keep it.
+-- Returns an amount that views can multiply and sum; NULL if it has more than a hundred digits. No
+-- meter has that many before or after the decimal point, and products of such amounts overflow
+-- numeric, so that one record would make views fail for everybody. The record and its column keep
+-- the amount.
 create or replace function metersync.amount (value numeric) returns numeric language sql immutable parallel safe as $$
   select
     case

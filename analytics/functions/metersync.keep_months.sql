@@ -1,8 +1,8 @@
--- Works out the months of companies whose records changed, and keeps them. The company whose first
--- change is the oldest comes first, until none is left or the budget of time is spent. The notes of
--- a company's changes are deleted before its records are read, so that a transaction that commits
--- meanwhile keeps its own note. Changes during this transaction wait for the next one. Every lookup
--- goes through an index, whatever the statistics of the tables say.
+-- Computes and stores the months of companies whose records changed. The company with the oldest
+-- change comes first, until none is left or the budget of time is spent. The notes of a company's
+-- changes are deleted before its records are read, so that a transaction that commits meanwhile
+-- keeps its own note. Changes during this transaction wait for the next one. Every lookup uses an
+-- index, whatever the statistics of the tables say.
 create or replace function metersync.keep_months (budget interval) returns integer language plpgsql
 set
   enable_nestloop = on
@@ -57,9 +57,9 @@ begin
     order by changed_at
     limit 1;
     exit when not found;
-    -- Months also rest on records of other companies, where a company's records name them: all of
-    -- these are worked out together, once. They are looked for again after their notes are deleted,
-    -- as a change that was noted may have made more of them.
+    -- Months also depend on records of other companies if a company's records name them. All of
+    -- these companies are computed together, once. They are looked for again after their notes are
+    -- deleted, because a change that was noted may have added more of them.
     loop
       with recursive
         group_of_changed (company_id) as (
@@ -120,7 +120,7 @@ begin
 end
 $$;
 comment on function metersync.keep_months is 'Works out the months of companies that changed; returns how many.';
--- New versions of views may find something else.
+-- New versions of views may find something else, so all months are computed again.
 insert into
   metersync.company_changes (company_id)
 values

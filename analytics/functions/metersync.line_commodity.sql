@@ -1,5 +1,5 @@
--- Returns the commodity of a line of a bill; NULL for fees and taxes, which are of none. The type
--- of its charge goes first: other lines may name a time of use.
+-- Returns the commodity of a line of a bill; NULL for fees and taxes, which have none. The type of
+-- the charge takes precedence, because other lines may name a time of use.
 create or replace function metersync.line_commodity (
   electricity_charge_type text,
   gas_charge_type text,

@@ -1,5 +1,5 @@
--- Returns the number of a meter at its utility: the first identifier that is called METER, else the
--- first of all. Analysts call it through views and may not use schema metersync.
+-- Returns the number of a meter at its utility: the first identifier that is called METER, or else
+-- the first identifier. Analysts call it through views and cannot use schema metersync.
 create or replace function metersync.meter_number (raw jsonb) returns text language sql immutable parallel safe
 begin atomic
 select

@@ -1,5 +1,5 @@
--- Refuses a time at which the warehouse had no bill yet, but has some now: that there were none is not
--- known. NULL is all companies.
+-- Refuses a time at which the warehouse had no bill yet if it has some now, because it is not known
+-- that there were none. NULL means all companies.
 create or replace function metersync.require_known (at timestamptz, company uuid) returns void language plpgsql stable as $$
 declare
   since timestamptz;

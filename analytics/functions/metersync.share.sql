@@ -1,7 +1,7 @@
--- Returns the share of an amount for some of its days.
--- They are those after the first `before` of `total`, up to `through`.
--- Sums of whole days are rounded, not single days, and the last share is the remainder.
--- So all shares add up to the amount exactly, for any cut of the days.
+-- Returns the share of an amount for some of its days: the days after the first `before` of
+-- `total`, up to `through`. Sums of whole days are rounded instead of single days, and the last
+-- share is the remainder, so that all shares add up to the amount exactly, however the days are
+-- cut.
 create or replace function metersync.share (amount numeric, before integer, through integer, total integer, places integer) returns numeric language sql immutable parallel safe as $$
   select
     case

@@ -1,5 +1,5 @@
--- Reads a time of the service; NULL where it is none, as one odd value must not break a view.
--- Without a zone it is UTC, in any time zone of the session.
+-- Reads a time of the service; NULL if it is not a time, because one odd value must not break a
+-- view. Without a zone it is in UTC, in any time zone of the session.
 create or replace function metersync.time_of (value text) returns timestamptz language sql stable parallel safe
 begin atomic
 select
@@ -13,7 +13,7 @@ select
     )::timestamptz
   end;
 end;
--- Reads an ISO 8601 time; NULL where it is none. Without a zone it is of the given one.
+-- Reads an ISO 8601 time; NULL if it is not one. Without a zone it is in the given time zone.
 create or replace function metersync.time_of (value text, zone text) returns timestamptz language sql stable parallel safe
 begin atomic
 select

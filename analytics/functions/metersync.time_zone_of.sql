@@ -1,5 +1,6 @@
--- Proposes the time zone of an address of the United States or Canada: that of its state or province,
--- which stands before the postal code. Where a state has several, it is the one of most people.
+-- Proposes the time zone of an address in the United States or Canada: the zone of its state or
+-- province, which precedes the postal code. For a state with several zones it is the zone of most
+-- people.
 create or replace function metersync.time_zone_of (address text) returns text language sql immutable parallel safe as $$
   select zone
   from (

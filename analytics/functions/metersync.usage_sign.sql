@@ -1,5 +1,5 @@
--- Returns the sign of an amount in sums: exported or excluded usage is subtracted, generation is
--- apart. A negative amount already is: it is added.
+-- Returns the sign of an amount in sums: exported or excluded usage is subtracted, and generation
+-- is separate. An amount that is negative already is added.
 create or replace function metersync.usage_sign (net_metering_type text, usage numeric, is_excluded boolean) returns integer language sql immutable parallel safe as $$
   select
     case

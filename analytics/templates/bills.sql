@@ -1,7 +1,7 @@
--- Every bill, with the reason why one does not count. One text serves bills as they are and as they
--- were, as a view takes no time. A function in a view would need rights to tables for each reader.
--- Arguments: documents, the rows to read; at, the time they are of, null for now; more, further
--- columns of the document.
+-- Every bill, with the reason why it does not count. The same text serves current bills and bills
+-- as of a time, because a view has no parameters, and a function in a view would need rights to
+-- tables for each reader. Arguments: documents, the rows to read; at, their time, null for now;
+-- more, further columns of the document.
 with
   documents as (
     select
@@ -42,15 +42,16 @@ with
   read_bills as (
     select
       j.*,
-      -- The planner takes half of all bills for these. Of "reason is null" it would expect a
-      -- two-hundredth, and compare each with all that they are joined to.
+      -- The planner expects half of all bills here. For "reason is null" it would expect a
+      -- two-hundredth, and compare each of them with everything that they are joined to.
       case
         when j.reason is null then true
         else false
       end as is_effective,
       b.*,
       coalesce(b.account_number, j.bill_id::text) as account,
-      -- The first that it bills: a bill for water is no neighbour of one for electricity.
+      -- The first commodity that it bills: a bill for water is not a neighbour of a bill for
+      -- electricity.
       (
         select
           min(u ->> 'datasourceType')

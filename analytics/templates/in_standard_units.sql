@@ -1,6 +1,6 @@
--- Rows with the standard unit of their usage_units. The commodity's own factor goes before the
--- common one; without either, the unit stands for itself.
--- Arguments: rows, the step to read; commodity, its column of that name.
+-- Rows with the standard unit of their usage_units. A factor for the commodity takes precedence
+-- over the common factor. Without either, the unit is its own standard unit. Arguments: rows, the
+-- step to read; commodity, its column of that name.
 select
   r.*,
   coalesce(own.factor, common.factor, 1) as factor,

@@ -1,6 +1,6 @@
--- Rows with the net metering of their meter: that of its newest usage record, else its own. It is
--- looked up once a meter. Of records made at once, one that adds to sums goes first.
--- Arguments: rows, the step to read.
+-- Rows with the net metering of their meter: that of its newest usage record, or else its own. It
+-- is looked up once for each meter. Of records that were created at the same time, a record that is
+-- added in sums takes precedence. Arguments: rows, the step to read.
 with
   placed as (
     select

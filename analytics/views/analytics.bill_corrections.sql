@@ -1,7 +1,7 @@
--- What a bill adds to sums, before and after each moment that could change it. That is its own next
--- state, or one of a document in its place. Documents that never changed and name no other are not
--- read. Each step is used once, so that a condition on the company reaches the tables. A bill that
--- is new, or was read in another version of the API, is not a correction.
+-- What a bill adds to sums before and after each moment that could change it: its own next state,
+-- or the next state of a document that takes its place. Documents that never changed and name no
+-- other document are not read. Each step is used once, so that a condition on the company reaches
+-- the tables. A bill that is new, or was read in another version of the API, is not a correction.
 create or replace view analytics.bill_corrections as
 with
   ended as (
@@ -82,7 +82,7 @@ with
           t.ended_by
         from
           analytics.superseding_times (s.id) as t
-          -- A document that names no other depends on no other.
+          -- A document that names no other document depends on none.
         where
           s.revised_document_id is not null
           and s.deleted_at is null
@@ -212,7 +212,8 @@ with
         offset
           0
       ) c
-      -- One row where it counts on one side alone, or in one currency on both; else one a currency.
+      -- One row if it counts on only one side, or in one currency on both sides; otherwise one row
+      -- for each currency.
       cross join lateral (
         select
           n.currency,
@@ -266,7 +267,7 @@ from
 order by
   uuid_hash (bill_id);
 comment on view analytics.bill_corrections is 'One row for each correction, supersession, deletion or restoration of a bill, and for each currency. sum(cost_change) by currency is exact.';
-comment on column analytics.bill_corrections.change is 'corrected (in place), moved (to another account, and nothing else changed), superseded, deleted, restored (it counts again, or first), not_read.';
+comment on column analytics.bill_corrections.change is 'corrected (in place), moved (only to another account), superseded, deleted, restored (it counts again, or for the first time), not_read.';
 comment on column analytics.bill_corrections.changed_at is 'When the warehouse got the change.';
 comment on column analytics.bill_corrections.changed_by_kind is 'event or run; NULL where neither is known.';
 comment on column analytics.bill_corrections.changed_by is 'Id of the event or run.';

@@ -1,5 +1,5 @@
--- Records of one bill, meter, period and unit are added: parts of the day have one sum of readings.
--- Demand is no sum.
+-- Records of one bill, meter, period and unit are added, because parts of the day have one sum of
+-- readings. Demand is not a sum.
 create or replace view analytics.bill_interval_comparison as
 with
   billed as (
@@ -47,7 +47,7 @@ with
       and d.local_date >= lower(b.period)
       and d.local_date < upper(b.period)
   ),
-  -- A meter may send one amount in two units: readings of one count.
+  -- A meter may send one amount in two units. Readings of only one of them count.
   days_of_one_unit as (
     select
       *
@@ -119,7 +119,7 @@ select
   *
 from
   final;
-comment on view analytics.bill_interval_comparison is 'Usage of each bill, meter, period and unit, without demand, beside readings of the same local days.';
+comment on view analytics.bill_interval_comparison is 'Usage of each bill, meter, period and unit, without demand, next to the readings of the same local days.';
 comment on column analytics.bill_interval_comparison.usage_id is 'One of its usage records.';
 comment on column analytics.bill_interval_comparison.units is 'Standard unit of the amounts.';
 comment on column analytics.bill_interval_comparison.billed_usage is 'Billed usage.';

@@ -1,8 +1,8 @@
 -- Divides the cost of a bill among its meters. Demand is divided among meters with demand: by what
--- demand meters (v2.2) say of each, in one unit; else equally, as billed_demand has no unit.
--- Lines with a quantity are divided by use in standard units: those of a commodity among its
--- meters, others among meters with usage in the line's unit. The rest is divided equally. The parts
--- are scaled to the cost of the bill, and add up to it exactly: each is the difference of two
+-- demand meters (v2.2) say about each, in one unit, or else equally, because billed_demand has no
+-- unit. Lines with a quantity are divided by use in standard units: lines of a commodity among its
+-- meters, and others among meters with usage in the line's unit. The rest is divided equally. The
+-- parts are scaled to the cost of the bill, and add up to it exactly: each is the difference of two
 -- rounded running sums.
 create or replace view analytics.bill_meters as
 with
@@ -62,7 +62,7 @@ with
     from
       analytics.usage
       cross join lateral (
-        -- The start stands for an end that is not known: the bill's days are nearer.
+        -- The start replaces an unknown end. The bill's days are a better estimate.
         select
           case
             when date_quality <> 'end_missing' then period
@@ -75,7 +75,7 @@ with
       bill_id,
       meter_id
   ),
-  -- In the first unit that each meter with demand has it in, kW before kVA before kVAR.
+  -- In the first unit in which each meter with demand has it: kW before kVA before kVAR.
   demanding_meters as (
     select
       *,
@@ -104,8 +104,8 @@ with
           bill_id
       )
   ),
-  -- A union, not a join: where the planner expects few bills, it works out a join's other side anew
-  -- for each.
+  -- A union instead of a join: if the planner expects few bills, it computes the other side of a
+  -- join again for each of them.
   bills_and_meters as (
     select
       company_id,
@@ -236,7 +236,8 @@ with
       end as part
     from
       billed_meters m
-      -- Documents are read where a bill has several meters: else there is nothing to divide.
+      -- Documents are read only for bills with several meters. For others there is nothing to
+      -- divide.
       left join lateral (
         select
           i.seq,
@@ -433,14 +434,14 @@ from
 order by
   uuid_hash (bill_id);
 comment on view analytics.bill_meters is 'One row for each bill and meter on it, with what was used and what it cost. Costs add up to the bill exactly.';
-comment on column analytics.bill_meters.site_id is 'Site of the meter, else of the document.';
-comment on column analytics.bill_meters.meter_id is 'Meter; NULL for bills without one.';
-comment on column analytics.bill_meters.commodity is 'Commodity of the meter; NULL for bills without one.';
-comment on column analytics.bill_meters.period is 'Days of the meter''s usage on the bill, else of the bill, else its date; half-open.';
-comment on column analytics.bill_meters.usage is 'Usage of the bill in units, as sums have it: excluded and exported usage is subtracted. NULL where it is in several units. Demand is not in it.';
+comment on column analytics.bill_meters.site_id is 'Site of the meter, or else of the document.';
+comment on column analytics.bill_meters.meter_id is 'Meter; NULL for bills without a meter.';
+comment on column analytics.bill_meters.commodity is 'Commodity of the meter; NULL for bills without a meter.';
+comment on column analytics.bill_meters.period is 'Days of the meter''s usage on the bill, or else of the bill, or else its date; a half-open range.';
+comment on column analytics.bill_meters.usage is 'Usage of the bill in units, with the sign that it has in sums: excluded and exported usage is subtracted. NULL if it is in several units. Demand is not included.';
 comment on column analytics.bill_meters.units is 'Standard unit of usage; NULL where it is in several.';
 comment on column analytics.bill_meters.cost is 'The meter''s part of the bill''s cost.';
 comment on column analytics.bill_meters.cost_per_unit is 'cost / usage; NULL without usage.';
-comment on column analytics.bill_meters.allocation_method is 'direct: one meter; line_items: lines by use or demand; fees, taxes and demand not in one unit equally; equal: lines without usable amounts; none: no meter.';
+comment on column analytics.bill_meters.allocation_method is 'How the cost of the bill was divided. direct: it has one meter. line_items: its lines by use or demand, and fees, taxes and demand in several units equally. equal: its lines have no usable amounts. none: it has no meter.';
 comment on column analytics.bill_meters.bill_cost is 'Cost of the bill.';
 comment on column analytics.bill_meters.cost_source is 'Which charges cost is: see bills.';

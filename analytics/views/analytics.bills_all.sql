@@ -1,18 +1,18 @@
 create or replace view analytics.bills_all as {{bills documents="utility.documents" at="null"}}
 order by
   uuid_hash (bill_id);
-comment on view analytics.bills_all is 'One row for each document, with the reason where it does not count.';
-comment on column analytics.bills_all.site_id is 'Site that the document names; of several sites one: see usage.';
-comment on column analytics.bills_all.first_day is 'First day of period: of its usage where the document has none.';
+comment on view analytics.bills_all is 'One row for each document, with the reason if it does not count.';
+comment on column analytics.bills_all.site_id is 'Site that the document names; one of them if there are several (see usage).';
+comment on column analytics.bills_all.first_day is 'First day of the period, or of its usage if the document has no period.';
 comment on column analytics.bills_all.last_day is 'Last day of period: a day before service_end_date where the next bill starts on that.';
 comment on column analytics.bills_all.service_end_date is 'Last day, as the service sent it.';
 comment on column analytics.bills_all.period_start is 'The same as first_day.';
 comment on column analytics.bills_all.period_end is 'The later of the two dates that the service sent. The next bill may start on it: see last_day.';
 comment on column analytics.bills_all.period_days is 'Days in period.';
-comment on column analytics.bills_all.boundary_rule is 'How dates became period: end_inclusive; shared_day_to_next: the next bill has the end day; one_day: start is end, as when the end is unknown; dates_swapped; no_dates.';
+comment on column analytics.bills_all.boundary_rule is 'How the dates became the period. end_inclusive: the end date is included. shared_day_to_next: the end date belongs to the next bill. one_day: start and end are the same, or the end is unknown. dates_swapped: the end was before the start. no_dates: there are no dates.';
 comment on column analytics.bills_all.bill_date is 'End of the billing period, by the service.';
 comment on column analytics.bills_all.due_date is 'Due date.';
-comment on column analytics.bills_all.cost is 'current_charges, else total_charges.';
+comment on column analytics.bills_all.cost is 'current_charges, or else total_charges.';
 comment on column analytics.bills_all.cost_source is 'Which of the two cost is.';
 comment on column analytics.bills_all.total_charges is 'Amount due, with earlier balances.';
 comment on column analytics.bills_all.current_charges is 'Charges of this period.';

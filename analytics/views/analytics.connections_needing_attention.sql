@@ -1,4 +1,5 @@
--- Its company and connection are those of freshness: asked for one, it works out no other's bills.
+-- Company and connection are the columns of freshness, so that a query for one of them computes no
+-- bills of others.
 create or replace view analytics.connections_needing_attention as
 select
   f.company_id,
@@ -63,5 +64,5 @@ comment on column analytics.connections_needing_attention.owner is 'Who set it u
 comment on column analytics.connections_needing_attention.data_until is 'Last day that is billed.';
 comment on column analytics.connections_needing_attention.is_late is 'Whether the next bill is overdue.';
 comment on column analytics.connections_needing_attention.site_ids is 'Its sites.';
-comment on column analytics.connections_needing_attention.days_late is 'Days since the next bill was expected; NULL when not late.';
+comment on column analytics.connections_needing_attention.days_late is 'Days since the next bill was expected; NULL if not late.';
 comment on column analytics.connections_needing_attention.sites is 'Names of its sites.';

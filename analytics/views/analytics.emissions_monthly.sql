@@ -44,13 +44,13 @@ from
         and u.month < own.valid_to
     )
   );
-comment on view analytics.emissions_monthly is 'monthly_usage by your emission factors: one row for each that applies; none without a factor.';
-comment on column analytics.emissions_monthly.month is 'First day of the month; NULL for what has no dates.';
+comment on view analytics.emissions_monthly is 'Emissions of monthly_usage by your emission factors: one row for each factor that applies, and no row without a factor.';
+comment on column analytics.emissions_monthly.month is 'First day of the month; NULL for amounts without dates.';
 comment on column analytics.emissions_monthly.usage is 'Usage, each day counted once.';
 comment on column analytics.emissions_monthly.units is 'Standard unit of the amounts.';
 comment on column analytics.emissions_monthly.coverage is 'Part of the month that bills are for.';
 comment on column analytics.emissions_monthly.scope is 'Scope of the greenhouse gas protocol, 1 to 3.';
-comment on column analytics.emissions_monthly.method is 'For scope 2: location or market; else empty.';
+comment on column analytics.emissions_monthly.method is 'For scope 2, location or market; empty for others.';
 comment on column analytics.emissions_monthly.version is 'Set of factors: never add emissions of several.';
 comment on column analytics.emissions_monthly.factor_id is 'Factor.';
 comment on column analytics.emissions_monthly.kg_co2e_per_unit is 'Kg CO2e per unit.';

@@ -1,6 +1,6 @@
--- Three clocks: when the utility published, the service collected, and metersync applied.
--- Bills are looked up for each meter of a connection, so that one connection can be asked for
--- alone. With = for the company, Postgres would read the index of all its usage for each meter.
+-- Three clocks: when the utility published, when the service collected, and when metersync applied.
+-- Bills are looked up for each meter of a connection, so that a query for one connection reads no
+-- others. With = for the company, Postgres would read the index of all its usage for each meter.
 create or replace view analytics.freshness as
 with
   connection_bills as (
@@ -127,5 +127,5 @@ comment on column analytics.freshness.oldest_pending_at is 'Since when the first
 comment on column analytics.freshness.usual_days_between_bills is 'Median days between bills of a meter.';
 comment on column analytics.freshness.next_bill_expected_on is '1.5 times that after the last bill; 47 days after an only bill, or after the connection was made.';
 comment on column analytics.freshness.is_late is 'Whether the next bill is overdue.';
-comment on column analytics.freshness.days_late is 'Days since next_bill_expected_on; NULL when not late.';
-comment on column analytics.freshness.cause_of_lateness is 'metersync (events wait for over an hour), customer, provider, service, inactive, else utility; NULL when not late.';
+comment on column analytics.freshness.days_late is 'Days since next_bill_expected_on; NULL if not late.';
+comment on column analytics.freshness.cause_of_lateness is 'metersync (events have waited for over an hour), customer, provider, service, inactive, or else utility; NULL if not late.';

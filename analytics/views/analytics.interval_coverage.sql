@@ -79,17 +79,17 @@ select
 from
   final;
 comment on view analytics.interval_coverage is 'One row for each meter, local month and unit with readings.';
-comment on column analytics.interval_coverage.month is 'First day of the month; NULL for what has no dates.';
+comment on column analytics.interval_coverage.month is 'First day of the month; NULL for amounts without dates.';
 comment on column analytics.interval_coverage.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_coverage.standard_units is 'Standard unit of the dimension (ops.unit_factors).';
 comment on column analytics.interval_coverage.dimension is 'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.interval_coverage.usage is 'Sum of the readings.';
 comment on column analytics.interval_coverage.standard_usage is 'Usage in standard_units.';
-comment on column analytics.interval_coverage.max_kw is 'Highest mean power of a reading; readings with the same start count together.';
-comment on column analytics.interval_coverage.readings is 'Readings; those with the same start count once.';
-comment on column analytics.interval_coverage.covered_seconds is 'Seconds that amounts cover, overlapping ones once.';
+comment on column analytics.interval_coverage.max_kw is 'Highest mean power of a reading; the power of readings with the same start is added.';
+comment on column analytics.interval_coverage.readings is 'Readings; several with the same start count once.';
+comment on column analytics.interval_coverage.covered_seconds is 'Seconds that amounts cover; overlapping seconds count once.';
 comment on column analytics.interval_coverage.month_seconds is 'Seconds of the month.';
 comment on column analytics.interval_coverage.coverage is 'covered_seconds / month_seconds.';
 comment on column analytics.interval_coverage.days is 'Days with a reading.';
-comment on column analytics.interval_coverage.days_covered is 'Days that readings cover wholly.';
-comment on column analytics.interval_coverage.estimated_readings is 'Estimated readings; those with the same start count once, if any of them is estimated.';
+comment on column analytics.interval_coverage.days_covered is 'Days that readings cover completely.';
+comment on column analytics.interval_coverage.estimated_readings is 'Estimated readings; several with the same start count once, if any of them is estimated.';

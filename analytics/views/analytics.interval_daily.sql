@@ -1,13 +1,12 @@
--- Resolutions of a day are never added. The shortest that covers the day counts.
--- Where none covers it, the one that covers most of it counts.
--- Each resolution stands by itself. A reading that crosses midnight is split there, by time.
--- What readings of one resolution cover together is counted once. One without an amount covers
--- nothing, also of others.
--- Most readings neither cross midnight nor overlap: their seconds are summed as integers.
--- Units are looked up once a day, not once a reading.
--- Readings with the same start count as one reading with their sum. Few meters have any: only days
--- with several are read again, as grouping all readings by start makes all days a third dearer.
--- A day that a zone left out, as Samoa did in 2011, has no row.
+-- Resolutions of a day are never added. The shortest resolution that covers the day counts, or else
+-- the one that covers most of it. Each resolution is computed separately. A reading that crosses
+-- midnight is split there, in proportion to time. Time that several readings of one resolution
+-- cover is counted once. A reading without an amount covers nothing, even where others do. Most
+-- readings neither cross midnight nor overlap: their seconds are summed as integers. Units are
+-- looked up once for each day instead of each reading. Readings with the same start count as one
+-- reading with their sum. Few meters have such readings, so only days with several are read again;
+-- grouping all readings by start would make all days a third more expensive. A day that a time zone
+-- skipped, as Samoa did in 2011, has no row.
 create or replace view analytics.interval_daily as
 with
   followed_readings as (
@@ -42,8 +41,8 @@ with
     from
       analytics.interval_readings
   ),
-  -- Where clocks fall back some minutes after midnight, these minutes are of the day before.
-  -- Those of St. John's did so at 00:01 until 2011: the day before goes on after them.
+  -- If clocks fall back some minutes after midnight, these minutes belong to the day before. The
+  -- clocks of St. John's did so at 00:01 until 2011: the day before continues after them.
   dated_readings as (
     select
       *,
@@ -55,7 +54,7 @@ with
     from
       followed_readings
   ),
-  -- How many midnights a reading crosses: only a long or a late one crosses any.
+  -- How many midnights a reading crosses. Only long or late readings cross any.
   placed_readings as (
     select
       *,
@@ -82,8 +81,8 @@ with
     from
       placed_readings
   ),
-  -- The day of a part, and the seconds of the reading before it begins and until it ends.
-  -- They are worked out once, and for readings that cross midnight alone.
+  -- The day of a part, and the seconds of the reading before it begins and until it ends. They are
+  -- computed once, and only for readings that cross midnight.
   day_parts as (
     select
       r.*,
@@ -128,7 +127,7 @@ with
       r.parts = 0
       or s.day_end > s.day_start
   ),
-  -- Seconds covered are NULL where they are all those of the reading.
+  -- Seconds covered are NULL if they are all seconds of the reading.
   split_readings as (
     select
       company_id,
@@ -317,7 +316,7 @@ with
     from
       summed_days d
       cross join lateral (
-        -- Worked out once a day.
+        -- Computed once for each day.
         select
           d.whole_seconds + d.odd_seconds as covered_seconds,
           extract(
@@ -396,8 +395,8 @@ with
       left join utility.companies c on c.id = r.company_id
       left join utility.sites s on s.id = r.site_id
     where
-      -- Not "= 1": the planner would expect a two-hundredth of all days, and compare each with all
-      -- that they are joined to.
+      -- Not "= 1", for which the planner would expect a two-hundredth of all days, and compare each
+      -- of them with everything that they are joined to.
       choice < 2
   )
 select
@@ -409,18 +408,18 @@ order by
 comment on view analytics.interval_daily is 'One row for each meter, local day and unit with readings, of the resolution that covers it best.';
 comment on column analytics.interval_daily.local_date is 'Local date.';
 comment on column analytics.interval_daily.usage_units is 'Unit, as the service names it.';
-comment on column analytics.interval_daily.granularity_seconds is 'Length of the readings that count: the shortest that covers the day, else the one that covers most.';
+comment on column analytics.interval_daily.granularity_seconds is 'Length of the readings that count: the shortest that covers the day, or else the length that covers most of it.';
 comment on column analytics.interval_daily.usage is 'Sum of the readings; for units of power of their means: see max_kw.';
 comment on column analytics.interval_daily.standard_usage is 'Usage in standard_units.';
 comment on column analytics.interval_daily.standard_units is 'Standard unit of the dimension (ops.unit_factors).';
 comment on column analytics.interval_daily.dimension is 'energy, power, volume, mass, …; unknown without a factor.';
-comment on column analytics.interval_daily.max_kw is 'Highest mean power of a reading; readings with the same start count together.';
+comment on column analytics.interval_daily.max_kw is 'Highest mean power of a reading; the power of readings with the same start is added.';
 comment on column analytics.interval_daily.max_kw_at is 'Start of the first reading that has it.';
-comment on column analytics.interval_daily.readings is 'Readings that start on the day; those with the same start count once.';
+comment on column analytics.interval_daily.readings is 'Readings that start on the day; several with the same start count once.';
 comment on column analytics.interval_daily.expected_readings is 'Readings that fill the day: 92, 96 or 100 of 15 minutes.';
-comment on column analytics.interval_daily.covered_seconds is 'Seconds that amounts cover, overlapping ones once.';
+comment on column analytics.interval_daily.covered_seconds is 'Seconds that amounts cover; overlapping seconds count once.';
 comment on column analytics.interval_daily.day_seconds is 'Seconds of the day.';
 comment on column analytics.interval_daily.coverage is 'covered_seconds / day_seconds.';
-comment on column analytics.interval_daily.estimated_readings is 'Estimated readings; those with the same start count once, if any of them is estimated.';
-comment on column analytics.interval_daily.doubtful_readings is 'Questionable, forecast or of unknown quality; those with the same start count once, if any of them is.';
+comment on column analytics.interval_daily.estimated_readings is 'Estimated readings; several with the same start count once, if any of them is estimated.';
+comment on column analytics.interval_daily.doubtful_readings is 'Readings that are questionable, forecast or of unknown quality; several with the same start count once, if any of them is.';
 comment on column analytics.interval_daily.resolutions is 'Lengths of all readings of the day.';

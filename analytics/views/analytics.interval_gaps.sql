@@ -1,4 +1,4 @@
--- How far the readings so far reach, beside the start of the next.
+-- How far the readings so far reach, next to the start of the next reading.
 create or replace view analytics.interval_gaps as
 with
   followed_readings as (
@@ -63,7 +63,7 @@ select
   *
 from
   final;
-comment on view analytics.interval_gaps is 'One row for each span without an amount between a meter''s first and last of a unit.';
+comment on view analytics.interval_gaps is 'One row for each span without an amount between a meter''s first and last amount in a unit.';
 comment on column analytics.interval_gaps.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_gaps.gap_start is 'Start.';
 comment on column analytics.interval_gaps.gap_end is 'Where readings go on.';

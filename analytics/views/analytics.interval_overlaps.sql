@@ -1,6 +1,6 @@
--- Readings that begin in time that an earlier one covers, and how far both cover it.
--- Those that touch one another are one overlap.
--- Several readings with the same start and length are no overlap: other views sum them.
+-- Readings that begin in a time which an earlier reading covers, and how far both cover it.
+-- Overlaps that touch one another are one overlap. Several readings with the same start and length
+-- are not an overlap, because other views add them up.
 create or replace view analytics.interval_overlaps as
 with
   followed_readings as (
@@ -116,7 +116,7 @@ select
   *
 from
   final;
-comment on view analytics.interval_overlaps is 'One row for each span that several readings of a meter and unit cover, which differ in start or length. interval_daily adds those of one length. Readings with the same start and length, which other views sum, are one here.';
+comment on view analytics.interval_overlaps is 'One row for each span that several readings of a meter and unit cover which differ in start or length. interval_daily adds readings of one length. Readings with the same start and length, which other views add up, count as one here.';
 comment on column analytics.interval_overlaps.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_overlaps.overlap_start is 'Start.';
 comment on column analytics.interval_overlaps.overlap_end is 'End, not included.';

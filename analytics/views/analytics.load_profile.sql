@@ -1,6 +1,6 @@
--- Readings are summed by the hour first, as hours are fewer: weekdays are those of hours.
--- Units are looked up for the sums.
--- Power is that of all readings with one start together. Only hours with several are read again.
+-- Readings are summed by the hour first, because there are fewer hours, and hours have weekdays.
+-- Units are looked up for the sums. Power is the sum of all readings with the same start. Only
+-- hours with several readings are read again.
 create or replace view analytics.load_profile as
 with
   hours as (
@@ -114,7 +114,7 @@ with
       hour
   ),
   hours_with_unit as ({{in_standard_units rows="hours_of_week" commodity="datasource_type"}}),
-  -- Each beside the shortest readings of its unit, and how many its unit has.
+  -- Each unit next to the shortest readings of the unit, and their number.
   hours_with_others as (
     select
       *,
@@ -127,8 +127,9 @@ with
     from
       hours_with_unit
     where
-      -- Here and below not only the equations: the planner would expect a hundredth of the rows and
-      -- fewer, and compare each with all that they are joined to.
+      -- Here and below there are more than equations, for which the planner would expect a
+      -- hundredth of the rows or fewer, and compare each of them with everything that they are
+      -- joined to.
       case
         when dimension in ('energy', 'power') then true
         else false
@@ -141,7 +142,8 @@ with
           usage_units
       )
   ),
-  -- Of a meter one unit counts: of energy, if any, and the one with most readings.
+  -- Only one unit of a meter counts: a unit of energy, if there is one, and the one with most
+  -- readings.
   hours_with_choice as (
     select
       *,
@@ -205,15 +207,15 @@ from
   final
 order by
   hashtext (meter_id);
-comment on view analytics.load_profile is 'Mean and highest power of each meter by hour and weekday, from its shortest readings of energy, else of power.';
+comment on view analytics.load_profile is 'Mean and highest power of each meter by hour and weekday, from its shortest readings of energy, or else of power.';
 comment on column analytics.load_profile.weekday is '1 Monday to 7 Sunday.';
 comment on column analytics.load_profile.hour is '0 to 23.';
-comment on column analytics.load_profile.readings is 'Readings; those with the same start count once, with their sum.';
+comment on column analytics.load_profile.readings is 'Readings; several with the same start count as one, with their sum.';
 comment on column analytics.load_profile.average_kw is 'Average kW.';
-comment on column analytics.load_profile.max_kw is 'Highest mean power of a reading; readings with the same start count together.';
-comment on column analytics.load_profile.min_kw is 'Lowest mean power of a reading; readings with the same start count together.';
+comment on column analytics.load_profile.max_kw is 'Highest mean power of a reading; the power of readings with the same start is added.';
+comment on column analytics.load_profile.min_kw is 'Lowest mean power of a reading; the power of readings with the same start is added.';
 comment on column analytics.load_profile.first_day is 'First local day with readings of the hour.';
 comment on column analytics.load_profile.last_day is 'Last local day with readings of the hour.';
 comment on column analytics.load_profile.days is 'Days whose hour has an amount.';
-comment on column analytics.load_profile.hours_with_power is 'Hours of the week, of 168, that the meter has power of. Add only meters that have nearly as many as the one with most: see the cookbook.';
-comment on column analytics.load_profile.net_metering_type is 'Of its newest usage record, else of the meter: IMPORT, EXPORT or GENERATION.';
+comment on column analytics.load_profile.hours_with_power is 'Number of the 168 hours of the week for which the meter has power. Only add meters that have nearly as many as the meter with most: see the cookbook.';
+comment on column analytics.load_profile.net_metering_type is 'IMPORT, EXPORT or GENERATION, from its newest usage record, or else from the meter.';

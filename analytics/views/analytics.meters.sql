@@ -1,5 +1,5 @@
--- The account of a meter is that of a connection which collects for it, else of its newest bill. Bills
--- and readings are looked up by the meter, beside it.
+-- The account of a meter is the account of a connection which collects for it, or else of its
+-- newest bill. Bills and readings are looked up by the meter.
 create or replace view analytics.meters as
 with
   collected as (
@@ -69,7 +69,7 @@ with
                 when d.revised_document_id is null then false
                 else analytics.superseded_by (d.id) is not null
               end as is_gone,
-              -- Records are unpacked only where no connection says it.
+              -- Records are unpacked only if no connection has the account.
               case
                 when k.meter_id is null then nullif(d.raw ->> 'accountNumber', '')
               end as account_number,
@@ -118,10 +118,10 @@ select
   *
 from
   final;
-comment on view analytics.meters is 'One row for each meter that lives, with the names and numbers that people know it by.';
-comment on column analytics.meters.meter_number is 'Number of the meter at the utility: its first identifier that is called METER, else its first.';
-comment on column analytics.meters.address is 'Address of the meter, else of its site.';
-comment on column analytics.meters.provider is 'Utility of the connection that collects for it, else of its newest bill.';
+comment on view analytics.meters is 'One row for each live meter, with the names and numbers by which people know it.';
+comment on column analytics.meters.meter_number is 'Number of the meter at the utility: its first identifier that is called METER, or else its first identifier.';
+comment on column analytics.meters.address is 'Address of the meter, or else of its site.';
+comment on column analytics.meters.provider is 'Utility of the connection that collects for it, or else of its newest bill.';
 comment on column analytics.meters.account_number is 'Account number there.';
 comment on column analytics.meters.is_tracked is 'Whether the service collects for it.';
 comment on column analytics.meters.first_day is 'First day with data: billed, or with a reading.';

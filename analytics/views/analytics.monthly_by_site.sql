@@ -1,6 +1,7 @@
--- Usage and cost beside each other, each once: a commodity of several units or currencies has a row
--- for each, the first unit beside the first currency, so that no sum has anything twice. Rows of
--- demand have no usage. What each view says is sorted in by place, as a join would multiply it.
+-- Usage and cost next to each other, each once. A commodity with several units or currencies has a
+-- row for each, the first unit next to the first currency, so that no sum counts anything twice.
+-- Rows of demand have no usage. The rows of the two views are matched by their position, because a
+-- join would multiply them.
 create or replace view analytics.monthly_by_site as
 with
   amounts as (
@@ -110,9 +111,9 @@ select
   *
 from
   final;
-comment on view analytics.monthly_by_site is 'Usage and cost of each site, commodity and month. Several units or currencies have rows of their own.';
+comment on view analytics.monthly_by_site is 'Usage and cost of each site, commodity and month. Each of several units or currencies has its own row.';
 comment on column analytics.monthly_by_site.commodity is 'NULL for the cost of bills without a meter.';
-comment on column analytics.monthly_by_site.month is 'First day of the month; NULL for what has no dates.';
+comment on column analytics.monthly_by_site.month is 'First day of the month; NULL for amounts without dates.';
 comment on column analytics.monthly_by_site.usage is 'Usage, each day counted once; NULL in rows of a further currency.';
 comment on column analytics.monthly_by_site.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_by_site.cost is 'Cost of the commodity''s meters; NULL in rows of a further unit.';

@@ -43,9 +43,9 @@ from
   ) a
 where
   s.deleted_at is null;
-comment on view analytics.sites is 'One row for each site that lives, with what you set for it: see metersync sites.';
-comment on column analytics.sites.address is 'Address of the site, else of one of its meters.';
-comment on column analytics.sites.proposed_time_zone is 'Where no time zone is set: the one of the state or province that the address ends with, where it has only one or one has most of its people.';
-comment on column analytics.sites.emission_region is 'Region that selects emission factors: of the site, else of the company.';
+comment on view analytics.sites is 'One row for each live site, with what you set for it (see metersync sites).';
+comment on column analytics.sites.address is 'Address of the site, or else of one of its meters.';
+comment on column analytics.sites.proposed_time_zone is 'If no time zone is set: the time zone of the state or province at the end of the address, or the zone of most of its people if it has several.';
+comment on column analytics.sites.emission_region is 'Region that selects emission factors: from the site, or else from the company.';
 comment on column analytics.sites.floor_area is 'Floor area of the site.';
 comment on column analytics.sites.floor_area_units is 'For example sq ft.';

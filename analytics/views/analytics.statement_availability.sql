@@ -1,8 +1,8 @@
--- How many bills of a month are there, which of them count, and which meters should be billed.
--- Meters are expected in the months of monthly_usage, and after their last bill in those that began
--- before the next one was due. Nothing more is expected of a meter that is not tracked, after it or
--- its account ended, or ten years after its last bill. The same holds once all connections that
--- collected it are deleted or inactive.
+-- How many bills of a month exist, which of them count, and which meters should be billed. Meters
+-- are expected in the months of monthly_usage and, after their last bill, in the months that began
+-- before the next bill was due. Nothing more is expected of a meter that is not tracked, after the
+-- meter or its account ended, ten years after its last bill, or once all connections that collected
+-- it are deleted or inactive.
 create or replace view analytics.statement_availability as
 with
   meter_sites as (
@@ -75,7 +75,7 @@ with
       company_id,
       meter_id,
       max(upper(period)) as until,
-      -- Fewer than three bills have no usual days between them.
+      -- With fewer than three bills, no number of days between them is usual.
       case
         when count(days_between) >= 2 then percentile_disc(0.5) within group (
           order by
@@ -217,7 +217,7 @@ with
       coalesce(sum(flagged), 0)::integer as included_flagged,
       coalesce(sum(expected), 0)::integer as meters_expected,
       coalesce(sum(billed), 0)::integer as meters_billed,
-      -- Of a month that goes on, only meters that are billed already, or late, are known.
+      -- For the current month, only meters that are billed already, or are late, are known.
       case
         when month + interval '1 month' <= current_date then round(sum(billed)::numeric / nullif(sum(expected), 0), 4)
       end as availability,
@@ -243,12 +243,12 @@ order by
 comment on view analytics.statement_availability is 'Bills of each site and month, why some do not count, and meters that should be billed by now.';
 comment on column analytics.statement_availability.month is 'First day of the month in which the periods end.';
 comment on column analytics.statement_availability.bills is 'Bills.';
-comment on column analytics.statement_availability.included is 'Those that count.';
-comment on column analytics.statement_availability.excluded_deleted is 'Deleted ones.';
-comment on column analytics.statement_availability.excluded_superseded is 'Superseded ones.';
+comment on column analytics.statement_availability.included is 'Bills that count.';
+comment on column analytics.statement_availability.excluded_deleted is 'Bills that do not count because they were deleted.';
+comment on column analytics.statement_availability.excluded_superseded is 'Bills that do not count because they were superseded.';
 comment on column analytics.statement_availability.not_read is 'Named by an event, not read yet.';
-comment on column analytics.statement_availability.included_flagged is 'Those that count though the service doubts them.';
-comment on column analytics.statement_availability.site_id is 'Site that the document names, else of its meters; of several sites one.';
+comment on column analytics.statement_availability.included_flagged is 'Bills that count although the service doubts them.';
+comment on column analytics.statement_availability.site_id is 'Site that the document names, or else the site of its meters; one of them if there are several.';
 comment on column analytics.statement_availability.meters_expected is 'Meters billed in the month, before and after it, or late by now.';
-comment on column analytics.statement_availability.meters_billed is 'Those with a billed day.';
+comment on column analytics.statement_availability.meters_billed is 'Meters with a billed day.';
 comment on column analytics.statement_availability.availability is 'meters_billed / meters_expected; NULL until the month is over.';

@@ -1,10 +1,11 @@
--- Every usage record that counts, on whole days. Windows are over a company's meter, so that one
--- company can be asked for alone. Only records whose days touch are compared with one another.
--- A window function costs a pass for each frame: those that can share one do. lead() needs none.
--- Records without a meter count by account and commodity (unmetered), each as a meter of its own.
--- Documents are looked up by their ids, each beside its record: where the planner expects few
--- records, a join would read those of a company anew for each. Where few need what is within one,
--- it is looked up apart, so that no other is unpacked.
+-- Every usage record that counts, on whole days. Windows are over a company's meter, so that a
+-- query for one company reads no others. Only records whose days touch are compared with one
+-- another. A window function costs a pass for each frame, so functions share one where possible;
+-- lead() needs none. Records without a meter count by account and commodity (unmetered), each as a
+-- meter of its own. Documents are looked up by their ids, each next to its record: if the planner
+-- expects few records, a join would read the documents of a company again for each. If few records
+-- need what is inside a document, it is looked up separately, so that no other document is
+-- unpacked.
 create or replace view analytics.usage as
 with
   records as (
@@ -258,10 +259,10 @@ from
   final
 order by
   uuid_hash (usage_id);
-comment on view analytics.usage is 'One row for each usage record that counts: it and its bill live, and nothing superseded them.';
+comment on view analytics.usage is 'One row for each usage record that counts: it and its bill exist, and nothing superseded them.';
 comment on column analytics.usage.usage_id is 'Id of the usage record.';
-comment on column analytics.usage.site_id is 'Site of the meter, else of the document.';
-comment on column analytics.usage.datasource_type is 'Commodity of the meter, else of the record.';
+comment on column analytics.usage.site_id is 'Site of the meter, or else of the document.';
+comment on column analytics.usage.datasource_type is 'Commodity of the meter, or else of the record.';
 comment on column analytics.usage.start_date is 'First day, as the service sent it.';
 comment on column analytics.usage.end_date is 'Last day, as the service sent it.';
 comment on column analytics.usage.last_day is 'Last day of period: a day before end_date where the next bill starts on that.';
@@ -274,7 +275,7 @@ comment on column analytics.usage.next_start is 'Start of the meter''s next reco
 comment on column analytics.usage.usage is 'Amount in usage_units; NULL above a hundred digits.';
 comment on column analytics.usage.usage_units is 'Unit, as the service names it.';
 comment on column analytics.usage.standard_usage is 'Usage in standard_units.';
-comment on column analytics.usage.standard_units is 'Standard unit of the dimension (ops.unit_factors), else usage_units.';
+comment on column analytics.usage.standard_units is 'Standard unit of the dimension (ops.unit_factors), or else usage_units.';
 comment on column analytics.usage.dimension is 'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.usage.factor is 'Standard units in one unit.';
 comment on column analytics.usage.sign is '1; -1 for excluded or exported usage above 0; 0 for generation.';
@@ -287,7 +288,7 @@ comment on column analytics.usage.time_of_use is 'PEAK, OFF_PEAK, …';
 comment on column analytics.usage.tariff is 'Tariff.';
 comment on column analytics.usage.supplier is 'Supplier, if not the utility.';
 comment on column analytics.usage.utility is 'Utility that sent the bill.';
-comment on column analytics.usage.unmetered_source is 'Stands for the meter of a record without one: commodity and account, else bill, else record.';
+comment on column analytics.usage.unmetered_source is 'What replaces the meter of a record without a meter: commodity and account, or else the bill, or else the record.';
 comment on column analytics.usage.demand_kw is 'Highest demand of the bill''s demand meters (v2.2), without contracted capacity.';
 comment on column analytics.usage.demand_kva is 'Demand in kVA.';
 comment on column analytics.usage.demand_kvar is 'Demand in kVAR.';

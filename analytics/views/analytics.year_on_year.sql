@@ -1,5 +1,6 @@
--- Each month beside the same one a year before, where bills cover both: each day once. A window finds
--- the month before, as a join of months would rest on a guess of how many there are.
+-- Each month next to the same month a year before, if bills cover both; each day counts once. A
+-- window finds the month before, because a join of months would depend on a guess of how many there
+-- are.
 create or replace view analytics.year_on_year as
 with
   amounts as (
@@ -83,11 +84,11 @@ where
   and was_complete
 order by
   hashtext (meter_id);
-comment on view analytics.year_on_year is 'Usage and cost of each meter and month beside the same month a year before, where bills cover each day of both once. Sums over meters compare like with like.';
+comment on view analytics.year_on_year is 'Usage and cost of each meter and month next to the same month a year before, if bills cover each day of both months once. Sums over meters compare like with like.';
 comment on column analytics.year_on_year.month is 'First day of the later month.';
 comment on column analytics.year_on_year.measure is 'usage or cost.';
 comment on column analytics.year_on_year.units is 'Standard unit of usage, or currency of cost: never add amounts of several.';
 comment on column analytics.year_on_year.amount is 'Usage or cost of the month.';
-comment on column analytics.year_on_year.amount_year_before is 'The same of the month a year before.';
+comment on column analytics.year_on_year.amount_year_before is 'The same for the month a year before.';
 comment on column analytics.year_on_year.change is 'amount - amount_year_before.';
 comment on column analytics.year_on_year.relative_change is 'change / amount_year_before.';

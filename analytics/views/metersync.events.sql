@@ -49,9 +49,9 @@ from
     offset
       0
   ) waits on true;
-comment on view metersync.events is 'The journal: each verified event once, with what became of it.';
+comment on view metersync.events is 'The journal: each verified event once, with its outcome.';
 comment on column metersync.events.id is 'Message id of the delivery: the same on every attempt.';
-comment on column metersync.events.type is 'Type of the event; derived from its shape where the payload names none; else unknown.';
+comment on column metersync.events.type is 'Type of the event, derived from its shape if the payload names none; otherwise unknown.';
 comment on column metersync.events.kind is 'connection, document, interval or ignored.';
 comment on column metersync.events.record_id is 'Connection, document or meter that the event is about.';
 comment on column metersync.events.company_id is 'Company that the payload names.';
@@ -65,7 +65,7 @@ comment on column metersync.events.body is 'The exact bytes of a payload that js
 comment on column metersync.events.outcome is 'pending: its record waits to be read again; applied; superseded: a newer state was already known; ignored: unknown type; dead: it cannot be applied, see error; missing: the service never showed the state that it named.';
 comment on column metersync.events.applied_at is 'When its effect was in the warehouse.';
 comment on column metersync.events.error is 'Why it is dead or missing, or why it still waits.';
-comment on column metersync.events.error_code is 'Code of the failure in error, as docs/reference/failures.md lists them.';
+comment on column metersync.events.error_code is 'Code of the failure in error (see docs/reference/failures.md).';
 comment on column metersync.events.attempts is 'Unsuccessful attempts to read its record, for the reason in error_code.';
 comment on column metersync.events.next_attempt_at is 'Not read again before this time.';
 comment on column metersync.events.interval_count is 'Readings that the event said its range has.';

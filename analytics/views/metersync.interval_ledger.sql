@@ -61,8 +61,8 @@ from
 comment on view metersync.interval_ledger is 'Ranges of readings by meter: announced by events, fetched since, missing.';
 comment on column metersync.interval_ledger.meter_id is 'The meter.';
 comment on column metersync.interval_ledger.announced is 'All ranges that events announced, merged.';
-comment on column metersync.interval_ledger.fetched is 'Ranges that were fetched, less those that were announced again since.';
+comment on column metersync.interval_ledger.fetched is 'Ranges that were fetched and have not been announced again since.';
 comment on column metersync.interval_ledger.missing is 'announced less fetched.';
-comment on column metersync.interval_ledger.readings_reported is 'Readings that the events reported; those in several ranges count each time.';
+comment on column metersync.interval_ledger.readings_reported is 'Readings that the events reported; readings in several ranges count each time.';
 comment on column metersync.interval_ledger.readings_found is 'Readings that the warehouse has in the ranges of the events, counted when each was fetched.';
 comment on column metersync.interval_ledger.shortfall is 'Readings that events reported and the service did not show.';

@@ -1,4 +1,5 @@
--- Cost by calendar month, as bills have it. The cost of bills without dates stands in month NULL.
+-- Cost by calendar month, computed from the bills. The cost of bills without dates has the month
+-- NULL.
 create or replace view metersync.monthly_cost_now as
 with
   cost_months as (
@@ -101,4 +102,4 @@ select
   *
 from
   final;
-comment on view metersync.monthly_cost_now is 'Cost by month, worked out from the records.';
+comment on view metersync.monthly_cost_now is 'Cost by month, computed from the records.';

@@ -1,6 +1,6 @@
--- Usage by calendar month, as bills have it; what has no dates stands in month NULL. Months between
--- two bills have a row with NULL. They have none where the bills are ten years apart, as one of the
--- dates is wrong then.
+-- Usage by calendar month, computed from the bills. Usage without dates has the month NULL. Months
+-- between two bills have a row with NULL, unless the bills are ten years apart, because then one of
+-- the dates is wrong.
 create or replace view metersync.monthly_usage_now as
 with
   usage_months as (
@@ -35,7 +35,7 @@ with
       d.*
     from
       usage_months u
-      -- Worked out once a row, not wherever it is used.
+      -- Computed once for each row, and not wherever it is used.
       cross join lateral (
         select
           next_month - month as days_in_month,
@@ -71,7 +71,7 @@ with
         when is_power then greatest(standard_usage, billed_demand * factor)
         else billed_demand
       end as billed_demand,
-      -- After the rank of its unit: kW before kVA before kVAR, as they are not compared.
+      -- After the rank of its unit (kW before kVA before kVAR), because units are not compared.
       case
         when days = 0
         and month is not null then null
@@ -221,7 +221,7 @@ with
         when first_units = last_units then first_units
       end as original_units,
       generated_usage,
-      -- A demand with its unit goes before one without.
+      -- A demand with a unit takes precedence over one without.
       case
         when is_power
         or metered_demand is null then billed_demand
@@ -248,4 +248,4 @@ select
   *
 from
   final;
-comment on view metersync.monthly_usage_now is 'Usage by month, worked out from the records.';
+comment on view metersync.monthly_usage_now is 'Usage by month, computed from the records.';

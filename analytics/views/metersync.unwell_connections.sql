@@ -1,5 +1,5 @@
--- Connections that collect nothing: what analytics.connections_needing_attention says of each
--- without its bills, so that nobody works these out to find them.
+-- Connections that collect nothing, with what analytics.connections_needing_attention says about
+-- each except its bills, so that nothing computes bills to find them.
 create or replace view metersync.unwell_connections as
 select
   k.company_id,
@@ -27,4 +27,4 @@ from
 where
   k.deleted_at is null
   and metersync.needs_attention (k.status);
-comment on view metersync.unwell_connections is 'Connections that collect nothing, as analytics.connections_needing_attention has them, without what rests on their bills.';
+comment on view metersync.unwell_connections is 'Connections that collect nothing, like analytics.connections_needing_attention, without what depends on their bills.';

@@ -130,7 +130,7 @@ select
   *
 from
   final;
-comment on view ops.freshness is 'One row for each company and resource: the last run, the last event, what waits.';
+comment on view ops.freshness is 'One row for each company and resource: the last run, the last event, and what is waiting.';
 comment on column ops.freshness.resource is 'connections, meters, documents, usageData or intervals.';
 comment on column ops.freshness.last_complete_at is 'End of the last complete backfill of it.';
 comment on column ops.freshness.last_run_at is 'Start of the last run.';

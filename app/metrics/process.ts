@@ -4,7 +4,7 @@ import { readVersion } from '../process/version.ts';
 
 /** What runs in a process, besides its version. */
 export interface Build {
-  /** How many migrations it knows; empty where it needs none. */
+  /** How many migrations it knows; empty if it needs none. */
   readonly schema: string;
   /** The build id of its workers; empty before they run, and without one. */
   buildId(): string;

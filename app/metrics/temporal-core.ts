@@ -2,7 +2,7 @@ import { monitorPolicy } from '../../contract/retry-policy.ts';
 import type { Metrics } from '../../health/registry.ts';
 import { freePort } from '../process/free-port.ts';
 
-/** Temporal's own metrics, which its native library serves on an address of this machine alone. */
+/** Temporal's own metrics, which its native library serves only on the loopback address. */
 export interface CoreMetrics {
   /** `127.0.0.1:<port>`, for `Runtime.install`. */
   readonly address: string;
@@ -29,8 +29,8 @@ export async function placeCoreMetrics(): Promise<CoreMetrics> {
 }
 
 /**
- * Writes all metrics of a process that runs workers: ours, then Temporal's.
- * @param types the workflows and activities that are ours
+ * Writes all metrics of a process that runs workers: metersync's own, then Temporal's.
+ * @param types metersync's workflows and activities
  */
 export function withCoreMetrics(
   metrics: Metrics,
@@ -46,7 +46,10 @@ export function withCoreMetrics(
   };
 }
 
-/** Adds up the series of types that are not ours as `other`: whoever reaches Temporal can invent any number. */
+/**
+ * Adds up the series of unknown types as `other`, because whoever reaches Temporal can invent any number of
+ * types.
+ */
 function withoutInvented(text: string, types: ReadonlySet<string>): string {
   const sums = new Map<string, number>();
   const lines = text.split('\n').flatMap((line) => {

@@ -44,9 +44,9 @@ export function logEvents(options: { db: Database; log: Logger; everyMs: number 
 /** Waiting records beyond this are not counted. */
 const waitingMax = 1_000;
 
-/** `12 events taken, all settled`. */
+/** `12 events recorded, all settled`. */
 export function describeTaken({ fresh, dead }: Recorded, waiting: number): string {
-  const taken = `${counted(fresh, 'event')} taken${dead === 0 ? '' : `, ${dead} of them dead`}`;
+  const taken = `${counted(fresh, 'event')} recorded${dead === 0 ? '' : `, ${dead} of them dead`}`;
   if (waiting === 0) return `${taken}, all settled`;
   const many =
     waiting > waitingMax ? `more than ${counted(waitingMax, 'record')}` : counted(waiting, 'record');

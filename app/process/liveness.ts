@@ -4,7 +4,7 @@ import type { CoreMetrics } from '../metrics/temporal-core.ts';
 
 export interface QueueLiveness {
   readonly queue: string;
-  /** Whether its worker runs, and began a poll lately or has no slot for more work. */
+  /** Whether its worker is running, and has recently begun a poll or has no slot for more work. */
   readonly polls: boolean;
 }
 
@@ -15,9 +15,10 @@ export interface Liveness {
 
 /**
  * Watches the poll loops of workers through the counts that Temporal's native library keeps of its long
- * polls. A queue whose count stands still counts as dead; one that the library does not report does not. A
- * worker without a slot for more activities does not poll for any: one check of the data may take hours.
- * @param now milliseconds of a clock that only grows
+ * polls. A queue whose count does not change counts as dead; a queue that the library does not report does
+ * not. A worker without a free slot for activities does not poll for any, because one check of the data may
+ * take hours.
+ * @param now milliseconds of a monotonic clock
  * @param withinMs the time in which the worker of a queue has to begin another poll
  */
 export function watchPolls(options: {
@@ -57,7 +58,7 @@ export function watchPolls(options: {
   };
 }
 
-/** Adds up the long polls of a queue, failed ones too. */
+/** Adds up the long polls of a queue, including failed polls. */
 export const pollsOf = (text: string, queue: string): number =>
   valuesOf(text, 'temporal_long_request_total{', queue).reduce((sum, { value }) => sum + value, 0);
 

@@ -16,7 +16,7 @@ import type { Running } from './running.ts';
 
 /** What observes the parts of this process, and the private port that shows it. */
 export interface Monitor {
-  /** Each undefined where the process has no such part. */
+  /** Each is undefined if the process has no such part. */
   readonly receiver: ReceiverObserver | undefined;
   readonly worker: WorkerObserver | undefined;
   /** Temporal's own metrics; undefined without a worker. */
@@ -53,7 +53,7 @@ export async function createMonitor(options: {
         if (isReady === undefined) return 'it has not started';
         return (await isReady().catch(() => false))
           ? undefined
-          : 'Temporal does not answer, or takes no events';
+          : 'Temporal does not answer, or does not accept events';
       },
     },
     worker: {
@@ -94,9 +94,9 @@ export async function createMonitor(options: {
         return await servePrivately({ at: settings, parts: watched, metrics: text, log });
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-        // Work goes on: nobody gains from a worker that stands still because it cannot be watched.
+        // Work continues: nobody gains from a worker that stops because it cannot be watched.
         log.error(
-          `no metrics: port ${settings.port} of ${settings.host} is taken, set METRICS_PORT to a free one`,
+          `metrics are not served, because port ${settings.port} of ${settings.host} is taken: set METRICS_PORT to a free port`,
         );
         return undefined;
       }

@@ -1,9 +1,9 @@
 import { httpLimits } from '../../receiver/http-limits.ts';
 
 /**
- * Files that a receiver or worker has open besides the sockets of strangers: some 60 for the connections of a
- * worker to Postgres, Temporal and the service, as many for its threads, and a reserve. With fewer, Node aborts
- * when it starts a thread, and says nothing of files; or sockets are reset, and nobody learns of it.
+ * Files that a receiver or worker needs besides the sockets of strangers: some 60 for a worker's connections
+ * to Postgres, Temporal and the service, as many for its threads, and a reserve. With fewer, Node aborts
+ * without mentioning files when it starts a thread, or resets sockets without a notice.
  */
 const filesOfOurs = 256;
 
@@ -11,8 +11,8 @@ const filesOfOurs = 256;
 const filesEnough = filesOfOurs + httpLimits.connectionsMax;
 
 /**
- * Returns how many files and sockets this process may have open; Infinity where nothing bounds it, or the
- * bound is not known. Node has raised it as far as it may.
+ * Returns how many files and sockets this process may open; Infinity if there is no limit, or it is not
+ * known. Node has raised the limit as far as it can.
  */
 export function openFilesMax(): number {
   const { userLimits } = process.report.getReport() as {
@@ -38,6 +38,6 @@ export function judgeOpenFiles(max: number): {
   }
   if (max >= filesEnough) return { connectionsMax: httpLimits.connectionsMax };
   const connectionsMax = Math.max(max - filesOfOurs, filesOfOurs / 4);
-  const warning = `This process may open ${max} files and sockets, so the receiver takes ${connectionsMax} connections at once instead of ${httpLimits.connectionsMax}. It takes all where it may open ${filesEnough}. ${raise}`;
+  const warning = `This process may open ${max} files and sockets, so the receiver accepts ${connectionsMax} connections at once instead of ${httpLimits.connectionsMax}. For all of them it needs ${filesEnough}. ${raise}`;
   return { connectionsMax, warning };
 }

@@ -18,7 +18,7 @@ import { dirname } from 'node:path';
 import { finished } from 'node:stream/promises';
 
 /**
- * Everything that we write is for its user alone. An existing name, above all a link, is never opened. A file
+ * Only its user can read what metersync writes. An existing name, above all a link, is never opened. A file
  * is written under a random name, and renamed once it is complete.
  */
 const fileMode = 0o600;

@@ -15,9 +15,9 @@ export interface WatchedPart {
 const never = new Promise<void>(() => {});
 
 /**
- * Serves `/metrics`, `/healthz` and `/readyz` for monitors alone. It says why, which the receiver's public
- * port does not.
- * @throws Error when the port is taken
+ * Serves `/metrics`, `/healthz` and `/readyz`, only for monitors: unlike the receiver's public port it says
+ * why something is not ready.
+ * @throws Error if the port is taken
  */
 export async function servePrivately(options: {
   readonly at: { readonly host: string; readonly port: number };

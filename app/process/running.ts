@@ -1,4 +1,4 @@
-/** A part that runs until it is stopped; `finished` rejects when it fails by itself. */
+/** A part that runs until it is stopped. `finished` rejects if it fails. */
 export interface Running {
   readonly finished: Promise<void>;
   /** Drains: accepted work is answered, finished or handed over. */

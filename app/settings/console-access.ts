@@ -40,18 +40,20 @@ export function accessOf(e: Environment): ConsoleAccess {
 export function problemsOfConsole(e: Environment): readonly string[] {
   const { CONSOLE_HOST: host, CONSOLE_USER_HEADER: header, CONSOLE_TRUSTED_PROXIES: proxies } = e;
   if (header !== undefined && e.CONSOLE_PASSWORDS_FILE !== undefined)
-    return ['CONSOLE_USER_HEADER and CONSOLE_PASSWORDS_FILE are two ways to say who somebody is: set one'];
+    return [
+      'CONSOLE_USER_HEADER and CONSOLE_PASSWORDS_FILE are two ways to know users: set only one of them',
+    ];
   if (header !== undefined && proxies.length === 0)
     return [
-      'CONSOLE_TRUSTED_PROXIES has to be set when CONSOLE_USER_HEADER is: anybody else could send that header',
+      'CONSOLE_TRUSTED_PROXIES has to be set together with CONSOLE_USER_HEADER: otherwise anybody could send that header',
     ];
   if (header === undefined && proxies.length + e.CONSOLE_OPERATORS.length > 0)
     return [
-      'CONSOLE_USER_HEADER has to be set when CONSOLE_TRUSTED_PROXIES or CONSOLE_OPERATORS is: else they restrict nobody',
+      'CONSOLE_USER_HEADER has to be set together with CONSOLE_TRUSTED_PROXIES or CONSOLE_OPERATORS: otherwise they restrict nobody',
     ];
   if (accessOf(e).by === 'loopback' && !isLoopback(host))
     return [
-      `CONSOLE_HOST is ${host}, which other machines reach: set CONSOLE_PASSWORDS_FILE, or CONSOLE_USER_HEADER and CONSOLE_TRUSTED_PROXIES behind a proxy that asks who somebody is`,
+      `CONSOLE_HOST is ${host}, which other machines reach: set CONSOLE_PASSWORDS_FILE, or CONSOLE_USER_HEADER and CONSOLE_TRUSTED_PROXIES behind a proxy that logs users in`,
     ];
   return [];
 }

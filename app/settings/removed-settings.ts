@@ -6,7 +6,7 @@ interface Removed {
 }
 
 const notify =
-  'set NOTIFY_URL for Slack or an address that takes JSON; Alertmanager notifies others, with deploy/prometheus/rules.yml';
+  'set NOTIFY_URL for Slack or an address that accepts JSON; use Alertmanager for others, with deploy/prometheus/rules.yml';
 const retention = 'set RETENTION_DAYS for bodies of events and parts of runs';
 
 /** Settings of earlier versions. */
@@ -16,16 +16,16 @@ const removed: Readonly<Record<string, Removed>> = {
   SERVICE_MAX_PER_SECOND: {
     instead: 'lower SERVICE_MAX_CONCURRENCY; a worker slows down by itself when the service answers 429',
   },
-  // Bodies that were to be kept would be dropped.
+  // Without an error, bodies that should be kept would be dropped.
   JOURNAL_PAYLOAD_DAYS: { instead: retention, refused: true },
   RUNS_DAYS: { instead: retention, refused: true },
-  // Alarms would reach nobody.
+  // Without an error, alarms would reach nobody.
   NOTIFY_URLS: { instead: notify, refused: true },
   NOTIFY_URLS_FILE: { instead: notify, refused: true },
   // Hosts that it names would be refused, or others accepted.
   PLAINTEXT_HOSTS: {
     instead:
-      'set STRICT_TLS to outside if Postgres and Temporal are on networks of yours; what leaves them needs TLS',
+      'set STRICT_TLS to outside if Postgres and Temporal are on your own networks; all other connections need TLS',
     refused: true,
   },
   // An embedded Postgres would silently take the place of the warehouse.

@@ -17,7 +17,7 @@ import { readSecretFiles, setTwice } from './secret-files.ts';
 /** Everything that metersync reads from its environment, decoded once. */
 export interface Settings {
   readonly service: {
-    /** Versioned base URL; undefined: the sandbox stands in. */
+    /** Versioned base URL; undefined if the sandbox is used. */
     readonly url: string | undefined;
     readonly apiKey: string | undefined;
     readonly companies: readonly string[];
@@ -37,17 +37,17 @@ export interface Settings {
     /** The address to which the service sends events; undefined when not configured. */
     readonly publicUrl: string | undefined;
   };
-  /** Undefined: the embedded Postgres stands in. */
+  /** Undefined if the embedded Postgres is used. */
   readonly databaseUrl: string | undefined;
   /**
-   * Which connections to other machines are refused without verified TLS: all, all but those to Postgres and
-   * Temporal, or none. Others only log a warning.
+   * Which connections to other machines are refused without verified TLS: all (`on`), all except those to
+   * Postgres and Temporal (`outside`), or none (`off`). The others only log a warning.
    */
   readonly strictTls: (typeof strictness)[number];
   readonly proxies: Proxies;
   /** Whether Node is set to accept any certificate. */
   readonly certificatesIgnored: boolean;
-  /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
+  /** Whether Temporal's own environment configuration names a server; if not, the embedded Temporal is used. */
   readonly temporalConfigured: boolean;
   /** Checks of the data that are switched off. */
   readonly checksOff: readonly CheckName[];
@@ -122,7 +122,7 @@ const url = (schemes: readonly string[], example: string) =>
     message: `has to be a URL, for example ${example}`,
     abort: true,
   });
-/** Whether a URL has no place where a password or token may stand. */
+/** Whether a URL has no place that could contain a password or token. */
 const isPlainAddress = ({ username, password, search, hash }: URL): boolean =>
   `${username}${password}${search}${hash}` === '';
 /** Errors never quote the value, which may hold a password. */
@@ -163,7 +163,7 @@ const codecKeys = list
 
 /** Errors never quote the value, which may hold a key. */
 const notifyUrlHasTo =
-  'has to be an address that takes JSON, https://…, or an incoming webhook of Slack, slack+https://…';
+  'has to be an address that accepts JSON (https://…) or an incoming webhook of Slack (slack+https://…)';
 
 const strictness = ['on', 'outside', 'off'] as const;
 
@@ -171,7 +171,7 @@ const environment = z.object({
   SERVICE_URL: url(['http:', 'https:'], 'https://service.example/v2.2')
     .refine((text) => /\/v\d[^/\s]*\/?$/.test(text), 'has to end in the version, for example /v2.2')
     .refine((text) => isPlainAddress(new URL(text)), {
-      message: 'has to be an address alone, as it is logged: the key goes into SERVICE_API_KEY',
+      message: 'has to be an address without a key, because it is logged: the key goes into SERVICE_API_KEY',
     })
     .optional(),
   SERVICE_API_KEY: z
@@ -208,7 +208,7 @@ const environment = z.object({
     z.array(
       z.enum(checkNames, {
         error: ({ input }) =>
-          `has to hold names of checks separated by commas, and ${input} is none: they are ${checkNames.join(', ')}`,
+          `has to be names of checks separated by commas, and ${input} is not a check: the checks are ${checkNames.join(', ')}`,
       }),
     ),
   ),
@@ -295,7 +295,9 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     problems.push(setTwice('WEBHOOK_SECRETS', 'WEBHOOK_SECRETS_FILE'));
   }
   if (given.SERVICE_URL !== undefined && given.SERVICE_API_KEY === undefined) {
-    problems.push('SERVICE_API_KEY has to be set when SERVICE_URL is: the key that the service gave you');
+    problems.push(
+      'SERVICE_API_KEY has to be set together with SERVICE_URL: it is the key that the service gave you',
+    );
   }
   if (given.TEMPORAL_CONFIG_FILE !== undefined && !existsSync(given.TEMPORAL_CONFIG_FILE)) {
     problems.push(
@@ -392,7 +394,7 @@ function problemsOfNotifySecret(secret: string | undefined, url: string | undefi
   if (secret === undefined)
     return url === undefined || url.startsWith('slack+')
       ? []
-      : ['NOTIFY_SECRET has to be set: it signs what NOTIFY_URL gets'];
+      : ['NOTIFY_SECRET has to be set together with NOTIFY_URL: it signs what is sent there'];
   try {
     parseSecrets([secret]);
     return [];

@@ -25,8 +25,8 @@ export interface Connects {
 }
 
 /**
- * The target of each connection; undefined where none is made, or an embedded server or the sandbox stands
- * in.
+ * The target of each connection; undefined if no connection is made, or an embedded server or the sandbox is
+ * used.
  */
 export interface Transports {
   readonly warehouse?: Transport | undefined;
@@ -65,7 +65,7 @@ function transportsOf(settings: Settings, connects: Connects): Transports {
     warehouse: connects.postgres && databaseUrl !== undefined ? warehouseOf(databaseUrl) : undefined,
     service: connects.service ? service.url : undefined,
     temporal: connects.temporal && temporalConfigured ? temporalOf() : undefined,
-    // Those that ask the service are the workers, who notify.
+    // The processes that ask the service are workers, which also send alarms.
     notified: connects.service ? called : [],
   };
 }
@@ -84,8 +84,8 @@ function warehouseOf(url: string): Transport {
 }
 
 /**
- * Judges each connection by its target. To this machine any connection is safe; where STRICT_TLS is `outside`,
- * those to Postgres and Temporal are, too.
+ * Judges each connection by its target. Any connection to this machine is safe. If STRICT_TLS is `outside`,
+ * connections to Postgres and Temporal are, too.
  */
 export function judgeTransport(
   { warehouse, service, temporal, notified = [] }: Transports,
@@ -127,8 +127,8 @@ function judgeWarehouse({ host, tls }: Transport): Insecure | undefined {
   const saw =
     tls === 'none'
       ? `DATABASE_URL leads to ${host} without TLS: anyone on the way can read the password and every row`
-      : `DATABASE_URL does not verify the certificate of ${host}: anyone on the way can answer, and gets the password`;
-  const todo = `End it in ?sslmode=verify-full&sslrootcert=FILE, the certificate of the CA. ${ownNetwork}`;
+      : `DATABASE_URL does not verify the certificate of ${host}: anyone on the way can answer in its place and gets the password`;
+  const todo = `Add ?sslmode=verify-full&sslrootcert=FILE to it, with the certificate of the CA. ${ownNetwork}`;
   return { setting: 'DATABASE_URL', saw, todo };
 }
 
@@ -137,17 +137,17 @@ function judgeService({ protocol, host }: URL): Insecure | undefined {
   return {
     setting: 'SERVICE_URL',
     saw: `SERVICE_URL leads to ${host} without TLS: anyone on the way can read the API key and every record`,
-    todo: 'Begin it with https://.',
+    todo: 'Use an https:// address.',
   };
 }
 
 const plainTemporal = (address: string): Insecure => ({
   setting: 'TEMPORAL_ADDRESS',
   saw: `TEMPORAL_ADDRESS leads to ${address} without TLS: anyone on the way can read events, and start work`,
-  todo: `Set TEMPORAL_TLS=true, and TEMPORAL_TLS_SERVER_CA_CERT_PATH where its CA is your own. ${ownNetwork}`,
+  todo: `Set TEMPORAL_TLS=true, and TEMPORAL_TLS_SERVER_CA_CERT_PATH if it has your own CA. ${ownNetwork}`,
 });
 
-/** Quotes the host alone, as the rest may be a secret. */
+/** Quotes only the host, because the rest may be a secret. */
 const plainNotified = (setting: 'NOTIFY_URL' | 'HEARTBEAT_URL', host: string): Insecure => ({
   setting,
   saw: `${setting} leads to ${host} without TLS: anyone on the way can read alarms, and the key in the address`,
@@ -156,8 +156,8 @@ const plainNotified = (setting: 'NOTIFY_URL' | 'HEARTBEAT_URL', host: string): I
 
 const anyCertificate: Insecure = {
   setting: 'NODE_TLS_REJECT_UNAUTHORIZED',
-  saw: 'NODE_TLS_REJECT_UNAUTHORIZED is 0: any certificate is accepted, so anyone on the way can answer',
+  saw: 'NODE_TLS_REJECT_UNAUTHORIZED is 0: any certificate is accepted, so anyone on the way can answer in place of the other side',
   todo: 'Unset it, and name your own CA in NODE_EXTRA_CA_CERTS.',
 };
 
-const ownNetwork = 'If the networks to Postgres and Temporal are yours alone, set STRICT_TLS=outside.';
+const ownNetwork = 'If only you use the networks to Postgres and Temporal, set STRICT_TLS=outside.';

@@ -42,7 +42,7 @@ export async function awaitTemporal(
       const { refused, reason } = problem;
       const words = refused
         ? problem.words
-        : `${problem.words}: waiting for it; meanwhile deliveries are answered 503 and no work is done`;
+        : `${problem.words}: waiting for it; meanwhile deliveries are answered with 503 and no work is done`;
       refusedAt = refused ? (refusedAt ?? performance.now()) : undefined;
       if (refusedAt !== undefined && performance.now() - refusedAt >= waits.refusedForMs) {
         throw new Error(`${words} (${reason})`);

@@ -7,11 +7,11 @@ import type { CodecKey } from './payload-codec.ts';
 const keyBytes = 32;
 
 /**
- * Reads the key that encrypts the payloads of the embedded Temporal; the first process of the folder makes
- * it. Temporal's port accepts anybody on the machine: without the key nobody can read events there or have
- * any applied. Undefined for data from before there were keys, which stays unencrypted. Call it before the
- * server starts.
- * @throws Error when the file holds no key
+ * Reads the key that encrypts the payloads of the embedded Temporal; the first process of the folder creates
+ * it. Temporal's port accepts every user of the machine, but without the key nobody can read events there or
+ * have forged events applied. Undefined for data from before there were keys, which stays unencrypted. Call
+ * it before the server starts.
+ * @throws Error if the file does not contain a key
  */
 export function embeddedCodecKey(dir: string): CodecKey | undefined {
   const file = join(dir, 'temporal-codec-key');
@@ -23,7 +23,7 @@ export function embeddedCodecKey(dir: string): CodecKey | undefined {
   const key = Buffer.from(readFileSync(file, 'utf8').trim(), 'base64');
   if (key.length !== keyBytes) {
     throw new Error(
-      `${file} holds no key: put it back from a backup, or delete it and temporal.db beside it`,
+      `${file} does not contain a key: restore it from a backup, or delete it together with temporal.db in the same folder`,
     );
   }
   return { id: 'embedded', key };

@@ -18,7 +18,7 @@ export async function connectNative(
   return { connection, namespace, dataConverter: dataConverterOf(place) };
 }
 
-/** Without these options the names are not those of Temporal's documentation, and promtool refuses them. */
+/** Without these options the names differ from Temporal's documentation, and promtool refuses them. */
 const prometheusOf = ({ address }: Pick<CoreMetrics, 'address'>) => ({
   bindAddress: address,
   countersTotalSuffix: true,
@@ -39,15 +39,15 @@ function explainRefused(log: Logger): (message: string, meta?: object) => void {
   };
 }
 
-/** What the SDK warns of at each start of a worker that is meant for activities alone. */
+/** A warning of the SDK at each start of a worker that is only meant for activities. */
 const activitiesAlone = 'No workflows registered, not polling for workflow tasks';
 
-/** Our levels for those of Temporal, whose INFO concerns its own work. */
+/** metersync's levels for Temporal's levels, whose INFO is about Temporal's own work. */
 const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
 
 /**
- * Sends Temporal's own logs to ours, and keeps it off signals. Its metrics get the names of its
- * documentation. Call it once a process, before any worker.
+ * Sends Temporal's own logs to metersync's log, and keeps it from handling signals. Its metrics get the names
+ * of its documentation. Call it once in a process, before any worker starts.
  */
 export function installRuntime(log: Logger, core?: Pick<CoreMetrics, 'address'>): void {
   const explain = explainRefused(log);

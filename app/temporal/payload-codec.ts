@@ -28,12 +28,12 @@ const encrypted = 'binary/encrypted';
 const boundTo = 'metersync-bound-to';
 
 /**
- * Encrypts payloads for Temporal with AES-256-GCM under the first key, and decrypts those of any of the keys.
- * It refuses payloads that none of the keys encrypted, or that belong to another workflow or activity. So
- * others who reach Temporal can neither make a payload nor move one. `accepted` lets plaintext pass, for
- * histories from before the keys. Without keys nothing is encrypted, and plaintext passes. The form is that
- * of Temporal's own samples, so that their codec servers read it. It has nonce, ciphertext and tag of the
- * whole payload, and the key's id beside them.
+ * Encrypts payloads for Temporal with AES-256-GCM and the first key, and decrypts payloads of any of the
+ * keys. It refuses payloads that none of the keys encrypted, or that belong to another workflow or activity,
+ * so others who reach Temporal can neither create a payload nor move one. `accepted` lets plaintext pass, for
+ * histories from before the keys. Without keys nothing is encrypted, and plaintext passes. The format is that
+ * of Temporal's own samples, so that their codec servers can read it: nonce, ciphertext and tag of the whole
+ * payload, and the id of the key.
  */
 export function payloadCodec(keys: readonly CodecKey[], plaintext: Plaintext = 'refused'): PayloadCodec {
   const ready = keys.map(({ id, key }): ReadyKey => ({ id, key: createSecretKey(key) }));
@@ -105,11 +105,18 @@ function decrypt(
     return PayloadMessage.decode(Buffer.concat(plain));
   } catch (error) {
     const what = `does not decrypt with the key "${id}" of TEMPORAL_CODEC_KEYS`;
-    throw refused(context, `${what}: it is another key of that name, or the payload was changed`, error);
+    throw refused(
+      context,
+      `${what}: the key has the same name but another value, or the payload was changed`,
+      error,
+    );
   }
 }
 
-/** Leaves the namespace out: a history that is replayed, or restored into another one, has to be readable. */
+/**
+ * Leaves out the namespace, because a history that is replayed, or restored into another namespace, has to be
+ * readable.
+ */
 function bindingOf({ id }: ReadyKey, context: SerializationContext | undefined): string {
   return JSON.stringify([id, ...placeOf(context)]);
 }
@@ -128,7 +135,7 @@ function placeOf(context: SerializationContext | undefined): readonly string[] {
   return type === 'workflow' ? [type, workflowId] : [type, workflowId, context.activityId ?? ''];
 }
 
-/** Compares the key alone where Temporal's library gives no context for a payload. */
+/** Compares only the key if Temporal's library gives no context for a payload. */
 function isBoundTo(binding: string, key: ReadyKey, context: SerializationContext | undefined): boolean {
   if (context !== undefined) return binding === bindingOf(key, context);
   return binding.startsWith(`[${JSON.stringify(key.id)}`);

@@ -5,7 +5,7 @@ import { readSecretFiles } from '../settings/secret-files.ts';
 import { SettingsError } from '../settings/settings.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 
-/** Where Temporal is: the embedded one, or the one of Temporal's own environment configuration. */
+/** Where Temporal is: the embedded one, or the server of Temporal's own environment configuration. */
 export interface TemporalPlace {
   readonly address?: string | undefined;
   readonly namespace?: string | undefined;
@@ -56,14 +56,14 @@ function configuration(): ClientConnectConfig {
     const line = (error as { line?: number }).line;
     const where = line === undefined ? '' : `, line ${line}`;
     throw new SettingsError([
-      `TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and TEMPORAL_TLS_… have to be right together: ${reason}${where}`,
+      `TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and TEMPORAL_TLS_… do not fit together: ${reason}${where}`,
     ]);
   }
 }
 
 /**
- * Judges the API key and headers, and reads the certificates, as connections would.
- * @throws Error that says which is wrong, and quotes none
+ * Checks the API key and headers, and reads the certificates, as connections would.
+ * @throws Error that says which of them is wrong, without quoting it
  */
 function requireUsable({ connectionOptions: { apiKey, metadata, tls } }: ClientConnectConfig): void {
   // A request would fail with an error that quotes the key, or a header.
@@ -94,7 +94,7 @@ export function whereIs(place: TemporalPlace): string {
   return `Temporal at ${connectOptions(place).connectionOptions.address ?? 'localhost:7233'} (TEMPORAL_ADDRESS)`;
 }
 
-/** Adds the address to an error, as the library's errors name none. */
+/** Adds the address to an error, because the library's errors do not name it. */
 export function inWords(error: unknown, place: TemporalPlace): Error {
   return new Error(`${whereIs(place)}: ${error instanceof Error ? error.message : String(error)}`, {
     cause: error,

@@ -4,7 +4,7 @@ import { isGrpcServiceError } from '@temporalio/client';
 export interface TemporalProblem {
   /** Whether Temporal answered with a refusal, so that waiting may not help. */
   readonly refused: boolean;
-  /** What is missing and what to do: the same text for every attempt with the same finding. */
+  /** What is wrong and what to do. Each attempt with the same finding gives the same text. */
   readonly words: string;
   readonly reason: string;
 }
@@ -19,7 +19,7 @@ export function temporalProblem(error: unknown, where: string, namespace: string
   const code = isGrpcServiceError(error) ? error.code : undefined;
   if (code === notFound) {
     return refusal(
-      `${where} knows no namespace ${namespace}: correct TEMPORAL_NAMESPACE, or make the namespace`,
+      `${where} has no namespace ${namespace}: correct TEMPORAL_NAMESPACE, or create the namespace`,
     );
   }
   if (code === permissionDenied || code === unauthenticated) {
@@ -34,7 +34,10 @@ export function temporalProblem(error: unknown, where: string, namespace: string
     refused: false,
     words: `${where} is away`,
     // Something accepts the connection, and says nothing that a client without TLS understands.
-    reason: reason === 'Failed to connect' ? `${reason}: if it asks for TLS, set TEMPORAL_TLS=true` : reason,
+    reason:
+      reason === 'Failed to connect'
+        ? `${reason}: if the server requires TLS, set TEMPORAL_TLS=true`
+        : reason,
   };
 }
 

@@ -6,19 +6,20 @@ const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
 
 /** Who polls a queue, as Temporal reports it. */
 export interface QueuePollers {
-  /** Whether a worker of it runs, also one whose slots are all in use. */
+  /** Whether a worker of the queue is running, even if its slots are all in use. */
   readonly polled: boolean;
   /** Build ids of the workers that poll it. */
   readonly builds: readonly string[];
-  /** The workers that Temporal gives its tasks to, if none of them polls; else null. */
+  /** The workers to which Temporal gives its tasks, if none of them polls; otherwise null. */
   readonly absent: string | null;
 }
 
 const { TASK_QUEUE_TYPE_ACTIVITY: activities, TASK_QUEUE_TYPE_WORKFLOW: workflows } = TaskQueueType;
 
 /**
- * Reads who polled a queue in the last five minutes. A worker whose slots for activities are in use, for hours
- * maybe, polls for workflows alone; one of checks, which have no workflows there, for looks.
+ * Reads who polled a queue in the last five minutes. A worker whose activity slots are all in use, perhaps
+ * for hours, still polls for workflow tasks. The queue of checks has no workflows, so the activity pollers of
+ * the watch, which run in the same process, stand for its worker.
  */
 export async function readPollers(client: Client, queue: keyof typeof taskQueues): Promise<QueuePollers> {
   const describe = async (name: keyof typeof taskQueues, taskQueueType: number) =>
@@ -54,6 +55,6 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
   };
 }
 
-/** Whether a worker polls a queue: without one, work would wait for ever. */
+/** Whether a worker polls a queue. Without one, work would wait forever. */
 export const workerIsPolling = async (client: Client, queue: keyof typeof taskQueues): Promise<boolean> =>
   (await readPollers(client, queue)).polled;

@@ -5,7 +5,7 @@ import { workflowNames } from '../../contract/names.ts';
 
 type History = Parameters<typeof Worker.runReplayHistory>[1];
 
-/** A workflow whose history some code cannot replay: run by it, the workflow would stand still. */
+/** A workflow whose history the code cannot replay. If this code ran it, the workflow would be stuck. */
 export interface NotReplayed {
   readonly workflowId: string;
   readonly type: string;
@@ -19,8 +19,8 @@ export interface Replayed {
 }
 
 /**
- * Replays workflows of a namespace on a bundle, at most `most` of each type: those that run, or any that are
- * kept.
+ * Replays workflows of a namespace on a bundle, at most `most` of each type: running workflows, or any that
+ * Temporal has kept.
  */
 export async function replayHistories(
   client: Client,

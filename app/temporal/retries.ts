@@ -12,7 +12,7 @@ const cancelled = 1;
 
 /**
  * Ends a retry whose connection was closed before its time came. The SDK retries in a timer, where a closed
- * connection throws an error that nobody catches: the process would end.
+ * connection throws an error that nobody catches, which would end the process.
  */
 const endWhenClosed = ((options, nextCall) => {
   try {

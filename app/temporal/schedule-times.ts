@@ -6,8 +6,8 @@ export type ScheduleTimes =
   | { readonly everyMs: number };
 
 /**
- * Parses five fields of cron, with `CRON_TZ=Europe/Berlin ` before them unless they are in UTC. Returns undefined
- * for anything else; Temporal checks the fields themselves.
+ * Parses five fields of cron, preceded by `CRON_TZ=Europe/Berlin ` if they are not in UTC. Returns undefined
+ * for anything else. Temporal checks the fields themselves.
  */
 export function parseCron(text: string): { readonly cron: string; readonly timeZone: string } | undefined {
   const [, timeZone = 'UTC', cron] = /^(?:CRON_TZ=(\S+) +)?((?:[\w*,/?-]+ +){4}[\w*,/?-]+)$/.exec(text) ?? [];
@@ -17,14 +17,11 @@ export function parseCron(text: string): { readonly cron: string; readonly timeZ
 export const cronHasTo =
   'has to be none or five fields of cron, with a time zone before them if not in UTC, for example CRON_TZ=Europe/Berlin 30 1 * * 6';
 
-/** Describes times as `timesOf` describes those of a schedule that has them. */
+/** Describes times in the same words as `timesOf` does for an existing schedule. */
 export const describeTimes = (times: ScheduleTimes): string =>
   'cron' in times ? `${times.cron} (${times.timeZone})` : `every ${shortDuration(times.everyMs)}`;
 
-/**
- * Repeats a cron expression in its own comment, which Temporal keeps beside the calendars that it makes of
- * it.
- */
+/** Repeats a cron expression in its own comment, which Temporal keeps together with the calendars that it derives. */
 export const cronComment = (cron: string): string => `# ${cron}`;
 
 /** Describes the times of a schedule; of calendars that were set in Temporal, only that there are some. */

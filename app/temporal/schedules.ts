@@ -34,7 +34,7 @@ interface Definition {
   readonly setting: string;
   /** Each start is delayed by a random part of this, so that deployments do not ask the service together. */
   readonly jitterMs: (times: ScheduleTimes) => number;
-  /** How late a start may be that was missed while Temporal was away; older ones are skipped. */
+  /** How late a start may be that was missed while Temporal was down. Older starts are skipped. */
   readonly catchUpMs: number;
 }
 
@@ -60,7 +60,7 @@ const definitions: Readonly<Record<RunKind, Definition>> = {
 /** A schedule as `metersync schedule show` prints it. Times are ISO 8601 in UTC. */
 export interface ScheduleState {
   readonly name: RunKind;
-  /** `absent`: no worker has made it yet, or its setting is `none`. */
+  /** `absent`: no worker has created it yet, or its setting is `none`. */
   readonly state: 'active' | 'paused' | 'absent';
   /** Who paused it, when and why. */
   readonly reason: string | null;
@@ -84,9 +84,10 @@ export interface ScheduleState {
 const lastRuns = 5;
 
 /**
- * Gives the schedules the times of the settings; deletes one that has none. A paused schedule stays paused. A
- * schedule that has its times already is left alone, as Temporal forgets missed starts when it is updated.
- * @throws SettingsError when Temporal does not accept the times
+ * Gives the schedules the times of the settings, and deletes a schedule whose setting is `none`. A paused
+ * schedule stays paused. A schedule that already has its times is not updated, because Temporal forgets
+ * missed starts on an update.
+ * @throws SettingsError if Temporal does not accept the times
  */
 export async function applySchedules(client: Client, settings: ScheduleSettings): Promise<void> {
   for (const name of runKinds) {
@@ -130,8 +131,8 @@ async function refusingTimes(name: RunKind, change: () => Promise<void>): Promis
 }
 
 /**
- * Pauses a schedule. Its note says who did, when and why, also on Temporal's web page.
- * @throws Error when there is no such schedule, as do the functions below
+ * Pauses a schedule. Its note says who did, when and why, and is shown on Temporal's web page, too.
+ * @throws Error if there is no such schedule, like the functions below
  */
 export async function pauseSchedule(
   client: Client,
@@ -246,7 +247,7 @@ async function there(client: Client, name: RunKind): Promise<ScheduleHandle> {
   if ((await describe(client, name)) !== undefined) return handleOf(client, name);
   const { setting } = definitions[name];
   throw new Error(
-    `there is no schedule ${name}: a worker makes it when it starts, unless ${setting} is none`,
+    `the schedule ${name} does not exist: a worker creates it when it starts, unless ${setting} is none`,
   );
 }
 

@@ -36,8 +36,8 @@ export function lazyClient(place: TemporalPlace): { client: Client; close(): Pro
 }
 
 /**
- * Connects a client, and tries for some seconds.
- * @throws Error that says what to do when Temporal is away or knows no such namespace
+ * Connects a client, trying for some seconds.
+ * @throws Error that says what to do if Temporal does not answer or has no such namespace
  */
 export async function connectClient(
   place: TemporalPlace,
@@ -61,7 +61,7 @@ export async function connectClient(
     await connection?.close();
     const { refused, words, reason } = temporalProblem(error, whereIs(place), namespace);
     throw new Error(
-      refused ? `${words} (${reason})` : `${words}: bring it up, or correct TEMPORAL_ADDRESS (${reason})`,
+      refused ? `${words} (${reason})` : `${words}: start it, or correct TEMPORAL_ADDRESS (${reason})`,
       {
         cause: error,
       },
@@ -121,7 +121,7 @@ const overAs: Readonly<Record<string, string>> = {
 };
 
 /**
- * Makes the function that returns how a workflow ended: undefined while it runs, `gone` if Temporal has no
+ * Creates the function that returns how a workflow ended: undefined while it runs, `gone` if Temporal has no
  * such id.
  */
 export function howEndedOn(client: Client): (workflowId: string) => Promise<string | undefined> {
@@ -137,10 +137,10 @@ export function howEndedOn(client: Client): (workflowId: string) => Promise<stri
 }
 
 /**
- * Makes the schedules that no command changes. The watch wakes lost work and judges alarms each minute; it
- * begins at once, as it may not have run for long. The other drops old payloads each hour. Both use the queue
- * of backfills: tasks of the queue of events may wait for Postgres. One that exists keeps its times and
- * pause, and from now on starts what this version starts.
+ * Creates the schedules that no command changes. The watch wakes lost work and judges alarms each minute; it
+ * begins at once, because it may not have run for long. The other schedule drops old payloads each hour. Both
+ * use the queue of backfills, because tasks of the queue of events may wait for Postgres. An existing
+ * schedule keeps its times and pause, and from now on starts what this version starts.
  */
 export async function ensureOwnSchedules(client: Client): Promise<void> {
   await ensureEvery(client, '1 minute', 'watch');

@@ -10,10 +10,10 @@ type BundleLog = Pick<Logger, 'debug' | 'warn' | 'error'>;
 const root = join(import.meta.dirname, '../..');
 /** The script that `npm run build` makes. */
 const prebuilt = join(root, 'workflow-bundle.js');
-/** Folder of kept scripts, beside the code: in a folder that others can write, they could be replaced. */
+/** Folder of stored scripts, next to the code: in a folder that others can write, they could be replaced. */
 const compiled = join(root, '.metersync/compiled');
 
-/** Returns the script of a built package; in a checkout, the one kept for the same sources, or a new one. */
+/** Returns the script of a built package; in a checkout, the script stored for the same sources, or a new one. */
 export async function workflowBundle(
   log: BundleLog,
   folder = compiled,
@@ -46,7 +46,10 @@ function addTo(hash: Hash, path: string, content: Buffer): void {
   hash.update(`${path}\0${content.length}\0`).update(content);
 }
 
-/** Keeps a script, complete or not at all for other processes, and removes those of earlier sources. */
+/**
+ * Stores a script so that other processes see it completely or not at all, and removes scripts of earlier
+ * sources.
+ */
 async function keep(folder: string, name: string, code: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   const unfinished = join(folder, `${name}.${process.pid}`);

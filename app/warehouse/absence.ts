@@ -4,7 +4,7 @@ import type { Away } from '../../health/measured.ts';
 /** Classes of SQLSTATE of a server that cannot be used now, but may be soon. */
 const passing = ['08', '53', '55', '57', '58'];
 
-/** Whether nobody answers, or the server is starting, ending or full: another try may succeed. */
+/** Whether nothing answers, or the server is starting, ending or full, so that another try may succeed. */
 export function isPassing(error: unknown): boolean {
   const state = sqlState(error);
   return state === undefined || passing.includes(state.slice(0, 2));
@@ -20,7 +20,7 @@ export function placeOf(url: string): string {
 export function absenceOf(url: string, error: unknown): Away {
   return {
     away: `${placeOf(url)} ${isPassing(error) ? 'does not answer' : 'refuses'}: ${sqlMessage(error)}`,
-    todo: 'Bring Postgres up, or correct DATABASE_URL.',
+    todo: 'Start Postgres, or correct DATABASE_URL.',
   };
 }
 

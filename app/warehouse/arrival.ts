@@ -34,7 +34,7 @@ export async function awaitWarehouse(options: {
   let there = first === undefined;
   const search = async (): Promise<void> => {
     if (first === undefined) return;
-    log.warn(`${first.message}: waiting for it; events are taken meanwhile, and no work is done`);
+    log.warn(`${first.message}: waiting for it; meanwhile events are accepted and no work is done`);
     do await wait(everyMs, undefined, { signal: stopping.signal });
     while ((await absence()) !== undefined);
     there = true;

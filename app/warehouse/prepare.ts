@@ -13,7 +13,7 @@ import { placeOf, WarehouseAway } from './absence.ts';
 import { openToAsk, openWarehouse } from './warehouse.ts';
 
 /**
- * Checks that Postgres answers, for a command: somebody waits for it.
+ * Checks that Postgres answers, for a command for which a person waits.
  * @throws WarehouseAway within `serverWaits.answerMs`
  */
 export async function requireAnswer(settings: Settings, url: string, log: Logger): Promise<void> {
@@ -93,7 +93,7 @@ export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: strin
   );
 }
 
-/** Warns where a pooler drops the search path: then a function that somebody made in `public` could run. */
+/** Warns if a pooler drops the search path, because a function that somebody made in `public` could then run. */
 export async function warnOfSearchPath(
   { db }: Pick<Warehouse, 'db'>,
   log: Pick<Logger, 'warn'>,
@@ -107,7 +107,10 @@ export async function warnOfSearchPath(
   );
 }
 
-/** Warns where a pooler drops the isolation: groups of events that write at once fail with 40001 in another. */
+/**
+ * Warns if a pooler drops the isolation, because groups of events that write at the same time fail with 40001
+ * in another.
+ */
 export async function warnOfIsolation(
   { db }: Pick<Warehouse, 'db'>,
   log: Pick<Logger, 'warn'>,

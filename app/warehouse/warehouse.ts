@@ -15,11 +15,11 @@ export const openWarehouse = (settings: Settings, url: string, log: Logger, max 
   open(settings, url, log, { max });
 
 /**
- * Opens the warehouse to ask whether it is well, for somebody who waits: Postgres has to answer soon. A free
- * connection is waited for as shortly, so it is for few statements at once.
+ * Opens the warehouse to ask whether it is healthy, for a person who waits: Postgres has to answer soon. A
+ * free connection is waited for as shortly, so it is only for few statements at a time.
  */
 export const openToAsk = (settings: Settings, url: string, log: Logger, max = 4): Warehouse =>
-  // A little longer than `withTimeout` waits, whose words are plainer than those of the driver.
+  // A little longer than `withTimeout` waits, whose message is plainer than the driver's.
   endingSoon(open(settings, url, log, { max, connectMs: serverWaits.answerMs + serverWaits.closeMs / 2 }));
 
 /** Opens the warehouse for pages: their sessions write nothing, and no statement of them takes long. */
@@ -40,7 +40,7 @@ function open(settings: Settings, url: string, log: Logger, { max = 4, ...more }
   });
 }
 
-/** A server that hangs closes no connection: nobody waits for that. */
+/** A server that hangs closes no connection, so this does not wait for it. */
 const endingSoon = (warehouse: Warehouse): Warehouse => ({
   ...warehouse,
   close: () => withTimeout(warehouse.close(), serverWaits.closeMs).catch(() => {}),

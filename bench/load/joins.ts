@@ -6,7 +6,7 @@ export interface Join {
   readonly key: readonly string[];
 }
 
-/** Columns that tell rows apart in several views, the most telling first. */
+/** Columns that distinguish rows in several views, the most distinctive first. */
 const keys: readonly (readonly string[])[] = [
   ['bill_id', 'meter_id'],
   ['bill_id'],
@@ -18,7 +18,7 @@ const keys: readonly (readonly string[])[] = [
 /** Views with a row for each thing that rows of other views name. */
 const named: Readonly<Record<string, string>> = { meters: 'meter_id', sites: 'site_id' };
 
-/** Views over readings are asked for a meter or a span; there are none in this world. */
+/** Views over readings need a meter or a span; there are no readings in this world. */
 const ofReadings = /^interval_|^load_profile$|^bill_interval_comparison$/;
 
 /** Lists all pairs and triples of views of analytics that have a key in common. */

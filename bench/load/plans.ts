@@ -36,7 +36,7 @@ export async function planOf(client: pg.Client, statement: string): Promise<RunP
   return { cost: plan['Total Cost'], rows: plan['Actual Rows'], scans: scansOf(plan) };
 }
 
-/** Runs a statement as its caller does, who takes each row and keeps none. */
+/** Runs a statement like its caller, which takes each row and stores none. */
 export async function timeOf(client: pg.Client, statement: string): Promise<RunTime> {
   const before = cpuMs(client);
   const ms = await msOf(() => finished(client.query(copyTo(`copy (${statement}) to stdout`)).resume()));

@@ -1,4 +1,4 @@
-/** Numbers that look random but depend on the seed alone: every run sends the same events. */
+/** Numbers that look random but depend only on the seed, so that every run sends the same events. */
 export interface Random {
   /** Returns a number from 0 to below 1. */
   next(): number;

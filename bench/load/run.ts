@@ -14,7 +14,7 @@ export interface LoadReport {
 
 /**
  * Sends every request over `inFlight` connections, one at a time on each.
- * @throws Error if an answer is not the expected one: a rate of refusals is no figure
+ * @throws Error if an answer is not the expected one, because a rate of refusals is not a result
  */
 export async function runLoad(
   port: number,

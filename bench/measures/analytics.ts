@@ -56,7 +56,7 @@ async function measureAnalytics(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Returns processor times beside the goals' figures. At tiny sizes there are none. */
+/** Returns processor times in addition to the figures with goals. At tiny sizes there are none. */
 function cpuFigures({ views, everyone, summedUp }: Answers): Figures {
   const slowest = Math.max(...[...views.values()].map(({ cpuMs }) => cpuMs ?? 0));
   if (slowest === 0 || !everyone.cpuMs || !summedUp.cpuMs) return {};
@@ -183,7 +183,7 @@ async function keepMonths(client: pg.Client): Promise<void> {
   await client.query('analyze');
 }
 
-/** Has Postgres write what was loaded: else it does so while answers are timed. */
+/** Makes Postgres write what was loaded, because it would otherwise do so while answers are timed. */
 async function writeBack(superuserUrl: string): Promise<void> {
   await withClient(superuserUrl, (client) => client.query('checkpoint'));
 }
@@ -201,7 +201,7 @@ async function emptyPartitions(client: pg.Client): Promise<ReadonlySet<string>> 
   return new Set(rows.map(({ name }) => name));
 }
 
-/** Checks that readings of a day come from its month alone, through the index of days. */
+/** Checks that readings of a day come only from its month, through the index of days. */
 async function lookAtPlans(bench: Bench, client: pg.Client): Promise<Figures> {
   const partitions = await countOf(client, `pg_inherits where inhparent = 'utility.intervals'::regclass`);
   const plan = await answer(

@@ -78,7 +78,7 @@ async function loadInTurn(
   };
 }
 
-/** Measures companies of a few documents each: what a company costs beside its records. */
+/** Measures companies of a few documents each: what a company costs besides its records. */
 async function measureCompanies(bench: Bench): Promise<number> {
   const recorded = await record(bench, bench.size.backfillSmallCompanies, documentsOfSmall);
   const rates: number[] = [];

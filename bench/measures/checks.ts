@@ -48,7 +48,7 @@ async function measureChecks(bench: Bench): Promise<Figures> {
     companyMs: median(alone.ms),
     companyWithReadingsMs: median(withReadings.ms),
     firstOfConnectionMs,
-    // Processor time, beside the goals. At tiny sizes it is nothing.
+    // Processor time, in addition to the goals. At tiny sizes it is nothing.
     ...(alone.cpuMs ? { companyCpuMs: alone.cpuMs } : {}),
   };
 }

@@ -27,7 +27,7 @@ export const consolePagesLarge: Measure = {
 
 /** Plots that one statement inserts. */
 const plotsTogether = 500;
-/** Plots whose trouble stays: some hundred events that wait, and some dead and missing ones. */
+/** Companies whose trouble stays: some hundred events that wait, and some dead and missing events. */
 const plotsInTrouble = 3;
 const rounds = 3;
 
@@ -67,7 +67,7 @@ async function fill(bench: Bench, { db }: Warehouse, plots: number): Promise<voi
 const vacuum = (bench: Bench, url: string): Promise<unknown> =>
   withClient(bench.stack.asSuperuser(url), (client) => client.query('vacuum analyze'));
 
-/** Leaves the trouble of a few plots alone. */
+/** Leaves only the trouble of a few companies. */
 async function settle({ db }: Warehouse): Promise<void> {
   const inTrouble = Array.from({ length: plotsInTrouble }, (_, at) => at + 1);
   const companies = inTrouble.map((plot) => `'${idOf('company', plot)}'`).join();

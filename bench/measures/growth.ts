@@ -52,7 +52,7 @@ async function copyDocuments(bench: Bench): Promise<Copied> {
   return copied;
 }
 
-/** Loads all companies into a new warehouse; times the first and the last tenth alone. */
+/** Loads all companies into a new warehouse, and times the first and the last tenth. */
 async function measureDocuments(
   bench: Bench,
   { url, companies, documents, bytesOfDocument }: Copied,

@@ -11,7 +11,7 @@ export const joins: Measure = {
   run: measureJoins,
 };
 
-/** A join that takes longer is stopped: it works a view out anew for each row of another. */
+/** A join that takes longer is stopped: it computes a view again for each row of another. */
 const mostMs = 120_000;
 
 async function measureJoins(bench: Bench): Promise<Figures> {

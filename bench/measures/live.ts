@@ -56,7 +56,7 @@ async function measureLive(bench: Bench): Promise<Figures> {
 
 /**
  * Reads the sandbox's record of its deliveries: how fast they were acknowledged, and how long an answer took.
- * @throws Error if one was refused or is missing: a rate of refusals is no figure
+ * @throws Error if a delivery was refused or is missing, because a rate of refusals is not a result
  */
 async function answersOf(sandbox: BenchSandbox, events: number): Promise<Figures> {
   const { rows } = await withClient(sandbox.databaseUrl, (db) =>

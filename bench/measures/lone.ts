@@ -12,7 +12,7 @@ import { withClient } from '../stack.ts';
 /** How often the rows are polled; this is the resolution of the figures. */
 const lookEveryMs = 2;
 const recordWithinMs = 30_000;
-/** Pause between events, so that each is alone. */
+/** Pause between events, so that each event is alone. */
 const restMs = 30;
 
 export const lone: Measure = {

@@ -115,7 +115,7 @@ async function measurePages(bench: Bench, service: BenchSandbox): Promise<Figure
   };
 }
 
-/** Measures pages right after a change of every company, so that each page is made anew. */
+/** Measures pages right after a change of every company, so that each page is created again. */
 async function measureFirstReads(
   service: BenchSandbox,
   listings: ReadonlyMap<string, Uint8Array>,

@@ -10,7 +10,7 @@ export const versions = {
   stripe: '23.1.0',
 } as const;
 
-/** Beside the servers of the embedded stack, and never among the project's own packages. */
+/** Next to the servers of the embedded stack, and never among the project's own packages. */
 export const peersDir = resolve(import.meta.dirname, '../../.metersync/peers');
 
 const run = promisify(execFile);
@@ -70,7 +70,7 @@ export async function installStripeSync({ dir, env, say }: Installing): Promise<
   return home;
 }
 
-/** Fills a folder by `install`; an interrupted install begins anew. */
+/** Fills a folder by `install`. An interrupted install starts again. */
 async function once(home: string, install: () => Promise<void>): Promise<void> {
   const complete = join(home, '.complete');
   const isComplete = await access(complete).then(

@@ -42,7 +42,7 @@ export function makeSmallDocuments(companies: number, documentsOfCompany: number
   return { pages, documents: companies * documentsOfCompany, bytes };
 }
 
-/** Makes an id that depends on the name alone. */
+/** Creates an id that depends only on the name. */
 function idOf(name: string): string {
   const hex = createHash('md5').update(name).digest('hex');
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');

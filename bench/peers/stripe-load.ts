@@ -33,8 +33,8 @@ function createStripeLoad() {
 }
 
 /**
- * Makes an update of a customer that stands for the record of our event. It is later than all before, so it
- * is written.
+ * Creates an update of a customer that stands for the record of metersync's event. It is later than all
+ * updates before, so it is written.
  */
 function customerEvent(number: number, created: number, ours: string): string {
   const { id, meterId } = JSON.parse(ours) as { id?: string; meterId?: string };

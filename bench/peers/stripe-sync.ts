@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { serve } from '../process/serve.ts';
 
-/** The used part of the package, which is no dependency of ours. */
+/** The part of the package that is used. It is not a dependency of metersync. */
 interface Engine {
   runMigrations(options: { databaseUrl: string; schema: string; logger: MigrationLog }): Promise<void>;
   StripeSync: new (options: {

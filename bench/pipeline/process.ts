@@ -16,14 +16,14 @@ import type { Start } from '../../receiver/start-group.ts';
 import { serve } from '../process/serve.ts';
 
 /**
- * How the receiver hands events to Temporal: in groups as it really does, or each in a workflow of its own, started
- * at once, which is the simpler way.
+ * How the receiver hands events to Temporal: in groups, as it really does, or each in its own workflow that
+ * is started at once, which is the simpler way.
  */
 export type Grouping = 'groups' | 'one-per-event';
 
 const alone = { groupEventsMax: 1, groupStartsInFlight: Number.POSITIVE_INFINITY };
 
-/** Without a service, catching up is off: nobody is woken and no schedule looks. */
+/** Without a service, catching up is off: nothing is woken and no schedule runs. */
 const eventsAlone: WorkerOverrides = {
   dependencies: { wake: async () => {}, backfillFirst: async () => {} },
   ownSchedules: false,
@@ -83,7 +83,7 @@ function createPipeline() {
           })
         : undefined;
       if (worker !== undefined) {
-        // Temporal's runtime ends with its workers; the next ones bring their own options.
+        // Temporal's runtime ends with its workers, and the next workers bring their own options.
         installRuntime(log, monitor?.core);
         const { bundlePath, service } = worker;
         const endpoints = { ...settings.service.endpoints, ...service?.endpoints };

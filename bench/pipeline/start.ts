@@ -28,7 +28,7 @@ export async function startPipeline(
   bench: Bench,
   options: {
     readonly grouping?: Grouping;
-    /** False starts the receiver alone: workflows are started and nothing runs them. */
+    /** False only starts the receiver: workflows are started and nothing runs them. */
     readonly worker?: boolean;
     readonly service?: NonNullable<PipelineInput['worker']>['service'];
     /** Whether the warehouse has the world that the generator draws its events from. */

@@ -21,8 +21,8 @@ export interface Child<C extends Calls> {
 }
 
 /**
- * Starts a script of the bench that ends with `serve(...)`. It ends with this process, even if this is
- * killed.
+ * Starts a script of the bench that ends with `serve(...)`. It ends with this process, even if this process
+ * is killed.
  * @param script path relative to `bench/`
  * @param options.output file to which its output is added
  * @param options.profileDir folder for a CPU profile at its end; none if undefined

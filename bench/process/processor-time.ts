@@ -6,8 +6,8 @@ import type { BenchStack } from '../stack.ts';
 const msOfTick = 10;
 
 /**
- * Returns the processor time of a process and of its children so far, in milliseconds, with those children that
- * have ended and were waited for. Postgres has a process for each session.
+ * Returns the processor time of a process and of its children so far, in milliseconds, including children
+ * that have ended and were waited for. Postgres has a process for each session.
  * @throws Error on systems without Linux's /proc, or if the process is gone
  */
 export function processorMs(pid: number): number {
@@ -17,7 +17,7 @@ export function processorMs(pid: number): number {
   return (own + waited + running.reduce((sum, ticks) => sum + ticks, 0)) * msOfTick;
 }
 
-/** Returns the pids of the servers that the stack started; it lacks a Temporal that stands in for its own. */
+/** Returns the pids of the servers that the stack started, without a Temporal that replaces its own. */
 export function serverPids({ dir }: BenchStack): Partial<Record<ServerName, number>> {
   const servers = Object.entries(readRunning(dir)?.servers ?? {});
   return Object.fromEntries(servers.map(([name, { pid }]) => [name, pid]));

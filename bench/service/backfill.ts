@@ -21,7 +21,7 @@ export async function withTemporal<T>(
 
 /**
  * Backfills the given companies, or all, through the real workflows. Waits for the checks of the data that
- * follow, which would disturb the next measure. Returns the seconds of the backfill alone.
+ * follow, which would disturb the next measurement. Returns only the seconds of the backfill.
  * @throws Error if the run ended in another state than complete
  */
 export async function runBackfill(

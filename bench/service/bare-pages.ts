@@ -1,4 +1,4 @@
-/** The limit of a service: a process of `node:http` alone, with every page ready in memory. */
+/** The upper limit of a service: a process with only `node:http`, with every page ready in memory. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serve } from '../process/serve.ts';

@@ -1,7 +1,4 @@
-/**
- * The limit of a backfill: a process that fetches and parses every page with the same client, and does
- * nothing else.
- */
+/** The upper limit of a backfill: a process that only fetches and parses every page with the same client. */
 import { createLog } from '../../app/process/log.ts';
 import { openService } from '../../app/service.ts';
 import { readSettings } from '../../app/settings/settings.ts';
@@ -13,7 +10,10 @@ export type FetchOnlyCalls = ReturnType<typeof createFetchOnly>;
 
 function createFetchOnly() {
   return {
-    /** Seconds to read every document of every company, as many companies at once as a backfill reads. */
+    /**
+     * Seconds to read every document of every company, with as many companies at the same time as a backfill
+     * reads.
+     */
     fetch: async (service: {
       url: string;
       apiKey: string;

@@ -55,7 +55,7 @@ export async function alertsAcknowledge(
   options: { key?: string; note?: string; undo?: boolean; json?: boolean },
 ): Promise<void> {
   const { key, note, undo = false } = options;
-  if (undo && note !== undefined) throw new UsageError('--undo takes the note back, too: leave --note out');
+  if (undo && note !== undefined) throw new UsageError('--undo withdraws the note, too: leave out --note');
   await withWarehouse({ temporal: 'if running' }, async ({ db, context }) => {
     const { settings, stack } = context;
     const temporal = stack.hasTemporal ? stack.temporal : undefined;
@@ -67,7 +67,7 @@ export async function alertsAcknowledge(
     });
     const by = undo ? undefined : { by: operation.actor, note: note ?? null };
     const inWords = (of: readonly unknown[]) =>
-      `${counted(of.length, 'finding')} ${undo ? 'counts as before' : 'acknowledged'}${note === undefined ? '' : `: ${note}`}`;
+      `${counted(of.length, 'finding')} ${undo ? 'no longer acknowledged' : 'acknowledged'}${note === undefined ? '' : `: ${note}`}`;
     const found = await recorded(
       db,
       operation,

@@ -42,7 +42,7 @@ const listingsAtOnceMax = 16;
  */
 export async function auditCommand(options: AuditCommandOptions): Promise<void> {
   if (options.seed !== undefined && options.sample === undefined)
-    throw new UsageError('--seed repeats a sample: name its size with --sample, for example --sample 1%');
+    throw new UsageError('--seed repeats a sample: give its size with --sample, for example --sample 1%');
   const context = await openContext({ temporal: false, service: true, quiet: true, existing: true });
   const { settings, stack, log } = context;
   const { databaseUrl } = stack;
@@ -129,9 +129,9 @@ function describeRepair(found: AuditReport & { runId: string }, after: AuditRepo
   const left =
     after.differences === 0
       ? ''
-      : `; ${after.differences} ${after.differences === 1 ? 'is' : 'are'} left: the service changes, or see above`;
+      : `; ${after.differences} ${after.differences === 1 ? 'is' : 'are'} left, because the service keeps changing or for the reasons above`;
   const were = found.differences === 1 ? 'was' : 'were';
-  return `${counted(found.differences, 'difference')} ${were} found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
+  return `${counted(found.differences, 'difference')} ${were} found and corrected${left}. Rows that the service no longer has are tombstoned; metersync deletes undo ${found.runId} restores them.`;
 }
 
 /**
@@ -158,13 +158,13 @@ export function describeAudit(
   ]);
   const lines = table(['audit', 'compared', 'missing', 'extra', 'different', 'suspect'], rows);
   if (left.length > 0)
-    lines.push(`nothing compared since then: ${left.map(([name]) => nameInWords(name)).join(', ')}`);
+    lines.push(`no record changed since then: ${left.map(([name]) => nameInWords(name)).join(', ')}`);
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
   const unreadable = compared.reduce((sum, [, r]) => sum + r.unreadable, 0);
   if (unreadable > 0)
     lines.push(
-      `${counted(unreadable, 'value')} of the service could not be read: no difference, as raw has them (metersync checks list --check unreadable_value)`,
+      `${counted(unreadable, 'value')} of the service could not be read. They are no difference, because raw has them (metersync checks list --check unreadable_value)`,
     );
   lines.push(`${counted(report.differences, 'difference')} in ${counted(report.compared, 'record')}`);
   if (report.sample !== undefined) lines.push(describeSample(report.sample));
@@ -173,7 +173,7 @@ export function describeAudit(
 
 function describeSample({ seed, companies, of, different, confidence, differentMax }: Sample): string {
   const share = ((100 * differentMax) / Math.max(1, of)).toPrecision(2);
-  return `${different} of ${counted(companies, 'company', 'companies')} in the sample of ${counted(of, 'company', 'companies')} differ: with ${100 * confidence} % confidence at most ${differentMax} of all do (${Number(share)} %). --seed ${seed} repeats it.`;
+  return `${different} of ${counted(companies, 'company', 'companies')} in the sample of ${counted(of, 'company', 'companies')} differ. With ${100 * confidence} % confidence at most ${differentMax} of all companies differ (${Number(share)} %). --seed ${seed} repeats the sample.`;
 }
 
 const shorten = (text: string | null) =>

@@ -57,7 +57,7 @@ function requireOne(
 ): void {
   if (scope !== undefined && scope !== 'all')
     throw new UsageError(
-      `there is no scope ${scope}: say all; or name companies with --company ID or the like`,
+      `unknown scope ${scope}: write all, or name companies with --company, --external-id or --companies-file`,
     );
   const given = Object.entries({
     all: scope,
@@ -68,9 +68,9 @@ function requireOne(
   }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   if (given.length === 0)
     throw new UsageError(
-      'say what to backfill: all, --company ID, --external-id X or --companies-file FILE; or which run to follow: --run ID',
+      'choose what to backfill (all, --company ID, --external-id X or --companies-file FILE), or which run to follow (--run ID)',
     );
-  if (given.length > 1) throw new UsageError(`only one of these at a time: ${given.join(', ')}`);
+  if (given.length > 1) throw new UsageError(`use only one of these at a time: ${given.join(', ')}`);
 }
 
 async function run(
@@ -105,7 +105,7 @@ async function run(
     );
     print(`backfill ${runId} started${ids === undefined ? '' : `: ${ids.length} companies`}`);
     if (options.follow) await follow(client, warehouse.db, runId);
-    else say(`Follow it with: metersync backfill --run ${runId}`);
+    else say(`To follow it: metersync backfill --run ${runId}`);
   } finally {
     await close();
     await warehouse.close();
@@ -140,7 +140,7 @@ async function follow(client: Client, db: Database, runId: string): Promise<void
     if (state !== 'complete') process.exitCode = 1;
   } catch (error) {
     if (!signal.aborted) throw error;
-    print(`The backfill goes on. Look again with: metersync backfill --run ${runId}`);
+    print(`The backfill continues. To follow it again: metersync backfill --run ${runId}`);
     process.exitCode = interruptedStatus;
   } finally {
     forget();
@@ -150,5 +150,5 @@ async function follow(client: Client, db: Database, runId: string): Promise<void
 async function knownRun(client: Client, db: Database, runId: string): Promise<string> {
   const { state } = await readRunProgress(db, runId);
   if (state !== null || (await runIsStarted(client, runId))) return runId;
-  throw new CommandError(`no run ${runId} is known: metersync status names the last one`);
+  throw new CommandError(`there is no run ${runId}: metersync status names the last run`);
 }

@@ -40,7 +40,7 @@ async function showIssue(id: number, options: { json?: boolean }): Promise<void>
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const [issue] = await listDataIssues(db, { id }, 1);
     if (issue === undefined)
-      throw new CommandError(`there is no issue ${id}: metersync checks list shows them`);
+      throw new CommandError(`there is no issue ${id}: metersync checks list shows the issues`);
     const names = await namesOfIssues(db, [id]);
     if (options.json) printJson({ issue: { ...issue, ...names.get(id) } });
     else print(...describeIssue(issue, names.get(id)));
@@ -88,7 +88,7 @@ function openAs({ openedAt, acknowledgedAt, acknowledgedNote }: DataIssue): stri
 const reasons: Readonly<Record<ClosedReason, string>> = {
   evidence_gone: 'evidence gone',
   check_off: 'check off',
-  check_removed: 'no such check any more',
+  check_removed: 'a check that no longer exists',
 };
 
 function closedAs({ closedAt, closedReason }: DataIssue): string[] {
@@ -101,23 +101,23 @@ export async function checksAcknowledge(
   options: { note?: string; undo?: boolean; json?: boolean },
 ): Promise<void> {
   const { note, undo = false } = options;
-  if (undo && note !== undefined) throw new UsageError('--undo takes the note back, too: leave --note out');
+  if (undo && note !== undefined) throw new UsageError('--undo withdraws the note, too: leave out --note');
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
     await recorded(
       db,
       asOperation(context.settings, undo ? 'issue unacknowledge' : 'issue acknowledge', { id: String(id) }),
       async () => {
         if (await acknowledgeIssue(db, id, { note, undo })) return;
-        throw new Refused(`no issue ${id} is open: metersync checks list shows those that are`);
+        throw new Refused(`no issue ${id} is open: metersync checks list shows the open issues`);
       },
-      () => (undo ? 'it counts as before' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`),
+      () => (undo ? 'no longer acknowledged' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`),
     );
     if (options.json) printJson({ id, acknowledged: !undo });
     else
       print(
         undo
-          ? `Issue ${id} counts as before.`
-          : `Issue ${id} is acknowledged: it stays open and counts apart.`,
+          ? `Issue ${id} is no longer acknowledged.`
+          : `Issue ${id} is acknowledged: it stays open and is counted separately.`,
       );
   });
 }

@@ -34,14 +34,14 @@ export async function consoleCommand(): Promise<void> {
   const running: Running[] = [];
   await untilAsked(process, {
     begin: async () => {
-      if (settings.console.port === 0) throw new UsageError('CONSOLE_PORT is 0: it has to name a port');
+      if (settings.console.port === 0) throw new UsageError('CONSOLE_PORT is 0: set it to a port');
       for (const { saw, todo } of insecure) log.warn({ todo }, saw);
       running.push(await startConsole(context));
       const port = await (await monitorOf(context))?.serve();
       if (port !== undefined) running.push(port);
       return running.map((part) => part.finished);
     },
-    onAsked: (signal) => log.info(`${signal}: stopping; once more to force`),
+    onAsked: (signal) => log.info(`${signal}: stopping; send it again to force the end`),
     drain: async () => {
       await Promise.all(running.map((part) => part.stop()));
       await context.stop();
@@ -56,7 +56,7 @@ async function monitorOf({ settings, log }: Context): Promise<Monitor | undefine
   return await createMonitor({ settings: settings.metrics, parts: ['console'], readHealth, log });
 }
 
-const unread = { away: 'only a worker reads it', todo: 'Ask the port of a worker.' };
+const unread = { away: 'only workers have it', todo: 'Ask the port of a worker.' };
 
 /** Serves the console of a context. @throws Error when its port is taken, or the passwords are wrong */
 export async function startConsole(
@@ -138,10 +138,11 @@ const passwordLengthMin = 12;
 
 /** `metersync console password`: reads a password and prints its line for CONSOLE_PASSWORDS_FILE. */
 export async function consolePassword(name: string, options: { role: OperatorRole }): Promise<void> {
-  if (/[:\p{Cc}]/u.test(name)) throw new UsageError('a name has no colon and no control character');
+  if (/[:\p{Cc}]/u.test(name))
+    throw new UsageError('the name must not contain a colon or a control character');
   const password = await readPassword(name);
   if (password.length < passwordLengthMin)
-    throw new UsageError(`a password has at least ${passwordLengthMin} characters`);
+    throw new UsageError(`the password needs at least ${passwordLengthMin} characters`);
   print(await passwordLine(name, options.role, password));
   if (process.stdout.isTTY) say('Add this line to the file that CONSOLE_PASSWORDS_FILE names.');
 }

@@ -45,7 +45,7 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
   const rows = await listDeletedRows(db, run);
   const sums = await sumDeletedRows(db, run);
   if (json) return [asJson({ deletes: await readDeletes(db, { all: true, run }), rows, sums })];
-  if (rows.length === 0) return [`Run ${run} inferred no deletion.`];
+  if (rows.length === 0) return [`Run ${run} found no deletion.`];
   const says = ({ listedAsDeleted }: DeletedRow) => (listedAsDeleted ? 'deleted' : 'not listed');
   const cost = (row: DeletedRow) =>
     row.cost === null ? '' : `${amount(row.cost)} ${row.currency ?? ''}`.trim();
@@ -79,7 +79,7 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
     ]),
     ...sums.map(describeSum),
     ...(rows.some(({ state }) => state === 'quarantined')
-      ? [`Decide: metersync deletes approve ${run}, or metersync deletes reject ${run}`]
+      ? [`To decide: metersync deletes approve ${run}, or metersync deletes reject ${run}`]
       : []),
   ];
 }
@@ -88,8 +88,7 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
 async function list(db: Database, { all = false, json }: DeletesOptions): Promise<string[]> {
   const found = await readDeletes(db, { all });
   if (json) return [asJson({ deletes: found })];
-  if (found.length === 0)
-    return [all ? 'No run inferred any deletion.' : 'No deletion waits for a decision.'];
+  if (found.length === 0) return [all ? 'No run found any deletion.' : 'No deletion waits for a decision.'];
   const wide = ({ runId, company, companyId, resource, state, reason, rows, ...of }: InferredDeletes) => [
     runId,
     company ?? companyId ?? '',
@@ -112,7 +111,7 @@ async function list(db: Database, { all = false, json }: DeletesOptions): Promis
       },
       { head: ['of', 'what', 'rows'], rows: found.map(narrow) },
     ]),
-    'Each row, with its cost: metersync deletes list RUN',
+    'To see each row with its cost: metersync deletes list RUN',
   ];
 }
 

@@ -54,12 +54,12 @@ const connections = 8;
 export async function demo(options: DemoOptions): Promise<void> {
   const unused = ['SERVICE_URL', 'DATABASE_URL', 'TEMPORAL_ADDRESS'].filter((name) => process.env[name]);
   if (unused.length > 0)
-    say(`the demo starts its own service, Postgres and Temporal: it does not use ${unused.join(', ')}`);
+    say(`the demo starts its own service, Postgres and Temporal, and ignores ${unused.join(', ')}`);
   const base = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR }).dataDir;
   const held = holdFolder(base, 'demo.lock');
   if ('heldBy' in held)
     throw new CommandError(
-      `a demo runs here already, as process ${held.heldBy}: end it (Ctrl-C, or kill ${held.heldBy}), or give this one a folder of its own (METERSYNC_DIR)`,
+      `another demo is running in this folder, as process ${held.heldBy}: end it (Ctrl-C, or kill ${held.heldBy}), or set METERSYNC_DIR to another folder`,
     );
   try {
     await demoIn(join(base, demoFolder), options);
@@ -123,7 +123,7 @@ async function describeNext(
   const query = 'select provider, currency, sum(cost) as cost from bills group by 1, 2 order by 1, 2';
   const call = howCalled();
   return [
-    'Its data stays until the next demo. Try:',
+    'The data stays until the next demo. Try:',
     `  export METERSYNC_DIR='${dataDir.replaceAll("'", "'\\''")}'`,
     `  ${call} report --html report.html`,
     ...(console !== undefined
@@ -140,8 +140,8 @@ async function describeNext(
       : [
           `  ${call} export bills --out bills.csv`,
           `  ${call} checks list`,
-          'To open psql, the console and the portal, keep it running: npm run demo -- --keep',
-          "With --temporal-ui, Temporal's web page is there, too.",
+          'To use psql, the console and the portal, keep the demo running: npm run demo -- --keep',
+          "--temporal-ui also serves Temporal's web page.",
         ]),
   ];
 }
@@ -150,7 +150,7 @@ async function openDemo(dataDir: string, options: DemoOptions, progress: Progres
   // Every demo begins with nothing; but a process that runs on the last demo's data keeps it.
   const runner = holderOf(dataDir)?.pid;
   if (runner !== undefined)
-    throw new CommandError(`process ${runner} runs on the data of the last demo (${dataDir}): end it first`);
+    throw new CommandError(`process ${runner} is using the data of the last demo (${dataDir}): end it first`);
   await eraseFolder(dataDir);
   return await openContext({
     temporal: true,

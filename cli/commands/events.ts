@@ -40,7 +40,7 @@ export async function eventsList(options: EventsChosen & { limit: number; before
   const { limit, before } = options;
   const after = before === undefined ? undefined : readPlace(before);
   if (before !== undefined && after === undefined)
-    throw new UsageError('--before takes what the page before printed');
+    throw new UsageError('--before has to be the value that the page before printed');
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const { events, next } = await listEvents(db, filterOf(options), { limit, after });
     const more = next === null ? null : placeText(next);
@@ -75,7 +75,11 @@ function describeList(
   next: string | null,
 ): string[] {
   if (events.length === 0) {
-    return [next === null ? 'No event matches.' : `None so far. Earlier ones: --before ${next}`];
+    return [
+      next === null
+        ? 'No event matches.'
+        : `No event matches so far. To search earlier events: --before ${next}`,
+    ];
   }
   const rows = events.map((event) => ({
     ...event,
@@ -133,7 +137,7 @@ function describeEvent({ payload, body, ...event }: EventDetails): string[] {
     .map(([name, value]) => `${name === 'id' ? 'event' : label(name)}: ${formatValue(value)}`);
   if (payload !== null) lines.push('payload:', ...payload.split('\n'));
   else if (body !== null) lines.push('body, as signed:', body.toString('utf8'));
-  else lines.push('payload: dropped for its age');
+  else lines.push('payload: dropped because of its age (RETENTION_DAYS)');
   return lines;
 }
 
@@ -154,7 +158,7 @@ export async function eventsReplay(
   const { json, force, ...chosen } = options;
   if (ids.length === 0 && Object.keys(chosen).length === 0) {
     throw new UsageError(
-      'say which events: their ids, or --outcome, --type, --code, --record, --company, --since',
+      'choose events by their ids, or by --outcome, --type, --code, --record, --company or --since',
     );
   }
   await withWarehouse({ temporal: true }, async ({ db, context }) => {
@@ -212,7 +216,10 @@ export async function eventsIgnore(
     const refused = ids.filter((id) => !ignored.includes(id));
     if (options.json) printJson({ ignored, refused });
     else
-      print(`${counted(ignored.length, 'event')} ignored`, ...refused.map((id) => `${id}: it is not dead`));
+      print(
+        `${counted(ignored.length, 'event')} ignored`,
+        ...refused.map((id) => `${id}: not ignored, because it is not dead`),
+      );
     if (refused.length > 0) process.exitCode = 1;
   });
 }

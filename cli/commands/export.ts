@@ -23,9 +23,11 @@ export async function exportCommand(relation: string, options: ExportCommandOpti
   const out = options.out === '-' ? undefined : options.out;
   const format = formatOf(out, options.format);
   if (spreadsheet && format !== 'csv')
-    throw new UsageError(`--spreadsheet is for CSV: no program reads text in ${format} as a formula`);
+    throw new UsageError(`--spreadsheet is only for CSV: texts in ${format} are never read as formulas`);
   if (out === undefined && format === 'parquet' && process.stdout.isTTY)
-    throw new UsageError('Parquet is not for a terminal: name a file with --out, or send it on with | or >');
+    throw new UsageError(
+      'Parquet cannot be shown in a terminal: name a file with --out, or redirect the output with | or >',
+    );
   if (out !== undefined) requireFolder(out);
   await withWarehouse({ temporal: false }, async ({ db, warehouse }) => {
     const companyId = await heldCompanyOf(db, options);
@@ -50,13 +52,13 @@ function formatOf(out: string | undefined, asked: ExportFormat | undefined): Exp
   const ofEnding = exportFormats.find((format) => format === ending);
   if (asked !== undefined && ofEnding !== undefined && asked !== ofEnding)
     throw new UsageError(
-      `--format ${asked} contradicts the ending of ${out}: name a file that ends in .${asked}, or leave out --format`,
+      `--format ${asked} contradicts the extension of ${out}: name a file that ends in .${asked}, or leave out --format`,
     );
   const format = asked ?? ofEnding;
   if (format !== undefined) return format;
   if (ending === '') return 'csv';
   throw new UsageError(
-    `the ending of ${out} says no format that this command writes: add ${exportFormats.map((one) => `--format ${one}`).join(' or ')}, or name a file that ends in ${exportFormats.map((one) => `.${one}`).join(' or ')}`,
+    `the extension of ${out} is not a format that this command writes: add ${exportFormats.map((one) => `--format ${one}`).join(' or ')}, or name a file that ends in ${exportFormats.map((one) => `.${one}`).join(' or ')}`,
   );
 }
 

@@ -8,7 +8,7 @@ import { print } from '../print.ts';
  */
 export async function healthcheck(options: { ready?: boolean }): Promise<void> {
   const { metrics } = readSettings(process.env);
-  if (metrics.port === 0) throw new Error('METRICS_PORT is 0: there is no port to ask');
+  if (metrics.port === 0) throw new Error('METRICS_PORT is 0, so there is no private port to ask');
   const host = metrics.host === '0.0.0.0' || metrics.host === '::' ? 'localhost' : metrics.host;
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${metrics.port}/${options.ready ? 'readyz' : 'healthz'}`;
   const { ok, text } = await fetch(url, { signal: AbortSignal.timeout(monitorPolicy.checkWithinMs) }).then(

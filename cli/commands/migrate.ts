@@ -40,14 +40,14 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
     for (const view of blocked) print(describeBlocked(view));
     if (rolesMissing.length > 0) {
       print(
-        `This user cannot create the roles ${rolesMissing.join(' and ')}. As one that can, run`,
-        `"${rolesMissing.map((role) => `create role ${role};`).join(' ')}", then migrate again. Nothing else needs them.`,
+        `This user cannot create the roles ${rolesMissing.join(' and ')}. As a user who can, run`,
+        `"${rolesMissing.map((role) => `create role ${role};`).join(' ')}", then migrate again. metersync works without these roles.`,
       );
     }
     const [first, ...others] = unreadable;
     if (first !== undefined) {
       const more = others.length === 0 ? '' : ` and ${others.length} more`;
-      print(`${roles.analyst} cannot read ${first}${more}: only the owner may grant that.`);
+      print(`${roles.analyst} cannot read ${first}${more}: only its owner can grant this.`);
     }
   } finally {
     await context.stop();
@@ -71,8 +71,8 @@ function describePlan({ versions, floorAfter, rewrites, statements }: MigrationP
 function describeFloor(applied: number, floor: number): string {
   if (applied === 0) return 'The warehouse is empty.';
   return floor <= applied
-    ? 'Workers of the version that migrated it last may go on meanwhile and afterwards.'
-    : 'Stop the workers first: code of the version that migrated it last may not write afterwards.';
+    ? 'Workers of the version that migrated it last may keep running during the migration and afterwards.'
+    : 'Stop the workers first: the version that migrated it last must not write afterwards.';
 }
 
 /** Rows of a table that a migration writes anew in a second, on two cores. */
@@ -83,7 +83,7 @@ function describeLong({ table, rows }: Rewrite): string[] {
   const seconds = Math.ceil(rows / rowsPerSecond);
   if (seconds < 4) return [];
   return [
-    `${table} is written anew, with about ${counted(rows, 'row')}. This takes about ${formatSeconds(seconds)}. It is one transaction: if it is interrupted, run metersync migrate again.`,
+    `${table} is rewritten, with about ${counted(rows, 'row')}. This takes about ${formatSeconds(seconds)}. It is one transaction: if it is interrupted, run metersync migrate again.`,
   ];
 }
 

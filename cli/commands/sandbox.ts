@@ -70,7 +70,7 @@ function describe(sandbox: SandboxProcess, portal: string): string[] {
     `Try: curl -H 'X-API-Key: ${sandbox.apiKey}' ${sandbox.apiUrl}/company`,
     `Portal (for 7 days; webhooks are enabled): ${portal}`,
     `Control routes: curl -H 'Authorization: Bearer ${sandbox.controlToken}' ${sandbox.url}/sandbox`,
-    'Ctrl-C ends it; its data stays.',
+    'Ctrl-C ends it. Its data stays.',
   ];
 }
 

@@ -89,7 +89,7 @@ async function noted(
 function stateOf({ name, state, reason }: ScheduleState): string[] {
   if (state === 'active') return [];
   if (state === 'absent')
-    return ['there is none: a worker makes it when it starts, unless its setting is none'];
+    return ['does not exist: a worker creates it when it starts, unless its setting is none'];
   return [pausedInWords(reason), `resume with metersync schedule resume ${name}`];
 }
 
@@ -116,7 +116,7 @@ function describeSchedule(now: ScheduleState): string[] {
   for (const run of last) lines.push(`  ${timeAgo(run.scheduledAt)}: ${run.state} (${run.workflowId})`);
   if (missed > 0)
     lines.push(
-      `  ${counted(missed, 'start')} ${missed === 1 ? 'was' : 'were'} missed while Temporal was away`,
+      `  ${counted(missed, 'start')} ${missed === 1 ? 'was' : 'were'} missed while Temporal was down`,
     );
   return lines;
 }

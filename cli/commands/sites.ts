@@ -28,7 +28,7 @@ export async function sites(options: SitesOptions): Promise<void> {
   const isNarrowed = options.company !== undefined || options.externalId !== undefined;
   if (file !== undefined && (acceptProposals || isNarrowed))
     throw new UsageError(
-      '--file says which sites: leave out --accept-proposals, --company and --external-id',
+      '--file names the sites itself: leave out --accept-proposals, --company and --external-id',
     );
   const given = file === undefined ? undefined : valuesIn(file);
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
@@ -75,11 +75,11 @@ function describe(listed: readonly ListedSite[]): string[] {
     '',
     unset.length === 0
       ? 'Each site has a time zone.'
-      : `${counted(unset.length, 'site')} without a time zone: their days and hours are in UTC. To set them, edit the file of metersync export analytics.sites --out sites.csv, and run metersync sites --file sites.csv.`,
+      : `${counted(unset.length, 'site')} without a time zone: their days and hours are in UTC. To set time zones, run metersync export analytics.sites --out sites.csv, edit the file, and run metersync sites --file sites.csv.`,
     ...(proposed.length === 0
       ? []
       : [
-          `Addresses propose a time zone for ${counted(proposed.length, 'site')}: metersync sites --accept-proposals sets it.`,
+          `For ${counted(proposed.length, 'site')}, the address proposes a time zone: metersync sites --accept-proposals sets it.`,
         ]),
   ];
 }

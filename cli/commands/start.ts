@@ -39,7 +39,7 @@ export async function start(
   const { log, stack, sandbox } = context;
   if (options.live !== undefined && sandbox === undefined) {
     await context.stop();
-    throw new UsageError('--live is for the sandbox, which runs while SERVICE_URL is not set');
+    throw new UsageError('--live makes changes in the sandbox, which runs only if SERVICE_URL is not set');
   }
   if (temporalUi && stack.temporalUi === undefined) {
     await context.stop();
@@ -83,13 +83,13 @@ export async function start(
     if (parts.includes('console')) await openConsole(context, running);
     if (sandbox !== undefined && options.live !== undefined) {
       await sandboxControl(sandbox).live(options.live);
-      log.info(`the sandbox makes ${options.live} changes a minute`);
+      log.info(`the sandbox makes ${options.live} changes per minute`);
     }
     return running.map((part) => part.finished);
   };
   await untilAsked(process, {
     begin,
-    onAsked: (signal) => log.info(`${signal}: draining; once more to force`),
+    onAsked: (signal) => log.info(`${signal}: draining; send it again to force the end`),
     drain,
   });
 }
@@ -97,8 +97,8 @@ export async function start(
 /** Says why `--temporal-ui` has no effect. */
 function withoutPage({ settings }: Context): string {
   return settings.temporalConfigured
-    ? '--temporal-ui is for the embedded Temporal, which runs while TEMPORAL_ADDRESS is not set'
-    : 'the Temporal of this folder was started by another process, without its web page: stop that process, or leave out --temporal-ui';
+    ? '--temporal-ui needs the embedded Temporal, which runs only if TEMPORAL_ADDRESS is not set'
+    : 'another process started the Temporal of this folder without its web page: stop that process, or leave out --temporal-ui';
 }
 
 type Secrets = ReturnType<typeof secretsOf>;
@@ -123,7 +123,9 @@ async function openConsole(context: Context, running: Running[]): Promise<void> 
     running.push(await startConsole(context));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    log.error(`no console: port ${port} of ${host} is taken, set CONSOLE_PORT to a free one`);
+    log.error(
+      `the console is not served, because port ${port} of ${host} is taken: set CONSOLE_PORT to a free port`,
+    );
   }
 }
 

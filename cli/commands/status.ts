@@ -111,7 +111,7 @@ function describeTemporal({ idle, absent, schedules }: TemporalHealth): string[]
       .filter(({ state }) => state !== 'paused')
       .map(
         ({ name, state, next }) =>
-          `schedule ${name}: ${state === 'absent' ? 'there is none' : next === null ? 'active' : `next run ${formatTime(next)}`}`,
+          `schedule ${name}: ${state === 'absent' ? 'does not exist' : next === null ? 'active' : `next run ${formatTime(next)}`}`,
       ),
   ].map((line) => `  ${line}`);
 }
@@ -134,14 +134,16 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
       Object.entries(now.events).map(([outcome, count]) => [outcome, inWords(count)]),
     ),
     ...table(['live rows', 'count'], rows),
-    ...(shown.some(isMore) ? [`${countInWords(limits.countMax + 1)}: --exact counts them`] : []),
+    ...(shown.some(isMore)
+      ? [`${countInWords(limits.countMax + 1)} means more than that: --exact counts them`]
+      : []),
     `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${now.events.pending === 0 ? 'none' : ago(now.oldestPendingSeconds)}`,
     describeRuns('backfills', now.backfills),
     describeRuns('reconciles', now.reconciles),
   ];
   if (now.keptDeletes > 0)
     lines.push(
-      `rows that are kept though the service no longer has them: ${inWords(now.keptDeletes)} (metersync deletes list --all)`,
+      `rows that are kept although the service no longer has them: ${inWords(now.keptDeletes)} (metersync deletes list --all)`,
     );
   if (now.unreadableValues > 0)
     lines.push(
@@ -156,7 +158,7 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
   const { events: shortEvents, readings } = now.intervalShortfall;
   if (shortEvents > 0)
     lines.push(
-      `readings that events reported and the service does not show: ${readings}, of ${counted(shortEvents, 'event')}, see metersync.interval_ledger`,
+      `readings that ${counted(shortEvents, 'event')} reported and the service does not show: ${readings} (see metersync.interval_ledger)`,
     );
   const parked = now.parked.map(({ code }) => code);
   for (const { code, events, owners, nextAttemptAt, reason } of now.waiting)

@@ -63,7 +63,7 @@ async function traceInWarehouse(
       process.exitCode = 1;
       if (options.json) return printJson({ found });
       return print(
-        `${counted(found.length, kind)} have the number ${id}: name one by its id`,
+        `${counted(found.length, kind)} match ${id}: name one by its id`,
         ...found.map((one) => `  ${one.id}  ${one.name ?? ''}`),
       );
     }
@@ -86,7 +86,7 @@ async function resolve(db: Database, kind: TracedKind, given: string): Promise<F
 function describeTrace(story: Trace, all: boolean): string[] {
   const { kind, id, record, runs } = story;
   const head = [`${kind} ${id}`];
-  if (record === null) head.push('  in no row of the warehouse');
+  if (record === null) head.push('  not in the warehouse');
   for (const [name, value] of factsOf(story))
     head.push(`  ${name === 'companyId' ? 'company id' : label(name)}: ${formatTime(value)}`);
   const listed = all ? runs : runs.filter((run) => isPartOf(run, story));
@@ -98,6 +98,6 @@ function describeTrace(story: Trace, all: boolean): string[] {
       ...paragraph(`${formatTime(at)}  `, what),
       ...more.flatMap((line) => paragraph(' '.repeat(24), line)),
     ]),
-    ...(left === 0 ? [] : [`${counted(left, 'run')} read it and changed nothing: --all shows them`]),
+    ...(left === 0 ? [] : [`${counted(left, 'run')} that read it and changed nothing: --all shows them`]),
   ];
 }

@@ -23,12 +23,14 @@ export async function upgradeCheck({ temporal = false, json }: UpgradeOptions): 
   try {
     const { settings, stack, log } = context;
     if (!stack.hasTemporal)
-      throw new Error('no Temporal runs here: set TEMPORAL_ADDRESS to that of the running deployment');
+      throw new Error(
+        'no Temporal is running here: set TEMPORAL_ADDRESS to the Temporal of the running deployment',
+      );
     installRuntime(log);
     const plan = await planOf(settings, stack.databaseUrl, log);
     const { client, close } = await connectClient(stack.temporal);
     try {
-      say('Replaying the workflows that run…');
+      say('Replaying the running workflows…');
       const check = await checkUpgrade({
         plan,
         client,
@@ -50,17 +52,17 @@ export async function upgradeCheck({ temporal = false, json }: UpgradeOptions): 
 function describe(check: UpgradeCheck, replacesTemporal: boolean): string[] {
   const { go, replayed, openGroups } = check;
   return [
-    go ? 'Go: this version may take over.' : 'No: not now.',
+    go ? 'Go: this version can take over.' : 'No: this version cannot take over now.',
     describeSchema(check),
     `${counted(replayed.histories, 'running workflow')} replayed, ${counted(replayed.failures.length, 'failure')}.`,
     ...replayed.failures.map(({ workflowId, why }) => `  ${workflowId}: ${why}`),
     ...(replayed.failures.length === 0
       ? []
-      : ['  Let these end on the old version, or change the workflow behind patched().']),
+      : ['  Let these workflows end on the old version, or change the workflow code behind patched().']),
     `${counted(openGroups, 'group')} of events not yet recorded.`,
     ...(replacesTemporal && openGroups > 0
       ? [
-          '  Temporal alone has these: stop the receiver, wait until the worker has recorded them, check again.',
+          '  Only Temporal has these events: stop the receiver, wait until the worker has recorded them, and check again.',
         ]
       : []),
   ];
@@ -70,6 +72,6 @@ function describeSchema({ schema: { known, applied, statements }, besideOld }: U
   if (known === applied) return 'No migration to run.';
   const migrations = `${counted(known - applied, 'migration')} to run, ${counted(statements, 'statement')}`;
   return besideOld
-    ? `${migrations}: workers of the old version may go on beside it. metersync migrate --plan shows them.`
+    ? `${migrations}: workers of the old version may keep running meanwhile. metersync migrate --plan shows them.`
     : `${migrations}: stop the workers of the old version first. metersync migrate --plan shows them.`;
 }

@@ -36,10 +36,10 @@ export async function viewsApply(options: { json?: boolean; print?: boolean }): 
 
 function explain(error: unknown): never {
   if (sqlState(error) === locked)
-    throw new Error('a view is being read, or changed, right now: try again', { cause: error });
+    throw new Error('another session is reading or changing a view: try again', { cause: error });
   if (sqlState(error) !== notAllowed) throw error;
   throw new Error(
-    `only the owner of the warehouse may change its views (${sqlMessage(error)}): run this as the user that runs metersync migrate, or give the owner what metersync views apply --print prints`,
+    `only the owner of the warehouse can change its views (${sqlMessage(error)}): run this as the user that runs metersync migrate, or give the output of metersync views apply --print to the owner`,
     { cause: error },
   );
 }
@@ -50,6 +50,6 @@ const inWords = ({ applied }: AppliedTypedViews): string =>
 /** Says what keeps a view from being replaced, and what to do. */
 export function describeBlocked({ view, by, error }: BlockedView): string {
   if (by.length === 0) return `${view} could not be applied: ${error}`;
-  const built = by.length === 1 ? 'was built on it. Drop that' : 'were built on it. Drop those';
-  return `${view} stays as it is, as ${by.join(', ')} ${built}, run metersync views apply, and make what you dropped again.`;
+  const built = by.length === 1 ? 'depends on it. Drop that view' : 'depend on it. Drop those views';
+  return `${view} was not changed, because ${by.join(', ')} ${built}, run metersync views apply, and recreate what you dropped.`;
 }

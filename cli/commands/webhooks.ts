@@ -38,10 +38,10 @@ export async function webhooks(
 /** Asks before events are turned off, which other receivers of the organization would miss too. */
 async function confirm(): Promise<void> {
   const what = 'This turns events off for every endpoint of the organization';
-  if (!process.stdin.isTTY || !process.stderr.isTTY) throw new UsageError(`${what}: say --yes`);
+  if (!process.stdin.isTTY || !process.stderr.isTTY) throw new UsageError(`${what}: add --yes to confirm`);
   const asked = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const answer = await asked.question(`${what}. Go on? [y/N] `);
+    const answer = await asked.question(`${what}. Continue? [y/N] `);
     if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError('nothing was changed');
   } finally {
     asked.close();
@@ -72,7 +72,9 @@ type Result = { readonly enabled: boolean } | { readonly portal: string };
 
 async function act(context: Context, action: WebhooksAction): Promise<Result> {
   if (context.service.url === '')
-    throw new CommandError('no sandbox runs, nor its portal: run metersync start first; or set SERVICE_URL');
+    throw new CommandError(
+      'no sandbox is running, so there is no portal: run metersync start first, or set SERVICE_URL',
+    );
   const configuration = webhooksOf(context.service, context.settings);
   if (action === 'enable' || action === 'disable') {
     return { enabled: await configuration.enable(action === 'enable') };

@@ -47,7 +47,7 @@ export const companyList: MakePage = async ({ deps, query, now }) => {
     title: 'Companies',
     section: 'Companies',
     live: after === undefined,
-    body: html`<div class="head"><div><h1>Companies</h1><p class="muted">Which customer is behind, by name.</p></div><a class="button outline small" href="/sites">Sites and time zones</a></div>
+    body: html`<div class="head"><div><h1>Companies</h1><p class="muted">All companies by name, with what waits for them.</p></div><a class="button outline small" href="/sites">Sites and time zones</a></div>
 ${
   rows.length === 0
     ? nothing('No company yet', 'The first backfill lists them: metersync backfill all.')

@@ -31,7 +31,7 @@ import {
   textField,
 } from '../parts.ts';
 
-/** The filter that an address names; a time or an id that is none restricts nothing. */
+/** The filter in an address. An invalid time or id restricts nothing. */
 export function filterOf(query: URLSearchParams): EventFilter {
   const company = asked(query, 'company');
   return {
@@ -219,7 +219,8 @@ function workflow({ deps }: Asking, { workflowId, workflowRunId }: EventDetails)
 }
 
 function payload({ payload, body, payloadDroppedAt }: EventDetails, at: string, shown: boolean): Markup {
-  if (payloadDroppedAt !== null) return html`<p class="muted">It was dropped for its age; the id stays.</p>`;
+  if (payloadDroppedAt !== null)
+    return html`<p class="muted">The payload was dropped because of its age. The id is kept.</p>`;
   if (!shown)
     return html`<div class="card row"><p>It may hold data of a customer.</p><a class="button outline small" href="${at}?show=payload">Show it</a></div>`;
   return payloadText(payload ?? body?.toString('utf8') ?? '', 'What was signed');

@@ -44,14 +44,14 @@ export const runList: MakePage = async (asking) => {
     title: 'Runs',
     section: 'Runs',
     live: before === undefined,
-    body: html`<div class="head"><div><h1>Runs</h1><p class="muted">What each backfill and reconcile did, the latest first.</p></div>
+    body: html`<div class="head"><div><h1>Runs</h1><p class="muted">What each backfill and reconcile did, newest first.</p></div>
 ${mayAct(asking) && html`<span class="actions">${runKinds.map((kind) => actButton(`/act/schedule-trigger?kind=${kind}&back=/runs`, `Run ${kind} now`))}</span>`}</div>
 ${before === undefined && ended.length > 1 && runCharts(ended.slice(0, chartedRuns), (run) => msOf(run, now))}
 ${
   rows.length === 0
     ? nothing('No run yet', 'The first backfill reads everything: metersync backfill all.')
     : table(
-        'Runs, the latest first',
+        'Runs, newest first',
         [
           {
             name: 'Run',

@@ -8,7 +8,7 @@ import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct } from '../asking.ts';
 import { actButton, address, nothing, pager, table, text } from '../parts.ts';
 
-/** Which zone do the days of a site begin in, and what else is set for it? */
+/** In which time zone do the days of a site begin, and what else is set for it? */
 export const siteList: MakePage = async (asking) => {
   const { deps, query } = asking;
   const companyId = canonicalUuid(asked(query, 'company') ?? '');
@@ -28,7 +28,7 @@ export const siteList: MakePage = async (asking) => {
 ${mayAct(asking) && zones.proposed > 0 && actButton('/act/sites-set?proposed=yes&back=/sites', `Set ${counted(zones.proposed, 'proposed zone')}`)}</div>
 ${sites.length === 0 ? nothing('No site', 'The first backfill lists them.') : siteTable(sites, mayAct(asking))}
 ${pager(next || undefined, offset === 0 ? undefined : address('/sites', { company: companyId }))}
-<p class="muted">For many at once: <code>metersync export analytics.sites --out sites.csv</code>, and after editing it <code>metersync sites --file sites.csv</code>.</p>`,
+<p class="muted">To change many sites at once, run <code>metersync export analytics.sites --out sites.csv</code>, edit the file, and run <code>metersync sites --file sites.csv</code>.</p>`,
   };
 };
 

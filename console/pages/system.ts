@@ -12,13 +12,13 @@ import type { Markup } from '../../web/markup.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
 import { actButton, ago, type Content, facts, inFull, nothing, section, table, text } from '../parts.ts';
 
-/** Is what it stands on well? */
+/** Is everything that it depends on healthy? */
 export const systemPage: MakePage = async (asking) => {
   const [versions, schedules] = await Promise.all([readVersions(asking), schedulesOf(asking)]);
   return {
     title: 'System',
     section: 'System',
-    body: html`<div class="head"><div><h1>System</h1><p class="muted">What metersync stands on.</p></div>${mayAct(asking) && actButton('/act/doctor?back=/system', 'Examine it now')}</div>
+    body: html`<div class="head"><div><h1>System</h1><p class="muted">The servers and versions that metersync uses.</p></div>${mayAct(asking) && actButton('/act/doctor?back=/system', 'Examine it now')}</div>
 ${examined(asking)}
 ${section('Versions', html`<div class="card">${facts(versions)}</div>`)}
 ${section('Schedules', schedules)}
@@ -27,7 +27,8 @@ ${section('Watch', watchOf(asking))}`,
 };
 
 function watchOf({ health: { warehouse }, now }: Asking): Content {
-  if ('away' in warehouse) return nothing('The warehouse does not say', text(warehouse.away));
+  if ('away' in warehouse)
+    return nothing('Unknown while the warehouse cannot be reached', text(warehouse.away));
   const { lookedAt } = warehouse.watch;
   return html`<p class="muted">It looks for alarms each minute, and last ran ${ago(lookedAt, now)}.</p>`;
 }
@@ -44,7 +45,7 @@ function examined({ activity, now }: Asking): Markup {
   if (last === undefined)
     return section(
       'Doctor',
-      html`<p class="muted">Nobody examined it here yet: <code>metersync doctor</code> does the same.</p>`,
+      html`<p class="muted">Not examined from this console yet. <code>metersync doctor</code> does the same.</p>`,
     );
   const checks = last.examination.checks.toSorted((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
   return section(
@@ -76,7 +77,7 @@ async function readVersions({ deps, health }: Asking): Promise<(readonly [string
     versions === null
       ? 'unknown'
       : fitOf(versions) === 'same'
-        ? 'as this metersync needs it'
+        ? 'the version that this metersync needs'
         : describeFit(versions).saw;
   return [
     ['metersync', readVersion()],
@@ -125,7 +126,7 @@ async function schedulesOf(asking: Asking): Promise<Content> {
       await close();
     }
   } catch (error) {
-    return nothing('Temporal does not say', text((error as Error).message));
+    return nothing('Unknown while Temporal cannot be reached', text((error as Error).message));
   }
 }
 

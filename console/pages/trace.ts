@@ -69,7 +69,7 @@ ${
   exists
     ? html`<div class="card">${
         record === null
-          ? html`<p>In no row of the warehouse.</p>`
+          ? html`<p>Not in the warehouse.</p>`
           : facts(
               factsOf(trace).map(([name, value]) =>
                 name === 'companyId'
@@ -83,7 +83,7 @@ ${section(
   html`<ol class="timeline card">${timelineOf({ ...trace, runs }).map(
     ({ at, what, more = [] }) =>
       html`<li><time datetime="${at}">${formatTime(at)}</time><div>${text(what)}${more.map((line) => html`<br><small>${text(line)}</small>`)}</div></li>`,
-  )}</ol>${left > 0 && html`<p class="muted small">${counted(left, 'run')} read it and changed nothing: <a href="/trace?kind=${kind}&id=${encodeURIComponent(id)}&all=yes">show them</a>.</p>`}`,
+  )}</ol>${left > 0 && html`<p class="muted small">${counted(left, 'run')} that read it and changed nothing: <a href="/trace?kind=${kind}&id=${encodeURIComponent(id)}&all=yes">show them</a>.</p>`}`,
 )}`
     : nothing('Nothing of it is here', `No ${kind} with this id is in the warehouse, and no event names it.`)
 }`,

@@ -17,7 +17,7 @@ const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];
 /** Rows that a part of a run changed. */
 const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsTombstoned}`;
 
-/** Lists all companies in order, also tombstoned ones, whose issues have to close. */
+/** Lists all companies in order, including tombstoned companies, whose issues have to be closed. */
 export async function allCompanies(db: Executor): Promise<string[]> {
   const all = await db.select({ id: companies.id }).from(companies).orderBy(companies.id);
   return all.map(({ id }) => id);
@@ -70,8 +70,8 @@ export async function companiesReconciled(db: Executor, reconcileId: string): Pr
 }
 
 /**
- * Deletes checks of companies that may find something else now: their data changed since, the date
- * changed, or other checks are left out. Extends the others: nothing changed until now.
+ * Deletes checks of companies that may find something else now, because their data changed since, the date
+ * changed, or other checks are left out. Extends the other checks, because nothing has changed for them.
  */
 export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName[]): Promise<void> {
   const { companyId, runWith, seenUntil, today, checksOff } = dataChecks;
@@ -162,8 +162,8 @@ const companiesChangedSince = (at: SQL): SQL => sql`
   where ${monthsKept.keptAt} >= ${at}`;
 
 /**
- * Companies and meters of events applied since a time: by a read, or at once with nothing to read. Those
- * received more than a day before are set aside as they are applied.
+ * Companies and meters of events that were applied since a time, by a read or at once with nothing to read.
+ * Events that were received more than a day before are set aside as they are applied.
  */
 const eventsAppliedSince = (at: SQL): SQL => sql`
   select

@@ -35,7 +35,7 @@ const types: pg.CustomTypesConfig = {
   }) as pg.CustomTypesConfig['getTypeParser'],
 };
 
-/** Where sessions look names up: no function that somebody made in `public` stands in for Postgres's. */
+/** Where sessions look names up, so that no function that somebody made in `public` replaces one of Postgres. */
 export const searchPath = ['pg_catalog', 'pg_temp'];
 
 /**
@@ -114,8 +114,8 @@ export function transportOf(url: string): Transport {
 }
 
 /**
- * Separates server options from an address: they would replace ours, and times be read in the
- * server's own zone.
+ * Separates server options from an address. They would replace metersync's own, and times would be read in
+ * the server's zone.
  */
 function withoutOptions(url: string): { readonly address: string; readonly given: string } {
   const parsed = new URL(url);
@@ -133,9 +133,9 @@ function withoutOptions(url: string): { readonly address: string; readonly given
 const lastStates: readonly (string | undefined)[] = ['0A000', '25006'];
 
 /**
- * Runs work in a transaction; within a transaction that is given, it is a part that can fail by itself.
- * Drizzle's own leaks the connection when `begin` fails, as it does on each pooled connection after
- * Postgres went away. It also hides the work's error behind that of the rollback.
+ * Runs work in a transaction. Within a given transaction it is a part that can fail without failing the
+ * whole. Drizzle's own function leaks the connection if `begin` fails, as it does on each pooled connection
+ * after Postgres went down. It also hides the work's error behind the error of the rollback.
  */
 export async function withTransaction<T>(
   db: Database | Transaction,

@@ -43,9 +43,9 @@ export function sqlMessage(error: unknown): string {
 }
 
 /**
- * Returns an error that may be printed, logged and kept. Postgres's message and code replace the
- * statement, its parameters and whole rows, any of which may hold a secret. Errors around such a
- * one keep their class, over a cause without it.
+ * Returns an error that may be printed, logged and stored. Postgres's message and code replace the statement,
+ * its parameters and whole rows, any of which may contain a secret. Errors that wrap such an error keep their
+ * class, with a cause without it.
  */
 export function withoutStatement(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

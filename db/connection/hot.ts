@@ -21,17 +21,17 @@ const pooled = new WeakSet<pg.Pool>();
 /** How often each text was sent: parts of a statement may depend on what it is asked for. */
 const known = new Map<string, { readonly name: string; sends: number }>();
 /**
- * How often a process sends a statement before its connections prepare it. A command, which nobody
- * tries again behind a pooler, sends each rarely.
+ * How often a process sends a statement before its connections prepare it. A command sends each statement
+ * only a few times, and nobody retries a command behind a pooler.
  */
 export const sendsMin = 20;
 
 /**
- * Sends a statement that runs for each event, page, range or company as a named statement of `pg`:
- * each connection parses it once, and soon plans it no more, which halves the cost of small
- * statements. `test/db/cost` runs all statements with such plans. Names end in a hash of the text,
- * so that behind a pooler another client's session has the same statement under the name, or none.
- * After the first error of such a pooler its pool prepares nothing any more.
+ * Sends a statement that runs for each event, page, range or company as a named statement of `pg`. Each
+ * connection parses it once and soon stops planning it, which halves the cost of small statements.
+ * `test/db/cost` runs all statements with such plans. Names end in a hash of the text, so that behind a
+ * pooler the session of another client has the same statement under the name, or none. After the first error
+ * from such a pooler, its pool prepares nothing any more.
  */
 export const hot = (db: Executor, name: string) => ({
   async execute<Row extends pg.QueryResultRow>(
@@ -58,7 +58,7 @@ export const hot = (db: Executor, name: string) => ({
 /** What Drizzle wants to know of a result besides its type. */
 type Unused = { all: unknown; values: unknown };
 
-/** The name of a statement that was sent often; others have none. */
+/** The name of a statement that was sent often enough; undefined for others. */
 function nameOf(name: string, text: string): string | undefined {
   let statement = known.get(text);
   if (statement === undefined) {

@@ -4,8 +4,8 @@ import { alerts, catchUps, monthsKept } from '../schema/metersync.ts';
 import type { Executor } from './connect.ts';
 
 /**
- * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock; a
- * lock on a table stronger than reading needs the right to write it.
+ * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock, but a lock on
+ * a table that is stronger than for reading needs the right to write to it.
  */
 const tables = {
   /** Looks of each minute. */
@@ -21,9 +21,9 @@ const tables = {
 const modes = {
   /** Shared with other writers, and with readers. */
   beside: 'row exclusive',
-  /** Exclusive among its takers, beside readers and writers. */
+  /** Excludes other sessions that take it, but neither readers nor writers. */
   inTurn: 'share update exclusive',
-  /** Beside readers only. */
+  /** Excludes everything except readers. */
   alone: 'share row exclusive',
 } as const;
 

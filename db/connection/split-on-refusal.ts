@@ -1,9 +1,8 @@
 import { isRefusal } from './failures.ts';
 
 /**
- * Works on all items together. If Postgres refuses a value, works on the halves, down to the items
- * that it refuses: those go to `refused`, the others succeed. Returns the results of the parts, in
- * order.
+ * Processes all items together. If Postgres refuses a value, processes the halves, down to the items that it
+ * refuses. These go to `refused`, and the others succeed. Returns the results of the parts, in order.
  */
 export async function splitOnRefusal<T, R>(
   items: readonly T[],

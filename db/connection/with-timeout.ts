@@ -2,8 +2,8 @@ import { serverWaits } from '../../contract/retry-policy.ts';
 import { formatSeconds } from '../../contract/times.ts';
 
 /**
- * Waits for what health asks of Postgres, within `ms`; by default `serverWaits.healthInAllMs`. A
- * server that stands still, or lies behind a dead network, lets its statements wait for ever.
+ * Waits for what health asks of Postgres, within `ms`; by default `serverWaits.healthInAllMs`. A server that
+ * hangs, or is behind a dead network, lets statements wait forever.
  */
 export async function withTimeout<T>(
   asking: Promise<T>,

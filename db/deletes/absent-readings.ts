@@ -48,12 +48,11 @@ export const removed = columnNames([
 ]);
 
 /**
- * Removes the readings of a range that a proved pass lacks, except those that a later read brought.
- * An absence is explained if a listed reading of the same unit covers part of the same time: the
- * service replaced it.
- * Others count towards the cap. If there are more, or if the pass lists nothing at all, they are
- * held back as ranges until somebody decides. Readings whose removal somebody rejected or undid stay
- * until a pass shows any of their range.
+ * Removes the readings of a range that a proved pass lacks, except readings that a later read brought. An
+ * absence is explained if a listed reading of the same unit covers part of the same time, because the service
+ * then replaced it. Other absences count towards the cap. If there are more than the cap, or the pass lists
+ * nothing at all, they are held back as ranges until somebody decides. Readings whose removal somebody
+ * rejected or undid stay until a pass lists any reading of their range.
  * @param cap null removes all
  */
 export async function removeAbsentReadings(
@@ -78,7 +77,7 @@ export async function removeAbsentReadings(
   return { removed: gone, heldBack: tooMany ? found.unexplained : 0 };
 }
 
-/** Ends decisions to keep readings of a range of which the pass lists any of the unit. */
+/** Ends decisions to keep readings of a range of which the pass lists any reading of the unit. */
 async function endDecisions(tx: Executor, { meterId, pass }: ProvedPass): Promise<void> {
   await tx.execute(sql`
     delete from ${deletes} ${note}
@@ -120,7 +119,7 @@ export async function clearHeldBack(
   await hot(db, 'clearHeldBack').execute(db.delete(deletes).where(isOfRange));
 }
 
-/** Ends decisions to keep readings within a range of which the service lists just what the warehouse has. */
+/** Ends decisions to keep readings within a range for which the service lists exactly what the warehouse has. */
 export async function endDecisionsWithin(
   db: Executor,
   meterId: string,
@@ -205,9 +204,8 @@ async function countAbsent(tx: Executor, { pass }: ProvedPass) {
 }
 
 /**
- * Notes the absent readings that nothing explains, as ranges: those that follow one another without
- * a listed one of their unit between them. No listed reading of the unit shares time with such a
- * range.
+ * Notes the absent readings that nothing explains, as ranges of readings that follow one another without a
+ * listed reading of their unit between them. No listed reading of the unit shares time with such a range.
  */
 async function noteAbsent(
   tx: Executor,
@@ -276,7 +274,7 @@ const notedColumns = [
   deletes.readings,
 ];
 
-/** Removes absent readings that meet a condition; keeps the unexplained ones for an undo. */
+/** Removes absent readings that meet a condition; stores the unexplained ones for an undo. */
 async function removeThose(
   tx: Executor,
   { meterId, readAt, runId }: ProvedPass,

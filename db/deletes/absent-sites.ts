@@ -18,9 +18,9 @@ export interface AbsentSites {
 }
 
 /**
- * Lists companies whose sites became fewer: those that a pass read with fewer sites, untouched
- * since it began, and tombstoned ones with live sites. A company's sites are one set if its record
- * has a list of them.
+ * Lists companies that have fewer sites now: companies that a pass read with fewer sites and that nothing has
+ * touched since it began, and tombstoned companies with live sites. A company's sites are one set if its
+ * record has a list of them.
  */
 export async function absentSites(
   db: Executor,

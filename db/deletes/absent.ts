@@ -34,8 +34,8 @@ export interface Seen {
 }
 
 /**
- * Whether the listing should contain a row. A company may be in no list if settings name it, or if
- * none contained it and its records were read. A site may be in none if its company's record has no
+ * Whether the listing should contain a row. A company may be in no list if the settings name it, or if no
+ * list ever contained it and its records were read. A site may be in no list if its company's record has no
  * list of sites.
  */
 const listed = ({ resource, companyId, configured = [] }: Listing): SQL => {
@@ -67,8 +67,8 @@ export const hasListOfSites = sql`exists (
     )`;
 
 /**
- * Whether a row is absent: the pass did not list it, no other listing does, nothing touched it
- * since, and nobody decided to keep it.
+ * Whether a row is absent: the pass did not list it, no other listing does, nothing has touched it since, and
+ * nobody decided to keep it.
  */
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = printedUuids(ids);
@@ -88,9 +88,9 @@ interface Counted extends Record<string, unknown> {
 }
 
 /**
- * Counts the live rows of a listing, and how many `among` them are absent from a pass. `shared`
- * says whether any listing of the kind contains records of another owner. Decisions to keep rows end
- * for those that the pass listed: the service shows them again.
+ * Counts the live rows of a listing, and how many of `among` are absent from a pass. `shared` says whether
+ * any listing of the kind contains records of another owner. Decisions to keep rows end for rows that the
+ * pass listed, because the service shows them again.
  */
 export async function countAbsent(
   db: Executor,
@@ -156,11 +156,11 @@ export const overCap = (
 ): boolean => gone > Math.min(rows, Math.max(least, Math.floor((live * percent) / 100)));
 
 /**
- * Tombstones the rows that stable passes did not list; a later read of the record undoes it. Rows
- * touched since the first pass began are left alone, and so are rows that somebody decided to keep.
- * Quarantined are rows beyond the cap whose absence nothing explains: they live until an operator
- * decides. Returns also how many of the tombstoned rows have pending events, as a
- * deletion event was lost. Those are due at once, and settle with the next catch-up.
+ * Tombstones the rows that stable passes did not list; a later read of the record undoes this. Rows that were
+ * touched since the first pass began are not changed, and neither are rows that somebody decided to keep.
+ * Rows beyond the cap whose absence nothing explains are quarantined: they stay live until an operator
+ * decides. Also returns how many of the tombstoned rows have pending events, because the event of a deletion
+ * was lost. These are due at once, and the next catch-up settles them.
  */
 export async function retireAbsent(
   db: Database,
@@ -299,7 +299,7 @@ export const clearingQuarantine = ({ resource, companyId }: Listing): SQL => sql
     and ${deletes.resource} = ${resource}
     and ${deletes.companyId} is not distinct from ${companyId}::uuid`;
 
-/** The same; returns the ids of those that the service listed as deleted. */
+/** Does the same, and returns the ids of the rows that the service listed as deleted. */
 export async function clearQuarantine(db: Executor, listing: Listing): Promise<string[]> {
   const cleared = await db.execute<RowOf<typeof deletes.recordId> & RowOf<typeof deletes.reason>>(
     sql`${clearingQuarantine(listing)}

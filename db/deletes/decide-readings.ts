@@ -9,8 +9,8 @@ const isNoted = (runId: string, state: 'quarantined' | 'applied'): SQL | undefin
   and(eq(deletes.runId, runId), eq(deletes.resource, 'intervals'), eq(deletes.state, state));
 
 /**
- * Removes the readings that a run held back, except those that were read since: the next read
- * judges them again.
+ * Removes the readings that a run held back, except readings that were read since: the next read judges them
+ * again.
  */
 export async function approveReadings(
   tx: Executor,

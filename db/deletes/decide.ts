@@ -40,10 +40,7 @@ const idOfNote = sql`case
         )
       end`;
 
-/**
- * Reads inferred deletions, the newest first: those that wait for a person or all, of all runs or
- * one.
- */
+/** Reads inferred deletions, the newest first: deletions that wait for a decision or all, of all runs or one run. */
 export async function readDeletes(
   db: Executor,
   { all, run }: { readonly all: boolean; readonly run?: string },
@@ -94,7 +91,7 @@ export async function readDeletes(
 }
 
 /**
- * Tombstones what a run quarantined, except rows touched since they were absent: those leave the
+ * Tombstones what a run quarantined, except rows that were touched since they were absent. These leave the
  * quarantine, and the next backfill judges them again.
  */
 export async function approveDeletes(
@@ -115,8 +112,8 @@ export async function approveDeletes(
 }
 
 /**
- * Settles quarantined rows that wait for nobody any more. Rows whose absence is explained now are
- * tombstoned; the notes of others that are no longer absent are deleted.
+ * Settles quarantined rows that no longer wait for a decision. Rows whose absence is explained now are
+ * tombstoned, and the notes of rows that are no longer absent are deleted.
  */
 export async function settleHeld(db: Database): Promise<void> {
   const holding = await db
@@ -160,14 +157,14 @@ async function retireHeld(
   return { tombstoned, held };
 }
 
-/** Keeps what a run quarantined, until the service shows it again or somebody undoes this. */
+/** Keeps what a run quarantined until the service lists it again or somebody undoes this. */
 export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept: number }> {
   return { kept: await decide(db, runId, waits, 'rejected') };
 }
 
 /**
- * Revives what a run tombstoned, unless something else tombstoned it since; it is kept then. Where
- * nothing of the run is tombstoned, what is kept waits for a decision again.
+ * Restores what a run tombstoned, unless something else has tombstoned it since, and keeps it then. If
+ * nothing of the run is tombstoned, kept rows wait for a decision again.
  */
 export async function undoDeletes(
   db: Database,

@@ -50,8 +50,8 @@ export const inNoOtherListing = (resource: RecordResource): SQL =>
   resource === 'companies' ? sql`true` : sql`not exists (select${alsoListing(resource)})`;
 
 /**
- * Whether somebody rejected or undid an earlier deletion of the row: it is kept until a listing shows
- * it again, see `countAbsent`. Usage is kept with its document.
+ * Whether somebody rejected or undid an earlier deletion of the row: it is kept until a listing shows it
+ * again (see `countAbsent`). Usage is kept with its document.
  */
 export const isKept = (resource: RecordResource): SQL => {
   const kept = sql`exists (
@@ -109,8 +109,8 @@ export const explained = (resource: RecordResource): SQL => {
 };
 
 /**
- * When a usage row was last known to be listed: by its own read, by a read of all usage of its
- * document, or by the last complete backfill of its listing.
+ * When a usage row was last known to be listed: at its own read, at a read of all usage of its document, or
+ * at the last complete backfill of its listing.
  */
 const lastListed = sql`greatest(
           ${row.syncedAt},
@@ -176,7 +176,10 @@ export const stillAbsent = (resource: RecordResource): SQL => {
 export const needsNobody = (resource: RecordResource): SQL =>
   sql`${explained(resource)} and not ${isKeptOrHeld(resource)}`;
 
-/** Whether a quarantined row waits for nobody: it is no longer absent, or that is explained now. */
+/**
+ * Whether a quarantined row no longer needs a decision, because it is not absent any more or its absence is
+ * explained now.
+ */
 const isSettled = (resource: RecordResource): SQL => sql`exists (
       select
       from ${tableOf(resource)} ${row}
@@ -195,7 +198,7 @@ const alive = recordResources.map(
     )`,
 );
 
-/** Whether a note is of what lives though the service has it no more, as somebody decided so. */
+/** Whether a note is about a row that stays although the service no longer has it, because somebody decided so. */
 export const keeps = sql`${note.state} in ('rejected', 'undone')
   and case ${note.resource}
     ${sql.join(alive, sql` `)}

@@ -6,9 +6,8 @@ import { type CompanyListed, listedByCompanies, resources } from '../resources.t
 import { companies } from '../schema/utility.ts';
 
 /**
- * Lists companies that the service listed once, and that are tombstoned because their list lacks
- * them. Those that a pass over the list contains are left out: Postgres may have refused their
- * records.
+ * Lists companies that the service listed once, and that are tombstoned because their list lacks them.
+ * Companies that a pass over the list contains are left out, because Postgres may have refused their records.
  */
 export async function goneCompanies(db: Executor, listedIds: readonly string[]): Promise<string[]> {
   const listed = array(printedUuids(listedIds), 'text');
@@ -32,7 +31,7 @@ export interface CompanyListing {
   readonly resource: CompanyListed;
 }
 
-/** Lists the listings of companies of which rows live. */
+/** Lists the listings of companies that have live rows. */
 export async function livingOf(
   db: Executor,
   companyIds: readonly string[],

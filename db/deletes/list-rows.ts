@@ -6,7 +6,7 @@ import { documents, usageData } from '../schema/utility.ts';
 import { waits } from './explained.ts';
 import { note } from './tombstone.ts';
 
-/** A row that a run found gone, with what somebody has to know to decide on it. */
+/** A row that a run found missing, with what a person has to know to decide on it. */
 export interface DeletedRow {
   readonly resource: string;
   /** The id of the record, or of the meter whose readings it is about. */
@@ -55,7 +55,7 @@ const costOf: SQL = sql`case
         when ${note.resource} = 'documents' then coalesce(b.current_charges, b.total_charges)
       end`;
 
-/** What a run found gone, but for what waits no longer. */
+/** What a run found missing, except rows that no longer wait. */
 const of = (runId: string): SQL =>
   sql`${eq(note.runId, runId)} and (${note.state} <> 'quarantined' or ${waits})`;
 

@@ -117,9 +117,7 @@ async function lockRows(
     where company_id is not null`);
 }
 
-/**
- * Revives rows that a run tombstoned and nothing else tombstoned since; documents with their usage.
- */
+/** Restores rows that a run tombstoned and nothing else has tombstoned since; documents with their usage. */
 export async function revive(
   tx: Executor,
   runId: string,

@@ -6,7 +6,7 @@ import { documents } from '../schema/utility.ts';
 import { waits } from './explained.ts';
 import { note, rowsOfNote } from './tombstone.ts';
 
-/** Of more bills than this nobody is told the cost: each record has to be read. */
+/** Above this number of bills their cost is not reported, because each record has to be read for it. */
 const billsMax = 1_000;
 
 /** Reads what waits for a decision, of at most so many notes. */

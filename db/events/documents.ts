@@ -8,8 +8,8 @@ import { documents } from '../schema/utility.ts';
 import { eventItems, payloadOf, type RecordedEvent, recorded, writeEvents } from './items.ts';
 
 /**
- * Applies events to documents: header columns of those created or updated, and tombstones with the
- * state at deletion (service.md 2.5).
+ * Applies events to documents: header columns of created or updated documents, and tombstones with the state
+ * at deletion (service.md 2.5).
  */
 export async function applyDocuments(
   tx: Executor,
@@ -19,7 +19,7 @@ export async function applyDocuments(
   return await writeEvents(tx, upsertEvents(resources.documents, events));
 }
 
-/** Sets the site of documents whose record has none and was read before the event came. */
+/** Sets the site of documents whose record names none and was read before the event arrived. */
 export async function applyDocumentSites(
   tx: Executor,
   recordedEvents: readonly RecordedEvent[],

@@ -4,8 +4,8 @@ import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 
 /**
- * Notes dead events as ignored, since nothing can apply them. They keep their bytes and errors until
- * retention, and a replay still tries them. Returns the ids of those that were dead.
+ * Marks dead events as ignored. They keep their bytes and errors until retention, and a replay still tries
+ * them. Returns the ids of the events that were dead.
  */
 export async function ignoreEvents(db: Executor, ids: readonly string[]): Promise<string[]> {
   const ignored = await db

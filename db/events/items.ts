@@ -10,7 +10,7 @@ import { eventPayloads } from '../schema/metersync.ts';
 export const isDeletion = (type: SQLWrapper): SQL =>
   sql`${type} = any(${array(deletingTypes, 'text')})`;
 
-/** The payload of an event as a table of one row, or of none once it was dropped. */
+/** The payload of an event as a table of one row, or of no row if the payload was dropped. */
 export const payloadOf = (id: SQLWrapper): SQL => sql`(
         select p.payload
         from ${eventPayloads} p

@@ -30,7 +30,7 @@ export interface FreshEvent extends Record<string, unknown> {
   readonly recordedAt: string;
 }
 
-/** Which workflow records events, and which existing ones it records anew. */
+/** Which workflow records events, and which existing events it records again. */
 export interface Recording {
   readonly workflow?: { readonly workflowId: string; readonly runId: string } | undefined;
   readonly replay?: Replay | undefined;
@@ -39,9 +39,9 @@ export interface Recording {
 }
 
 /**
- * The outcomes that a delivery records anew. Without a replay: dead and missing events, since
- * sending one again asks for another attempt. A run never revives what it recorded: each try of its
- * activity would do all the work of dead events again.
+ * The outcomes that a delivery records again. Without a replay these are dead and missing, because a repeated
+ * delivery asks for another attempt. A run never revives events that it recorded itself: each try of its
+ * activity would otherwise repeat all the work of dead events.
  */
 const revived: Readonly<Record<Replay | 'none', readonly EventOutcome[]>> = {
   none: ['dead', 'missing'],
@@ -55,7 +55,7 @@ function outcomeOf(entry: JournalEntry): EventOutcome {
   return entry.event.deletes ? 'applied' : 'pending';
 }
 
-/** The columns of a new event, and below those that a repeated delivery overwrites. */
+/** The columns of a new event, and below them the columns that a repeated delivery overwrites. */
 const inserted = [
   journal.id,
   journal.type,
@@ -87,13 +87,12 @@ const boundOf = (field: 'start' | 'end'): SQL => sql`case
         end`;
 
 /**
- * Inserts events into the journal. Returns how each arrived that is new or recorded anew: the dead,
- * the missing and those that a replay names. This makes recording idempotent: any other event in
- * the journal has had, or will have, its effect.
- * Also writes `public_id`, which may be in events alone, to existing companies without one. The
- * API's record outranks it. No event makes the row of a company (see db/backfill/strangers.ts).
- * Events that take effect at once leave nothing to read. If their company does not exist they wait
- * all the same, until the service is asked about it.
+ * Inserts events into the journal. Returns how each event arrived that is new, or is recorded again: dead
+ * events, missing events and those that a replay names. This makes recording idempotent: any other event in
+ * the journal has had its effect, or will have it. Also writes `public_id`, which may be only in events, to
+ * existing companies without one; the API's record takes precedence. No event creates the row of a company
+ * (see db/backfill/strangers.ts). Events that take effect at once leave nothing to read. If their company
+ * does not exist, they still wait until the service is asked about it.
  */
 export async function insertJournal(
   tx: Executor,

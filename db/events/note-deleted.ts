@@ -8,9 +8,9 @@ import { isDeletion } from './items.ts';
 import { settledAs, unlessRecordedAnew } from './settling.ts';
 
 /**
- * Deletes the usage of documents that events deleted. Waiting and missing events that the deletions
- * cover are superseded. A deletion that waits has taken effect, and waits for its company alone.
- * Returns the documents whose events waited: their stale records are to be refreshed.
+ * Deletes the usage of documents that events deleted. Waiting and missing events that the deletions cover
+ * become superseded. A deletion that waits has taken effect, and only waits for its company. Returns the
+ * documents whose events waited: their stale records have to be refreshed.
  */
 export async function noteDeleted(tx: Executor, deleted: readonly string[]): Promise<string[]> {
   const result = await hot(tx, 'noteDeleted').execute<{ record_id: string }>(sql`

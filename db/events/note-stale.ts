@@ -9,11 +9,11 @@ import { type RecordedEvent, recorded } from './items.ts';
 import { settledAs } from './settling.ts';
 
 /**
- * Makes the records of events stale, and wakes sleeping catch-ups; returns the kinds of those.
- * Events older than the last read state, or covered by a tombstone, are superseded at once: of a
- * document if its usage was read since. A page read for another document has none of it.
- * This is the last statement on records: their rows are locked by now, so the later of two groups
- * sees what the earlier one wrote.
+ * Makes the records of events stale, and wakes sleeping catch-ups; returns the kinds of the catch-ups. Events
+ * that are older than the state last read, or that a tombstone covers, are superseded at once, for a document
+ * only if its usage has been read since. A page that was read for another document contains none of its
+ * usage. This is the last statement on records: their rows are locked by now, so the later of two groups sees
+ * what the earlier one wrote.
  */
 export async function noteStale(
   tx: Executor,

@@ -1,10 +1,10 @@
 import { JsonTokens } from '../../contract/json.ts';
 
 /**
- * Bytes that a payload may take as Postgres prints it. A number such as 1e131071 is five bytes of a
- * signed body and 131,072 digits when read back: a few kilobytes of them are gigabytes. This many
- * bytes still fit one Temporal payload (2 MiB) as base64, as a replay sends them. A body within the
- * receiver's 1 MiB exceeds it only if built to.
+ * Maximum bytes of a payload as Postgres prints it. A number such as 1e131071 is five bytes of a signed body
+ * and 131,072 digits when it is printed, so a few kilobytes of such numbers become gigabytes. A payload of
+ * this size still fits one Temporal payload (2 MiB) as base64, in which a replay sends it. A body within the
+ * receiver's 1 MiB exceeds it only if it was built to do so.
  */
 export const printedBytesMax = 1_500_000;
 

@@ -18,7 +18,7 @@ import { holdAwake, maybeMissedWakeups } from './wake.ts';
 
 /** The result of recording a group. */
 export interface Recorded {
-  /** Events that were new to the journal, or were recorded anew. */
+  /** Events that were new to the journal, or were recorded again. */
   readonly fresh: number;
   readonly duplicates: number;
   readonly dead: number;
@@ -132,7 +132,7 @@ function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
   );
 }
 
-/** Reads a delivery for the journal. Unreadable ones are dead from the start, with their bytes. */
+/** Reads a delivery for the journal. Unreadable deliveries are dead from the start, with their bytes. */
 function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): JournalEntry {
   // The signature covers the mark, too, so the receiver left it there.
   const text = withoutByteOrderMark(

@@ -9,9 +9,9 @@ export interface PayloadsDropped {
 }
 
 /**
- * Looks at the `limit` oldest events with payloads that were received after `after` and more than `days` ago, and
- * drops the payloads of those that are settled. Their rows stay, so that a late delivery still finds its id.
- * Pending, dead and missing events keep their bytes at any age: no other copy exists.
+ * Examines the `limit` oldest events with payloads that were received after `after` and more than `days` ago,
+ * and drops the payloads of the settled ones. Their rows stay, so that a late delivery still finds its id.
+ * Pending, dead and missing events keep their bytes at any age, because no other copy exists.
  */
 export async function dropPayloads(
   db: Database,

@@ -1,9 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
 
 /**
- * Locks events whose outcome a statement is to change, and leaves out those that somebody else has locked.
- * Such an event is being recorded anew: its recorder decides what becomes of it, and has yet to lock its
- * record. To wait for it with the record locked would be a deadlock.
+ * Locks events whose outcome a statement is going to change, and leaves out events that another session has
+ * locked. Such an event is being recorded again: its recorder decides its outcome, and has yet to lock its
+ * record. Waiting for it while holding the record's lock would be a deadlock.
  */
 export const unlessRecordedAnew: SQL = sql.raw('for no key update skip locked');
 

@@ -16,9 +16,9 @@ export async function holdAwake(tx: Executor): Promise<void> {
 }
 
 /**
- * Returns the catch-ups to wake for a group that is recorded again, whose first wake-up may be
- * lost. Those are the ones of pending events, and those marked awake: the events that they were
- * marked for may be settled by now.
+ * Returns the catch-ups to wake for a group that is recorded again and whose first wake-up may be lost: the
+ * catch-ups of pending events, and those marked as awake, because the events for which they were marked may
+ * be settled by now.
  */
 export async function maybeMissedWakeups(
   tx: Executor,

@@ -227,8 +227,8 @@ const writtenColumns = [
 ];
 
 /**
- * Removes the separate fields of maps: they stand under the map's `*` alone. Maps are picked once:
- * there are few of them, and thousands of fields.
+ * Removes the separate fields of maps, which are only under the map's `*`. Maps are selected first: there are
+ * few of them, and thousands of fields.
  */
 async function removeCollapsed(db: Executor, kept: Kept): Promise<void> {
   const { path } = fieldCatalogue;

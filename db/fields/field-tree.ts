@@ -9,7 +9,7 @@ const valueLengthMax = 40;
 const exampleLengthMax = 80;
 /** Depth of nesting that is recorded: deeper values are data of the field that holds them. */
 const depthMax = 8;
-/** Fields of an object beyond which its keys are data, such as ids. */
+/** Number of fields of an object above which its keys are data, such as ids. */
 export const fieldsMax = 300;
 /** Fields of all records of a resource: a bound of memory and catalogue. */
 const nodesMax = 5_000;
@@ -33,9 +33,9 @@ export interface SeenField {
   readonly records: number;
   /** The first value, cut short; null for objects and arrays. */
   readonly example: string | null;
-  /** Distinct texts; null if the field is no enumeration. */
+  /** Distinct texts; null if the field is not an enumeration. */
   readonly values: readonly string[] | null;
-  /** Whether it is a map: its own fields are too many, or too deep, to be separate. */
+  /** Whether it is a map: it has too many fields of its own, or too deep ones, to be separate. */
   readonly collapsed: boolean;
 }
 
@@ -49,8 +49,8 @@ interface FieldNode {
   example: string | null;
   values: ReadonlySet<string> | null;
   /**
-   * Created with the first field: most nodes have none, and an empty map takes more memory than all
-   * else.
+   * Created with the first field, because most nodes have none and an empty map takes more memory than
+   * everything else.
    */
   fields: Map<string, FieldNode> | undefined;
   any: FieldNode | undefined;
@@ -79,9 +79,9 @@ function fieldNode(path: string, depth: number, fresh = true): FieldNode {
 }
 
 /**
- * The fields of a resource's records, discovered from the records, as the service announces none:
- * where each stands, and its kinds of values. Memory is bounded for any records. An object with too
- * many fields, or with UUIDs as keys, becomes a map: all its fields are one.
+ * The fields of a resource's records, discovered from the records because the service does not announce them:
+ * the path of each field, and its kinds of values. Memory is limited for any records. An object with too many
+ * fields, or with UUIDs as keys, becomes a map, whose fields are all one.
  */
 export class FieldTree {
   readonly #root: FieldNode;
@@ -260,7 +260,7 @@ export class FieldTree {
     this.#news += 1;
   }
 
-  /** Returns a copy of a text to keep; undefined if no text is kept, or there is no room. */
+  /** Returns a copy of a text to keep; undefined if no text should be kept, or there is no room. */
   #kept(text: string): string | undefined {
     if (this.#namesAlone) return undefined;
     if (this.#valueCharacters + sizeOf(text) > valueCharactersMax) return undefined;
@@ -270,8 +270,8 @@ export class FieldTree {
   }
 
   /**
-   * Makes a node a map: its fields become one. A record's own fields stay; only further ones are
-   * one.
+   * Makes a node a map: its fields become one. A record keeps its existing fields, and only further ones
+   * become one.
    */
   #collapse(node: FieldNode): void {
     node.collapsed = true;

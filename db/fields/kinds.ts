@@ -27,8 +27,8 @@ const date = /^\d{4}-\d\d-\d\d$/;
 const timestamp =
   /^\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$/;
 /**
- * With a point and without leading zeros: digits alone may be an account number, whose zeros
- * matter.
+ * With a decimal point and without leading zeros, because digits without a point may be an account number,
+ * whose zeros matter.
  */
 const decimal = /^-?(0|[1-9]\d{0,99})\.\d{1,99}$/;
 
@@ -66,8 +66,8 @@ export const columnTypes = [
 export type ColumnType = (typeof columnTypes)[number];
 
 /**
- * Returns the narrowest type that holds every kind; more kinds only widen it, through text to
- * jsonb. Null for objects and nulls alone: their fields have columns of their own.
+ * Returns the narrowest type that holds every kind. More kinds only widen it, through text to jsonb. Null for
+ * objects and nulls without other kinds, because their fields have columns of their own.
  */
 export function columnType(kinds: readonly FieldKind[]): ColumnType | null {
   const scalars = kinds.filter((kind) => kind !== 'object' && kind !== 'array');

@@ -1,16 +1,13 @@
 /** A step of a path: a field by its name, or `any`: any element of an array, any field of a map. */
 export type PathStep = { readonly field: string } | 'any';
 
-/**
- * Escapes a step of a JSON Pointer (RFC 6901). The step `*` stands for any, so an asterisk in a
- * name is `~2`.
- */
+/** Escapes a step of a JSON Pointer (RFC 6901). The step `*` means any, so an asterisk in a name is `~2`. */
 export const stepOf = (field: string): string =>
   field.replaceAll('~', '~0').replaceAll('/', '~1').replaceAll('*', '~2');
 
 export const anyStep = '*';
 
-/** Returns the steps of a path; none for a record itself, whose path is ''. */
+/** Returns the steps of a path; no step for a record itself, whose path is ''. */
 export function stepsOf(path: string): PathStep[] {
   return path
     .split('/')

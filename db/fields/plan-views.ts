@@ -50,13 +50,13 @@ const viewedResources: readonly ViewedResource[] = Object.values(resources).map(
 );
 
 /**
- * Most columns of a view; further fields stand in a column of their owner, or in `other_fields`.
+ * Maximum number of columns of a view; further fields are in a column of their owner, or in `other_fields`.
  * Postgres has room for 1,600, of which an object's own fields may take `fieldsMax` more.
  */
 const columnsMax = 1_000;
 /** Beyond it fields of objects within get no column, so that there is room for a record's own. */
 const flattenedMax = columnsMax - fieldsMax;
-/** Most views of a resource: further objects stand in columns of their owner. */
+/** Maximum number of views of a resource; further objects are in columns of their owner. */
 const viewsMax = 200;
 
 interface Place {
@@ -138,7 +138,7 @@ function* elementsOf(at: Place, owner: Place, suffix: string, root: Place): Gene
   yield* elementsOf(any, any, 'elements', root);
 }
 
-/** Names the columns that a view has beside those of fields. */
+/** Names the columns that a view has besides the columns of fields. */
 export function fixedColumns(key: string, path: string): string[] {
   const company = key === 'company_id' ? [] : ['company_id'];
   if (path === '') return ['id', ...company, 'api_version', 'first_synced_at', 'synced_at'];
@@ -193,11 +193,11 @@ function collapseMaps(at: Place): void {
     collapseMaps(inner);
 }
 
-/** The type of a field's column; null if it has none because its own fields have columns. */
+/** The type of a field's column; null if it has no column because its own fields have columns. */
 const typeOf = ({ kinds, collapsed, isWhole }: Place): ColumnType | null =>
   collapsed || isWhole ? 'jsonb' : columnType(kinds);
 
-/** A field that wants a column: one of an object within needs none, as that has a view, too. */
+/** A field that wants a column. A field of a nested object needs none, because that object has a view, too. */
 interface Wanted {
   readonly place: Place;
   readonly name: string;

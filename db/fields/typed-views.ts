@@ -33,7 +33,7 @@ interface ViewChange {
 /** A view that could not be changed. */
 export interface BlockedView {
   readonly view: string;
-  /** What was built on it, as Postgres describes it; empty if something else is wrong. */
+  /** What depends on it, as Postgres describes it; empty if something else is wrong. */
   readonly by: readonly string[];
   readonly error: string;
 }
@@ -121,7 +121,7 @@ const isTakenAmong =
   (name: string): boolean =>
     relations.some((relation) => relation.name === name && !relation.isTyped);
 
-/** Compares the views that the catalogue wants with those that exist. */
+/** Compares the views that the catalogue requires with the existing views. */
 async function planChanges(db: Executor): Promise<ViewChange[]> {
   const fields = await readFields(db);
   const existing = await readRelations(db);
@@ -182,7 +182,7 @@ function changeOf(
   };
 }
 
-/** Lists the grants that a view with these columns can have: not those on a column that goes. */
+/** Lists the grants that a view with these columns can have, without grants on a column that is removed. */
 function grantsFor(
   columns: readonly { readonly name: string }[],
   grants: readonly string[],
@@ -249,7 +249,7 @@ async function readSession(db: Executor): Promise<{ zone: string; readers: reado
   return rows[0] ?? { zone: 'UTC', readers: [] };
 }
 
-/** Reads the fields of records over all API versions, those seen first first. */
+/** Reads the fields of records in all API versions, in the order in which they were first seen. */
 async function readFields(db: Executor): Promise<CataloguedField[]> {
   const { resource, path } = fieldCatalogue;
   const { rows } = await db.execute<{

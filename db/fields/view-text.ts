@@ -18,7 +18,7 @@ interface SelectedColumn {
 
 export const qualified = (view: string): string => `fields.${quoted(view)}`;
 
-/** A comment that begins so is that of a typed view; only the owner of the warehouse writes it. */
+/** A comment that begins like this belongs to a typed view; only the owner of the warehouse writes it. */
 export const madeFrom = 'Made from ops.field_catalogue by metersync views';
 
 /**

@@ -16,16 +16,16 @@ const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '4
 /** What `applyViews` did. */
 export interface AppliedViews {
   readonly views: boolean;
-  /** Statements that restore the grants on dropped views, once the typed ones are there again. */
+  /** Statements that restore the grants on dropped views, once the typed views exist again. */
   readonly grants: readonly string[];
 }
 
 /**
- * Applies the views and functions of analytics/, unless this version is applied already. `create or
- * replace` keeps what users built on them. If a view changes its columns, all views and functions
- * without dependents are dropped first; typed views, too, where they keep a function. What earlier
- * versions had goes last, when no view of ours reads it.
- * @throws Error naming the user's view that stands in the way
+ * Applies the views and functions of analytics/, unless this version is applied already. `create or replace`
+ * keeps what users built on them. If a view changes its columns, all views and functions without dependents
+ * are dropped first, including typed views if they depend on a function. Views and functions that only
+ * earlier versions had are dropped last, when no view of metersync reads them.
+ * @throws Error naming the user's view that blocks the change
  */
 export async function applyViews(tx: Transaction): Promise<AppliedViews> {
   const texts = viewTexts();
@@ -56,9 +56,7 @@ export async function applyViews(tx: Transaction): Promise<AppliedViews> {
 const versionOf = (texts: readonly string[]): string =>
   createHash('sha256').update(texts.join('\0')).digest('hex');
 
-/**
- * Creates them all, or none if an existing one has other columns: then it returns Postgres's error.
- */
+/** Creates them all, or none if an existing view has other columns: then it returns Postgres's error. */
 async function make(tx: Transaction, texts: readonly string[]): Promise<'made' | Error> {
   try {
     await tx.transaction(async (part) => {
@@ -76,7 +74,7 @@ interface Dropped extends Pick<AppliedViews, 'grants'> {
   readonly dependents: readonly string[];
 }
 
-/** Drops views and functions in reverse order, so that no dependent of ours stands in the way. */
+/** Drops views and functions in reverse order, so that no dependent of metersync blocks a drop. */
 async function dropAll(
   tx: Transaction,
   texts: readonly string[],
@@ -122,13 +120,13 @@ async function dropUnlessUsed(tx: Transaction, what: string): Promise<string[]> 
     return [];
   } catch (error) {
     if (sqlState(error) !== dependentsExist) throw error;
-    // Drizzle's error wraps that of Postgres.
+    // Drizzle's error wraps the error of Postgres.
     const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
     return detail.split('\n');
   }
 }
 
-/** Drops what is left of earlier versions; returns the dependents, other than these, of what stays. */
+/** Drops what is left of earlier versions. Returns the dependents, other than these, of what stays. */
 async function dropGone(tx: Transaction): Promise<string[]> {
   const names = new Set(gone.map(nameOf));
   const dependents: string[] = [];
@@ -140,7 +138,7 @@ async function dropGone(tx: Transaction): Promise<string[]> {
 /** Returns `function f` of `function f(uuid)` and of `function f(uuid) depends on table t`. */
 const nameOf = (line: string): string => line.replace(/(\(.*\))?( depends on .*)?$/, '');
 
-/** The error for users' views that stand in the way; undefined when there are none. */
+/** The error for users' views that block a change; undefined if there are none. */
 function inTheWay(
   change: string,
   refusal: string,
@@ -148,7 +146,7 @@ function inTheWay(
 ): Error | undefined {
   if (dependents.length === 0) return undefined;
   const why = `${refusal}${[...new Set(dependents)].join('; ')}`;
-  // Without a cause, whose words would stand in place of these.
+  // Without a cause, whose message would be printed instead of this one.
   return new Error(
     `views of yours were built on views that ${change}: drop them, run metersync migrate, and make them again. ${why}`,
   );
@@ -162,7 +160,7 @@ async function grantsOn(tx: Transaction, view: string): Promise<string[]> {
   return rows.map(({ grant }) => grant);
 }
 
-/** Restores grants, but those on a column or view that is there no longer. */
+/** Restores grants, except grants on a column or view that no longer exists. */
 export async function grantAgain(tx: Transaction, grants: readonly string[]): Promise<void> {
   for (const grant of grants) {
     try {

@@ -8,7 +8,7 @@ export interface KnownMigration {
   readonly statements: readonly string[];
   /** Code that knows fewer migrations than this may not write once it is applied. */
   readonly floor: number;
-  /** A table that it writes anew, which takes long if the table is large. */
+  /** A table that it rewrites, which takes long if the table is large. */
   readonly rewrites: string | undefined;
 }
 

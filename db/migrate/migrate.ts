@@ -26,8 +26,8 @@ import {
 import { ensureRoles, type Ungranted } from './roles.ts';
 
 /**
- * How long a migration waits for tables that others use, which also delays their new users; and how
- * many times. Each wait is twice as long as the one before: most locks last milliseconds.
+ * How long a migration waits for tables that others use, which also delays new users of the tables; and how
+ * many times. Each wait is twice as long as the one before, because most locks last milliseconds.
  */
 export interface Patience {
   readonly lockTimeoutFirstMs: number;
@@ -43,9 +43,9 @@ export interface Migrated extends Pick<AppliedTypedViews, 'blocked'>, Ungranted 
 }
 
 /**
- * Brings schema, views and grants up to date. Several processes may call it at once.
- * @throws Error when the warehouse is newer than the code, which would replace newer views; and one
- * that names the sessions that keep using what has to be changed
+ * Brings schema, views and grants up to date. Several processes may call it at the same time.
+ * @throws Error if the warehouse is newer than the code, which would replace newer views; and an error that
+ *   names the sessions that keep using what has to be changed
  */
 export async function migrateWarehouse(
   db: Database,
@@ -90,8 +90,8 @@ const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];
 const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42710', '42P06', '42P07'];
 
 /**
- * Creates the migrator's table, which is locked before the migrator runs. Two processes that create
- * it at once meet here.
+ * Creates the migrator's table, which is locked before the migrator runs. Two processes that create it at the
+ * same time meet here.
  */
 async function ensureMigrationsTable(db: Database): Promise<void> {
   try {
@@ -132,7 +132,7 @@ async function waitingShortly<T>(
       });
     } catch (error) {
       if (!waitedTooLong.includes(sqlState(error))) throw error;
-      // Without a cause, whose words would stand in place of these.
+      // Without a cause, whose message would be printed instead of this one.
       if (attempt === tries) throw new Error(inUse(await sessionsAtWork(db), attempt));
     }
     await delay(pauseMs);
@@ -154,7 +154,7 @@ async function writeFloor(tx: Executor, floor: number): Promise<void> {
   await tx.execute(sql`insert into ${floors} values (${floor})`);
 }
 
-/** Reads the migrations that this code knows, those that the warehouse has, and its floor. */
+/** Reads the migrations that this code knows, the migrations that the warehouse has, and its floor. */
 export async function readSchemaVersions(
   db: Executor,
   folder: string = migrationsFolder,

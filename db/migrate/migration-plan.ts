@@ -20,7 +20,7 @@ export interface MigrationPlan {
   readonly rewrites: readonly Rewrite[];
 }
 
-/** A table that a migration writes anew, and about how many rows it has. */
+/** A table that a migration rewrites, and about how many rows it has. */
 export interface Rewrite {
   readonly table: string;
   readonly rows: number;

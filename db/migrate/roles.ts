@@ -34,9 +34,9 @@ export interface Ungranted {
 }
 
 /**
- * Creates the roles if the user may, and grants them what they lack in this database, on what the
- * user owns. Otherwise another user runs `create role metersync_writer; create role
- * metersync_analyst`, and the migration is run again.
+ * Creates the roles if the user may, and grants them what they lack in this database, on what the user owns.
+ * Otherwise another user runs `create role metersync_writer; create role metersync_analyst`, and the
+ * migration is run again.
  */
 export async function ensureRoles(db: Executor): Promise<Ungranted> {
   const { writer, analyst } = roles;
@@ -73,7 +73,7 @@ interface Owned extends Record<string, unknown> {
   readonly isVolatile: boolean;
 }
 
-/** Lists what this user owns of our schemas. A grant on all of a schema fails for what others own. */
+/** Lists what this user owns of metersync's schemas. A grant on a whole schema fails for objects of other owners. */
 async function readOwned(db: Executor): Promise<Owned[]> {
   const { rows } = await db.execute<Owned>(sql`
     select
@@ -113,9 +113,7 @@ async function readUnreadable(db: Executor): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/**
- * Creates a role if the user may; returns whether it exists. Two migrations may create it at once.
- */
+/** Creates a role if the user may; returns whether it exists. Two migrations may create it at the same time. */
 async function ensureRole(db: Executor, role: string): Promise<boolean> {
   const result = await db.execute<{ there: boolean; may: boolean }>(sql`
     select

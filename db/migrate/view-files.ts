@@ -27,9 +27,8 @@ const comments = /--.*$|^comment on [\s\S]*?';$/gm;
 const qualifiedName = /\b\w+\.\w+\b/g;
 
 /**
- * Returns the texts of analytics/, each after those whose views and functions it names: the schema
- * first, comments last. `{{bills at="null" …}}` stands for templates/bills.sql with these
- * arguments.
+ * Returns the texts of analytics/, each after the files whose views and functions it names: the schema first,
+ * comments last. `{{bills at="null" …}}` is replaced by templates/bills.sql with these arguments.
  * @throws Error naming the files of a cycle
  */
 export function viewTexts(folder: string = packagedFolder('analytics')): string[] {
@@ -46,7 +45,7 @@ export function viewTexts(folder: string = packagedFolder('analytics')): string[
   ];
 }
 
-/** Sorts files by name, but each after those that create what it names. */
+/** Sorts files by name, but each after the files that create what it names. */
 function inOrder(files: readonly ViewFile[]): ViewFile[] {
   const makerOf = new Map(files.flatMap((file) => file.makes.map((name) => [name, file] as const)));
   const done = new Set<ViewFile>();

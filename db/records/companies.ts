@@ -4,7 +4,7 @@ import { companies } from '../schema/utility.ts';
 import { countWritten, items, type UpsertPage } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
-/** Writes companies; with `existingOnly`, only those that have a row. */
+/** Writes companies; with `existingOnly`, only companies that have a row. */
 export const upsertCompanies: UpsertPage = (tx, page, closing) => {
   const from = page.existingOnly ? sql`item where ${hasRow(sql`item.r`)}` : sql`item`;
   const companies = upsertRecords(resources.companies, { items: items(page), page, from });

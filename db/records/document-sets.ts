@@ -25,9 +25,9 @@ export interface DocumentSets {
 }
 
 /**
- * Writes documents and their usage in one transaction: no reader sees a bill without its usage.
- * Rows of complete documents that are no longer listed are tombstoned. Rows that Postgres refuses
- * are kept apart and do not affect others.
+ * Writes documents and their usage in one transaction, so that no reader sees a bill without its usage. Rows
+ * of complete documents that are no longer listed are tombstoned. Rows that Postgres refuses are stored
+ * separately and do not affect others.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeDocumentSets(db: Database, sets: DocumentSets): Promise<void> {

@@ -19,7 +19,7 @@ import { replacingUsage } from './usage-data.ts';
 
 /** A written document, and the usage that its record lists now and listed before. */
 interface Written extends WrittenRow, Revived {
-  /** Whether its record was read before, as opposed to an event's header alone. */
+  /** Whether its record was read before. Otherwise only the header of an event is known. */
   readonly read: boolean;
   /** Ids of usage rows. */
   readonly before: readonly string[] | null;
@@ -43,7 +43,7 @@ export const upsertDocuments: UpsertPage = async (tx, page, closing) => {
     ? sql`case when ${hasUsage(sql`r`)} then ${page.readAt}::timestamptz end`
     : sql`null::timestamptz`;
   const begins = new Map([[documents.usageReadAt, readAt]]);
-  // The last part sees documents as they were before: all parts of a statement share one snapshot.
+  // This last part sees documents as they were before, because all parts of a statement share one snapshot.
   const { rows } = await hot(tx, 'upsertDocuments').execute<Written>(sql`
     with ${upsertRecords(resources.documents, { items: items(page), page, begins })}, ${closing}
     select
@@ -111,15 +111,15 @@ export async function reviveUsage(tx: Executor, documents: readonly Revived[]): 
     ))`);
 }
 
-/** Whether a record lists its usage, each row with an id. Rows whose id is no UUID are left out. */
+/** Whether a record lists its usage, each row with an id. Rows whose id is not a UUID are left out. */
 const hasUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData') = 'array'
           and not ${record} @? '$.usageData[*]
             ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
 
 /**
- * In one statement, whose snapshot begins after the documents' locks: the usage that records list
- * replaces theirs, other usage of changed documents moves to their owners, and those wait again
- * whose missing events they answer.
+ * Runs in one statement, whose snapshot begins after the documents were locked. The usage that records list
+ * replaces the documents' usage, other usage of changed documents moves to their owners, and usage waits
+ * again whose missing events the documents answer.
  */
 async function follow(
   tx: Executor,

@@ -26,12 +26,12 @@ export const columnsOfReading = [
   intervals.syncedAt,
   intervals.unreadable,
 ];
-/** Those of plain readings of which no two share a time: the others have their defaults. */
+/** The columns of plain readings, of which no two have the same time. The other columns have their defaults. */
 export const columnsCopied = columnsOfReading.filter(
   (column) => column !== intervals.ordinal && column !== intervals.unreadable,
 );
 
-/** What several readings may share, and the key, which tells them apart. */
+/** The columns that several readings may share, and the key, which distinguishes them. */
 export const timeKey = sql.raw('start_at, granularity_seconds, usage_units');
 export const readingKey = sql.raw('start_at, granularity_seconds, usage_units, ordinal');
 

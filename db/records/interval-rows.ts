@@ -3,7 +3,7 @@ import { array } from '../connection/arrays.ts';
 import { ordinalOf, timeKey } from './interval-key.ts';
 import type { IntervalColumns } from './interval-text.ts';
 
-/** Readings whose times Postgres has to parse, and of which several may share a time. */
+/** Readings whose times Postgres has to parse, and of which several may have the same time. */
 export function anyReadings(columns: IntervalColumns): SQL {
   return sql`
       select
@@ -42,7 +42,7 @@ export function parsedReadings(columns: IntervalColumns): SQL {
           cross join lateral (select metersync.read_time(starts) as start_at) times`;
 }
 
-/** Plain readings of which no two share a time. */
+/** Plain readings, of which no two have the same time. */
 export function distinctReadings(columns: IntervalColumns, seconds: readonly number[]): SQL {
   return sql`
       select

@@ -5,7 +5,7 @@ import { hot } from '../connection/hot.ts';
 import { canonical, type Span } from './interval-key.ts';
 import type { IntervalColumns, PlainReadings } from './interval-text.ts';
 
-/** The starts from which readings are compared: their own span, and the gap to the earlier ones. */
+/** The starts of the readings to compare: those of the readings' own span, and of the gap to the earlier readings. */
 export interface Region extends Span {
   /** A start at the edge of the region that belongs to earlier readings. */
   readonly edge: string | null;

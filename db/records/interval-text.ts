@@ -7,14 +7,14 @@ import { isNumberText, isTimeText } from '../../contract/value-texts.ts';
 export interface IntervalColumns {
   readonly startAt: readonly string[];
   readonly endAt: readonly (string | null)[];
-  /** Seconds, if the record says so; else the distance from start to end. */
+  /** The length in seconds, if the record says it; otherwise the time from start to end. */
   readonly granularitySeconds: readonly (number | null)[];
   /** Exact decimal text. */
   readonly usage: readonly (string | null)[];
   readonly usageUnits: readonly (string | null)[];
   readonly quality: readonly (string | null)[];
   readonly updated: readonly (string | null)[];
-  /** The ids of the records, which tell readings of one time apart; no column keeps them. */
+  /** The ids of the records, which distinguish readings of one time. No column stores them. */
   readonly id: readonly (string | null)[];
   /** The fields that could not be read with their texts, as JSON; absent if all could. */
   readonly unreadable?: readonly (string | null)[] | undefined;
@@ -54,7 +54,8 @@ export interface PlainReadings {
   readonly from: string;
   readonly to: string;
   /**
-   * Whether each starts after the one before, with one length and unit for all: no two share a key.
+   * Whether each reading starts after the one before, and all have the same length and unit, so that no two
+   * have the same key.
    */
   readonly distinct: boolean;
 }
@@ -154,7 +155,7 @@ function readableColumns(columns: IntervalColumns): IntervalColumns {
   for (const at of odd) {
     const texts: Record<string, string> = {};
     const take = (field: string, text: string): null => {
-      // A blank text is no value.
+      // A blank text is not a value.
       if (text.trim() !== '') texts[field] = text.slice(0, keptMax).toWellFormed();
       return null;
     };
@@ -221,8 +222,8 @@ function sameShape(text: string, first: string): boolean {
 }
 
 /**
- * Returns a function of the seconds between two times. Most readings begin where the one before
- * ended, so each time is parsed once.
+ * Returns a function of the seconds between two times. Most readings begin where the one before ended, so
+ * each time is parsed only once.
  */
 function distances(first: string): (start: string, end: string) => number {
   const zone = first.endsWith('Z') ? '' : 'Z';

@@ -45,8 +45,8 @@ const uniqueViolation = '23505';
 /** How readings are written. */
 export interface WriteIntervals {
   /**
-   * Whether the readings are read because of an event. Then unchanged readings without `updated`
-   * also count as read now: an earlier read that is written later replaces none of them.
+   * Whether the readings are read because of an event. Then unchanged readings without `updated` also count
+   * as read now, so that an earlier read that is written later replaces none of them.
    */
   readonly confirms?: boolean;
   /** The range that the readings are listed for. */
@@ -59,19 +59,19 @@ export interface ReadingsWritten extends PageWritten {
   /** What this and the earlier writes of the walk cover; undefined if no reading could be written. */
   readonly span: Span | undefined;
   /**
-   * Whether the listing may contradict the warehouse: the warehouse has a reading among these that
-   * is not listed, or one that the service changed later, or these lie among the earlier ones. Then
-   * only a comparison with the whole listing can tell which readings are to go.
+   * Whether the listing may contradict the warehouse: the warehouse has a reading among these that is not
+   * listed, or that the service changed later, or these readings lie among the earlier ones. Then only a
+   * comparison with the complete listing can tell which readings have to be removed.
    */
   readonly inDoubt: boolean;
 }
 
 /**
- * Writes readings of one meter. Readings of an empty span are copied in with COPY. Others are
- * compared with existing rows, and only new and changed ones are written: at the same `updated` the
- * read that began later wins, and over one from the future. A value that cannot be read is NULL, and
- * `unreadable` has its text. A reading without a usable start or length goes to
- * `metersync.rejected_records`. Nothing is removed here: see `removeAbsentReadings`.
+ * Writes readings of one meter. Readings of an empty span are copied in with COPY. Others are compared with
+ * existing rows, and only new and changed readings are written. With the same `updated`, and over a state
+ * from the future, the read that began later wins. A value that cannot be read is NULL, and `unreadable` has
+ * its text. A reading without a usable start or length goes to `metersync.rejected_records`. Nothing is
+ * removed here: see `removeAbsentReadings`.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeIntervals(
@@ -95,7 +95,10 @@ export async function writeIntervals(
   }
 }
 
-/** Writes what can be read. Judged strictly, readings that Postgres refuses all the same are kept apart. */
+/**
+ * Writes the readings that can be read. Readings that pass the check and that Postgres still refuses are
+ * stored separately.
+ */
 async function writeRead(
   warehouse: Warehouse,
   meterId: string,

@@ -34,7 +34,7 @@ export function itemTexts({
   return texts;
 }
 
-/** Builds the page with these records alone, and their digests. */
+/** Builds the page with only these records, and their digests. */
 export const pageOfTexts = (
   page: RecordPage,
   texts: readonly string[],

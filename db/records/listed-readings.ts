@@ -47,7 +47,7 @@ export async function makeListedReadings(tx: Executor): Promise<void> {
     ) on commit drop`);
 }
 
-/** Adds the readings of a page to a pass, but for those that Postgres refuses: it returns these. */
+/** Adds the readings of a page to a pass, except those that Postgres refuses, which it returns. */
 export async function addListedReadings(
   tx: Transaction,
   { zoneIsUtc }: Pick<Warehouse, 'zoneIsUtc'>,

@@ -8,10 +8,10 @@ import { items, type RecordPage } from './page.ts';
 import { idOfRecord } from './upsert.ts';
 
 /**
- * Counts the records of a page whose rows have a newer state, which a read found some time before
- * this one. The service went back: it may have been restored from a backup. A state that an event
- * carried does not count, as the service may not show it yet; nor does one that was just read, as a
- * listing may lag behind.
+ * Counts the records of a page whose rows have a newer state that a read found some time before this one. The
+ * service has gone back, perhaps because it was restored from a backup. A state from an event does not count,
+ * because the service may not show it yet. Neither does a state that was just read, because a listing may lag
+ * behind.
  */
 export async function countOlder(
   db: Executor,

@@ -8,11 +8,11 @@ import { alsoListed } from '../schema/metersync.ts';
 import { companies, documents, usageData } from '../schema/utility.ts';
 
 /**
- * Decides the one owner of a record, independent of which listings contain it and the order of
- * reads. It is the company that the record names; for usage, that of its document. Otherwise it is
- * the company that lists the record, the least id of several. Other companies that list it stand in
- * `metersync.also_listed`: it is absent only when none lists it. Sites are listed by the records of
- * companies.
+ * Decides the one owner of a record, independent of which listings contain it and of the order of reads. It
+ * is the company that the record names; for usage, the company of its document. Otherwise it is the company
+ * that lists the record, or the one with the least id of several. Other companies that list it are in
+ * `metersync.also_listed`, and the record is absent only if none of them lists it. Sites are listed by the
+ * records of companies.
  */
 
 /** Whether a row, given by its alias, names its owner. */

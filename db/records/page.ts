@@ -13,7 +13,7 @@ export interface RecordPage {
    * Key of the items in the envelope; null when the body is a bare array, '' when it is one record.
    */
   readonly itemsKey: string | null;
-  /** Set when `body` is an array of such bodies, each with its own items. */
+  /** Set if `body` is an array of several bodies, each with its own items. */
   readonly joined?: boolean;
   /** The company whose listing the page belongs to, if any. */
   readonly companyId: string | null;
@@ -25,10 +25,9 @@ export interface RecordPage {
   /** When the read began, by the warehouse's clock. */
   readonly readAt: string;
   /**
-   * For documents: which of them have the usage of their records written with them. `corrected`
-   * (the default): existing documents that changed. `all`: new ones too. `alone`: all, because
-   * usage has no other source. `none`: usage rows of the endpoint are written in the same
-   * transaction.
+   * For documents: which of them get the usage of their records written with them. `corrected` (the default):
+   * existing documents that changed. `all`: new documents, too. `alone`: all, because usage has no other
+   * source. `none`: usage rows of the endpoint are written in the same transaction.
    */
   readonly usage?: 'all' | 'corrected' | 'alone' | 'none';
   /**
@@ -36,10 +35,7 @@ export interface RecordPage {
    * earlier read with another state of the same `updated`, written later, does not replace it.
    */
   readonly confirms?: boolean;
-  /**
-   * For companies: whether to skip those without a row. A backfill's list adds them, and reads them
-   * next.
-   */
+  /** For companies: whether to skip companies without a row. A backfill's list adds them, and reads them next. */
   readonly existingOnly?: boolean | undefined;
   /** For usage data: the document of each row, by the row's id, when the row does not name it. */
   readonly documentOf?: Readonly<Record<string, string>>;

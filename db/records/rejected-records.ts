@@ -28,7 +28,7 @@ export const refusedId = (id: string): string => canonicalUuid(id) ?? printable(
 export const refusedAs = ({ id, text }: Pick<RejectedRecord, 'id' | 'text'>): string =>
   id === null ? createHash('sha256').update(text).digest('hex') : refusedId(id);
 
-/** Stores a record as the service sent it, with the reason why no table has it. */
+/** Stores a record as the service sent it, with the reason why no table can store it. */
 export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {
   await rejectRecords(db, [rejected]);
 }
@@ -84,8 +84,8 @@ export function clearingRejections({ resource, ids, readAt }: ReadRecords): SQL 
 export const readingOf = (meterId: string, start: string): string => `${meterId}@${start}`;
 
 /**
- * Deletes refused readings of a meter after a range, or the whole meter, was read again. Readings
- * that are still refused have been stored anew.
+ * Deletes refused readings of a meter after a range or the whole meter was read again. Readings that are
+ * still refused have been stored again.
  */
 export async function clearRejectedReadings(
   db: Executor,

@@ -8,9 +8,9 @@ import { companyChanges, journal } from '../schema/metersync.ts';
 import { reviveUsage } from './documents.ts';
 
 /**
- * Clears versions and tombstones of the given rows, so that the next write is taken. Usage comes
- * back with its document. Rows that a read or an event touched since `readAt` are left alone: they
- * are newer than the page that differs from them.
+ * Clears the versions and tombstones of the given rows, so that the next write is accepted. Usage is restored
+ * with its document. Rows that a read or an event touched since `readAt` are not changed, because they are
+ * newer than the page that differs from them.
  */
 export async function clearVersions(
   db: Executor,

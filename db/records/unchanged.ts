@@ -17,14 +17,13 @@ import type { RecordPage } from './page.ts';
  */
 const decoding = 3;
 
-/** Whether the rows of a resource keep a digest of their record, as those of large tables do. */
+/** Whether the rows of a resource have a digest of their record, as the rows of large tables do. */
 export const keepsDigests = (resource: RecordResource): boolean =>
   resources[resource].table.digest !== undefined;
 
 /**
- * Returns digests of a page's records, in hex: of their text and of all else that decides their
- * rows. The company that lists them is left out, as several may. Undefined when no company lists
- * them.
+ * Returns digests of a page's records in hex: of their text and of everything else that decides their rows.
+ * The company that lists them is left out, because several may list them. Undefined if no company lists them.
  */
 export function digestsOf(
   { companyId, apiVersion }: RecordPage,
@@ -36,8 +35,8 @@ export function digestsOf(
 }
 
 /**
- * Returns the places of a page, from 0, whose records are unchanged since their rows were written:
- * an upsert would not touch those. Also deletes earlier refusals of these records.
+ * Returns the positions in a page, from 0, of the records that are unchanged since their rows were written,
+ * and which an upsert would not touch. Also deletes earlier refusals of these records.
  */
 export async function unchangedPlaces(
   db: Executor,

@@ -38,11 +38,11 @@ export function unreadableOf(
     )`;
 }
 
-/** The text of a field as it is kept; NULL for a blank one, which is no value. */
+/** The text of a field as it is stored; NULL for a blank text, which is not a value. */
 const kept = ({ sent }: Field): SQL =>
   sql`nullif(left(btrim(${sent}, ${sql.raw(`e' \\t\\n\\v\\f\\r'`)}), ${sql.raw(String(keptMax))}), '')`;
 
-/** Whether a field says something that is no value; the cheapest conditions first. */
+/** Whether a field contains something that is not a value; the cheapest conditions first. */
 function isWrong({ sent, value, held, isShared }: Field): SQL {
   if (held === undefined) return sql`${sent} <> '' and ${value} is null`;
   if (!isShared) return sql`${held} is null and ${sent} <> ''`;

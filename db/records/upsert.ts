@@ -35,8 +35,8 @@ const nextOf =
   };
 
 /**
- * The value of a column after an event is applied. The owner of a read record is as the record has
- * it.
+ * The value of a column after an event is applied. The owner of a record that was read stays as the record
+ * has it.
  */
 const nextByEvent =
   ({ name, table: { raw } }: Resource) =>
@@ -64,7 +64,7 @@ export interface UpsertSource {
   readonly instead?: ReadonlyMap<PgColumn, SQL>;
   /** Values for new rows only; an existing row keeps its own. */
   readonly begins?: ReadonlyMap<PgColumn, SQL>;
-  /** Whether to keep a row whose columns all agree, though its record differs elsewhere. */
+  /** Whether to keep a row whose columns are all equal although its record differs elsewhere. */
   readonly columnsAlone?: boolean;
 }
 

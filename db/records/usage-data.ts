@@ -9,10 +9,10 @@ import { type Cte, countWritten, items, type RecordPage, type UpsertPage } from 
 import { upsertRecords } from './upsert.ts';
 
 /**
- * Writes usage rows. A row is only as alive as its document, so the documents named are locked
- * first; those never read are inserted, to be read later. A row read before its document was
- * deleted, and written after, is not revived. Nor is one read before a later read listed all of the
- * document's usage, unless the row is newer.
+ * Writes usage rows. A row is live only if its document is, so the documents that rows name are locked first;
+ * documents that were never read are inserted, to be read later. A row that was read before its document was
+ * deleted and is written after that is not restored. Neither is a row that was read before a later read
+ * listed all usage of the document, unless the row is newer.
  */
 export const upsertUsageData: UpsertPage = async (tx, page, closing) => {
   const reported = fromListing(page);
@@ -21,8 +21,8 @@ export const upsertUsageData: UpsertPage = async (tx, page, closing) => {
 };
 
 /**
- * The page's rows as a step `reported (r, place, owner, digest, document_id)`. A row that names no
- * document belongs to that of its listing, else to that of the existing row.
+ * The page's rows as a step `reported (r, place, owner, digest, document_id)`. A row that names no document
+ * belongs to the document of its listing, or else to the document of the existing row.
  */
 function fromListing(page: RecordPage): SQL {
   const listedFor = JSON.stringify(page.documentOf ?? {});
@@ -72,7 +72,7 @@ function upsertRows(reported: SQL, page: RecordPage, columnsAlone = false): SQL 
   });
 }
 
-/** Locks the documents in the order of all; inserts those never read. */
+/** Locks the documents in the order that all writers use, and inserts documents that were never read. */
 async function lockDocuments(tx: Executor, reported: SQL): Promise<void> {
   await hot(tx, 'lockDocuments').execute(sql`
     with ${reported}
@@ -143,8 +143,8 @@ const idsOf = (documents: readonly ListedUsage[]): SQL =>
   );
 
 /**
- * The rows that records list, as a step `reported`: those of new documents, and of `accepted` ones.
- * They are JSON already, and need no quoting.
+ * The rows that records list, as a step `reported`: rows of new documents and of `accepted` documents. They
+ * are JSON already and need no quoting.
  */
 function fromRecords(documents: readonly ListedUsage[], { companyId }: RecordPage): SQL {
   const lists = `[${documents.map(({ listed }) => listed).join(',')}]`;
@@ -172,10 +172,9 @@ function fromRecords(documents: readonly ListedUsage[], { companyId }: RecordPag
 }
 
 /**
- * A query for documents that existed before and whose records' usage is accepted. A record may list
- * other rows than the usage endpoint does. It is
- * accepted if the rows it listed before are those of the warehouse, also those that were tombstoned
- * with it; or if the warehouse never had any.
+ * A query for documents that existed before and whose records' usage is accepted. A record may list other
+ * rows than the usage endpoint does. It is accepted if the rows that it listed before are the rows of the
+ * warehouse, including those that were tombstoned with the document, or if the warehouse never had any.
  */
 const acceptedUsage = (existing: readonly ListedUsage[]): SQL => {
   const asked = existing.map(({ id, before }) => ({ id, before }));
@@ -212,10 +211,10 @@ export async function holdDocuments(tx: Executor, documentIds: readonly string[]
 }
 
 /**
- * Tombstones usage rows that their document's listing no longer contains: a document's usage is one
- * set. `seenIds` is all that the listings of these documents contained, read from `readAt` on. A
- * document whose usage was read later is left alone. Run it in a transaction that holds the
- * documents: the statement must see all rows that others wrote.
+ * Tombstones usage rows that their document's listing no longer contains, because the usage of a document is
+ * one set. `seenIds` has everything that the listings of these documents contained, read from `readAt` on. A
+ * document whose usage was read later is not changed. Run it in a transaction that has locked the documents,
+ * because the statement must see all rows that others wrote.
  */
 export async function retireUsage(
   tx: Executor,

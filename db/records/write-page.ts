@@ -13,7 +13,7 @@ import { digestsOf, keepsDigests, unchangedPlaces } from './unchanged.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
-  /** Records that came in an older state than their rows have; absent if there are none. */
+  /** Records that arrived in an older state than their rows have; absent if there are none. */
   readonly older?: number | undefined;
   /** Values of readings that could not be read; absent if there are none. */
   readonly unreadable?: number | undefined;
@@ -39,11 +39,11 @@ interface Target {
 }
 
 /**
- * Writes a page in one transaction, or as part of the given one. `noted` is a step `noted as (…)`
- * of a statement, run in that transaction. Unchanged records are left out before any parsing. If
- * Postgres refuses a record, the page is split to find it. It goes to `metersync.rejected_records`
- * with its text, until a later read succeeds; the others are written, and `noted` runs after them.
- * `ids` are the ids of the page's items, in order, null for those without one.
+ * Writes a page in one transaction, or as part of the given one. `noted` is a step `noted as (…)` of a
+ * statement, run in that transaction. Unchanged records are left out before any parsing. If Postgres refuses
+ * a record, the page is split to find it. The record goes to `metersync.rejected_records` with its text until
+ * a later read succeeds, the others are written, and `noted` runs after them. `ids` are the ids of the page's
+ * items, in order, null for items without one.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
@@ -71,7 +71,7 @@ export async function writePage(
   }
 }
 
-/** Returns the records whose rows may need a write. */
+/** Returns the records whose rows may need a write, with their digests if the rows keep them. */
 async function changedRecords(
   { db, resource }: Target,
   page: RecordPage,

@@ -37,14 +37,13 @@ const endedOtherwise = sql.raw(`outcome in ('superseded', 'ignored', 'dead', 'mi
 const wasLate = sql.raw(`settled_at - received_at > interval '1 day'`);
 
 /**
- * The journal of events, which makes recording idempotent, with the outcome of each. Rows are narrow:
- * their bytes are in `eventPayloads`.
- * A pending event becomes an applied one by an update that changes no indexed column, so that Postgres
- * leaves the indexes alone (HOT). Therefore no index uses `outcome` or `settledAt`, and the table's
- * fill factor of 60 % keeps room for the new version of a row on its page. Events that end
- * otherwise, and those that were applied after more than a day (`late`), have columns of their own to be
- * found by, which Postgres computes: `aside` and `asideAt`. `lacking` are readings that an event reported
- * and a read did not find.
+ * The journal of events, which makes recording idempotent, with the outcome of each event. Rows are narrow:
+ * their bytes are in `eventPayloads`. A pending event becomes applied by an update that changes no indexed
+ * column, so that Postgres need not touch the indexes (HOT). Therefore no index uses `outcome` or
+ * `settledAt`, and the table's fill factor of 60 % leaves room for the new version of a row on its page.
+ * Events that end otherwise, and events that were applied after more than a day (`late`), are found by
+ * columns of their own, which Postgres computes: `aside` and `asideAt`. `lacking` is the number of readings
+ * that an event reported and a read did not find.
  */
 export const journal = metersync.table(
   'journal',
@@ -175,7 +174,7 @@ export const events = metersync
   })
   .existing();
 
-/** Why the service is parked, and until when: a row for each such failure. */
+/** Why work is parked, and until when: a row for each such failure. */
 export const parked = metersync.table('parked', {
   code: text('code').primaryKey(),
   message: text('message').notNull(),
@@ -324,7 +323,7 @@ export const runs = metersync.table(
   ],
 );
 
-/** Companies chosen for a run; a run of all companies has none. */
+/** Companies that were chosen for a run; a run of all companies has no rows. */
 export const runCompanies = metersync.table(
   'run_companies',
   {
@@ -353,7 +352,7 @@ export const pages = metersync.table(
   (t) => [primaryKey({ columns: [t.runId, t.companyId, t.resource, t.pass, t.asked] })],
 );
 
-/** Records that a company lists beside, or instead of, their owner. */
+/** Records that a company lists in addition to, or instead of, their owner. */
 export const alsoListed = metersync.table(
   'also_listed',
   {
@@ -439,8 +438,8 @@ export const removedReadings = metersync.table(
 );
 
 /**
- * What people did, and what they were refused: a log. A row is written before the action and
- * finished once; a trigger refuses every other change.
+ * What people did, and what they were refused: a log. A row is written before the action and finished once; a
+ * trigger refuses every other change.
  */
 export const operations = metersync.table(
   'operations',

@@ -17,9 +17,7 @@ import {
 import { closedReasons, severities } from '../../contract/names.ts';
 import { now, time } from './columns.ts';
 
-/**
- * Tables of the pipeline that analysts read, and those that they fill: overrides, factors, issues.
- */
+/** Tables of the pipeline that analysts read, and tables that they fill: overrides, factors, issues. */
 export const ops = pgSchema('ops');
 
 const isTimeZone = sql`metersync.is_time_zone(time_zone)`;
@@ -49,8 +47,8 @@ export const companyOverrides = ops.table(
 );
 
 /**
- * Factors that convert units to the standard unit of their kind. A row for a commodity takes
- * precedence over the one for all ('').
+ * Factors that convert units to the standard unit of their kind. A row for a commodity takes precedence over
+ * the row for all ('').
  */
 export const unitFactors = ops.table(
   'unit_factors',

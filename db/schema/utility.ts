@@ -103,7 +103,7 @@ export const connections = utility.table(
   (t) => [
     index('connections_unreadable').on(t.companyId).where(hasUnreadable),
     index('connections_company').on(t.companyId),
-    // Not of live ones only: without statistics, the planner reads all of such an index where a
+    // Not only for live connections: without statistics, the planner would read all of such an index if a
     // statement asks for live connections of a company.
     index('connections_status').on(t.status, t.id),
     check('connections_times_are_finite', sql`isfinite(created) and isfinite(updated)`),

@@ -8,7 +8,7 @@ type Known = Pick<Finding, 'alarm' | 'key' | 'saw' | 'counts'>;
 const live = ({ alarm, key }: Pick<Known, 'alarm' | 'key'>) =>
   and(eq(alerts.name, alarm ?? ''), eq(alerts.key, key), isNull(alerts.closedAt));
 
-/** Notes that somebody knows of a finding, until it is over or counts more. */
+/** Notes that somebody knows of a finding, until it is over or its count rises. */
 export async function acknowledgeFinding(
   db: Executor,
   finding: Known,

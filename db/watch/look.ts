@@ -42,11 +42,11 @@ export interface Looked {
   readonly open: readonly AlarmName[];
   /** What it changed. */
   readonly changes: readonly AlarmNotice[];
-  /** What is to be sent, in order. */
+  /** What has to be sent, in order. */
   readonly toSend: readonly AlarmNotice[];
 }
 
-/** Notes a look: beats, opens and closes alarms, and reads which of them are to be sent. */
+/** Notes that the watch has looked: beats, opens and closes alarms, and reads which of them have to be sent. */
 export async function noteLook(db: Database, look: Look): Promise<Looked> {
   return await withTransaction(db, async (tx) => {
     await lock(tx, 'alerts', 'inTurn');
@@ -76,7 +76,7 @@ async function adopt(tx: Executor, carried: Carried): Promise<void> {
 
 type Live = LiveAlarm & { readonly detail: string };
 
-/** Reads the live alarms of the catalogue: those that only another version knows are left to it. */
+/** Reads the live alarms of the catalogue. Alarms that only another version knows are left to that version. */
 async function readLive(tx: Executor): Promise<Live[]> {
   const ms = (column: AnyPgColumn) =>
     sql<number | null>`(extract(epoch from ${column}) * 1000)::float8`;
@@ -130,7 +130,7 @@ async function apply(
   return [...all(open, null), ...all(close, at)];
 }
 
-/** Reads what is to be sent of alarms of the catalogue, in the order in which they opened and closed. */
+/** Reads what has to be sent about alarms of the catalogue, in the order in which they opened and closed. */
 async function readToSend(tx: Executor, { seen, at }: Look): Promise<AlarmNotice[]> {
   const { id, name, key, detail, openedAt, closedAt } = alerts;
   const rows = await tx

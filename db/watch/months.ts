@@ -3,9 +3,9 @@ import { type Database, withTransaction } from '../connection/connect.ts';
 import { lock } from '../connection/locks.ts';
 
 /**
- * Works out and keeps the months of companies whose records changed, in one transaction: until none
- * is left, or no time.
- * @returns how many companies it worked out
+ * Computes and stores the months of companies whose records changed, in one transaction, until none is left
+ * or the time is over.
+ * @returns how many companies it computed
  */
 export async function keepMonths(
   db: Database,

@@ -10,7 +10,7 @@ const isOver = sql`coalesce(
   true
 )`;
 
-/** Adds what a receiver refused to what receivers refused lately. */
+/** Adds what a receiver refused to what receivers refused recently. */
 export async function noteRefused(
   db: Executor,
   reasons: Readonly<Record<string, number>>,

@@ -24,8 +24,8 @@ export const isToSend = (at: SQL): SQL | undefined =>
   );
 
 /**
- * Notes that a change of an alarm was sent, or why not. That it opened may be noted when another look has closed
- * it already: that it is over is then still to be sent.
+ * Notes that a change of an alarm was sent, or why not. An opening may be noted when another look has already
+ * closed the alarm; then the end still has to be sent.
  */
 export async function noteSent(
   db: Executor,

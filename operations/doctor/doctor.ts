@@ -117,7 +117,7 @@ async function examineReceiver({ db }: Stored, options: DoctorOptions): Promise<
 /** Warns of settings that no longer have an effect. */
 function judgeRemoved({ warnings }: Settings): Judged {
   if (warnings.length === 0) return ok('each still has an effect');
-  return warn(warnings.join('; '), 'Unset them, and do what they say instead.');
+  return warn(warnings.join('; '), 'Unset them, and do what is said above instead.');
 }
 
 /** Warns of connections that are not safe; with STRICT_TLS on they were refused before. */
@@ -180,9 +180,8 @@ async function examineReplicas(db: Database): Promise<Check[]> {
 async function examineService(stored: Stored, options: DoctorOptions): Promise<Check[]> {
   const { settings, service, log, now } = options;
   if (service.url === '') {
-    const todo =
-      'Set SERVICE_URL and SERVICE_API_KEY; or run metersync start, which starts a sandbox instead.';
-    return [{ name: 'service', ...notChecked('SERVICE_URL is not set, and no sandbox runs', todo) }];
+    const todo = 'Set SERVICE_URL and SERVICE_API_KEY, or run metersync start, which starts a sandbox.';
+    return [{ name: 'service', ...notChecked('SERVICE_URL is not set, and no sandbox is running', todo) }];
   }
   const { client, apiVersion } = openService(
     settings,
@@ -199,7 +198,7 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
     const withoutRest = (why: string): Check[] =>
       ['webhooks', 'endpoints'].map((name) => ({ name, ...notChecked(why) }));
     if (checks.some(({ name }) => name === 'service'))
-      return [...first, ...withoutRest('the service is away')];
+      return [...first, ...withoutRest('the service cannot be reached')];
     if ('problem' in pinged && failed !== 'SERVICE_NOT_FOUND')
       return [...first, ...withoutRest('the service refused the key')];
     const webhooks = await checkWebhooks(webhooksOf(service, settings));
@@ -220,14 +219,17 @@ async function checkSecrets({ secrets, settings, standIn }: DoctorOptions): Prom
   if (webhooks.secrets.length === 0 && webhooks.secretsFile === undefined) {
     const judged = standIn
       ? notChecked('the sandbox replaces the service')
-      : notChecked('only receivers need them', 'For a probe, name their file in WEBHOOK_SECRETS_FILE.');
+      : notChecked(
+          'only receivers need them',
+          'For a probe, set WEBHOOK_SECRETS_FILE to the file of the secrets.',
+        );
     return { name: 'webhook secrets', ...judged };
   }
   const todo =
     'Set WEBHOOK_SECRETS or WEBHOOK_SECRETS_FILE to the signing secret that the portal shows for the endpoint.';
   return await check('webhook secrets', todo, () => {
     const count = secrets()().length;
-    if (count === 0) return fail('the file contains none: every delivery is refused', todo);
+    if (count === 0) return fail('the file contains no secret, so every delivery is refused', todo);
     return ok(count === 1 ? 'one is set' : `${count} are set`);
   });
 }

@@ -55,7 +55,8 @@ class Endpoints {
   }
 
   async #look(name: EndpointName): Promise<Verdict> {
-    if (!this.#service.has(name)) return notChecked('the catalogue says that the service has none');
+    if (!this.#service.has(name))
+      return notChecked('the endpoint catalogue says that the service has no such endpoint');
     if (name === 'document') return await this.#single();
     if (name === 'documentUsage') return await this.#usageOfOne();
     const query = this.#queryOf(name);
@@ -98,7 +99,7 @@ class Endpoints {
   }
 
   async #judge(name: EndpointName, params: Record<string, string>, page: Page): Promise<Verdict> {
-    const saw = `${page.count} on the first page, ${page.total ?? 'an unknown number'} in all`;
+    const saw = `${page.count} on the first page, ${page.total ?? 'an unknown number'} in total`;
     if (page.total === null) return warn(`${saw}: the key of the total is missing`, todo);
     if (name !== 'intervals' && page.ids.includes(null)) return warn(`${saw}, some without id`, todo);
     if (!this.#service.has(name, 'updatedSince')) return ok(saw);
@@ -110,8 +111,8 @@ class Endpoints {
     if (complete.total === 0 || filtered.total === null || complete.total === null) return ok(saw);
     if (filtered.total < complete.total) return ok(`${saw}; the filter by update time works`);
     return warn(
-      `${saw}; asked for records updated since tomorrow, it lists ${filtered.total} of ${complete.total}: the filter is ignored`,
-      'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out: the nightly backfill finds the rest.',
+      `${saw}; asked for records updated since tomorrow, the service lists ${filtered.total} of ${complete.total}: the filter is ignored`,
+      'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or remove it: the nightly backfill finds the rest.',
     );
   }
 

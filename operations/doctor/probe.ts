@@ -71,13 +71,16 @@ function refusalOf(status: number, saw: string): Verdict | undefined {
     );
   }
   if (status >= 300 && status < 400) {
-    return fail(saw, 'Register the address that it leads to: the service follows no redirect.');
+    return fail(
+      saw,
+      'Register the address to which it redirects, because the service does not follow redirects.',
+    );
   }
   if (status === 404 || status === 405) {
-    return fail(saw, 'Let the address lead to POST /webhooks of the receiver.');
+    return fail(saw, 'Make the address lead to POST /webhooks of the receiver.');
   }
   if (status === 503) return fail(saw, 'The receiver cannot reach Temporal, or is stopping: see its log.');
-  return fail(saw, 'See the log of the receiver, and of the proxy before it.');
+  return fail(saw, 'See the log of the receiver, and of the proxy in front of it.');
 }
 
 async function arrival({ db, id, now, arrivesWithinMs }: ProbeOptions, answered: string): Promise<Verdict> {

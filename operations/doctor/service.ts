@@ -42,7 +42,10 @@ const saysNothingOfKey: readonly FailureCode[] = ['SERVICE_UNREACHABLE', 'SERVIC
 
 function judgeAway(code: FailureCode, { saw, todo }: Check): Verdict {
   if (code !== 'SERVICE_UNREACHABLE') return fail(saw, todo ?? '');
-  return fail(`away: ${saw}`, 'Check SERVICE_URL, the network and HTTPS_PROXY; else wait for the service.');
+  return fail(
+    `away: ${saw}`,
+    'Check SERVICE_URL, the network and HTTPS_PROXY. If they are right, wait for the service.',
+  );
 }
 
 /**
@@ -52,7 +55,7 @@ export const wrongAddress = (url: string): Check => ({
   name: 'service',
   ...fail(
     `${url} answers 404 to /ping and to the webhook switch`,
-    'Correct SERVICE_URL: does it end in the version of the API, for example /v2.2?',
+    'Correct SERVICE_URL: it has to end in the version of the API, for example /v2.2.',
   ),
 });
 
@@ -91,10 +94,10 @@ export function checkClock(pinged: Pinged, warehouseAheadMs: number | null, tole
   if (warehouseAheadMs !== null) offs.push({ of: 'the warehouse', ms: warehouseAheadMs });
   const measured = offs.filter(({ ms }) => Number.isFinite(ms));
   if (measured.length === 0)
-    return { name: 'clock', ...notChecked('neither service nor warehouse returned the time') };
-  const saw = measured.map(({ of, ms }) => `${(ms / 1000).toFixed(1)} s to that of ${of}`).join(', ');
+    return { name: 'clock', ...notChecked('neither the service nor the warehouse returned the time') };
+  const saw = measured.map(({ of, ms }) => `${(ms / 1000).toFixed(1)} s from the clock of ${of}`).join(', ');
   const worst = Math.max(...measured.map(({ ms }) => Math.abs(ms)));
-  const todo = `Have NTP set this machine's clock: webhooks are refused beyond WEBHOOK_TOLERANCE_SECONDS (${toleranceSeconds}).`;
+  const todo = `Let NTP set the clock of this machine: webhooks that differ by more than WEBHOOK_TOLERANCE_SECONDS (${toleranceSeconds}) are refused.`;
   const verdict =
     worst > toleranceSeconds * 1000
       ? fail(saw, todo)
@@ -105,7 +108,7 @@ export function checkClock(pinged: Pinged, warehouseAheadMs: number | null, tole
 }
 
 export async function checkWebhooks(configuration: WebhookConfiguration): Promise<Check> {
-  return await check('webhooks', 'Correct SERVICE_API_KEY, or ask the service.', async () =>
+  return await check('webhooks', 'Correct SERVICE_API_KEY, or ask the operator of the service.', async () =>
     (await configuration.enabled())
       ? ok('enabled for the organization')
       : fail('disabled for the organization: the service sends no events', 'Run metersync webhooks enable.'),

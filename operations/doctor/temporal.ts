@@ -33,20 +33,19 @@ export async function checkTemporal(place: TemporalPlace | undefined): Promise<C
 async function judgePayloads(client: Client, { codecKeys = [], plaintext }: TemporalPlace): Promise<Verdict> {
   const [first] = codecKeys;
   if (first === undefined) {
-    return ok(
-      'not encrypted: anyone who reaches Temporal can read events and make some (TEMPORAL_CODEC_KEYS)',
-    );
+    return ok('not encrypted: anyone who reaches Temporal can read and forge events (TEMPORAL_CODEC_KEYS)');
   }
   const refused = await refusedWorkflows(client);
   if (refused.length > 0) {
-    const saw = `${refused.length} workflows wait with payloads that are refused: ${refused.slice(0, 3).join(', ')}`;
+    const saw = `${refused.length} workflows are waiting because their payloads are refused: ${refused.slice(0, 3).join(', ')}`;
     return warn(saw, failureTypes.PAYLOAD_REFUSED.operator);
   }
   const under = `encrypted under the key "${first.id}"`;
-  if (plaintext !== 'accepted') return ok(`${under}; others are refused, and none waits`);
+  if (plaintext !== 'accepted')
+    return ok(`${under}; other payloads are refused, and no workflow is waiting for that reason`);
   return warn(
-    `${under}; others are accepted, also from anyone who reaches Temporal without a key`,
-    'Take TEMPORAL_PLAINTEXT out when no workflow runs that began before the keys.',
+    `${under}; unencrypted payloads are accepted, too, from anyone who reaches Temporal`,
+    'Remove TEMPORAL_PLAINTEXT when no workflow is running that began before the keys were set.',
   );
 }
 

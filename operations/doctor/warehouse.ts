@@ -21,13 +21,13 @@ export function judgeServer(where: string, standby: Standby | undefined): Verdic
   if (standby === undefined) return ok(where);
   return warn(
     `${where} is a standby, ${lagOf(standby)}`,
-    'It is for readers. Set DATABASE_URL of migrations and workers to the primary.',
+    'A standby is only for readers. Set DATABASE_URL of migrations and workers to the primary.',
   );
 }
 
 function lagOf({ receives, behindSeconds }: Standby): string {
   const behind = behindSeconds === null ? 'behind by an unknown time' : secondsBehind(behindSeconds);
-  return receives ? behind : `which gets no changes now, and was ${behind} when it last did`;
+  return receives ? behind : `which receives no changes now, and was ${behind} when it last did`;
 }
 
 const secondsBehind = (seconds: number): string => `${Math.max(0, seconds).toFixed(1)} s behind`;
@@ -55,7 +55,9 @@ const typesJudgedFrom = 100;
 export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   const seen = await typesSeen(db);
   if (seen.size === 0)
-    return notChecked('no event ever came: nothing shows yet that the service signs with your secret');
+    return notChecked(
+      'no event has arrived yet, so it is not known whether the service signs with your secret',
+    );
   const never = eventTypes.filter((type) => !seen.has(type));
   const events = [...seen.values()].reduce((sum, some) => sum + some, 0);
   const among =
@@ -68,7 +70,7 @@ export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   if (silent.length === 0 || events < typesJudgedFrom) return ok(saw);
   const kinds = silent.map((kind) => eventKinds[kind].plural).join(' and ');
   return warn(
-    `${saw}; none of ${kinds}, which the warehouse holds`,
-    'Look in the portal (metersync webhooks portal) whether the endpoint is subscribed to all types.',
+    `${saw}, and none about ${kinds}, although the warehouse has such records`,
+    'Check in the portal (metersync webhooks portal) whether the endpoint is subscribed to all event types.',
   );
 }

@@ -65,7 +65,7 @@ function rowsOf(relation: Relation, companyId: string | undefined, columns: SQL)
   if (companyId !== undefined && !/^[0-9a-f-]{36}$/.test(companyId)) throw new Error(`no UUID: ${companyId}`);
   const column = relation.name === 'companies' ? 'id' : 'company_id';
   if (companyId !== undefined && !relation.columns.some(({ name }) => name === column))
-    throw new UnknownRelation(`${name} does not say which company a row is of: export it without --company`);
+    throw new UnknownRelation(`the rows of ${name} do not name a company: export it without --company`);
   const where = companyId === undefined ? sql`` : sql.raw(` where ${column} = '${companyId}'`);
   return new PgDialect().sqlToQuery(sql`select ${columns} from ${relationName(relation)}${where}`).sql;
 }

@@ -21,10 +21,12 @@ export async function findRelation(db: Executor, wanted: string): Promise<Relati
   const ofAnalysts = found.filter(({ schema }) => schema === 'analytics');
   const [only, ...more] = ofAnalysts.length > 0 ? ofAnalysts : found;
   if (more.length > 0)
-    throw new UnknownRelation(`several have the name ${wanted}: ${found.map(qualifiedName).join(', ')}`);
+    throw new UnknownRelation(
+      `several tables or views have the name ${wanted}: ${found.map(qualifiedName).join(', ')}`,
+    );
   if (only !== undefined) return { ...only, columns: await readColumns(db, only) };
   const near = nearest(wanted, relations.map(qualifiedName));
-  const hint = near.length === 0 ? '' : ` Near it: ${near.join(', ')}.`;
+  const hint = near.length === 0 ? '' : ` Similar names: ${near.join(', ')}.`;
   throw new UnknownRelation(
     `there is no table or view ${wanted} in ${readSchemas.join(', ')}.${hint} docs/reference/dictionary.md describes all`,
   );

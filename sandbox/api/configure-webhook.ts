@@ -7,8 +7,9 @@ const setting = z.strictObject({ enabled: z.boolean() });
 
 export interface PortalLinks {
   /**
-   * A link to the organization's webhook portal that opens for 7 days (service.md 4), at the host by which its caller reached
-   * the sandbox: 0.0.0.0 and a port inside a container are no address for a browser.
+   * A link to the organization's webhook portal that is valid for 7 days (service.md 4), with the host by
+   * which its caller reached the sandbox, because 0.0.0.0 and a port inside a container are not an address
+   * for a browser.
    */
   create(organizationId: string, reachedAt: string): Promise<string>;
 }

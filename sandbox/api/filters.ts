@@ -31,8 +31,8 @@ export interface DateColumns {
 }
 
 /**
- * `startDate`, `endDate` (each alone or both, inclusive) by `dateType`. A usage period matches when one of its
- * days is in the range; creation and change compare with 00:00 UTC of the dates given.
+ * `startDate` and `endDate` (each by itself or both, inclusive) by `dateType`. A usage period matches if one
+ * of its days is in the range. Times of creation and change are compared with 00:00 UTC of the dates.
  */
 export function dateFilters(
   conditions: Conditions,
@@ -124,7 +124,7 @@ export function connectionFilters(conditions: Conditions, query: Query): Conditi
   return result;
 }
 
-/** Deleted documents are left out unless `isDeleted=true`, which brings them in beside the others. */
+/** Deleted documents are left out unless `isDeleted=true`, which includes them with the others. */
 export function deletedFilter(conditions: Conditions, query: Query): Conditions {
   if (readBoolean(query, 'isDeleted')) return { ...conditions, name: `${conditions.name} deleted` };
   return {

@@ -4,7 +4,7 @@ import type { Pool } from 'pg';
 /** Finds the organization of a key. Only this process issues keys, so they are read once. */
 export type ApiKeys = Map<string, string>;
 
-/** Draws a key that nobody can guess: with it anyone on this machine could open the webhook portal. */
+/** Draws a key that nobody can guess, because anyone on this machine could open the webhook portal with it. */
 export const newApiKey = (): string => `uds_${randomBytes(16).toString('hex')}`;
 
 export interface Organization {

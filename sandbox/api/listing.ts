@@ -13,7 +13,10 @@ export interface Listing {
   /** Rows of the page under the same alias, joined with the other tables that `record` reads. */
   readonly join?: string;
   readonly record: string;
-  /** SQL for the company of the record that the list belongs to; null when the caller sees no such record. */
+  /**
+   * SQL for the company of the record to which the list belongs; null if the caller has no access to such a
+   * record.
+   */
   readonly owner: string;
   readonly parameters: readonly unknown[];
 }
@@ -21,7 +24,7 @@ export interface Listing {
 export interface PageAsked {
   readonly page: number;
   readonly perPage: number;
-  /** Records hidden at the head of the list: by a fault, else 0. */
+  /** Records that a fault hides at the start of the list; otherwise 0. */
   readonly hidden: number;
 }
 
@@ -30,7 +33,7 @@ export interface Page {
   readonly body: Buffer;
 }
 
-/** Seed 8: every list has pages of 100, connections alone honour `limit`. */
+/** service.md 8: every list has pages of 100, and only connections accept `limit`. */
 export const recordsPerPage = 100;
 
 interface PageRow {

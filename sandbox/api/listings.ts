@@ -127,8 +127,8 @@ export function listUsageData(asked: ListAsked): Listing {
 export function listIntervals(asked: ListAsked): Listing {
   const conditions: Conditions = {
     name: `intervals ${asked.scope}`,
-    // With one meter alone Postgres knows that its index has the order: it reads only up to the page and
-    // sorts nothing.
+    // With only one meter, Postgres knows that its index has the order, so it reads only up to the page and sorts
+    // nothing.
     where:
       asked.scope === 'meter'
         ? 'i.meter_number = (select m.number from sandbox.meters m where m.id = $1::uuid)'

@@ -1,6 +1,6 @@
 /**
- * Keeps pages ready to be sent while nothing of their company changes: a page costs Postgres milliseconds,
- * and a sync with an audit reads each several times.
+ * Keeps pages ready to be sent while nothing of their company changes. A page costs Postgres milliseconds,
+ * and a sync with an audit reads each page several times.
  */
 export interface PageCache {
   /** Must be taken before a page is read: a later change makes the page old. */
@@ -11,7 +11,7 @@ export interface PageCache {
   changed(companyIds: Iterable<string>): void;
 }
 
-/** What a page costs beside its body and its key: empty pages of ever new filters would fill the memory. */
+/** What a page costs besides its body and its key, because empty pages of ever new filters would fill the memory. */
 const entryBytes = 500;
 
 const sizeOf = (key: string, body: Buffer): number => entryBytes + 2 * key.length + body.length;

@@ -30,7 +30,7 @@ export function readCount(query: Query, name: string, fallback: number, max: num
 /** Beyond every list; Postgres takes no number with more digits. */
 const pageMax = 999_999_999;
 
-/** The number of a page, from 1 on, however great: beyond the last page is no error (service.md 7). */
+/** The number of a page, from 1 on, however large, because a page beyond the last is not an error (service.md 7). */
 export function readPageNumber(query: Query): number {
   const text = one(query, 'page') ?? '1';
   const value = /^\d+$/.test(text) ? Number(text) : 0;

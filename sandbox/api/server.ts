@@ -1,7 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import { badRequest } from '../problem.ts';
 
-/** The escape of a NUL in JSON, not that of a backslash before `u0000`. */
+/** The escape of a NUL in JSON, and not of a backslash before `u0000`. */
 const escapedNul = /(?<!\\)(?:\\\\)*\\u0000/;
 
 /**
@@ -15,7 +15,7 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
     requestTimeout: 0,
     routerOptions: { ignoreTrailingSlash: true, caseSensitive: true },
     forceCloseConnections: true,
-    // An address that is no text, as /%zz, reaches no route.
+    // A path that is not text, such as /%zz, reaches no route.
     frameworkErrors: ({ statusCode = 400, message }, _request, reply: FastifyReply) =>
       reply.status(statusCode).send({ detail: message }),
   });
@@ -23,7 +23,7 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
   app.addHook('preHandler', (request, _reply, done) =>
     done(/\?.*%00/.test(request.url) ? badRequest('No parameter has a NUL.') : undefined),
   );
-  // A request that names JSON and has no body is no error.
+  // A request that declares JSON and has no body is not an error.
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser('application/json');
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {

@@ -44,9 +44,9 @@ export interface Applied {
 }
 
 /**
- * Applies changes in their order and writes their events in the caller's transaction (service.md 6). Interval syncs
- * follow the others, so that they find the meters that the batch adds.
- * @throws Problem when one can't be applied: then none is.
+ * Applies changes in their order and writes their events in the caller's transaction (service.md 6). Interval
+ * syncs follow the others, so that they find the meters that the batch adds.
+ * @throws Problem if one change cannot be applied: then none is.
  */
 export async function applyChanges(
   client: ClientBase,

@@ -178,7 +178,7 @@ export function rotateCredentials(context: ChangeContext, change: ChangeOf<'rota
   alter(context, connection, { ...connection.facts, username }, secrets);
 }
 
-/** Moves `updated` and nothing else: no event (service.md 6.1.3). */
+/** Moves `updated` and nothing else, so there is no event (service.md 6.1.3). */
 export function touchConnection({ set, now }: ChangeContext, id: string): void {
   const connection = take(set.connections, 'connection', id);
   const updated = toText(laterThan(fromText(connection.updated), now));
@@ -188,7 +188,7 @@ export function touchConnection({ set, now }: ChangeContext, id: string): void {
 
 /** Fields whose values no event may show. */
 const secretFields = ['username', 'password', 'securityQuestions'];
-/** Times that a change carries along: they are no change by themselves (service.md 6.1.3). */
+/** Times that accompany a change; they are not a change themselves (service.md 6.1.3). */
 const timestampFields = ['statusLastUpdateTime', 'statusFirstSeenTime'];
 
 /** Stores a connection's new state and emits what service.md 6.3 asks for; equal states change and emit nothing. */

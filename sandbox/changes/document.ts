@@ -11,8 +11,8 @@ import type { ChangeOf } from './schema.ts';
 import { type ChangeContext, type Document, emit, take, unused } from './working-set.ts';
 
 /**
- * Adds a bill of the meter's account, retrieved or uploaded: `document.created.v2`. It is of the next period
- * once that is over, else an older one, before the first. Returns its id.
+ * Adds a bill of the meter's account, retrieved or uploaded: `document.created.v2`. It is for the next period
+ * if that is over, and otherwise an older bill, before the first. Returns its id.
  */
 export function createDocument(context: ChangeContext, change: ChangeOf<'createDocument'>): string {
   const { set, now, newId } = context;
@@ -132,7 +132,7 @@ export function deleteDocument(context: ChangeContext, change: ChangeOf<'deleteD
   store(context, { ...before, updated, deletedAt: updated }, false);
 }
 
-/** Moves `updated` and nothing else: no event (service.md 6.1.3). */
+/** Moves `updated` and nothing else, so there is no event (service.md 6.1.3). */
 export function touchDocument(context: ChangeContext, id: string): void {
   const before = present(context, id);
   store(context, { ...before, updated: moved(context, before) }, false);

@@ -29,9 +29,9 @@ type SyncedRow = WrittenRow & PresentRow;
 const slotsMax = 400_000;
 
 /**
- * Interval data is inserted or updated (service.md 6.2): `intervals.synced` with the counts, nothing when none was.
- * `insert` leaves what is there, `update` writes only that, `both` writes the range; [start, end).
- * Returns the companies whose meters were synced.
+ * Inserts or updates interval data (service.md 6.2): `intervals.synced` with the counts, or no event if there
+ * were none. `insert` leaves existing readings unchanged, `update` writes only those, and `both` writes the
+ * range; [start, end). Returns the companies whose meters were synced.
  */
 export async function syncIntervals(
   client: ClientBase,
@@ -40,7 +40,8 @@ export async function syncIntervals(
 ): Promise<string[]> {
   for (const change of changes) checkRange(change);
   const companyIds: string[] = [];
-  // A statement writes a row once: changes of one meter follow one another, those of different meters go together.
+  // A statement writes a row once, so changes of one meter follow one another, and changes of different meters are
+  // written together.
   for (let waiting = [...changes]; waiting.length > 0; ) {
     const meters = new Set<string>();
     const round = waiting.filter(({ meterId }) => !meters.has(meterId) && meters.add(meterId));

@@ -146,8 +146,8 @@ function compose(
 }
 
 /**
- * Draws the bill of the next period once that is over, until then a correction of the last one. Deletes the last one
- * alone, whose period is then due again: older bills would never come back.
+ * Draws the bill of the next period once that is over, and until then a correction of the last bill. Deletes
+ * only the last bill, whose period is then due again, because older bills would never come back.
  */
 function drawBill(
   random: Random,

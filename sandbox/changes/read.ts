@@ -154,7 +154,7 @@ async function readCompanies(client: ClientBase, set: WorkingSet, ids: string[])
   for (const { company } of rows) set.companies.set(company.id, company);
 }
 
-/** The sites named, and those of the companies read, oldest first. */
+/** The sites named, and the sites of the companies read, oldest first. */
 async function readSites(
   client: ClientBase,
   set: WorkingSet,

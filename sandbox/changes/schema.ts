@@ -12,7 +12,7 @@ const time = z.string().refine((value) => {
     return false;
   }
 }, 'a timestamp YYYY-MM-DDTHH:MM:SS[.ffffff] without a zone, or a date');
-/** Bounds leave room for a bill's period, its due date and those of the bills that follow. */
+/** The bounds leave room for a bill's period, its due date and the bills that follow. */
 const billDate = z.iso
   .date()
   .refine((day) => day >= '1900-01-01' && day < '3000-01-01', 'a day of the years 1900 to 2999');

@@ -47,7 +47,7 @@ export interface NewSite extends Site {
 
 /**
  * The records that a batch of changes touches, in memory between one read and one write. Changes are applied
- * in their order, and each sees the earlier ones, however many.
+ * in their order, and each sees the earlier changes, however many there are.
  */
 export interface WorkingSet {
   readonly companies: Map<string, CompanyObject>;
@@ -55,13 +55,13 @@ export interface WorkingSet {
   readonly connections: Map<string, Connection>;
   readonly meters: Map<string, MeterInPlace>;
   readonly documents: Map<string, Document>;
-  /** By the account; those without bills are absent. */
+  /** By the account; accounts without bills are absent. */
   readonly billed: Map<string, Billed>;
   readonly newCompanies: NewCompany[];
   readonly newSites: NewSite[];
   readonly newMeters: MeterInPlace[];
   readonly changedConnections: Set<string>;
-  /** Documents whose columns change; those whose bill changes too are in `rewrittenDocuments`. */
+  /** Documents whose columns change. Documents whose bill changes, too, are in `rewrittenDocuments`. */
   readonly changedDocuments: Set<string>;
   readonly rewrittenDocuments: Set<string>;
   readonly events: PendingEvent[];
@@ -99,7 +99,10 @@ export function take<T>(records: ReadonlyMap<string, T>, what: string, id: strin
   return record;
 }
 
-/** Returns the id for a new record. @throws Problem 409 when one has it: each is created once (service.md 6.2). */
+/**
+ * Returns the id for a new record.
+ * @throws Problem 409 if a record has it: each is created once (service.md 6.2).
+ */
 export function unused(records: ReadonlyMap<string, unknown>, what: string, id: string): string {
   if (records.has(id)) throw new Problem(409, `${what} ${id} exists`);
   return id;

@@ -4,8 +4,8 @@ import type { FastifyInstance } from 'fastify';
 import { Problem } from '../problem.ts';
 
 /**
- * Lets only requests with the control token reach the routes of `app`, and none that a web page asks for: they show
- * keys and secrets of every organization, and any user of the machine can reach its loopback.
+ * Only lets requests with the control token reach the routes of `app`, and none from a web page: they show
+ * keys and secrets of every organization, and any user of the machine can reach its loopback address.
  */
 export function requireControl(app: FastifyInstance, token: string): void {
   app.addHook('onRequest', async ({ headers }, reply) => {
@@ -17,7 +17,10 @@ export function requireControl(app: FastifyInstance, token: string): void {
   });
 }
 
-/** Browsers name the page that asks in Sec-Fetch-Site, which is `none` for an address that a person typed. */
+/**
+ * Browsers name the page that sends the request in Sec-Fetch-Site, which is `none` for an address that a
+ * person typed.
+ */
 function askedByPage(headers: IncomingHttpHeaders): boolean {
   return headers.origin !== undefined || (headers['sec-fetch-site'] ?? 'none') !== 'none';
 }

@@ -39,7 +39,7 @@ export const deliveryStates = [
 ] as const;
 
 export interface DeliveriesAsked {
-  /** None: those in any state. */
+  /** None means deliveries in any state. */
   readonly states: readonly string[];
   readonly endpointId: string | undefined;
   readonly after: number;

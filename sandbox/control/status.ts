@@ -43,7 +43,10 @@ export interface StatusDependencies {
   readonly revision: () => number;
 }
 
-/** `GET /sandbox/status`: asked for again and again by those who wait for quiet, so records are not counted each time. */
+/**
+ * `GET /sandbox/status` is requested again and again by callers that wait for quiet, so it does not count
+ * records each time.
+ */
 export function createStatus({ pool, now, busy, revision }: StatusDependencies): () => Promise<Status> {
   let known: { readonly revision: number; readonly counts: Counts } | undefined;
 

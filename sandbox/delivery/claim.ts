@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 
-/** A delivery taken from the due-table, to be sent now. */
+/** A delivery that was taken from the due-table, to be sent now. */
 export interface Claimed {
   readonly id: string;
   /** Attempts made before this one. */

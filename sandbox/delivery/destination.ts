@@ -35,8 +35,8 @@ function parseNetwork(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
 }
 
 /**
- * Connects to allowed addresses and to nothing else. Names are judged by the connected address, so a name
- * that resolves to something else the next time is refused, too.
+ * Connects only to allowed addresses. Names are judged by the address of the connection, so a name that
+ * resolves to another address the next time is refused, too.
  */
 export function connectorTo(
   allows: Allows,

@@ -8,14 +8,14 @@ export const disturbanceSchema = z
   .strictObject({
     /** Share of deliveries that arrive twice: same id, a new timestamp and signature. */
     duplicate: probability.default(0),
-    /** Send what is due in random order, within what is claimed at once. */
+    /** Send due deliveries in random order, within what is claimed at a time. */
     shuffle: z.boolean().default(false),
     /** Delays every later delivery by a time in these bounds. */
     delayMs: z.tuple([z.number().min(0), z.number().min(0).max(86_400_000)]).default([0, 0]),
-    /** Share of deliveries that are never sent, though the service records them as sent. */
+    /** Share of deliveries that are never sent although the service records them as sent. */
     drop: probability.default(0),
     seed: z.int().default(1),
-    /** Only deliveries to this endpoint; else those to all that have no disturbance of their own. */
+    /** Only deliveries to this endpoint; otherwise deliveries to all endpoints without a disturbance of their own. */
     endpointId: z.string().optional(),
   })
   .refine(({ delayMs }) => delayMs[0] <= delayMs[1], 'delayMs is [least, most]');
@@ -25,11 +25,11 @@ export const undisturbed: Disturbance = disturbanceSchema.parse({});
 
 export interface Fate {
   readonly dropped: boolean;
-  /** How a second copy is sent: beside the first, behind it, or not at all. */
+  /** How a second copy is sent: together with the first, after it, or not at all. */
   readonly duplicate: 'none' | 'beside' | 'behind';
 }
 
-/** Decides the fate of a delivery by seed and id alone, in any order of deliveries. */
+/** Decides the fate of a delivery only by seed and id, in any order of deliveries. */
 export function fateOf({ seed, drop, duplicate }: Disturbance, deliveryId: string): Fate {
   if (drop === 0 && duplicate === 0) return { dropped: false, duplicate: 'none' };
   const random = createRandom('fate', seed, deliveryId);

@@ -3,7 +3,7 @@ import { readSetting, writeSetting } from '../database/settings.ts';
 import type { DeliveryDelay } from '../events/outbox.ts';
 import { type Disturbance, undisturbed } from './disturbance.ts';
 
-/** The active disturbances: one for all endpoints, and any for single ones. They survive a restart. */
+/** The active disturbances: one for all endpoints, and any number for single endpoints. They survive a restart. */
 export interface Disturbances {
   of(endpointId: string): Disturbance;
   delays(): DeliveryDelay[];

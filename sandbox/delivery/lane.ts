@@ -4,7 +4,7 @@ import { type Disturbance, type Fate, fateOf, shuffled } from './disturbance.ts'
 import type { Outcome } from './outcome.ts';
 import type { Answer, Sender } from './send.ts';
 
-/** Deliveries taken from the due-table at once; also the window in which `shuffle` mixes. */
+/** Deliveries that are taken from the due-table at a time; also the window in which `shuffle` mixes. */
 const claimSize = 256;
 
 export interface LaneDependencies {
@@ -31,7 +31,7 @@ export interface Lane {
   /** Looks for due deliveries. */
   wake(): void;
   readonly inFlight: () => number;
-  /** Sends nothing more. Its unsent claims are known at once or after a claim; what is in flight goes on. */
+  /** Sends nothing more. Its unsent claims are known at once or after a claim; deliveries in flight continue. */
   stop(): { readonly unsent: Promise<readonly Claimed[]>; readonly ended: Promise<void> };
 }
 
@@ -95,7 +95,10 @@ export function createLane(dependencies: LaneDependencies): Lane {
     return fate.duplicate === 'behind' ? copy() : beside;
   };
 
-  /** Any 2xx is success (service.md 4.1.2); else the schedule says when to try again, from this failure on (6.4). */
+  /**
+   * Any 2xx is success (service.md 4.1.2). Otherwise the schedule says when to try again, counted from this
+   * failure (6.4).
+   */
   const outcomeOf = (claimed: Claimed, answer: Answer | undefined): Outcome => {
     const number = claimed.attempts + 1;
     const at = now();

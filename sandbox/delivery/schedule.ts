@@ -1,4 +1,4 @@
-/** Seed 6.4: seconds before each attempt, counted from the failure of the one before it. */
+/** service.md 6.4: seconds before each attempt, counted from the failure of the attempt before. */
 const attemptDelaysSeconds = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 36_000] as const;
 
 /** Seconds to wait after attempt `number` (from 1) has failed; undefined after the last. */
@@ -6,7 +6,7 @@ function delayAfterFailure(number: number): number | undefined {
   return attemptDelaysSeconds[number];
 }
 
-/** Seed 3.2: an endpoint whose every attempt failed for this long is disabled. */
+/** service.md 3.2: an endpoint whose every attempt failed for this long is disabled. */
 export const failingSecondsMax = 5 * 24 * 3600;
 
 /**

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import { type buildConnector, Pool } from 'undici';
 
-/** Seed 4.1.2: an answer comes within 15 seconds or the attempt has failed. */
+/** service.md 4.1.2: an answer comes within 15 seconds or the attempt has failed. */
 const answerTimeoutMs = 15_000;
 /** How much of an answer's body an attempt keeps. */
 const answerBytesMax = 20_000;
@@ -17,7 +17,7 @@ export interface Answer {
 
 export interface Message {
   readonly id: string;
-  /** The bytes as stored: signed and sent as they are. */
+  /** The bytes as stored: they are signed and sent unchanged. */
   readonly payload: string;
   readonly signedAt: Date;
 }
@@ -32,9 +32,9 @@ export interface SenderOptions {
   /** Valid at the moment of signing, a signature for each (service.md 5.2): two while one is being rotated. */
   readonly secrets: () => readonly string[];
   readonly connections: number;
-  /** Seed 5.3: the vendor's prefix of the three header names. */
+  /** service.md 5.3: the vendor's prefix of the three header names. */
   readonly headerPrefix: string;
-  /** Makes the connections, and refuses those to where nothing may be sent. */
+  /** Makes the connections, and refuses addresses to which nothing may be sent. */
   readonly connect: buildConnector.connector;
 }
 

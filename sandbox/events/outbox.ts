@@ -30,8 +30,9 @@ export interface OutboxSettings {
 }
 
 /**
- * Writes events and their deliveries in the transaction of the change (so none is lost or invented), for the
- * organizations that have webhooks enabled (service.md 6.1.1) and the endpoints that chose the type or none (6.1.2).
+ * Writes events and their deliveries in the transaction of the change, so that none is lost or invented, for
+ * organizations that have webhooks enabled (service.md 6.1.1) and endpoints that chose the type or no type
+ * (6.1.2).
  */
 export async function writeEvents(
   client: ClientBase,

@@ -23,7 +23,7 @@ export interface ConnectionState extends Dated {
   readonly facts: ConnectionFacts;
 }
 
-/** Seed 2.4 as `connection.created.v2` carries it: no `eventType`, `old` or `protectedChanges`. */
+/** service.md 2.4 as `connection.created.v2` carries it: no `eventType`, `old` or `protectedChanges`. */
 export function connectionPayload({ id, created, updated, facts }: ConnectionState) {
   return {
     company: facts.company,
@@ -38,7 +38,7 @@ export function connectionPayload({ id, created, updated, facts }: ConnectionSta
   };
 }
 
-/** Seed 2.4 as updated and validated carry it. `old` never holds the values of what is secret. */
+/** service.md 2.4 as updated and validated carry it. `old` never holds the values of what is secret. */
 export function connectionChangePayload(
   eventType: 'connection.updated.v2' | 'connection.validated.v2',
   connection: ConnectionState,
@@ -53,7 +53,7 @@ export interface DocumentState extends Dated {
   readonly site: SiteObject;
 }
 
-/** Seed 2.5. `old` is for `document.updated.v2` alone. */
+/** service.md 2.5. Only `document.updated.v2` has `old`. */
 export function documentPayload(
   eventType: 'document.created.v2' | 'document.updated.v2' | 'document.deleted.v2',
   { id, company, site, created, updated }: DocumentState,
@@ -75,7 +75,7 @@ export interface IntervalSync {
   readonly qualities: readonly string[];
 }
 
-/** Seed 2.6: what was synced, without a single value and without `eventType`. */
+/** service.md 2.6: what was synced, without a single value and without `eventType`. */
 export function intervalsPayload(sync: IntervalSync) {
   return {
     meterId: sync.meterId,

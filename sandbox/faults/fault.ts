@@ -11,7 +11,7 @@ const common = {
   seed: z.int().default(1),
 };
 
-/** A day. A timer of more than 24 fires at once. */
+/** A day. A timer of more than 24 days fires at once. */
 const msMax = 86_400_000;
 
 /** The body of `POST /sandbox/faults`: how the API misbehaves, where, and for how long. */

@@ -8,7 +8,7 @@ export interface SetFault {
   readonly struck: number;
 }
 
-/** Holds the active faults, and finds those that strike a request. */
+/** Holds the active faults, and finds the faults that apply to a request. */
 export interface FaultRegistry {
   set(fault: Fault): SetFault;
   list(): SetFault[];

@@ -21,7 +21,7 @@ export interface FaultDependencies {
   readonly snapshots: ReadonlyMap<string, Snapshot>;
 }
 
-/** Lets the active faults strike the requests of an API version; `prefix` is no part of their paths. */
+/** Applies the active faults to the requests of an API version. `prefix` is not part of their paths. */
 export function strikeWithFaults(
   app: FastifyInstance,
   prefix: string,

@@ -41,7 +41,7 @@ interface Place {
 /** Bills of one account reach back this many months at most; more documents need more accounts. */
 const monthsMax = 24;
 
-/** Everything of one company, which depends on seed and ordinal alone. */
+/** Everything about one company, which depends only on seed and ordinal. */
 export function generateCompany(plan: CompanyPlan): CompanyData {
   const random = createRandom('company', plan.seed, plan.ordinal);
   const company = companyObject(random, plan.ordinal);

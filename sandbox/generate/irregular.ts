@@ -24,8 +24,8 @@ const irregularities: Readonly<Record<string, (random: Random, document: Documen
 };
 
 /**
- * Makes a share of the bills irregular, as some are at any utility; the others stay unchanged. None is drawn
- * twice: the documents that come with one (its successor, its copy) are regular.
+ * Makes a share of the bills irregular, as some are at any utility; the others stay unchanged. No bill is
+ * drawn twice: the documents that come with one (its successor, its copy) are regular.
  */
 export function makeIrregular(
   random: Random,
@@ -39,7 +39,7 @@ export function makeIrregular(
   });
 }
 
-/** The same bill once more, as the utility sends it under another number: with its own ids, all else equal. */
+/** The same bill once more, as a utility sends it with another number: it has its own ids, and all else is equal. */
 function reissued(random: Random, bill: Bill): Bill {
   return {
     ...bill,

@@ -69,7 +69,7 @@ const companyPlan = (
   firstMeterNumber,
 });
 
-/** Adds the organizations and a key for each. Unlike everything else, keys do not follow from the seed. */
+/** Adds the organizations and a key for each. Unlike everything else, keys are not derived from the seed. */
 async function addOrganizations(client: ClientBase, plan: DataPlan): Promise<string[]> {
   const ids: string[] = [];
   for (let ordinal = 1; ordinal <= Math.max(1, plan.organizations); ordinal++) {

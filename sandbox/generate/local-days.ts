@@ -20,7 +20,7 @@ export function createLocalDays(): LocalDays {
   const compute = (date: string, timeZone: string): number => {
     const utc = Date.parse(`${date}T00:00:00Z`);
     const format = formatOf(timeZone);
-    // Two steps: the offset at UTC midnight may be that of the other side of a clock change.
+    // Two steps, because the offset at UTC midnight may belong to the other side of a clock change.
     return utc - offsetAt(utc - offsetAt(utc, format), format);
   };
 

@@ -33,7 +33,7 @@ export interface DocumentRow {
   readonly bill: Bill;
 }
 
-/** All that one company owns, intervals apart: those are streamed. */
+/** Everything that belongs to one company, except intervals, which are streamed. */
 export interface CompanyData {
   readonly company: CompanyRow;
   readonly sites: readonly SiteRow[];

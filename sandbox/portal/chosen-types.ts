@@ -4,7 +4,10 @@ import { badRequest } from '../problem.ts';
 export const isEventType = (text: string): text is EventType =>
   (eventTypes as readonly string[]).includes(text);
 
-/** The event types that a form has ticked. @throws Problem 400 for one that is none. */
+/**
+ * The event types that were ticked in a form.
+ * @throws Problem 400 if one does not exist.
+ */
 export function chosenTypes(form: URLSearchParams): EventType[] {
   const chosen = form.getAll('type');
   if (!chosen.every(isEventType)) throw badRequest('There is no such event type.');

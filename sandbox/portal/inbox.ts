@@ -105,8 +105,8 @@ async function findInbox(pool: Pool, token: string): Promise<KnownInbox | undefi
 }
 
 /**
- * The id of the message that the secret signed, as a receiver has to check it (service.md 5.4), under whichever vendor's
- * prefix the three headers come (5.3). Undefined when it signed none.
+ * The id of the message that the secret signed, checked as a receiver has to check it (service.md 5.4), under
+ * whichever vendor's prefix the three headers come (5.3). Undefined if the secret signed none.
  */
 function signedMessage(secret: string, headers: IncomingHttpHeaders, body: Buffer): string | undefined {
   const name = Object.keys(headers).find((one) => one.endsWith('-signature'));

@@ -2,7 +2,10 @@ import type { ClientBase, Pool } from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { Problem } from '../problem.ts';
 
-/** `message`: one, by hand. `failed`: those that failed and never arrived. `missing`: those never tried. */
+/**
+ * `message`: one message, by hand. `failed`: messages that failed and never arrived. `missing`: messages that
+ * were never tried.
+ */
 export type ReplayKind = 'message' | 'failed' | 'missing';
 
 export interface ReplayAsked {
@@ -12,7 +15,7 @@ export interface ReplayAsked {
   readonly until: string | null;
   /** Only messages from this one on. */
   readonly sinceSeq: string | null;
-  /** The service's time: what is sent again is due at once. */
+  /** The service's time, so that repeated messages are due at once. */
   readonly now: string;
 }
 
@@ -31,7 +34,8 @@ export function resendMessage(pool: Pool, seq: string, endpointId: string, now: 
 
 /**
  * Sends again all messages that failed on an endpoint and never arrived there, in a window or since a message
- * (service.md 6.5); with `retrying`, also those that failed and wait for a retry. Returns how many there are.
+ * (service.md 6.5); with `retrying`, also messages that failed and wait for a retry. Returns how many there
+ * are.
  * @throws Problem 409 while the endpoint is disabled.
  */
 export const replayFailed = (pool: Pool, asked: ReplayAsked, retrying: boolean): Promise<number> =>
@@ -49,8 +53,9 @@ export const replayFailed = (pool: Pool, asked: ReplayAsked, retrying: boolean):
   });
 
 /**
- * Sends the messages of a window that were never tried on an endpoint though it would have got them: written before
- * it was there, while it was disabled, or lost on the way. Returns how many there are.
+ * Sends the messages of a window that were never tried on an endpoint although it should have got them:
+ * because they were written before it existed or while it was disabled, or were lost on the way. Returns how
+ * many there are.
  * @throws Problem 409 while the endpoint is disabled.
  */
 export const recoverMissing = (pool: Pool, asked: ReplayAsked): Promise<number> =>

@@ -99,7 +99,7 @@ export async function show(
   return reply.status(status).headers(pageHeaders).send(text);
 }
 
-/** Every refusal as a page that says what to do next; unexpected errors go to `report` alone. */
+/** Every refusal as a page that says what to do next. Unexpected errors only go to `report`. */
 export function showProblems(
   app: FastifyInstance,
   assets: AssetAddresses,

@@ -9,7 +9,7 @@ export interface WindowChoice {
   readonly until: string;
 }
 
-/** Seconds back from now; null is no bound. */
+/** Seconds back from now; null for no limit. */
 export const windows = {
   any: { name: 'Any time', seconds: null },
   '1h': { name: 'Last hour', seconds: 3_600 },
@@ -26,9 +26,9 @@ export function readWindow(form: URLSearchParams, otherwise: WindowName): Window
 }
 
 export interface TimeWindow {
-  /** Inclusive; null is no bound. */
+  /** Inclusive; null for no limit. */
   readonly from: string | null;
-  /** Exclusive; null is no bound. */
+  /** Exclusive; null for no limit. */
   readonly until: string | null;
 }
 
@@ -51,7 +51,7 @@ function customWindow(from: string, until: string): TimeWindow | { wrong: string
   return { from: first === null ? null : toText(first), until: last === null ? null : toText(last) };
 }
 
-/** Null for nothing typed, undefined for what is no time. */
+/** Null if nothing was typed, undefined for a text that is not a time. */
 function momentOf(text: string): Micros | null | undefined {
   if (text === '') return null;
   const full = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}$/.test(text) ? `${text}:00` : text;

@@ -7,7 +7,7 @@ export interface Reading {
   readonly usageMilli: number;
   readonly units: string;
   readonly isEstimated: boolean;
-  /** Subtracted in sums: somebody else pays for it. */
+  /** Subtracted in sums, because somebody else pays for it. */
   readonly isExcluded?: boolean;
   /** Price of a unit in hundred-thousandths of the currency. */
   readonly deliveryRate: number;

@@ -12,7 +12,7 @@ export interface SiteObject {
   readonly name: string;
 }
 
-/** What a company record holds beside its id, its sites and the fields of CompanyObject. */
+/** What a company record has besides its id, its sites and the fields of CompanyObject. */
 export interface CompanyFacts {
   readonly users: readonly string[];
   readonly dataCollectionStartDate: string;
@@ -23,7 +23,7 @@ export interface CompanyFacts {
   readonly isLowAccuracyModeEnabled: boolean;
 }
 
-/** What a site record holds beside its id and name. */
+/** What a site record has besides its id and name. */
 export interface SiteFacts {
   readonly dataCollectionStopDate: string | null;
   readonly externalId: string | null;

@@ -1,6 +1,6 @@
 import type { CompanyObject, SiteObject } from './company.ts';
 
-/** Seed 2.4: which of the connection's accounts serve which site. */
+/** service.md 2.4: which of the connection's accounts serve which site. */
 export interface SiteRelation {
   readonly accountIds: readonly string[];
   readonly datasourceTypes: readonly string[];
@@ -47,7 +47,7 @@ export interface ConnectionFacts {
   readonly isActive: boolean;
 }
 
-/** Statuses of a connection: the three that service.md 3.3 names and the ones that public documentation adds. */
+/** Statuses of a connection: the three that service.md 3.3 names and those that the public documentation adds. */
 export const connectionStatuses = [
   'PENDING',
   'CONNECTED',

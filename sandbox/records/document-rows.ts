@@ -52,7 +52,7 @@ export const usageColumns = [
 
 type Meters = ReadonlyMap<string, MeterInPlace>;
 
-/** The meter whose site and connection a document belongs to: that of its first reading. */
+/** The meter whose site and connection a document belongs to: the meter of its first reading. */
 export function mainMeter(document: StoredDocument, meters: Meters): MeterInPlace {
   const [first] = document.bill.readings;
   const meter = first && meters.get(first.meterId);

@@ -18,8 +18,8 @@ interface Charge {
 }
 
 /**
- * Writes a document's JSON from its bill. `meters` holds every meter of the readings, the first being the one
- * whose site and account stand on the bill.
+ * Writes a document's JSON from its bill. `meters` has every meter of the readings; the site and account of
+ * the bill are those of the first meter.
  */
 export function documentTexts(
   id: string,
@@ -161,7 +161,7 @@ const taxItem = (cents: number, percentMilli: number, accountId: string) =>
     chargeType: 'TAX',
   });
 
-/** Fields of another commodity are left out, as they would be null. */
+/** Fields of another commodity are left out, because they would be null. */
 const lineItem = (fields: object) => ({ multipliers: [], billingPeriod: 'CURRENT', ...fields });
 
 function demandMeter(reading: Reading): object[] {

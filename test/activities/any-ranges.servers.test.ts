@@ -79,7 +79,7 @@ function changed(readings: readonly Reading[], step: Change): readonly Reading[]
   return readings.with(at, { ...one, usage: step.usage, updated: step.updated });
 }
 
-test('whatever changes between and during reads, one backfill of a quiet service makes the two equal', async () => {
+test('whatever changes between and during reads, one backfill of a quiet service makes warehouse and service equal', async () => {
   const companyId = randomUUID();
   let service: { asked: (asked: Asked) => Reply } = { asked: () => ({ status: 404, json: {} }) };
   const script = (asked: Asked): Reply => service.asked(asked);

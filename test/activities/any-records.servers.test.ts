@@ -61,7 +61,7 @@ const field = fc.constantFrom(
   'note',
   'i\\u0064',
 );
-/** Records with any fields, and values that are no record. */
+/** Records with any fields, and values that are not records. */
 const record = fc.oneof(
   { weight: 1, arbitrary: value },
   {
@@ -80,7 +80,7 @@ const record = fc.oneof(
 const listings = ['companies', 'connections', 'documents', 'usageData', 'meters'] as const;
 
 test.each(listings)(
-  'any JSON among the records of a page leaves its other %s written',
+  'any JSON in one record of a page does not keep the other %s from being written',
   { timeout: 300_000 },
   async (listing) => {
     let body = '[]';

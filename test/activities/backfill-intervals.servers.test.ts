@@ -59,7 +59,7 @@ async function interruptedAtTheFourthPage(before: number, after: number, moved =
   return { asked: pagesAsked(under).slice(asked), written: written.rowCount, run };
 }
 
-test('an interrupted meter reports the pages written, and resumes behind them', async () => {
+test('reports the pages written of an interrupted meter, and resumes after them', async () => {
   expect(await interruptedAtTheFourthPage(11_000, 11_000)).toEqual({
     asked: [3, 4, 5],
     written: 11_000,
@@ -67,7 +67,7 @@ test('an interrupted meter reports the pages written, and resumes behind them', 
   });
 });
 
-test('an interrupted meter is read again from the start if its total changed', async () => {
+test('reads an interrupted meter again from the start if its total changed', async () => {
   expect(await interruptedAtTheFourthPage(11_000, 4_000)).toMatchObject({
     asked: [3, 1, 2, 1, 2, 1, 2],
     written: 5_000,
@@ -79,7 +79,7 @@ test('an interrupted meter is read again from the start if its total changed', a
   });
 });
 
-test('an interrupted meter is read again from the start if its readings moved since', async () => {
+test('reads an interrupted meter again from the start if its readings have moved since', async () => {
   expect(await interruptedAtTheFourthPage(11_000, 11_000, 1)).toMatchObject({
     asked: [3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5],
     written: 11_000,
@@ -87,7 +87,7 @@ test('an interrupted meter is read again from the start if its readings moved si
   });
 });
 
-test('a reading that moves behind others while a meter is read hides none', async () => {
+test('misses no reading that moves to another page while its meter is read', async () => {
   const [listed, moves] = [readings(4), [true, true, true, true]];
   const under = await activitiesOn((asked: Asked): Reply => {
     const page = pageOf(listed, asked, { ...shape, perPage: 2 });
@@ -121,7 +121,7 @@ test('a reading that moves behind others while a meter is read hides none', asyn
   });
 });
 
-test('is suspect when a meter lists fewer readings than its total, has no end, or lists none of those stored', async () => {
+test('is suspect when a meter lists fewer readings than its total, never ends, or lists none of the stored readings', async () => {
   let [listed, total, moving] = [readings(4), 4, false];
   const under = await activitiesOn((asked: Asked): Reply => {
     const { json } = pageOf(listed, asked, { ...shape, perPage: 2 }) as { json: object };
@@ -179,7 +179,7 @@ test('is suspect when a meter lists fewer readings than its total, has no end, o
 });
 
 test.each(['', ' with /ping failing, too,'])(
-  'a meter that fails alone%s is retried, then left out and named; an outage fails the attempt',
+  'retries a meter that is the only one to fail%s, then leaves it out and names it; an outage fails the attempt',
   async (without) => {
     const [patient, last] = [3, 4];
     const [failing, refused, fine] = ['m-1', 'm-2', 'm-3'];
@@ -222,7 +222,7 @@ test.each(['', ' with /ping failing, too,'])(
 test.each([
   ['a meter of it fails', 'partial', 5_000],
   ['it fails itself', 'failed', null],
-] as const)('a part counts what it wrote, though %s after some pages', async (_, state, seen) => {
+] as const)('counts what a part wrote even though %s after some pages', async (_, state, seen) => {
   let status = 500;
   const under = await activitiesOn((asked: Asked): Reply => {
     const broken = asked.query.get('page') === '4';
@@ -246,7 +246,7 @@ test.each([
   expect(rows).toEqual([{ state, inserted: 5_000, stored: 5_000, said: null, seen }]);
 });
 
-test('an outage of the warehouse, however long, leaves out no meter', async () => {
+test('leaves out no meter because of an outage of the warehouse, however long it lasts', async () => {
   let goesAway = async (): Promise<void> => {};
   const under = await activitiesOn(async (asked: Asked) => {
     await goesAway();
@@ -281,7 +281,7 @@ test('an outage of the warehouse, however long, leaves out no meter', async () =
   ]);
 });
 
-test('counts readings as missed that changed since the last run without an event', async () => {
+test('counts readings as missed if they changed since the last run without an event', async () => {
   const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString();
   const [old, lately] = [day(-9), new Date(Date.now() - 3_600_000).toISOString()];
   const plain = readings(4);

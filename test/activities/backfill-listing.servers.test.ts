@@ -44,7 +44,7 @@ function failingOnce(held: readonly object[], at: number) {
 }
 
 describe('an interrupted backfill of a listing', () => {
-  test('resumes behind the last page written, and judges the complete pass', async () => {
+  test('resumes after the last page written, and judges the complete pass', async () => {
     const held = documents(350);
     const under = await activitiesOn(failingOnce(held, 3), documentsAlone);
     const run = input();
@@ -58,7 +58,7 @@ describe('an interrupted backfill of a listing', () => {
     expect([await alive(under), await manifestPages(under)]).toEqual([350, 0]);
   });
 
-  test('keeps its manifest until its run ends, then the hourly clean-up drops it', async () => {
+  test('keeps its manifest until its run ends, and the hourly clean-up then drops it', async () => {
     const refused = (asked: Parameters<typeof pageOf>[1]): Reply =>
       asked.query.get('page') === '3' ? { status: 403, json: {} } : pageOf(documents(350), asked);
     const under = await activitiesOn(refused, documentsAlone);
@@ -75,7 +75,7 @@ describe('an interrupted backfill of a listing', () => {
     expect(await manifestPages(under)).toBe(0);
   });
 
-  test('reads a page again whose cursor was lost, and changes nothing', async () => {
+  test('reads a page again if its cursor was lost, and changes nothing', async () => {
     const held = documents(350);
     const under = await activitiesOn(failingOnce(held, 4), documentsAlone);
     const run = input();
@@ -119,7 +119,7 @@ test.each([
   ['without an event', false],
   ['after an event', true],
 ])(
-  'without a usage endpoint, a backfill takes usage and its corrections from documents, %s',
+  'takes usage and its corrections from documents if there is no usage endpoint, %s',
   async (_, announced) => {
     const id = randomUUID();
     const states = ['1', '2'].map((usage) => ({
@@ -163,7 +163,7 @@ test.each([
     2,
   ],
 ] as const)(
-  'a service that went back makes a backfill of %s suspect: a row keeps the newer state that a read found',
+  'is suspect if the service went back to an older state of %s, and keeps the newer state that a read found',
   async (resource, endpoints, total, differences) => {
     const table = resource === 'documents' ? sql`utility.documents` : sql`utility.usage_data`;
     const at = (second: number) => `2026-05-01T00:00:0${second}.000001`;
@@ -208,7 +208,7 @@ test.each([
 );
 
 describe('a resource that the service refuses', () => {
-  test('fails alone, is not read again by the same run, and leaves the others complete', async () => {
+  test('fails without affecting the others, which are complete, and is not read again by the same run', async () => {
     const held = documents(50);
     const under = await activitiesOn(
       (asked) => (asked.path.includes('/document/') ? pageOf(held, asked) : { status: 403, json: {} }),
@@ -227,7 +227,7 @@ describe('a resource that the service refuses', () => {
     ]);
   });
 
-  test('fails by name after all retries, and the rest is read without it', async () => {
+  test('fails by name after all retries, while everything else is read', async () => {
     const under = await activitiesOn((asked) => pageOf([], asked), documentsAlone);
     const { runId } = input();
     await under.warehouse.db.execute(sql`
@@ -243,7 +243,7 @@ describe('a resource that the service refuses', () => {
   });
 });
 
-describe('sites that the records of companies no longer name', () => {
+describe('sites that their company records no longer name', () => {
   const sites = Array.from({ length: 80 }, () => ({ id: randomUUID() }));
   const shape = { key: 'companies', total: 'totalCompanies' };
 
@@ -300,7 +300,7 @@ describe('sites that the records of companies no longer name', () => {
     expect(again).toMatchObject({ state: 'complete', live: 79, tombstoned: 1 });
   });
 
-  test('are tombstoned with their company, revived with it, and no difference to an audit', async () => {
+  test('are tombstoned and revived with their company, without a difference in an audit', async () => {
     const held = [2, 3].map((count) => ({
       id: randomUUID(),
       sites: sites.slice(-count).map(() => ({ id: randomUUID() })),
@@ -331,7 +331,7 @@ describe('sites that the records of companies no longer name', () => {
     expect(await backfill(held.slice(1))).toMatchObject({ state: 'complete', live: 5, differences: 3 });
   });
 
-  test('are quarantined above the cap, and when no site is left', async () => {
+  test('are quarantined above the cap, or when no site is left', async () => {
     const { db, backfill } = await listOfCompanies();
     const most = await backfill([sites.slice(70)]);
     expect(most).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [70] });

@@ -178,7 +178,7 @@ describe('companies of a slice', () => {
     expect(asked(under, failed)).toBe(2 + requestPolicy.attemptsMax + 2);
   });
 
-  test('fail alone when the service refuses them, and are not left', async () => {
+  test('fail without affecting others when the service refuses them, and are not left for later', async () => {
     let refused = '';
     const { under, ids } = await companiesOf([1, 1, 1], (companyId) =>
       companyId === refused ? { status: 403, json: { detail: 'not yours' } } : undefined,
@@ -196,7 +196,7 @@ describe('companies of a slice', () => {
     expect([parts.get(ids[0] ?? '')?.parts, parts.get(ids[2] ?? '')?.parts]).toEqual([complete, complete]);
   });
 
-  test('stop when their run is cancelled: companies read are complete, and no request follows', async () => {
+  test('stop when their run is cancelled: the companies that were read are complete, and no request follows', async () => {
     const environment = activityEnvironment();
     let cancelAt = '';
     const { under, ids } = await companiesOf([1, 150, 1], async (companyId) => {
@@ -214,7 +214,7 @@ describe('companies of a slice', () => {
   });
 });
 
-test('after any crashes of the worker, each company is read to its end, and none by the cursor of another', async () => {
+test('after any crashes of the worker, each company is read to its end and never with the cursor of another company', async () => {
   let ends = (): void => {};
   const sizes = [30, 250, 120, 310];
   const { under, ids } = await companiesOf(sizes, () => {

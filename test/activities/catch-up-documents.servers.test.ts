@@ -115,7 +115,7 @@ const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
 };
 
 describe('catching up on documents', () => {
-  test('a listing of usage of one document that never ends is given up, and other documents are read', async () => {
+  test('gives up a usage listing that never ends for one document, and reads the other documents', async () => {
     const service = new Service();
     const [endless, good] = [service.add(1), service.add(1)];
     let pages = 0;
@@ -163,7 +163,7 @@ describe('catching up on documents', () => {
     },
   );
 
-  test('a document that fails, or whose usage fails, waits alone until it is answered', async () => {
+  test('lets only the document wait that fails, or whose usage fails, until the service answers', async () => {
     const service = new Service();
     const [failing, halfFailing, fine] = [service.add(2), service.add(2), service.add(2)];
     const fails = (asked: Asked) =>
@@ -189,7 +189,7 @@ describe('catching up on documents', () => {
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
   });
 
-  test('a refused document waits alone, even the first; a refused company waits as one', async () => {
+  test('lets only a refused document wait, even if it is the first; a refused company waits as one owner', async () => {
     const service = new Service();
     const [refused, listed, fine] = [service.add(1), service.add(1), service.add(1)];
     const refusal: Reply = { status: 403, json: {} };
@@ -253,7 +253,7 @@ describe('catching up on documents', () => {
     },
   );
 
-  test('a document deleted while it is read has no usage, and its endpoint does not count as missing', async () => {
+  test('finds no usage for a document that is deleted while it is read, and does not count its endpoint as missing', async () => {
     const service = new Service();
     const [kept, gone] = [service.add(2), service.add(2)];
     service.onDocument = (id) => {
@@ -299,7 +299,7 @@ describe('catching up on documents', () => {
     },
   );
 
-  test.each([{}, withoutSingle])('usage that a correction removed is tombstoned (%j)', async (endpoints) => {
+  test.each([{}, withoutSingle])('tombstones usage that a correction removed (%j)', async (endpoints) => {
     const service = new Service();
     const [id, other] = [service.add(3), service.add(1)];
     const under = await caughtUp(service, [id, other], endpoints);
@@ -311,7 +311,7 @@ describe('catching up on documents', () => {
   });
 });
 
-test('a deletion without an event is proven by a backfill, which settles events of the record at once', async () => {
+test('a backfill proves a deletion that no event reported, and settles the events of the record at once', async () => {
   const service = new Service();
   const [kept, gone, never] = [service.add(1), service.add(1), randomUUID()];
   const under = await caughtUp(service, [kept, gone], { connections: null, intervals: null });
@@ -352,7 +352,7 @@ describe('a service that answers 404 for the usage of documents that have none',
     ['with a usage listing of the company', {}, 1],
     ['without another usage listing', withoutList, 0],
   ] as const)(
-    'has their events settled, and its endpoint does not count as missing, %s',
+    'settles their events and does not count its endpoint as missing, %s',
     async (_, endpoints, walks) => {
       const service = serviceOf404();
       const under = await caughtUp(service, [service.add(0), service.add(0)], endpoints);
@@ -367,7 +367,7 @@ describe('a service that answers 404 for the usage of documents that have none',
     },
   );
 
-  test('loses usage stored before only if the listing of the company lacks it, too', async () => {
+  test('tombstones usage that was stored before only if the listing of the company lacks it, too', async () => {
     const service = serviceOf404();
     const [id, other] = [service.add(2), service.add(2)];
     const under = await caughtUp(service, [id, other]);
@@ -393,7 +393,7 @@ describe('an incomplete answer about usage', () => {
         : undefined,
   ];
   const ofDocumentAlone: Lie[] = [
-    // None, though the document exists.
+    // No usage, although the document exists.
     (_, id, asked) => (asked.path.endsWith(`/usage/document/${id}`) ? notThere : undefined),
   ];
   const ofCompany: Lie[] = [
@@ -407,7 +407,7 @@ describe('an incomplete answer about usage', () => {
     ['of a document, where nothing else lists usage', withoutList, ofDocumentAlone],
     ['of the company', withoutSingle, ofCompany],
   ] as const)(
-    'tombstones nothing, and its events wait for a complete one: %s',
+    'tombstones nothing, and its events wait for a complete answer: %s',
     async (_, endpoints, lies) => {
       const service = new Service();
       const [doubtful, sound] = [service.add(4), service.add(3)];
@@ -433,7 +433,7 @@ describe('an incomplete answer about usage', () => {
     },
   );
 
-  test('makes its events missing if it lasts; once alone it changes nothing, even if it is consistent', async () => {
+  test('makes its events missing if it lasts, and then changes nothing, even if it is consistent', async () => {
     const service = new Service();
     const id = service.add(3);
     const under = await caughtUp(service, [id], withoutList);
@@ -460,7 +460,7 @@ describe('an incomplete answer about usage', () => {
 test.each([
   ['a document', {}],
   ['the company', withoutSingle],
-])('a row that the listing of %s lacks for one pass lives, as the next one has it', async (_, endpoints) => {
+])('keeps a row that the listing of %s lacks in one pass and has in the next', async (_, endpoints) => {
   const service = new Service();
   const id = service.add(120);
   const under = await caughtUp(service, [id], endpoints);
@@ -478,7 +478,7 @@ test.each([
 });
 
 describe('usage read from the listing of the company', () => {
-  test('finds a row in the next pass that a deletion and an insertion hid from one', async () => {
+  test('contains a row in the next pass if a deletion and an insertion hid it from the first', async () => {
     const service = new Service();
     const [first] = Array.from({ length: 120 }, () => service.add(1));
     const all = service.documents.map(({ id }) => id);
@@ -493,7 +493,7 @@ describe('usage read from the listing of the company', () => {
     expect(await outcomes(under)).toEqual({ applied: 119 });
   });
 
-  test('settles nothing and tombstones nothing while every pass finds changes', async () => {
+  test('settles and tombstones nothing while every pass finds changes', async () => {
     const service = new Service();
     for (let count = 0; count < 120; count++) service.add(1);
     const all = service.documents.map(({ id }) => id);

@@ -48,7 +48,7 @@ const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
 };
 
 describe('catching up on intervals', () => {
-  test('reads ranges that overlap, touch or repeat as one, and others apart', async () => {
+  test('reads ranges that overlap, touch or repeat as one range, and other ranges separately', async () => {
     const under = await activitiesOn(oneReading);
     await announce(under, [
       [day(1), day(3)],
@@ -67,7 +67,7 @@ describe('catching up on intervals', () => {
     expect(readings.rows).toEqual([{ usage: '1.5' }, { usage: '1.5' }]);
   });
 
-  test('a range announced while another is read waits for its own read', async () => {
+  test('reads a range again that was announced while another range of the meter was read', async () => {
     let during: (() => Promise<void>) | undefined;
     const under = await activitiesOn(async (asked) => {
       if (asked.path.startsWith('/v2.2/interval/')) await during?.();
@@ -86,7 +86,7 @@ describe('catching up on intervals', () => {
     expect(rangesAsked(under)).toHaveLength(2);
   });
 
-  test('an unread meter is read from the listing of the company that its event names', async () => {
+  test('reads an unknown meter from the listing of the company that its event names', async () => {
     const under = await activitiesOn(oneReading);
     await under.warehouse.db.execute(
       sql`insert into utility.companies (id, external_id) values (${company.id}::uuid, ${company.externalId})`,
@@ -97,7 +97,7 @@ describe('catching up on intervals', () => {
     expect(meters.rows).toEqual([{ id: meterId, company_id: company.id }]);
   });
 
-  test('a refused meter is parked with the reason, and the others are read', async () => {
+  test('parks a refused meter with the reason, and reads the others', async () => {
     const refused = randomUUID();
     const under = await activitiesOn((asked) =>
       asked.path.includes(refused) ? { status: 403, json: { detail: 'not yours' } } : oneReading(asked),
@@ -116,7 +116,7 @@ describe('catching up on intervals', () => {
   });
 });
 
-test('readings that Postgres refuses are kept apart with their source text, until they are listed in order', async () => {
+test('keeps readings that Postgres refuses separately with their source text, until they are listed without error', async () => {
   const wrong: Readonly<Record<string, object>> = {
     'a NUL': { quality: 'a\u0000b' },
     'a lone surrogate': { quality: '\ud800' },
@@ -165,7 +165,7 @@ describe('the ledger of a meter', () => {
   const due = ({ warehouse }: ActivitiesUnderTest) =>
     warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
 
-  test('lists what was announced, read and is missing, also when it is announced again', async () => {
+  test('lists what was announced, read and is missing, even after it is announced again', async () => {
     const under = await activitiesOn(oneReading);
     await announce(under, [[hour(1), hour(3)]], 1);
     expect(await ledger(under)).toMatchObject({
@@ -183,7 +183,7 @@ describe('the ledger of a meter', () => {
     expect(await ledger(under)).toMatchObject({ nothing_missing: true });
   });
 
-  test('a shortfall of readings is looked for again, then kept until they are listed', async () => {
+  test('looks again for missing readings, and keeps the shortfall until they are listed', async () => {
     let count = 1;
     const under = await activitiesOn((asked) => {
       if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
@@ -212,7 +212,7 @@ describe('the ledger of a meter', () => {
     expect((await readStatus(under.warehouse.db)).intervalShortfall).toEqual({ events: 0, readings: 0 });
   });
 
-  test('a wide range is read in overlapping pieces, and resumes behind the last one written', async () => {
+  test('reads a wide range in overlapping pieces, and resumes after the last piece written', async () => {
     let interruptAt: string | undefined = '2027';
     const under = await activitiesOn((asked) => {
       const start = asked.query.get('startDate') ?? '';
@@ -277,12 +277,12 @@ async function changesAfterTheFirstPage(change: (listed: object[]) => void) {
   return { first: waiting.rows, outcomes: await outcomes(under), stored: readings.rowCount };
 }
 
-test('a range whose readings moved behind others while it was read is read again at once', async () => {
+test('reads a range again at once if its readings moved while it was read', async () => {
   const moves = (listed: object[]) => listed.push(...listed.splice(0, 1));
   expect(await changesAfterTheFirstPage(moves)).toEqual({ first: [], outcomes: { applied: 1 }, stored: 4 });
 });
 
-test('a range that lost a reading of a page that was read is read again, and loses the reading', async () => {
+test('reads a range again that lost a reading from a page that was read, and removes the reading', async () => {
   expect(await changesAfterTheFirstPage((listed) => listed.splice(0, 1))).toEqual({
     first: [{ code: 'LISTING_UNSTABLE' }],
     outcomes: { applied: 1 },
@@ -290,7 +290,7 @@ test('a range that lost a reading of a page that was read is read again, and los
   });
 });
 
-test('a range that never agrees with itself holds up no other of its meter', async () => {
+test('does not hold up other ranges of a meter because of a range that never agrees with itself', async () => {
   const under = await activitiesOn((asked) => {
     const page = oneReading(asked) as { json: object };
     const isOdd = asked.query.get('startDate')?.startsWith('2026-05-01') === true;
@@ -360,11 +360,11 @@ describe('readings that the service replaces', () => {
       [of('01:00', '01:15', 'Wh', null)],
       ['01:00 900Wh'],
     ],
-  ])('by %s are removed, as the service no longer lists them', async (_, first, second, held) => {
+  ])('are removed if the service no longer lists them: %s', async (_, first, second, held) => {
     expect((await replace(first, second)).held).toEqual(held);
   });
 
-  test('stay only where they are listed, on whichever page', async () => {
+  test('stay only if they are listed, on whichever page', async () => {
     const both = [of('01:00', '01:15', 'kW'), of('01:00', '01:15', 'kWh', after), of('01:15', '01:30')];
     const all = ['01:00 900kW', '01:00 900kWh', '01:15 900kWh'];
     expect(await replace(both, both, 1)).toEqual({ held: all, requests: 3 });
@@ -408,7 +408,7 @@ describe('a range that an event invents', () => {
     ['the same, of readings of a second', [1], ''],
     ['the same, of readings of a second and of 31 years', [1, 999_999_999], ''],
     ['the same, of readings of 31 years', [999_999_999], ''],
-  ])('%s costs few requests, and what is there is fetched', async (_name, granularitySeconds, zone) => {
+  ])('costs few requests, and its readings are fetched: %s', async (_name, granularitySeconds, zone) => {
     const under = await activitiesOn(years);
     const [start, end] = claimed;
     await recordEvents(under.warehouse.db, [
@@ -421,7 +421,7 @@ describe('a range that an event invents', () => {
     expect(readings.rowCount).toBe(260);
   });
 
-  test('a piece too large for one answer is read in pieces of the usual width', async () => {
+  test('is read in pieces of the usual width if a piece is too large for one answer', async () => {
     const under = await activitiesOn((asked) => {
       const [from, to] = [asked.query.get('startDate') ?? '', asked.query.get('endDate') ?? ''];
       const tooMuch = from < '2022' && to > '2021' && Date.parse(to) - Date.parse(from) > 300 * 86_400_000;

@@ -87,7 +87,7 @@ const usageOf = async ({ warehouse }: ActivitiesUnderTest, { id }: Bill) =>
 
 describe('a service without single documents', () => {
   test.each([1, 2, 10])(
-    'a new document among %i pages costs a page of each listing and its last',
+    'finds a new document among %i pages with one page of each listing and its last page',
     async (pages) => {
       const service = new Bills(100 * pages);
       const newest = service.bills.at(-1) as Bill;
@@ -100,7 +100,7 @@ describe('a service without single documents', () => {
     },
   );
 
-  test('one page of each is enough where the newest come first', async () => {
+  test('needs one page of each listing if the newest documents come first', async () => {
     const service = new Bills(1_000);
     service.bills.reverse();
     const under = await announced(service, service.bills.slice(0, 1));
@@ -109,7 +109,7 @@ describe('a service without single documents', () => {
     expect(await outcomes(under)).toEqual({ applied: 1 });
   });
 
-  test('finds old documents by when they were created, several of one company in one search', async () => {
+  test('finds old documents by their time of creation, several of one company in one search', async () => {
     const service = new Bills(1_600);
     const wanted = [711, 712, 720, 1_599].map((at) => service.bills[at] as Bill);
     const under = await announced(service, wanted);
@@ -119,7 +119,7 @@ describe('a service without single documents', () => {
     expect(await outcomes(under)).toEqual({ applied: 4 });
   });
 
-  test('walks a listing without order, once for all documents that wait', async () => {
+  test('walks a listing without order once for all documents that wait', async () => {
     const service = new Bills(600);
     service.bills.sort((a, b) => a.id.localeCompare(b.id));
     const wanted = Array.from({ length: 40 }, (_, at) => service.bills[15 * at] as Bill);
@@ -130,7 +130,7 @@ describe('a service without single documents', () => {
     expect(await usageOf(under, wanted[7] as Bill)).toHaveLength(1);
   });
 
-  test('walks a listing that refuses a page beyond its last', async () => {
+  test('can walk a listing that refuses a page beyond its last', async () => {
     const service = new Bills(300);
     const under = await activitiesOn((asked) => {
       const beyond = Number(asked.query.get('page')) > 3;
@@ -157,7 +157,7 @@ describe('a service without single documents', () => {
 });
 
 describe('a document absent from every complete listing', () => {
-  test('backs off, ends as missing, and is not looked for again', async () => {
+  test('backs off, ends as missing, and is not searched again', async () => {
     const service = new Bills(250);
     const never = service.bill(5_000);
     const under = await announced(service, [never]);
@@ -183,7 +183,7 @@ describe('a document absent from every complete listing', () => {
     expect(await usageOf(under, never)).toEqual([{ id: never.usageData[0]?.id, listed: true }]);
   });
 
-  test("is missing no more once its deletion's event comes, late", async () => {
+  test('is no longer missing once the late event of its deletion arrives', async () => {
     const service = new Bills(3);
     const gone = service.bill(5_000);
     const under = await announced(service, [gone]);

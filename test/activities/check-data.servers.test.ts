@@ -66,7 +66,7 @@ async function checking() {
 
 const all = 'bills connections intervals';
 
-test('a reconcile checks companies that it or an event changed; a first backfill checks all', async () => {
+test('checks companies that a reconcile or an event changed, and all companies after a first backfill', async () => {
   const { db, run, company, found, event } = await checking();
   const made = [await company(), await company(), await company(), await company(), await company()];
   const [changed, tombstoned, announced, announcedBefore, same] = made.map(({ id }) => id);
@@ -91,7 +91,7 @@ test('a reconcile checks companies that it or an event changed; a first backfill
   expect(await found()).toEqual([changed, tombstoned, announced, announcedBefore, same].sort());
 });
 
-test('a backfill checks companies that changed since their last check', async () => {
+test('checks companies after a backfill that changed since their last check', async () => {
   const { db, run, company, found, due, event } = await checking();
   const made = [await company(), await company(), await company()];
   made.sort((one, other) => (one.id < other.id ? -1 : 1));
@@ -148,7 +148,7 @@ test('a backfill checks companies that changed since their last check', async ()
 });
 
 test.each(['documents', 'connections'] as const)(
-  'a backfill checks companies of which %s were tombstoned or revived after their part of a run',
+  'checks companies if %s were tombstoned or revived after their part of the run',
   async (resource) => {
     const { db, warehouse, run, company, due } = await checking();
     const { id: companyId } = await company();
@@ -168,7 +168,7 @@ test.each(['documents', 'connections'] as const)(
     };
     const isDue = [[companyId, all]];
     await checked();
-    // As those of a company that is gone.
+    // Like the checks of a deleted company.
     const gone = await retire(1);
     expect(await due()).toEqual(isDue);
     await checked();
@@ -184,7 +184,7 @@ test.each(['documents', 'connections'] as const)(
   },
 );
 
-test('the months of companies are kept before the checks of a run', async () => {
+test('recomputes the months of companies before the checks of a run', async () => {
   const { db, run, company } = await checking();
   const { id } = await company();
   await db.execute(sql`insert into metersync.company_changes (company_id) values (${id}::uuid)`);
@@ -193,7 +193,7 @@ test('the months of companies are kept before the checks of a run', async () => 
   expect(rows).toEqual([{ company_id: id }]);
 });
 
-test('a change that commits after the check of its company is not lost', async () => {
+test('does not lose a change that commits after the check of its company', async () => {
   const { db, run, company } = await checking();
   const { id, meterId } = await company();
   await db.transaction(async (tx) => {
@@ -206,7 +206,7 @@ test('a change that commits after the check of its company is not lost', async (
   expect(await companiesToCheck(db, checkKinds)).toEqual([{ id, kinds: checkKinds }]);
 });
 
-test('another attempt resumes after the last company checked; chosen companies are always checked', async () => {
+test('resumes after the last company that was checked, and always checks chosen companies', async () => {
   const { db, run, company, found, due } = await checking();
   const ids = [(await company()).id, (await company()).id, (await company()).id].sort();
   const [one = '', two = '', three = ''] = ids;

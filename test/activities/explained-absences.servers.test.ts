@@ -33,7 +33,7 @@ async function loaded(bills: number, lists: Lists = 'nothing', companies = 1) {
   return { service, under, db: under.warehouse.db };
 }
 
-/** Lets the usage listing of a company lack the rows of bills, though nothing happened to these. */
+/** Makes the usage listing of a company lack the rows of bills to which nothing happened. */
 function hideUsage(service: BillingService, bills: readonly Bill[]) {
   const hidden = new Set(bills.map(({ id }) => id));
   service.lie = (asked) => {
@@ -60,7 +60,7 @@ describe('one backfill after an outage that lost events is complete and equal', 
     ['others', 203, 3, 40],
     ['its usage', 80, 3, 9],
   ] as const)(
-    'where bills list %s (%i bills of %i rows, %i corrected)',
+    'if bills list %s (%i bills of %i rows, %i corrected)',
     async (lists, bills, rows, corrected) => {
       const service = new BillingService();
       for (let bill = 0; bill < bills; bill++) service.add(rows, lists);
@@ -77,7 +77,7 @@ describe('one backfill after an outage that lost events is complete and equal', 
     60_000,
   );
 
-  test('where an earlier run read the corrected bills, but not their usage', async () => {
+  test('if an earlier run read the corrected bills, but not their usage', async () => {
     const { service, under } = await loaded(20);
     correctAll(service, service.bills.slice(0, 8));
     service.lie = failing('/v2.2/usage/company/');
@@ -86,7 +86,7 @@ describe('one backfill after an outage that lost events is complete and equal', 
     expect(await outcome(service, under)).toEqual(equal);
   });
 
-  test('where the only bill of a company was deleted, or lost its usage', async () => {
+  test('if the only bill of a company was deleted, or lost its usage', async () => {
     for (const change of [
       (service: BillingService, bill: Bill) => service.remove(bill),
       (service: BillingService, bill: Bill) => service.correct(bill, 0, 0),
@@ -102,7 +102,7 @@ describe('one backfill after an outage that lost events is complete and equal', 
     }
   });
 
-  test('where bills moved to a company that is read later', async () => {
+  test('if bills moved to a company that is read later', async () => {
     const { service, under } = await loaded(20, 'nothing', 2);
     const [, second = ''] = service.companies;
     for (const bill of service.bills.slice(0, 8)) bill.companyId = second;
@@ -127,7 +127,7 @@ describe('absences that nothing explains are held back beyond the cap', () => {
     expect(await outcome(service, under)).toEqual(equal);
   });
 
-  test('of bills whose new version a complete backfill has read with them', async () => {
+  test('if a complete backfill has read the new version of their bills with them', async () => {
     const { service, under } = await loaded(20);
     const bills = service.bills.slice(0, 8);
     correctAllKept(service, bills);
@@ -137,7 +137,7 @@ describe('absences that nothing explains are held back beyond the cap', () => {
     expect(await held(under)).toEqual([['usageData', 16]]);
   });
 
-  test('while those of corrected bills go', async () => {
+  test('while absent rows of corrected bills are tombstoned', async () => {
     const { service, under } = await loaded(40);
     const bills = service.bills.slice(0, 8);
     correctAll(service, service.bills.slice(8, 30));
@@ -147,7 +147,7 @@ describe('absences that nothing explains are held back beyond the cap', () => {
     expect(await alive(under, 'usage_data')).toEqual(service.bills.flatMap(({ usage }) => usage).sort());
   });
 
-  test('all, where a listing is empty: until somebody decides', async () => {
+  test('all of them, if a listing is empty, until somebody decides', async () => {
     const { service, under, db } = await loaded(2);
     hideUsage(service, service.bills);
     const { runId, state } = await backfill(under, service.companies);
@@ -157,7 +157,7 @@ describe('absences that nothing explains are held back beyond the cap', () => {
     expect((await backfill(under, service.companies)).state).toBe('complete');
   });
 
-  test('but for the usage of a document that somebody kept, which stays with it', async () => {
+  test('except the usage of a document that somebody kept, which stays with its document', async () => {
     const { service, under, db } = await loaded(20);
     const [bill] = service.bills as [Bill];
     service.remove(bill);
@@ -169,7 +169,7 @@ describe('absences that nothing explains are held back beyond the cap', () => {
     expect((await readHealth(db)).keptDeletes).toBe(1);
   });
 
-  test('and kept, once somebody said so, whatever explains them later', async () => {
+  test('and stay once somebody decided to keep them, whatever explains them later', async () => {
     const { service, under, db } = await loaded(20);
     const bills = service.bills.slice(0, 8);
     const rows = bills.flatMap(({ usage }) => usage);
@@ -192,7 +192,7 @@ function relink(_: BillingService, bills: readonly Bill[]): void {
   for (const bill of bills) bill.link = randomUUID();
 }
 
-describe('rows that are held back wait for nobody once they are explained', () => {
+describe('rows that are held back no longer wait for a decision once they are explained', () => {
   /** Usage of eight bills that is held back; the run before was complete. */
   async function holding() {
     const loadedOne = await loaded(20);
@@ -236,7 +236,7 @@ describe('rows that are held back wait for nobody once they are explained', () =
     expect(await outcome(holds.service, holds.under)).toEqual(equal);
   });
 
-  test('by a read that finds them again', async () => {
+  test('by a read that finds the rows again', async () => {
     const holds = await holding();
     const events = holds.bills.map((bill) => holds.service.correct(bill, bill.usage.length));
     await recordEvents(holds.db, events);
@@ -245,7 +245,7 @@ describe('rows that are held back wait for nobody once they are explained', () =
     expect(await outcome(holds.service, holds.under)).toEqual(equal);
   });
 
-  test('by a pass over their bills, though their own listing fails', async () => {
+  test('by a pass over their bills, even if their own listing fails', async () => {
     const holds = await holding();
     const { service, under, bills } = holds;
     correctAll(service, bills);
@@ -279,7 +279,7 @@ describe('rows that are held back wait for nobody once they are explained', () =
     expect(await held(under)).toEqual([]);
   });
 
-  test('by another listing that has them', async () => {
+  test('by another listing that contains them', async () => {
     const { service, under } = await loaded(20, 'nothing', 2);
     const [first = '', second = ''] = service.companies;
     for (const bill of service.bills.slice(0, 8)) bill.companyId = second;

@@ -21,7 +21,7 @@ async function failureOf(
 
 describe('the failure that Temporal gets', () => {
   test.each(Object.keys(failureTypes) as FailureCode[])(
-    '%s keeps its code, and is retryable as the catalogue says',
+    '%s keeps its code, and is retryable if the catalogue says so',
     async (code) => {
       const failure = await failureOf(async () => {
         throw new Failure(code, 'in words');
@@ -54,7 +54,7 @@ describe('the failure that Temporal gets', () => {
     },
   );
 
-  test('is retried by Temporal, by its policy, where the service asks to wait no time', async () => {
+  test('is retried by Temporal with its own policy if the service asks to wait for no time', async () => {
     const policies: unknown[] = [];
     const dropPayloads = mapFailures(async () => {
       policies.push(Context.current().info.retryPolicy);
@@ -68,14 +68,14 @@ describe('the failure that Temporal gets', () => {
     expect(policies).toEqual([policy, policy]);
   });
 
-  test('waiting for a turn is benign', async () => {
+  test('is benign while waiting for its turn', async () => {
     const failure = await failureOf(async () => {
       throw new Failure('COMPANY_BUSY', 'later');
     });
     expect(failure).toMatchObject({ category: 'BENIGN' });
   });
 
-  test('work that must not be given up stays retryable after any failure', async () => {
+  test('stays retryable after any failure if the work must not be given up', async () => {
     const failure = await failureOf(
       async () => {
         throw new Failure('WAREHOUSE_VALUE_REFUSED', 'no');
@@ -100,7 +100,7 @@ describe('the failure that Temporal gets', () => {
     expect(failure).toMatchObject({ type: code, nonRetryable: code === 'WAREHOUSE_VALUE_REFUSED' });
   });
 
-  test('a defect is thrown unchanged, not as an outage of Postgres', async () => {
+  test('a defect is rethrown unchanged, and not as an outage of Postgres', async () => {
     const warehouse = await createWarehouse();
     onTestFinished(() => warehouse.drop());
     expect(await failureOf(() => warehouse.db.execute(sql`select * from nowhere`))).not.toBeInstanceOf(

@@ -52,7 +52,7 @@ test('the catalogue has the fields of all records read and of all events', async
   );
 });
 
-test('a failing catalogue stops no page and no event, and notes the fields with the next page', async () => {
+test('a failing catalogue stops no page and no event, and adds the fields with the next page', async () => {
   const held = [{ id: randomUUID(), before: 1, after: 'x' }];
   const world = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
   const { activities, run, warehouse, catalogueTroubles } = world;

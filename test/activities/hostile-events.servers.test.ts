@@ -54,7 +54,7 @@ test('an event whose type Postgres refuses is dead, and its group is recorded', 
   }
 });
 
-test('an event with any value in any field is kept at the first attempt, and stops no other of its group', async () => {
+test('an event with any value in any field is kept at the first attempt, and stops no other event of its group', async () => {
   const world = await started();
   const document = documentEvent('updated', randomUUID(), at);
   const variants = fc.oneof(

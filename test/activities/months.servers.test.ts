@@ -3,7 +3,7 @@ import { monthActivities } from '../../activities/months.ts';
 import { activityEnvironment } from '../support/activities.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-test('a turn keeps the months of every company that changed', async () => {
+test('one turn recomputes the months of every company that changed', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   await warehouse.pool.query(`insert into metersync.company_changes (company_id)

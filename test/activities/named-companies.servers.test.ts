@@ -72,7 +72,7 @@ async function under(
 describe.each(proven)(
   'a company that does not exist, answered $how, with $list list of companies',
   ({ how, catalogue }) => {
-    test('is refused, and nothing of it is written', async () => {
+    test('is refused, and nothing about it is written', async () => {
       const at = await under(how, catalogue);
       expect(await backfill(at, [typed])).toBe('failed');
       expect((await readStatus(at.warehouse.db)).backfills.last?.error).toContain(
@@ -107,7 +107,7 @@ describe.each(proven)(
 );
 
 test.each(['not found', 'empty'] as const)(
-  'an unknown id in SERVICE_COMPANIES makes no row, and the run names it (%s)',
+  'an unknown id in SERVICE_COMPANIES creates no row, and the run names it (%s)',
   async (how) => {
     const at = await under(how, noUsage, [typed, unlisted]);
     expect(await backfill(at)).toBe('complete');
@@ -117,14 +117,14 @@ test.each(['not found', 'empty'] as const)(
   },
 );
 
-test('without a list of companies a run with only unknown ids in the settings is not complete', async () => {
+test('a run with only unknown ids in the settings is not complete if there is no list of companies', async () => {
   const at = await under('not found', noList, [typed]);
   expect(await backfill(at)).toBe('failed');
   expect(await lives(at)).toEqual([]);
 });
 
 test.each([noUsage, noList])(
-  'a company of the settings lives though a list lacks it that contained it once',
+  'a company of the settings stays alive if a list no longer contains it',
   async (catalogue) => {
     const at = await under('empty', catalogue, [unlisted]);
     const { db } = at.warehouse;
@@ -141,7 +141,7 @@ test.each([noUsage, noList])(
   },
 );
 
-test('a company of the settings that the key may not see is parked', async () => {
+test('a company of the settings to which the key has no access is parked', async () => {
   const at = await under('denied', noUsage, [typed]);
   expect(await backfill(at)).toBe('partial');
   expect((await readStatus(at.warehouse.db)).parked).toMatchObject([{ code: 'SERVICE_ACCESS_DENIED' }]);
@@ -156,7 +156,7 @@ describe('before a run begins', () => {
     expect(await whyRefused(warehouse.db, client, listed.toUpperCase())).toBeUndefined();
   });
 
-  test('a company is not refused while the answers are unsure, or when the warehouse knows it', async () => {
+  test('a company is not refused while the answers are uncertain, or if the warehouse has it', async () => {
     const { warehouse } = await under('empty', noList);
     const failing = await setup(() => ({ status: 500, json: {} }));
     expect(await whyRefused(warehouse.db, failing.client, typed)).toBeUndefined();

@@ -21,7 +21,7 @@ async function notifying(env: Readonly<Record<string, string>>, proxy: HttpProxy
   return { send: () => notifier.send(notice), beat: () => notifier.beat() };
 }
 
-test('alarms and the heartbeat go through the proxy, but to hosts of NO_PROXY', async () => {
+test('sends alarms and the heartbeat through the proxy, except to hosts in NO_PROXY', async () => {
   const collector = await startCollector();
   const port = Number(new URL(collector.url).port);
   const proxy = await startHttpProxy({ 'hooks.example': port, 'hc.example': port });
@@ -39,7 +39,7 @@ test('alarms and the heartbeat go through the proxy, but to hosts of NO_PROXY', 
   expect(proxy.asked.length).toBe(2);
 });
 
-test('what fails quotes neither the password of the proxy nor the address', async () => {
+test('quotes neither the password of the proxy nor the address in an error', async () => {
   const proxy = await startHttpProxy({});
   const { send } = await notifying({}, proxy);
   await expect(send()).rejects.toThrow('it answered 502');

@@ -43,7 +43,7 @@ const planOf = (...of: readonly Resource[]): fc.Arbitrary<Plan> =>
 const updated = '2026-05-01T00:00:00.000001';
 const later = '2026-05-01T00:00:00.000002';
 
-/** Two companies, the one with the lesser id first. */
+/** Two companies, the one with the smaller id first. */
 const twoCompanies = (): [string, string] => [randomUUID(), randomUUID()].sort() as [string, string];
 
 /** Makes the records. Meters and sites name no company; usage names its document, which may name one. */
@@ -172,7 +172,7 @@ async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, com
   return { runId, ...rows[0] };
 }
 
-test('a second backfill of records that two companies list changes no row, and the audit agrees', async () => {
+test('a second backfill of records that two companies list changes no row, and the audit finds no difference', async () => {
   let companies = twoCompanies();
   let held: Held[] = [];
   const script: Script = (asked) => serviceOf(companies, () => held)(asked);
@@ -195,7 +195,7 @@ test('a second backfill of records that two companies list changes no row, and t
         expect(await rowsOf(under.warehouse, held)).toEqual(before);
         // Sites of an earlier case are quarantined where they were many.
         await approveDeletes(under.warehouse.db, runId);
-        // A sample of all companies has none of those that earlier cases left.
+        // A sample of all companies may have none of the companies that earlier cases left.
         const sample = { share: 1, seed: 'all' };
         const options = { warehouse: under.warehouse, service: client, concurrency: 2, sample };
         expect(await audit(options)).toMatchObject({ differences: 0 });
@@ -205,7 +205,7 @@ test('a second backfill of records that two companies list changes no row, and t
   );
 }, 120_000);
 
-test('a record that leaves one of two listings belongs to the other, unless it names its company; in none it is tombstoned', async () => {
+test('a record that leaves one of two listings belongs to the other, unless it names its company; a record in no listing is tombstoned', async () => {
   const companies = twoCompanies();
   const both = { names: null, listedBy: [0, 1] } as const;
   const all = holding(
@@ -280,7 +280,7 @@ test('a record that moves is not left tombstoned by a read of its former company
   );
 });
 
-test('the records of a company that is gone go with it, unless another lists them; they come back with it', async () => {
+test('the records of a deleted company are tombstoned with it unless another company lists them, and come back with it', async () => {
   const companies = twoCompanies();
   const [gone, other] = companies;
   const named = { resource: 'documents', names: 0, listedBy: [0, 1] } as const;
@@ -342,7 +342,7 @@ test('the records of a company that is gone go with it, unless another lists the
   expect(await readDeletes(db, { all: false })).toEqual([]);
 });
 
-test('the records of a company of the settings stay, though the list does not contain it any more', async () => {
+test('the records of a company of the settings stay even if the list no longer contains the company', async () => {
   const companies = twoCompanies();
   const [gone, other] = companies;
   const held = holding([{ resource: 'documents', names: null, listedBy: [0] }], companies);

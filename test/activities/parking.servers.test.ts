@@ -66,7 +66,7 @@ const pauseOf = async ({ warehouse }: ActivitiesUnderTest) =>
   ).rows[0];
 
 describe('a refused key', () => {
-  test('parks all work after one request, and no other follows until the pause is over', async () => {
+  test('parks all work after one request, and sends no other request until the pause is over', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     refuses.set('', 401);
@@ -150,7 +150,7 @@ describe('a refusal of one owner', () => {
     [403, 'SERVICE_ACCESS_DENIED'],
     [404, 'SERVICE_NOT_FOUND'],
     [400, 'SERVICE_REQUEST_REFUSED'],
-  ] as const)('%i parks that owner alone, with %s', async (status, code) => {
+  ] as const)('%i parks only that owner, with %s', async (status, code) => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [bad = '', ...good] = meters(4);
@@ -163,7 +163,7 @@ describe('a refusal of one owner', () => {
     expect(parked).toMatchObject({ code, events: 1, owners: 1 });
   });
 
-  test('granted access revives all denied owners; an owner not found waits for its own time', async () => {
+  test('revives all denied owners when access is granted; an owner that was not found waits for its own time', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [denied = '', other = '', lost = '', found = ''] = meters(4);
@@ -188,7 +188,7 @@ const waits = async ({ warehouse }: ActivitiesUnderTest) => {
 };
 
 describe('a failure of one owner', () => {
-  test('stops no other owner, is in the status, backs off, and ends with the first success', async () => {
+  test('stops no other owner, appears in the status, backs off, and ends with the first success', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [failing = '', unreadable = '', hangingUp = '', ...good] = meters(6);
@@ -234,7 +234,7 @@ describe('a failure of one owner', () => {
   test.each([
     ['has no list of companies', { companies: null }],
     ['fails its list of companies', {}],
-  ])('stops no other where the service %s', async (_, endpoints) => {
+  ])('stops no other owner if the service %s', async (_, endpoints) => {
     const { refuses, script } = service();
     const under = await activitiesOn(script, endpoints);
     // The first of the companies that are asked for.
@@ -272,7 +272,7 @@ describe('a failure of one owner', () => {
     expect(await outcomes(under)).toEqual({ applied: 4, pending: 1 });
   });
 
-  test('of the warehouse, or by a defect, delays the others for some attempts', async () => {
+  test('delays the other owners for some attempts if the warehouse or a defect causes it', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [noMemory = '', mistaken = '', good = ''] = meters(3);
@@ -298,7 +298,7 @@ describe('a failure of one owner', () => {
   });
 });
 
-test('a failure that all share costs no owner an attempt', async () => {
+test('a failure that all owners share costs no owner an attempt', async () => {
   const { refuses, script } = service();
   const under = await activitiesOn(script);
   const owners = meters(2);
@@ -321,7 +321,7 @@ test('a failure that all share costs no owner an attempt', async () => {
   await fails(slowDown, 'SERVICE_BUSY', 100);
 });
 
-test('a service that fails all but /ping is an outage, reported until a request succeeds', async () => {
+test('a service that fails everything except /ping is an outage, which is reported until a request succeeds', async () => {
   const { refuses, script } = service();
   const under = await activitiesOn((asked) =>
     asked.path.endsWith('/ping') ? { json: { version: 'v2.2' } } : script(asked),

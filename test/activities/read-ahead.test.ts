@@ -44,7 +44,7 @@ function holding() {
 }
 
 describe('pages that are read ahead', () => {
-  test('come in order, once each, and never count as read after their request began', async () => {
+  test('come in order, once each, and never count as read if their request began before', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -110,7 +110,7 @@ describe('pages that are read ahead', () => {
     expect(read).toBe(5);
   });
 
-  test('abort the request in flight when the consumer fails, and wait for its end', async () => {
+  test('abort the request in flight when the consumer fails, and wait until it has ended', async () => {
     const stop = new AbortController();
     let ended = false;
     const held = holding();

@@ -44,7 +44,7 @@ const reconcile = async (under: ActivitiesUnderTest) =>
   await under.run(under.activities.reconcileCompany, input());
 
 describe('a reconcile of recent updates', () => {
-  test('reads by days of UTC, from two days before today, and nothing else', async () => {
+  test('reads by UTC days, from two days before today, and nothing else', async () => {
     const [fresh, stale] = [recent(120), old(300)];
     const under = await activitiesOn(filtering(() => [...stale, ...fresh]));
     const twoDaysAgo = () => new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
@@ -69,7 +69,7 @@ describe('a reconcile of recent updates', () => {
     });
   });
 
-  test('is suspect when a listing has fewer records than its total, after three passes', async () => {
+  test('is suspect if a listing has fewer records than its total in three passes', async () => {
     const held = recent(2);
     const under = await activitiesOn((asked) => {
       const deleted = asked.query.has('isDeleted');
@@ -85,7 +85,7 @@ describe('a reconcile of recent updates', () => {
     });
   });
 
-  test('leaves more than a hundred pages to the full backfill', async () => {
+  test('leaves listings of more than a hundred pages to the full backfill', async () => {
     const many = recent(10_001);
     const under = await activitiesOn(filtering(() => many));
     expect(await reconcile(under)).toEqual({ unsupportedFilters: [] });
@@ -108,7 +108,7 @@ describe('a service without the filter', () => {
     });
   });
 
-  test('may also refuse the parameters, which ends the resource for this run', async () => {
+  test('may refuse the parameters, which ends the resource for this run', async () => {
     const under = await activitiesOn(({ query }) =>
       query.has('dateType') ? { status: 400, json: { detail: 'what?' } } : { json: [] },
     );
@@ -119,7 +119,7 @@ describe('a service without the filter', () => {
     });
   });
 
-  test('that refuses the key gets one request for all companies', async () => {
+  test('gets one request for all companies if it refuses the key', async () => {
     const under = await activitiesOn(() => ({ status: 401, json: {} }));
     const all = { ...input(), resources: ['documents', 'usageData'] as const };
     expect(await under.run(under.activities.reconcileCompany, all)).toEqual({
@@ -128,7 +128,7 @@ describe('a service without the filter', () => {
     expect(under.asked()).toHaveLength(1);
   });
 
-  test('by the catalogue gets no request', async () => {
+  test('gets no request if the endpoint catalogue says so', async () => {
     const path = '/document/company/{companyId}';
     const under = await activitiesOn(() => ({ json: [] }), { documents: { path } });
     expect(await reconcile(under)).toEqual({ unsupportedFilters: [] });
@@ -139,7 +139,7 @@ describe('a service without the filter', () => {
     });
   });
 
-  test('is not one whose filter uses another time than its records', async () => {
+  test('is not assumed if the filter uses another time than the records', async () => {
     const [filtered, rest] = [old(3), old(50)];
     const under = await activitiesOn((asked) =>
       pageOf(asked.query.has('startDate') ? filtered : [...filtered, ...rest], asked),
@@ -153,7 +153,7 @@ describe('deleted documents', () => {
   test.each([
     ['with live ones', true],
     ['alone', false],
-  ])('listed %s are tombstoned, and live ones are not', async (_, beside) => {
+  ])('are tombstoned if %s lists them, while live documents are not', async (_, beside) => {
     const [live, gone] = [recent(150), recent(2)];
     let [listed, deleted]: object[][] = [[...live, ...gone], []];
     const under = await activitiesOn(
@@ -176,7 +176,7 @@ describe('deleted documents', () => {
     expect((await states(under)).filter(({ deleted_reason }) => deleted_reason !== null)).toEqual([]);
   });
 
-  test('are never inferred from absence: records in no listing live on', async () => {
+  test('are never inferred from absence: records in no listing stay', async () => {
     const [live, gone] = [recent(5), recent(2)];
     let listed: object[] = [...live, ...gone];
     const under = await activitiesOn(
@@ -192,7 +192,7 @@ describe('deleted documents', () => {
     expect((await states(under)).map(({ deleted_reason }) => deleted_reason)).toEqual(Array(7).fill(null));
   });
 
-  test('are not tombstoned while the live listing changes, which may hide a live one', async () => {
+  test('are not tombstoned while the live listing changes, because it may hide a live document', async () => {
     const live = recent(150);
     let reads = 0;
     const hidden = () => {
@@ -214,7 +214,7 @@ describe('deleted documents', () => {
     });
   });
 
-  test('that a changing listing contains twice are tombstoned once', async () => {
+  test('are tombstoned once if a changing listing contains them twice', async () => {
     const [live, gone] = [recent(3), recent(2)];
     const [first, second] = gone.map(({ id, updated }) => ({ id: id.toUpperCase(), updated }));
     let listed = [...live, ...gone];
@@ -237,7 +237,7 @@ describe('deleted documents', () => {
     ]);
   });
 
-  test('above the cap live until somebody decides, and an undo revives them with their usage', async () => {
+  test('stay above the cap until somebody decides, and an undo revives them with their usage', async () => {
     const all = recent(90);
     let listed = all;
     const under = await activitiesOn(
@@ -311,7 +311,7 @@ describe('deleted documents', () => {
   });
 });
 
-test('old values of a company, site or meter from a late page are replaced by the next reconcile, which reads them once', async () => {
+test('the next reconcile replaces old values of a company, site or meter from a late page, and reads them once', async () => {
   const meter = { id: randomUUID(), datasourceType: 'GAS' };
   const site = { id: randomUUID(), name: 'Plant' };
   const acme = { id: companyId, name: 'Acme', sites: [site] };

@@ -32,7 +32,7 @@ const parts = async ({ warehouse }: ActivitiesUnderTest, runId: string) =>
   ).rows;
 const refusedCode = 'SERVICE_KEY_REFUSED';
 
-test('a key that is refused at the start of a run leaves nothing of it running', async () => {
+test('a key that is refused at the start of a run leaves nothing of the run running', async () => {
   const { script, refused } = revokedAfter(0);
   const under = await activitiesOn(script);
   const { activities, run, warehouse } = under;
@@ -50,7 +50,7 @@ test('a key that is refused at the start of a run leaves nothing of it running',
   expect(await failedParts(warehouse.db, [refusedCode])).toEqual({ companies: [], everything: true });
 });
 
-test('a key revoked during a run costs one request a company, and each unread part has the reason', async () => {
+test('a key that is revoked during a run costs one request for each company, and each unread part has the reason', async () => {
   // The list of companies, and the connections of the first one.
   const { script, refused } = revokedAfter(2);
   const under = await activitiesOn(script);
@@ -88,7 +88,7 @@ test('a key revoked during a run costs one request a company, and each unread pa
   });
 });
 
-test('parts left running fail when their run ends', async () => {
+test('fails parts that are still running when their run ends', async () => {
   const under = await activitiesOn(revokedAfter(100).script);
   const { activities, run, warehouse } = under;
   const runId = randomUUID();

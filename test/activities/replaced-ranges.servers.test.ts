@@ -92,16 +92,19 @@ async function meterListing(listed: readonly Listed[], perPage = 100) {
 }
 
 describe('a proved listing of a meter replaces its readings', () => {
-  test.each([false, true])('re-imported at another length with an older state (event: %s)', async (event) => {
-    const meter = await meterListing(quarters);
-    await meter.backfill();
-    meter.list(hours);
-    if (event) await meter.sendEvent();
-    else expect(await meter.backfill()).toMatchObject({ state: 'complete' });
-    expect(await meter.stored()).toEqual(['4', '4', '4']);
-    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
-    expect(await meter.stored()).toEqual(['4', '4', '4']);
-  });
+  test.each([false, true])(
+    'imported again at another length with an older state (event: %s)',
+    async (event) => {
+      const meter = await meterListing(quarters);
+      await meter.backfill();
+      meter.list(hours);
+      if (event) await meter.sendEvent();
+      else expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+      expect(await meter.stored()).toEqual(['4', '4', '4']);
+      expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+      expect(await meter.stored()).toEqual(['4', '4', '4']);
+    },
+  );
 
   test.each([
     ['one in the middle', quarters.filter((_, at) => at !== 5)],
@@ -125,7 +128,7 @@ describe('a proved listing of a meter replaces its readings', () => {
     expect(new Set(await meter.stored())).toEqual(new Set(['7']));
   });
 
-  test.each([1, 2, 3, 100])('two registers at one time, %s readings a page', async (perPage) => {
+  test.each([1, 2, 3, 100])('for two registers at one time, with %s readings on a page', async (perPage) => {
     const registers = quarters.flatMap((one) => [
       { ...one, id: randomUUID(), usage: '2.0' },
       { ...one, id: randomUUID(), usage: '-0.7' },
@@ -146,7 +149,7 @@ describe('a proved listing of a meter replaces its readings', () => {
   });
 });
 
-describe('more readings vanish than the cap', () => {
+describe('more vanished readings than the cap', () => {
   const vanished = async () => {
     const meter = await meterListing(quarters);
     await meter.backfill();
@@ -179,7 +182,7 @@ describe('more readings vanish than the cap', () => {
     expect(await meter.backfill()).toMatchObject({ state: 'complete' });
     expect(await undoDeletes(meter.db, meter.runId)).toMatchObject({ revived: 12 });
     expect(await meter.stored()).toHaveLength(12);
-    // What somebody brought back is not removed again.
+    // Readings that somebody restored are not removed again.
     expect(await meter.backfill()).toMatchObject({ state: 'complete' });
     expect(await meter.stored()).toHaveLength(12);
     expect(await meter.heldBack()).toEqual([]);
@@ -202,7 +205,7 @@ describe('more readings vanish than the cap', () => {
     expect(await meter.heldBack()).toEqual([12]);
   });
 
-  test('are settled by a later read that explains them, without anybody', async () => {
+  test('are settled by a later read that explains them, without a decision', async () => {
     const meter = await vanished();
     meter.list(hours);
     expect(await meter.backfill()).toMatchObject({ state: 'complete' });
@@ -218,7 +221,7 @@ describe('more readings vanish than the cap', () => {
     expect(await meter.stored()).toHaveLength(12);
   });
 
-  test('of an announced range are held back, too', async () => {
+  test('are held back for an announced range, too', async () => {
     const meter = await meterListing(quarters);
     await meter.backfill();
     meter.list(quarters.slice(0, 8));
@@ -228,7 +231,7 @@ describe('more readings vanish than the cap', () => {
     expect(await readDeletes(meter.db, { all: false })).toMatchObject([{ isRun: false }]);
   });
 
-  test('wait no longer once a part of them is listed again: the next backfill judges the others', async () => {
+  test('no longer wait once some of them are listed again: the next backfill judges the others', async () => {
     const meter = await vanished();
     meter.list([reading(0, 15, '9'), ...quarters.slice(1, 4)]);
     await meter.sendEvent(minute(0), minute(60));
@@ -238,7 +241,7 @@ describe('more readings vanish than the cap', () => {
     expect(await meter.stored()).toEqual(['9', '1', '1', '1']);
   });
 
-  test('of one unit are held back, though another unit is listed for the same time', async () => {
+  test('are held back for one unit, even if readings in another unit are listed for the same time', async () => {
     const of = (usageUnits: string) =>
       Array.from({ length: 60 }, (_, at) => ({ ...reading(at * 15, at * 15 + 15), usageUnits }));
     const meter = await meterListing([...of('kWh'), ...of('kW')]);
@@ -254,7 +257,7 @@ describe('more readings vanish than the cap', () => {
   });
 });
 
-test('readings that no row can hold do not keep the others from being replaced', async () => {
+test('readings that no row can hold do not prevent the others from being replaced', async () => {
   const meter = await meterListing(quarters);
   await meter.backfill();
   const long = randomBytes(10_000).toString('hex');
@@ -268,7 +271,7 @@ test('readings that no row can hold do not keep the others from being replaced',
 });
 
 test.each(['existing', 'none'])(
-  'a page that was requested before a later read removed a reading does not bring it back (%s before)',
+  'a page that was requested before a later read removed a reading does not restore the reading (%s before)',
   async (before) => {
     const meter = await meterListing(quarters);
     if (before === 'existing') await meter.backfill();
@@ -284,7 +287,7 @@ test.each(['existing', 'none'])(
   },
 );
 
-test('a reading that an event brings while its range is read again stays', async () => {
+test('keeps a reading that an event brings while its range is read again', async () => {
   const meter = await meterListing(quarters);
   await meter.backfill();
   meter.list(hours);
@@ -300,7 +303,7 @@ test('a reading that an event brings while its range is read again stays', async
   expect(await meter.stored()).toEqual(['4', '4', '4', '5']);
 });
 
-test('readings of a deleted meter count in no view and no audit', async () => {
+test('readings of a deleted meter count in no view and in no audit', async () => {
   const meter = await meterListing(quarters);
   await meter.backfill();
   const counted = async () => {

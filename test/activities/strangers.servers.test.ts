@@ -149,7 +149,7 @@ const runsOf = async ({ warehouse }: ActivitiesUnderTest, { id }: Company) =>
   (await warehouse.db.execute(sql`select from metersync.runs where company_id = ${id}::uuid`)).rowCount;
 
 test.each(Object.keys(catalogues))(
-  'companies that only events name get no row and no run, and a bounded number of requests, whatever the service answers (%s)',
+  'companies that only events name get no row, no run and a bounded number of requests, whatever the service answers (%s)',
   async (catalogue) => {
     const world = new World();
     const under = await activitiesOn(world.answer, catalogues[catalogue]);
@@ -186,7 +186,7 @@ test.each(Object.keys(catalogues))(
   },
 );
 
-test('a company that answers later is read, also when resumed after it was given up', async () => {
+test('a company that the service shows later is read, even if it is resumed after it was given up', async () => {
   const world = new World();
   const under = await activitiesOn(world.answer, catalogues['no list of companies']);
   const [late, later] = [world.add('by the service', false), world.add('by the service', false)];
@@ -226,7 +226,7 @@ test('a company whose first event is a deletion is requested, too', async () => 
   expect([await outcomesOf(under, forged), await livesOf(under, forged)]).toEqual([['missing'], []]);
 });
 
-test('companies made by events of an earlier version are tombstoned by the next backfill, or with their events', async () => {
+test('the next backfill, or their events, tombstone companies that events of an earlier version created', async () => {
   const world = new World();
   const under = await activitiesOn(world.answer, withoutUsage);
   const { db } = under.warehouse;
@@ -244,7 +244,7 @@ test('companies made by events of an earlier version are tombstoned by the next 
   expect(await livesOf(under, genuine)).toEqual(['companies', 'connections', 'documents', 'sites']);
 });
 
-test('an event of a company that is gone has its record read; all are, once the company is listed again', async () => {
+test('an event of a deleted company has its record read; all records are read once the company is listed again', async () => {
   const world = new World();
   const under = await activitiesOn(world.answer, withoutUsage);
   const { db } = under.warehouse;
@@ -266,7 +266,7 @@ test('an event of a company that is gone has its record read; all are, once the 
 });
 
 test.each([400, 403, 500])(
-  'an invented document answered with %i stops no other of its company',
+  'an invented document that is answered with %i stops no other document of its company',
   async (status) => {
     const world = new World();
     const forged = randomUUID();
@@ -287,7 +287,7 @@ test.each([400, 403, 500])(
   },
 );
 
-test('a meter that only events name is given up, one that the service listed is not', async () => {
+test('a meter that only events name is given up, and a meter that the service listed is not', async () => {
   const under = await activitiesOn(new World().answer);
   const { db } = under.warehouse;
   const [forged, listed] = [randomUUID(), randomUUID()];
@@ -307,7 +307,7 @@ const step = fc.tuple(
 );
 
 test.each(['everything', 'no list of companies'] as const)(
-  'in any order of events, lists and answers only companies of the service end in the warehouse (%s)',
+  'only companies of the service end in the warehouse, in any order of events, lists and answers (%s)',
   { timeout: 300_000 },
   async (catalogue) => {
     const world = new World();

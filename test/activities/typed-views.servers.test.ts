@@ -13,7 +13,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 /** Nothing is asked of the service. */
 const service = { service: {} as ServiceClient, apiVersion: 'v2.2' };
 
-test('the end of a full backfill gives new fields their columns, and status names those without', async () => {
+test('the end of a full backfill gives new fields their columns, and status names the fields without a column', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const { db } = warehouse;

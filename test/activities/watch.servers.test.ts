@@ -93,7 +93,7 @@ test('an alarm is sent once when it opens and once when it is over', async () =>
   expect(await listAlerts(warehouse.db)).toEqual([]);
 });
 
-test('a message says what to do, is signed, and its alarm has one id from opened to resolved', async () => {
+test('a message says what to do, is signed, and has the same id when the alarm opens and when it is resolved', async () => {
   const { looks, at } = watcher();
   await looks(dead);
   await looks(health());
@@ -125,7 +125,7 @@ test('a message says what to do, is signed, and its alarm has one id from opened
   }
 });
 
-test('a target that is down is tried again by each look, with the same id and words, in order', async () => {
+test('sends again to a target that is down each minute, with the same id and text, in order', async () => {
   const { looks } = watcher();
   const certificate = { expiresAt: '2026-11-30T00:00:00Z', secondsLeft: 60 };
   const twoIll = health({ dead: 3 }, { certificate });
@@ -149,7 +149,7 @@ test('a target that is down is tried again by each look, with the same id and wo
   expect((await listAlerts(warehouse.db)).map(({ error }) => error)).toEqual([null, null]);
 });
 
-test('of an alarm that was over before its target came back, that it is over is sent, for a day', async () => {
+test('sends for a day that an alarm is over if it ended before its target came back', async () => {
   const { looks } = watcher();
   down.add('/json');
   await looks(dead);
@@ -163,7 +163,7 @@ test('of an alarm that was over before its target came back, that it is over is 
   expect(changes().length).toBe(1);
 });
 
-test('that an alarm is over is sent, also when it closes while it is sent that it opened', async () => {
+test('sends that an alarm is over even if it closes while its opening is sent', async () => {
   const [one, another] = [watcher(), watcher('')];
   // It looks a minute later.
   await another.looks(health());
@@ -174,7 +174,7 @@ test('that an alarm is over is sent, also when it closes while it is sent that i
   expect(changes()).toEqual(['opened EventsDead', 'resolved EventsDead']);
 });
 
-test('open alarms are sent to a target that is set later', async () => {
+test('sends open alarms to a target that is set later', async () => {
   const without = watcher('');
   await without.looks(dead, 3);
   expect((await readWatch(warehouse.db)).unsent).toBeNull();
@@ -183,7 +183,7 @@ test('open alarms are sent to a target that is set later', async () => {
   expect(changes()).toEqual(['opened EventsDead']);
 });
 
-test('Slack gets a text that says what to do, in which nothing is markup', async () => {
+test('sends a text to Slack that says what to do and contains no markup', async () => {
   const { looks } = watcher('slack+URL/T0/B0/xyz');
   await looks(dead);
   await looks(health());
@@ -195,14 +195,14 @@ test('Slack gets a text that says what to do, in which nothing is markup', async
   expect(resolved).toMatch(/^metersync: EventsDead resolved \(ticket\): .*3 events cannot be applied$/);
 });
 
-test('a login in an address may hold a percent sign of its own', async () => {
+test('accepts a percent sign in the login of an address', async () => {
   const { looks } = watcher(`http://ada:100%safe%40home@${new URL(collector.url).host}/json`);
   await looks(dead);
   const [login] = collector.got.map(({ headers }) => headers.authorization).filter(Boolean);
   expect(login).toBe(`Basic ${Buffer.from('ada:100%safe@home').toString('base64')}`);
 });
 
-test('the dead man’s switch is called each minute, but not while a page is open', async () => {
+test('calls the dead man’s switch each minute, but not while a page is open', async () => {
   const { looks, logged } = watcher();
   await looks(dead, 3);
   expect(beats()).toBe(3);
@@ -217,7 +217,7 @@ test('the dead man’s switch is called each minute, but not while a page is ope
   expect(JSON.stringify(logged)).not.toContain('xyz');
 });
 
-test('a warehouse that is away is reported without it, once, and resolved when it is back', async () => {
+test('reports that the warehouse is down without using it, once, and that it is back', async () => {
   const { looks } = watcher();
   const without: Health = { ...health(), warehouse: away, schema: null };
   down.add('/json');
@@ -238,7 +238,7 @@ test('a warehouse that is away is reported without it, once, and resolved when i
   expect(changes().length).toBe(2);
 });
 
-test('a warehouse that was away is noted with its times, also without a target', async () => {
+test('notes when the warehouse was down, even without a target', async () => {
   const { looks, at } = watcher('');
   const began = at() + 60_000;
   await looks({ ...health(), warehouse: away, schema: null }, 8);
@@ -253,7 +253,7 @@ test('a warehouse that was away is noted with its times, also without a target',
   expect(minutes).toEqual([0, 5, 8]);
 });
 
-test('a warehouse that can be read and not written is away', async () => {
+test('counts a warehouse that can be read but not written as down', async () => {
   const { looks } = watcher();
   await warehouse.db.execute(sql`alter table metersync.heartbeat rename to heartbeat_gone`);
   await looks(health(), 6);
@@ -264,7 +264,7 @@ test('a warehouse that can be read and not written is away', async () => {
   expect(changes()).toEqual(['opened WarehouseDown', 'resolved WarehouseDown']);
 });
 
-test('an open alarm that only another version knows is left to that version, and stops no other', async () => {
+test('leaves an open alarm that only another version knows to that version, and it stops no other alarm', async () => {
   const { looks } = watcher();
   await looks(dead);
   await warehouse.db.update(alerts).set({ name: 'OfAnotherVersion' });
@@ -274,7 +274,7 @@ test('an open alarm that only another version knows is left to that version, and
   expect(live.map(({ name }) => name).sort()).toEqual(['EventsDead', 'OfAnotherVersion']);
 });
 
-test('two looks at once open one alarm, and send it with one id', async () => {
+test('two watches at the same time open one alarm, and send it with one id', async () => {
   const both = [watcher(), watcher()];
   await Promise.all(both.map(({ looks }) => looks(dead)));
   const sent = posts();

@@ -31,7 +31,7 @@ const bill = (billed: number, revisedDocumentId: string | null = null, id = rand
 const ids = (rows: readonly Record<string, unknown>[]) => rows.map((row) => row.bill_id).sort();
 
 describe('bills that count', () => {
-  test('a chain of links is followed to its end, and only the last bill counts', async () => {
+  test('follows a chain of links to its end, and counts only the last bill', async () => {
     const company = await newCompany();
     const [a, b, c] = [randomUUID(), randomUUID(), randomUUID()];
     await company.bill([bill(1, b, a), bill(2, c, b), bill(3, null, c)]);
@@ -44,7 +44,7 @@ describe('bills that count', () => {
     ]);
   });
 
-  test('a link that is cleared brings the old bill back', async () => {
+  test('count again when the link that superseded them is cleared', async () => {
     const company = await newCompany();
     const [a, b] = [randomUUID(), randomUUID()];
     await company.bill([bill(1, b, a), bill(2, null, b)]);
@@ -52,7 +52,7 @@ describe('bills that count', () => {
     expect(ids(await company.rows('bills', 'bill_id'))).toEqual([a, b].sort());
   });
 
-  test('a deleted bill does not count; the old one counts again, or its successor', async () => {
+  test('do not include a deleted bill; the bill before it counts again, or its successor', async () => {
     const company = await newCompany();
     const [a, b, c] = [randomUUID(), randomUUID(), randomUUID()];
     await company.bill([bill(1, b, a), bill(2, null, b)]);
@@ -71,7 +71,7 @@ describe('bills that count', () => {
     expect(ids(await company.rows('bills', 'bill_id'))).toEqual([c]);
   });
 
-  test('a link to an unread bill already supersedes', async () => {
+  test('do not include a bill that an unread bill supersedes', async () => {
     const company = await newCompany();
     const unseen = randomUUID();
     await company.bill([bill(1, unseen)]);
@@ -80,14 +80,14 @@ describe('bills that count', () => {
     ]);
   });
 
-  test('of a ring of links the bill created last counts, and bills that lead into the ring do not', async () => {
+  test('include the bill of a ring of links that was created last, and no bill that leads into the ring', async () => {
     const company = await newCompany();
     const [a, b, c, d] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     await company.bill([bill(1, b, a), bill(3, c, b), bill(2, b, c), bill(4, d, d)]);
     expect(ids(await company.rows('bills', 'bill_id'))).toEqual([b, d].sort());
   });
 
-  test('no view fails on odd values of any field', async () => {
+  test('can be read with odd values in any field', async () => {
     const company = await newCompany();
     const odd = {
       startDate: '2026-02-30',
@@ -129,18 +129,18 @@ describe('periods', () => {
     return bills;
   };
 
-  test('the end is the last day', async () => {
+  test('include their last day', async () => {
     expect(await period(january)).toEqual([['[2026-01-01,2026-02-01)', 'end_inclusive']]);
   });
 
-  test('a day on which the next bill starts belongs to that bill', async () => {
+  test('leave a day on which the next bill starts to that bill', async () => {
     expect(await period(january, { start: '2026-01-31', end: '2026-02-27' })).toEqual([
       ['[2026-01-01,2026-01-31)', 'shared_day_to_next'],
       ['[2026-01-31,2026-02-28)', 'end_inclusive'],
     ]);
   });
 
-  test('bills for another commodity hide no shared day', async () => {
+  test('keep a shared day if the next bill is for another commodity', async () => {
     const company = await newCompany({});
     const of = (billed: number, start: string, end: string, units: string, datasourceType: string) => ({
       billed,
@@ -173,7 +173,7 @@ describe('periods', () => {
     ]);
   });
 
-  test('longer overlaps and gaps remain', async () => {
+  test('keep longer overlaps and gaps', async () => {
     expect(
       await period(
         january,
@@ -187,7 +187,7 @@ describe('periods', () => {
     ]);
   });
 
-  test('one day, swapped dates and impossible periods are marked', async () => {
+  test('are marked if they have one day, swapped dates or impossible dates', async () => {
     expect(await period({ start: '2026-01-05', end: '2026-01-05' })).toEqual([
       ['[2026-01-05,2026-01-06)', 'one_day'],
     ]);
@@ -201,7 +201,7 @@ describe('periods', () => {
 });
 
 describe('usage', () => {
-  test('is signed: exclusions and exports are subtracted, generation is separate', async () => {
+  test('is signed: exclusions and exports are subtracted, and generation is separate', async () => {
     const company = await newCompany({
       m: {},
       out: { netMeteringType: 'EXPORT' },
@@ -233,7 +233,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('a negative export or exclusion is subtracted once, and negative generation is apart', async () => {
+  test('subtracts a negative export or exclusion once, and keeps negative generation separate', async () => {
     const company = await newCompany({
       m: {},
       out: { netMeteringType: 'EXPORT' },
@@ -263,7 +263,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('usage and cost of a site are listed by commodity and month, each once, with names', async () => {
+  test('of a site has usage and cost listed by commodity and month, each once, with names', async () => {
     const company = await newCompany({ e: {}, g: { datasourceType: 'GAS' }, w: { datasourceType: 'WATER' } });
     const of = (meterId: string, units: string, usage: string) => ({
       meterId,
@@ -297,7 +297,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('divided amounts are rounded', async () => {
+  test('is rounded where amounts are divided', async () => {
     const company = await newCompany({ m: {} });
     await company.bill([
       {
@@ -334,7 +334,7 @@ describe('usage', () => {
     for (const count of figures) expect(count).toBeLessThanOrEqual(6);
   });
 
-  test('demand is a maximum and no usage; a unit without a factor stays unchanged', async () => {
+  test('has demand as a maximum and not as usage; a unit without a factor stays unchanged', async () => {
     const company = await newCompany({});
     const of = (units: string, usage: string, more: object = {}) => ({
       meterId: 'm',
@@ -363,7 +363,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('peak demand is that of the demand meters of v2.2, in their unit, without contracted capacity', async () => {
+  test('has the peak of the demand meters of v2.2, in their unit, without contracted capacity', async () => {
     const company = await newCompany({ m: {}, n: {}, gas: { datasourceType: 'GAS' } });
     const [own, other, burnt, odd] = Array.from({ length: 4 }, () => randomUUID());
     const of = (meterId: string, id: string | undefined, more: object = {}) => ({
@@ -413,7 +413,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('a month without bills is NULL, and a day of two bills counts from the newer', async () => {
+  test('is NULL for a month without bills, and counts a day of two bills from the newer bill', async () => {
     const company = await newCompany({});
     const of = (billed: number, start: string, end: string, usage: string) => ({
       billed,
@@ -441,7 +441,7 @@ describe('usage', () => {
     expect(Number(months[3]?.extrapolated_usage)).toBe(30);
   });
 
-  test('days of an estimated bill that a newer one is for are not estimated', async () => {
+  test('does not estimate days of an estimated bill that a newer bill covers', async () => {
     const company = await newCompany();
     const of = (billed: number, start: string, isEstimated: boolean) => ({
       billed,
@@ -453,7 +453,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('no month is invented after the present one, nor between bills that a wrong date sets ten years apart', async () => {
+  test('invents no month after the present month, nor between bills that a wrong date sets ten years apart', async () => {
     const company = await newCompany();
     const of = (billed: number, meterId: string, start: string) => ({
       billed,
@@ -482,26 +482,29 @@ describe('usage', () => {
   test.each([
     ['300000-01-01', '300000-01-31'],
     ['4714-11-24 BC', '5874897-12-31'],
-  ])('from %s to %s, impossible years, has no dates, and the other months are listed', async (start, end) => {
-    const company = await newCompany();
-    const of = (dates: { start: string; end: string }) => ({ ...dates, meterId: 'm', usage: '31' });
-    await company.bill([
-      { billed: 1, cost: '9.00', usage: [of({ start, end })] },
-      { billed: 2, cost: '8.00', usage: [of({ start: '2026-01-01', end: '2026-01-31' })] },
-    ]);
-    const others = ['2026-01-01', null].map((month) => ({ month, billed_usage: '31' }));
-    expect(await company.rows('monthly_usage', 'month')).toMatchObject(others);
-    const costs = await company.rows('monthly_cost', 'month');
-    expect(costs.reduce((sum, { cost }) => sum + Number(cost), 0)).toBe(17);
-    expect(await company.rows('statement_availability', 'month')).not.toEqual([]);
-    await refreshDataIssues(warehouse.db, [company.id]);
-    const { rows } = await warehouse.db.execute(
-      sql`select check_name from ops.data_issues where company_id = ${company.id}::uuid and check_name = 'bad_dates'`,
-    );
-    expect(rows).toHaveLength(1);
-  });
+  ])(
+    'has no dates if they run from %s to %s, impossible years, and lists the other months',
+    async (start, end) => {
+      const company = await newCompany();
+      const of = (dates: { start: string; end: string }) => ({ ...dates, meterId: 'm', usage: '31' });
+      await company.bill([
+        { billed: 1, cost: '9.00', usage: [of({ start, end })] },
+        { billed: 2, cost: '8.00', usage: [of({ start: '2026-01-01', end: '2026-01-31' })] },
+      ]);
+      const others = ['2026-01-01', null].map((month) => ({ month, billed_usage: '31' }));
+      expect(await company.rows('monthly_usage', 'month')).toMatchObject(others);
+      const costs = await company.rows('monthly_cost', 'month');
+      expect(costs.reduce((sum, { cost }) => sum + Number(cost), 0)).toBe(17);
+      expect(await company.rows('statement_availability', 'month')).not.toEqual([]);
+      await refreshDataIssues(warehouse.db, [company.id]);
+      const { rows } = await warehouse.db.execute(
+        sql`select check_name from ops.data_issues where company_id = ${company.id}::uuid and check_name = 'bad_dates'`,
+      );
+      expect(rows).toHaveLength(1);
+    },
+  );
 
-  test('a record without a meter counts beside those of other accounts and commodities', async () => {
+  test('counts a record without a meter next to records of other accounts and commodities', async () => {
     const company = await newCompany();
     const of = (billed: number, accountNumber: string | null, usage: string, more: object = {}) => ({
       billed,
@@ -523,7 +526,7 @@ describe('usage', () => {
   });
 });
 
-test('the commodity of a line is that of its charge, else electricity where it is a demand or has a time of use', async () => {
+test('has the commodity of the charge for a line, or else electricity if the line is for demand or has a time of use', async () => {
   const company = await newCompany();
   const none = { electricityChargeType: null, gasChargeType: '', electricityIsDemand: false };
   const lineItems = [
@@ -667,7 +670,7 @@ describe('cost', () => {
     });
   });
 
-  test('of a company with eight times the bills costs less than ten times the blocks', async () => {
+  test('costs less than ten times the blocks for a company with eight times the bills', async () => {
     const usage = ['a', 'b', 'c'].map((meterId) => ({ meterId, ...january, usage: '1' }));
     const lineItems = lines.slice(0, 4);
     // Its own, without statistics.
@@ -700,7 +703,7 @@ describe('cost', () => {
     ]);
   });
 
-  test('of a bill whose usage lacks its end is spread over the days of the bill', async () => {
+  test('of a bill whose usage has no end is spread over the days of the bill', async () => {
     const company = await newCompany({ known: {}, m: {} });
     const of = (meterId: string, end: string) => ({ meterId, start: '2026-01-17', end, usage: '1' });
     const more = { startDate: '2026-01-17', endDate: '2026-02-15' };
@@ -715,7 +718,7 @@ describe('cost', () => {
     ]);
   });
 
-  test('currencies stay separate, and a bill without usage is not lost', async () => {
+  test('keeps currencies separate, and does not lose a bill without usage', async () => {
     const company = await newCompany({});
     const usage = [{ meterId: 'm', ...january, usage: '1' }];
     const dated = { startDate: january.start, endDate: january.end };
@@ -735,7 +738,7 @@ describe('cost', () => {
   });
 });
 
-test('usage counts by its document also while that has another owner', async () => {
+test('usage counts with its document even while they have different owners', async () => {
   const company = await newCompany();
   const other = await newCompany();
   const usage = [{ meterId: null, start: '2024-01-01', end: '2024-01-31', usage: '10' }];

@@ -74,7 +74,7 @@ function billOf(
 
 const year = (meter: string): BillSaid[] => [...months, january].map((_, at) => billOf(meter, at));
 
-test('correct data has no issues', async () => {
+test('find no issues in correct data', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   await company.bill(year(meter));
@@ -205,7 +205,7 @@ test.each<Case>([
     { units: 'furlongs' },
   ],
 ])(
-  '%s is found with its evidence, closed once that is gone, and opened anew if it comes back',
+  'find %s with its evidence, close the issue once the evidence is gone, and open a new issue if it returns',
   async (name, wrong, entity, evidence) => {
     const meter = meterId();
     const company = await companyWith(meter);
@@ -238,7 +238,7 @@ test.each<Case>([
   },
 );
 
-test('a connection is unhealthy after a week, and an undocumented status is named', async () => {
+test('report a connection as unhealthy after a week, and name an undocumented status', async () => {
   const company = await companyWith();
   const connection = (status: string, since: string) => ({
     id: randomUUID(),
@@ -265,7 +265,7 @@ test('a connection is unhealthy after a week, and an undocumented status is name
   );
 });
 
-test('a record that lacks half of its fields is checked for the rest', async () => {
+test('check the remaining fields of a record that lacks half of its fields', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   await company.bill(year(meter));
@@ -290,7 +290,7 @@ test('a record that lacks half of its fields is checked for the rest', async () 
   expect(found).toEqual(['bad_dates', 'bad_dates', 'unknown_unit']);
 });
 
-test('a value that no column holds is named with its record and text, until it is corrected', async () => {
+test('name a value that no column holds with its record and text, until it is corrected', async () => {
   const company = await companyWith();
   const ids = Array.from({ length: 6 }, () => randomUUID());
   const [site = '', connection = '', meter = '', document = '', usage = ''] = ids;
@@ -330,7 +330,7 @@ test('a value that no column holds is named with its record and text, until it i
   expect(corrected).toMatchObject([{ entity_id: usage }]);
 });
 
-test('an undocumented commodity is named', async () => {
+test('name an undocumented commodity', async () => {
   const company = new BilledCompany(warehouse);
   const ids = [meterId(), meterId()];
   await company.add({
@@ -343,7 +343,7 @@ test('an undocumented commodity is named', async () => {
   ]);
 });
 
-test('an issue goes with the record that moves to another company, and keeps its note', async () => {
+test('move an issue with its record to another company, and keep its note', async () => {
   const companies = [await companyWith(), await companyWith()];
   const [to, from] = companies.sort((a, b) => (a.id < b.id ? -1 : 1)) as [BilledCompany, BilledCompany];
   const meter = meterId();
@@ -360,7 +360,7 @@ test('an issue goes with the record that moves to another company, and keeps its
   expect(await listDataIssues(db, { companyId: from.id, unacknowledged: false }, 10)).toEqual([]);
 });
 
-test('readings: gaps in coverage, days of the wrong number of hours, and differences from bills are found', async () => {
+test('find gaps in the coverage of readings, days with the wrong number of hours, and differences from bills', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   await warehouse.db.execute(
@@ -368,15 +368,15 @@ test('readings: gaps in coverage, days of the wrong number of hours, and differe
   );
   await warehouse.db.execute(sql`select metersync.ensure_interval_month(month) from generate_series(
     timestamptz '2026-02-15', timestamptz '2026-04-15', '1 month') month`);
-  // Hours of March 2026 in Berlin: 743, of which the day of 23 hours has 24 and two days have none. The
-  // meter's first and last day, here 10 hours of April 2, are left out: else April were covered by half.
+  // Hours of March 2026 in Berlin: 743, of which the day of 23 hours has 24 and two days have none. The meter's
+  // first and last day, here 10 hours of April 2, are left out, because otherwise half of April would be covered.
   await warehouse.db.execute(sql`
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
     select ${meter}, at, 3600, 'kWh', 1, 'ACTUAL', now()
     from generate_series(timestamptz '2026-02-28 23:00+00', '2026-04-02 07:00+00', '1 hour') at
     where (at at time zone 'Europe/Berlin')::date not in ('2026-03-10', '2026-03-11')
     union all select ${meter}, timestamptz '2026-03-29 00:30+00', 3600, 'kWh', 1, 'SUNNY', now()`);
-  // Three rows of a bill with one sum, one of them excluded, and a demand, which readings in kW are no sum of.
+  // Three rows of a bill with one sum, one of them excluded, and a demand, of which readings in kW are not a sum.
   await warehouse.db.execute(sql`
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
     select meter_id, start_at, 3600, 'kW', 1, 'ACTUAL', now() from utility.intervals
@@ -411,7 +411,7 @@ test('readings: gaps in coverage, days of the wrong number of hours, and differe
   ]);
 });
 
-test('checks that do not run close nothing', async () => {
+test('close no issue of checks that do not run', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   await company.bill(year(meter).filter((_, at) => at !== 5));
@@ -431,7 +431,7 @@ test('checks that do not run close nothing', async () => {
   });
 });
 
-test('a check that is off opens nothing and closes its open issues of all companies, with the reason', async () => {
+test('open nothing for a check that is off, and close its open issues of all companies with the reason', async () => {
   const [meter, elsewhere] = [meterId(), meterId()];
   const [company, other] = [await companyWith(meter), await companyWith(elsewhere)];
   await company.bill(year(meter).filter((_, at) => at !== 5));
@@ -457,7 +457,7 @@ test('a check that is off opens nothing and closes its open issues of all compan
   expect((await states(other)).slice(0, 2)).toEqual(['bill_gap check_off', 'bill_gap evidence_gone']);
 });
 
-test('an acknowledged issue stays open and counts apart, with its note; if it comes back after its end it is new', async () => {
+test('keep an acknowledged issue open and count it separately, with its note; an issue that returns is new', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   const { db } = warehouse;
@@ -498,7 +498,7 @@ test('an acknowledged issue stays open and counts apart, with its note; if it co
   expect(anew.every((one) => one.acknowledgedNote === null && one.id > id)).toBe(true);
 });
 
-test('a second check of a company waits for the first, finds the same, and opens nothing twice', async () => {
+test('of a company that run at the same time wait for one another, find the same, and open nothing twice', async () => {
   const [meter, elsewhere] = [meterId(), meterId()];
   const [company, other] = [await companyWith(meter), await companyWith(elsewhere)];
   await company.bill(year(meter).filter((_, at) => at !== 5));
@@ -524,7 +524,7 @@ test('a second check of a company waits for the first, finds the same, and opens
   expect(opened.map((one) => one.opened)).toEqual([0, 0, 0]);
 });
 
-test('the difference of readings and bills is that of the view of both', async () => {
+test('report the same difference of readings and bills as the view of both', async () => {
   const { rows } = await warehouse.db.execute(sql`
     select i.evidence
     from ops.data_issues i
@@ -536,7 +536,7 @@ test('the difference of readings and bills is that of the view of both', async (
   expect(rows).toHaveLength(1);
 });
 
-test('amounts too long to multiply are issues, stay in their records, and make no view fail', async () => {
+test('report amounts that are too long to multiply as issues, which stay in their records and make no view fail', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   const digits = '9'.repeat(999);
@@ -577,7 +577,7 @@ test('amounts too long to multiply are issues, stay in their records, and make n
   );
 });
 
-test('readings without an amount are an issue', async () => {
+test('report readings without an amount', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-01-01')`);
@@ -597,7 +597,7 @@ test('readings without an amount are an issue', async () => {
   ]);
 });
 
-test('readings with a value that no column holds are an issue, with the text of the first', async () => {
+test('report readings with a value that no column holds, with the text of the first', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   const day = (at: number) => `2026-01-0${at}T00:00:00Z`;
@@ -625,7 +625,7 @@ test('readings with a value that no column holds are an issue, with the text of 
   expect(await countUnreadable(warehouse.db, null)).toBeGreaterThanOrEqual(2);
 });
 
-test('several readings of one time are an issue that names both, until one of them or the meter goes', async () => {
+test('report several readings of one time as an issue that names both, until one of them or the meter is gone', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   const pairs = (first: string, last: string) => sql`
@@ -666,13 +666,13 @@ test('several readings of one time are an issue that names both, until one of th
   expect(await found()).toEqual([]);
 });
 
-test('each listed check has found something here', async () => {
+test('have each found something in these tests', async () => {
   const { rows } = await warehouse.db.execute<{ check_name: string }>(sql`
     select check_name from ops.data_issue_checks where check_name not in (select check_name from ops.data_issues)`);
   expect(rows).toEqual([]);
 });
 
-test('each finding is a sentence, with the names of its records', async () => {
+test('describe each finding in a sentence, with the names of its records', async () => {
   const { rows: sentences } = await warehouse.db.execute<{ check_name: string; sentence: string | null }>(sql`
     select check_name, ops.issue_sentence(check_name, subject, evidence) as sentence from ops.data_issues`);
   expect(new Set(sentences.map((row) => row.check_name)).size).toBe(checkNames.length);
@@ -721,7 +721,7 @@ test('each finding is a sentence, with the names of its records', async () => {
   expect(found('amount_mismatch')).toMatchObject({ company: 'Acme', provider: 'City Power' });
 });
 
-test('a sentence names one day once', async () => {
+test('name one day only once in a sentence', async () => {
   const day = { extent: '1 days', from: '2025-02-01', until: '2025-02-02' };
   const { rows } = await warehouse.db.execute(
     sql`select ops.issue_sentence('bill_gap', '', ${JSON.stringify(day)}::jsonb) as sentence`,

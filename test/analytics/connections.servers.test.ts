@@ -48,7 +48,7 @@ test.each([
   ['WEBSITE_DOWN', 'provider_problem', 'provider', /^ask the service$/, false],
   ['NEVER_HEARD_OF', 'unknown', 'utility', /^ask the service$/, false],
 ])(
-  'a connection that is %s needs attention: %s, late by the %s',
+  'a connection that is %s needs attention: %s, and is late because of the %s',
   async (status, statusClass, cause, what, must) => {
     const company = await connected(status);
     expect(await company.rows('connections_needing_attention', 'connection_id')).toMatchObject([
@@ -84,7 +84,7 @@ test.each(
     [status, 'since an unknown day', '', 'ask the service'],
   ]),
 )(
-  'about a connection that is %s %s the view, the issue and the console say the same',
+  'the view, the issue and the console say the same about a connection that is %s %s',
   async (status, _, since, what) => {
     const { db } = warehouse;
     const company = await connected(status, { statusFirstSeenTime: since });
@@ -105,7 +105,7 @@ test.each(
   },
 );
 
-test('a bill of several rows is one bill: the usual days between bills are those of their periods', async () => {
+test('counts a bill of several rows as one bill: the usual days between bills are the days between their periods', async () => {
   const company = await connected('CONNECTED');
   const [{ meter_id: meterId } = {}] = await company.rows<{ meter_id: string }>('usage', 'usage_id');
   const of = (start: string, end: string) =>
@@ -129,7 +129,7 @@ test('a bill of several rows is one bill: the usual days between bills are those
   ]);
 });
 
-test('how fresh a connection is costs the same beside usage of other meters of its company', async () => {
+test('reads how fresh a connection is at the same cost if its company has usage of other meters', async () => {
   const { id } = await connected('CONNECTED');
   const blocks = () =>
     blocksTouched(warehouse, sql`select * from analytics.freshness where company_id = ${id}::uuid`);
@@ -165,7 +165,7 @@ test('a status is as old as its record says, or as its newest event', async () =
   expect(await since('2026-07-10T00:00:00Z')).toEqual([{ since: '2026-07-09 00:00:00+00' }]);
 });
 
-test('the list of those that need somebody is that of the view: the ones of customers first, then the oldest', async () => {
+test('lists the connections that need attention as the view does: first those on which customers must act, then the oldest', async () => {
   const { db } = warehouse;
   for (const [at, status] of [
     'OTHER_ERROR',
@@ -193,7 +193,7 @@ test('the list of those that need somebody is that of the view: the ones of cust
 });
 
 test.each(['soon', '2026-13-45T00:00:00', '2026-01-15T99:00:00', 5, { at: 1 }])(
-  'a time that is none (%j) is NULL, and makes no view fail',
+  'an unreadable time (%j) is NULL, and makes no view fail',
   async (statusFirstSeenTime) => {
     const company = await connected('COMPANY_INACTIVE', { statusFirstSeenTime });
     expect(await company.rows('connections_needing_attention', 'connection_id')).toMatchObject([
@@ -204,7 +204,7 @@ test.each(['soon', '2026-13-45T00:00:00', '2026-01-15T99:00:00', 5, { at: 1 }])(
   },
 );
 
-test('a time is equal for readers in any zone', async () => {
+test('a time is the same for readers in any time zone', async () => {
   for (const written of [
     '2026-01-15',
     '2026-01-15T00:00:00',
@@ -220,12 +220,12 @@ test('a time is equal for readers in any zone', async () => {
   }
 });
 
-test('a healthy connection needs nobody', async () => {
+test('a healthy connection does not need attention', async () => {
   const company = await connected('CONNECTED');
   expect(await company.rows('connections_needing_attention', 'connection_id')).toEqual([]);
 });
 
-test('statements are counted by the reason why they count or not, and a month without one counts none', async () => {
+test('counts statements by the reason why they count or not, and a month without statements as zero', async () => {
   const company = await connected('CONNECTED');
   const [meter] = await company.rows<{ meter_id: string }>('connection_meters', 'meter_id');
   const usage = (start: string, end: string) => [{ meterId: meter?.meter_id ?? '', start, end, usage: '1' }];
@@ -281,7 +281,7 @@ test.each([
   ['no longer when its account is disabled', { account: { trackingStatus: 'DISABLED' } }, []],
   ['until its connection was deleted', { deleted: ['connections', '2024-04-02'] }, spring.slice(0, 1)],
   ['until its company was inactive', { connection: { status: 'COMPANY_INACTIVE' } }, spring.slice(0, 2)],
-] as const)('bills of a meter that fell silent are expected %s', async (_, facts, expected) => {
+] as const)('expects bills of a meter that fell silent %s', async (_, facts, expected) => {
   const said: { meter?: object; account?: object; connection?: object; deleted?: readonly string[] } = facts;
   const silent = new BilledCompany(warehouse);
   const [meterId, id] = [randomUUID(), randomUUID()];
@@ -321,7 +321,7 @@ test.each([
   ]);
 });
 
-test("there are no emissions without a factor, and the region's own factor takes precedence", async () => {
+test('has no emissions without a factor, and prefers the factor of the region', async () => {
   const company = await connected('CONNECTED');
   const emissions = async () =>
     (await company.rows('emissions_monthly', 'month')).map((row) => [row.usage, row.kg_co2e, row.version]);
@@ -338,7 +338,7 @@ test("there are no emissions without a factor, and the region's own factor takes
   expect(await emissions()).toEqual([['310', '31.0', '2026']]);
 });
 
-test('an unknown time zone is refused by name', async () => {
+test('refuses an unknown time zone by its name', async () => {
   const bad = warehouse.db.execute(
     sql`insert into ops.site_overrides (site_id, time_zone) values (gen_random_uuid(), 'Mars/Olympus')`,
   );

@@ -46,7 +46,7 @@ const correctionsOf = async (company: BilledCompany) =>
     row.reason,
   ]);
 
-test('a correction is one row, for any changed fields', async () => {
+test('a correction is one row, whichever fields changed', async () => {
   const company = await newCompany();
   const id = randomUUID();
   await company.bill([bill(id, 1, '100.00', { totalCharges: '100.00', dueDate: '2026-01-01' })]);
@@ -71,7 +71,7 @@ test('a correction is one row, for any changed fields', async () => {
   ]);
 });
 
-test('a bill whose currency changed is one row a currency', async () => {
+test('a bill whose currency changed has one row for each currency', async () => {
   const company = await newCompany();
   const id = randomUUID();
   await company.bill([bill(id, 1, '100.00')]);
@@ -82,7 +82,7 @@ test('a bill whose currency changed is one row a currency', async () => {
   ]);
 });
 
-test('a deletion removes the cost of a bill from all sums, and its undoing restores it', async () => {
+test('a deletion removes the cost of a bill from all sums, and its undoing restores the cost', async () => {
   const company = await newCompany();
   const id = randomUUID();
   await company.bill([bill(id, 1, '100.00')]);
@@ -94,7 +94,7 @@ test('a deletion removes the cost of a bill from all sums, and its undoing resto
   ]);
 });
 
-test('a superseded bill takes its cost out of sums, and counts again once its successor is deleted', async () => {
+test('a superseded bill takes its cost out of the sums, and counts again once its successor is deleted', async () => {
   const company = await newCompany();
   const [old, next] = [randomUUID(), randomUUID()];
   await company.bill([bill(old, 1, '100.00')]);
@@ -113,7 +113,7 @@ test('a superseded bill takes its cost out of sums, and counts again once its su
   ]);
 });
 
-test('another form in another version of the API is no correction', async () => {
+test('another form of a record in another version of the API is not a correction', async () => {
   const company = await newCompany();
   const id = randomUUID();
   const read = (apiVersion: string, updated: string, currentCharges: string) =>

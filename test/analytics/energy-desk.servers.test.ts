@@ -120,7 +120,7 @@ test('meters have numbers, addresses, accounts, and the first and last day with 
   const days = { first_day: '2026-01-01', last_day: '2026-01-31', billed_until: '2026-01-31' };
   const here = { company: 'Acme', site: 'Main street', commodity: 'ELECTRICITY', time_zone: 'UTC' };
   expect(await company.rows('meters', 'meter_id')).toMatchObject([
-    // A superseded bill is no data.
+    // A superseded bill does not count as data.
     { ...here, ...days, meter_id: billed, account_number: 'B-1', provider: 'Old Power', address: null },
     {
       ...{ ...here, ...days, meter_id: collected, meter_number: 'E-1', address: '1 Main St' },
@@ -138,7 +138,7 @@ test('meters have numbers, addresses, accounts, and the first and last day with 
   ]);
 });
 
-test('year_on_year compares only months that bills cover wholly in both years', async () => {
+test('year_on_year compares only months that bills cover completely in both years', async () => {
   const [whole, begun] = [`whole/${randomUUID()}`, `begun/${randomUUID()}`];
   const company = await companyWith({ [whole]: {}, [begun]: {} });
   const month = (meterId: string, start: string, end: string, usage: string, billed: number) => ({
@@ -168,7 +168,7 @@ test('year_on_year compares only months that bills cover wholly in both years', 
   ]);
 });
 
-test('as of a time before the warehouse had any bill is an error that says since when it has some', async () => {
+test('bills_as_of fails for a time before the warehouse had any bill, and says since when it has some', async () => {
   const company = await companyWith({});
   const ask = (at: string) =>
     warehouse.pool.query('select bill_id from analytics.bills_as_of($1, $2)', [at, company.id]);
@@ -187,7 +187,7 @@ test('as of a time before the warehouse had any bill is an error that says since
   expect((await ask(since)).rows).toEqual([{ bill_id: id }]);
 });
 
-test('first_day and last_day are days that a bill covers, and service_end_date is what was sent', async () => {
+test('first_day and last_day are the days that a bill covers, and service_end_date is what the service sent', async () => {
   const meterId = randomUUID();
   const company = await companyWith({ [meterId]: {} });
   const of = (billed: number, start: string, end: string) => ({
@@ -205,7 +205,7 @@ test('first_day and last_day are days that a bill covers, and service_end_date i
   expect(await company.rows('usage', 'first_day')).toMatchObject(days);
 });
 
-test('usage in a standard unit is rounded after the factor', async () => {
+test('usage in a standard unit is rounded after it is multiplied by the factor', async () => {
   const meterId = randomUUID();
   const company = await companyWith({ [meterId]: { datasourceType: 'GAS' } });
   await company.bill([
@@ -222,7 +222,7 @@ test('usage in a standard unit is rounded after the factor', async () => {
   expect(months.map((row) => Number(row.original_usage))).toEqual([1.234, 1.5]);
 });
 
-test('a bill that moved to another account, and changed in nothing else, is not a correction', async () => {
+test('a bill that only moved to another account is not a correction', async () => {
   const company = await companyWith({});
   const id = randomUUID();
   const of = (billed: number, cost: string, accountNumber: string) => ({
@@ -237,7 +237,7 @@ test('a bill that moved to another account, and changed in nothing else, is not 
   ]);
 });
 
-test('a gap of a day or two is only information, and a longer one says what it may cost', async () => {
+test('a gap of a day or two is only information, and a longer gap says what it may cost', async () => {
   const meterId = `meter/${randomUUID()}`;
   const company = await companyWith({ [meterId]: {} });
   const of = (billed: number, start: string, end: string) => ({
@@ -282,7 +282,7 @@ test('the availability of a month is NULL until the month is over', async () => 
   expect(months.at(-1)).toMatchObject({ availability: null, meters_billed: 1, site: 'Main street' });
 });
 
-test('a connection without any bill is late once its first one should have come', async () => {
+test('a connection without any bill is late once its first bill should have come', async () => {
   const company = await companyWith({});
   const connection = (created: string) => ({
     ...{ id: randomUUID(), status: 'CONNECTED', created, datasource: 'City Power', accounts: [] },

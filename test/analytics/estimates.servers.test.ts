@@ -38,10 +38,13 @@ async function planOf(statement: string): Promise<PlanNode> {
 
 const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 
-/** Fewer than this part of the rows that there are: then a join works a view out anew for each row of another. */
+/**
+ * If the planner expects fewer than this share of the actual rows, a join computes a view again for each row
+ * of another.
+ */
 const leastPart = 1 / 20;
 
-test('the planner expects no view to have far fewer rows than it has', async () => {
+test('the planner does not expect any view to have far fewer rows than it has', async () => {
   const { rows } = await client.query<{ view: string; of_companies: boolean }>(`
     select c.relname as view, bool_or(a.attname = 'company_id') as of_companies
     from pg_class c join pg_attribute a on a.attrelid = c.oid
@@ -58,7 +61,7 @@ test('the planner expects no view to have far fewer rows than it has', async () 
   expect(low).toEqual([]);
 });
 
-/** How many rows of records a plan reads: a view that is worked out anew for each row of another reads them again. */
+/** How many rows of records a plan reads. A view that is computed again for each row of another reads them again. */
 const rowsRead = (plan: PlanNode): number =>
   nodesOf(plan)
     .filter((node) => node['Relation Name'] === 'documents' || node['Relation Name'] === 'usage_data')
@@ -69,7 +72,7 @@ test.each([
   `where c.commodity = 'ELECTRICITY'`,
   `where u.units = 'kWh'`,
   `where c.commodity = 'ELECTRICITY' and u.commodity = c.commodity and b.currency = 'USD' and b.boundary_rule = 'end_inclusive'`,
-])('the cost per kWh of bills, from three views joined, works each of them out once: %s', async (where) => {
+])('the cost per kWh of bills, joined from three views, computes each view once: %s', async (where) => {
   const plan = await planOf(`
     select b.invoice_id, c.cost / nullif(sum(u.usage), 0) as per_kwh from analytics.bill_costs c
       join analytics.bills b using (bill_id)
@@ -79,7 +82,7 @@ test.each([
   expect(rowsRead(plan)).toBeLessThan(20 * bills);
 });
 
-test('views with a key in common are joined without working one out for each row of another', async () => {
+test('joins views with a common key without computing one view for each row of the other', async () => {
   const joins = await joinsOfViews(client);
   expect(joins.length).toBeGreaterThan(40);
   const repeated: string[] = [];

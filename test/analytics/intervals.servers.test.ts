@@ -127,7 +127,7 @@ test.each([
   ['America/Goose_Bay', '2010-11-06', [100, 96, 96]],
   ['America/St_Johns', '2026-10-31', [96, 100, 96]],
 ] as const)(
-  'in %s the days from %s on have %j quarter-hours, and as many are expected',
+  'expects as many quarter-hours as there are in %s, where the days from %s on have %j',
   async (zone, first, quarters) => {
     const noon = Date.parse(`${first}T15:30:00Z`) / 1000;
     const minutes = localMinutes(zone);
@@ -169,7 +169,7 @@ test(`coverage, gaps and overlaps are right for any readings around clock change
         const spans = [...new Map(drawn.map((one) => [`${one.start}/${one.seconds}`, one])).values()];
         const company = await metered(zone, spans);
 
-        // Each length of its readings by itself, as those of another meter.
+        // Each length of its readings separately, like the readings of another meter.
         const byResolution: Record<string, unknown>[] = [];
         for (const seconds of new Set(spans.map((one) => one.seconds))) {
           const alone = await metered(
@@ -276,7 +276,7 @@ test('days of 23, 24 and 25 hours expect 92, 96 and 100 quarter-hours', async ()
   ]);
 });
 
-test('readings without an amount cover nothing, and a month that they are of counts by its bill', async () => {
+test('readings without an amount cover nothing, and their month counts by its bill', async () => {
   const april = Date.parse('2026-04-01T00:00:00Z') / 1000;
   const days = Array.from({ length: 30 }, (_, at) => ({ start: april + at * 86_400, seconds: 86_400 }));
   const noon = { start: april + 43_200, seconds: 86_400 };
@@ -321,7 +321,7 @@ test('readings of exports and generation add nothing to the load', async () => {
   expect(load.hours.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
-test('readings are of the net metering that the newest usage record says, else their meter', async () => {
+test('readings have the net metering of the newest usage record, or else of their meter', async () => {
   const company = new BilledCompany(warehouse);
   const [given, taken, turned, unbilled] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
   const exported = { netMeteringType: 'EXPORT' };
@@ -352,7 +352,7 @@ test('readings are of the net metering that the newest usage record says, else t
   expect(load.hours.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
-test('the report counts a month without readings between two of its meter, and a meter of two units once', async () => {
+test('the report counts a month without readings between two months of its meter, and a meter with two units once', async () => {
   const company = new BilledCompany(warehouse);
   const [whole, gap] = [randomUUID(), randomUUID()];
   await company.add({ [whole]: {}, [gap]: {} });
@@ -395,7 +395,7 @@ test.each([
   ['kW', 'GW'],
   ['kWh', 'GWh'],
   ['Wh', 'kW'],
-])('the load of a meter is of the unit with most readings: %s beside one in %s', async (most, one) => {
+])('the load of a meter is in the unit with most readings: %s rather than one in %s', async (most, one) => {
   const { company, meter } = await meterInFebruary();
   await warehouse.db.execute(sql`
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
@@ -406,7 +406,7 @@ test.each([
   expect(await company.rows('load_profile', 'hour')).toHaveLength(24);
 });
 
-test('of overlapping readings interval_daily adds those of one length, and counts one length', async () => {
+test('interval_daily adds overlapping readings of one length, and counts one length', async () => {
   const start = Date.parse('2026-03-01T00:00:00Z') / 1000;
   const hours = Array.from({ length: 24 }, (_, at) => ({ start: start + at * 3600, seconds: 3600 }));
   const between = { start: start + 1800, seconds: 3600 };
@@ -416,7 +416,7 @@ test('of overlapping readings interval_daily adds those of one length, and count
   ]);
 });
 
-test('a day that a zone left out has no row, and its readings belong to the days around it', async () => {
+test('a day that a time zone skipped has no row, and its readings belong to the days around it', async () => {
   const company = await metered('Pacific/Apia', [
     { start: Date.parse('2011-12-29T22:00:00Z') / 1000, seconds: 86_400 },
   ]);

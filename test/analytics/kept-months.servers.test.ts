@@ -55,7 +55,7 @@ const step = fc.oneof(
       do: fc.constant('bill' as const),
       owner: place,
       bill: place,
-      /** The owner of the meter, and undefined for none. */
+      /** The owner of the meter; undefined if there is none. */
       meter: fc.option(place, { nil: undefined }),
       start: fc.integer({ min: 0, max: 900 }),
       days: fc.integer({ min: 0, max: 70 }),
@@ -162,7 +162,7 @@ class History {
   }
 }
 
-test("companies whose records name one another's are worked out once, whichever of them changed", async () => {
+test('computes companies whose records name one another once, whichever of them changed', async () => {
   await keepAll();
   const companies = [
     new BilledCompany(warehouse),
@@ -192,7 +192,7 @@ test("companies whose records name one another's are worked out once, whichever 
   expect(await differing()).toBe(0);
 });
 
-test(`months that are kept are as if worked out from nothing, whatever was written before (seed ${seed})`, {
+test(`computed months equal a computation from nothing, whatever was written before (seed ${seed})`, {
   timeout: 120_000,
 }, async () => {
   await fc.assert(
@@ -246,7 +246,7 @@ test.each(
       (order) => [name, order.join(', '), change, order] as const,
     ),
   ),
-)('%s, and months that are kept meanwhile: %s', async (name, _, change, order) => {
+)('%s, and months that are computed meanwhile: %s', async (name, _, change, order) => {
   const { company } =
     name === 'a first bill' ? { company: new BilledCompany(warehouse) } : await billedCompany();
   // Without any meter missing records would count as there.
@@ -266,7 +266,7 @@ test.each(
   expect(await differing()).toBe(0);
 });
 
-test('a write that changes no month does not have it worked out again', async () => {
+test('a write that changes no month does not have it computed again', async () => {
   const { company } = await billedCompany();
   await keepAll();
   await run(
@@ -275,7 +275,7 @@ test('a write that changes no month does not have it worked out again', async ()
   expect(await keepAll()).toBe(0);
 });
 
-test('months between two bills are shown up to that of today', async () => {
+test('months between two bills are shown up to the month of today', async () => {
   const { company, meterId } = await billedCompany();
   await company.bill([
     { billed: 2, usage: [{ meterId, start: '2033-01-01', end: '2033-01-31', usage: '1' }] },

@@ -252,7 +252,7 @@ const keys: Readonly<Record<string, string>> = {
   statement_availability: 'site_id, month',
 };
 
-/** Lists months of meters and sites whose sum differs from that of the bills that count. */
+/** Lists months of meters and sites whose sum differs from the sum of the bills that count. */
 async function differences(): Promise<{ company: string; sums: string; said: unknown; shown: unknown }[]> {
   const { rows } = await warehouse.db.execute<Awaited<ReturnType<typeof differences>>[number]>(sql`
     with counts as (

@@ -49,13 +49,13 @@ async function metered(registers: readonly Register[], runs: readonly Run[], zon
   return { company, meterId };
 }
 
-describe('a meter that shows 2.0 and -0.7 at each quarter of an hour of a day', () => {
+describe('a meter that shows 2.0 and -0.7 at each quarter-hour of a day', () => {
   const view = async (name: string, order: string) => {
     const { company } = await metered(pair, [quarters]);
     return await company.rows(name, order);
   };
 
-  test('has a row for each in interval_readings', async () => {
+  test('has a row for each reading in interval_readings', async () => {
     const rows = await view('interval_readings', 'start_at, ordinal');
     expect(rows).toHaveLength(192);
     expect(rows.slice(0, 2)).toMatchObject([
@@ -113,7 +113,7 @@ describe('a meter that shows 2.0 and -0.7 at each quarter of an hour of a day', 
   });
 });
 
-test('one estimated register, or one without an amount, counts as one reading with the other', async () => {
+test('counts as one reading together with another register if one register is estimated or has no amount', async () => {
   const registers = [
     { usage: -0.7, quality: 'ESTIMATED' },
     { usage: 2.0 },
@@ -132,7 +132,7 @@ test.each([
   ['America/New_York', '2026-11-01'],
   ['America/St_Johns', '2010-11-06'],
   ['Africa/Cairo', '2026-10-30'],
-])('in %s around %s registers count as one reading of their sum does', async (zone, day) => {
+])('in %s around %s registers count like one reading with their sum', async (zone, day) => {
   const runs: Run[] = [
     { from: `${day} 00:00Z`, count: 90, seconds: 900 },
     { from: `${day} 20:30Z`, count: 9, seconds: 3600 },

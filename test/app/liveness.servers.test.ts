@@ -48,7 +48,7 @@ async function startWorker(withinMs: number, { onTestFinished }: TestContext) {
 }
 
 describe.concurrent('/healthz of a worker', () => {
-  test('is 503 soon after its last poll, though Temporal answers all else', async (context) => {
+  test('answers 503 soon after the last poll, even though Temporal answers everything else', async (context) => {
     const { proxy, ask } = await startWorker(12_000, context);
     proxy.holdPolls();
     const dead = await until('all its queues are dead', async () => {
@@ -67,7 +67,7 @@ describe.concurrent('/healthz of a worker', () => {
     await until('it is ready all the same', async () => (await ask('/readyz')).status === 200);
   });
 
-  test('stays 200 while Temporal is away, as each attempt to poll counts', async (context) => {
+  test('stays 200 while Temporal is down, because each attempt to poll counts', async (context) => {
     // Its attempts are ten seconds apart then, and each is seen five seconds later.
     const withinMs = 30_000;
     const { proxy, ask } = await startWorker(withinMs, context);
@@ -83,7 +83,7 @@ describe.concurrent('/healthz of a worker', () => {
     expect(await ask('/readyz')).toMatchObject({ status: 503 });
   });
 
-  test('stays 200 while a check of the data takes long: the only slot of its queue is in use', async (context) => {
+  test('stays 200 while a check of the data takes long, although it uses the only slot of its queue', async (context) => {
     const withinMs = 12_000;
     const { ask } = await startWorker(withinMs, context);
     const { client, warehouse } = deployment;

@@ -28,7 +28,7 @@ function watched() {
 }
 
 describe('a worker', () => {
-  test('lives while its polls grow, however little', async () => {
+  test('is alive while its polls increase, however little', async () => {
     const { world, livesAt } = watched();
     for (let at = 1; at <= 20; at++) {
       world.text = polls({ PollActivityTaskQueue: 5 + at });
@@ -47,14 +47,14 @@ describe('a worker', () => {
     expect(await livesAt(5 * minute)).toBe(true);
   });
 
-  test('lives while nobody asks about it: only what was seen counts', async () => {
+  test('is alive if nobody asked about it for long: only what was seen counts', async () => {
     const { world, livesAt } = watched();
     expect(await livesAt(10)).toBe(true);
     world.text = polls({ PollActivityTaskQueue: 70 });
     expect(await livesAt(60 * minute)).toBe(true);
   });
 
-  test('lives while the counts cannot be read, and some minutes after', async () => {
+  test('is alive while the counts cannot be read, and for some minutes after that', async () => {
     const { world, livesAt } = watched();
     expect(await livesAt(10)).toBe(true);
     world.text = undefined;
@@ -64,7 +64,7 @@ describe('a worker', () => {
     expect(await livesAt(35 * minute)).toBe(false);
   });
 
-  test('lives while no slot for an activity is free', async () => {
+  test('is alive while no slot for an activity is free', async () => {
     const { world, livesAt } = watched();
     const slots = (free: number) =>
       `temporal_worker_task_slots_available{task_queue="${queue}",worker_type="ActivityWorker"} ${free}\n`;
@@ -76,14 +76,14 @@ describe('a worker', () => {
     expect(await livesAt(64 * minute)).toBe(false);
   });
 
-  test('that stopped is dead at once', async () => {
+  test('is dead at once when it has stopped', async () => {
     const { world, livesAt } = watched();
     world.runs = false;
     expect(await livesAt(10)).toBe(false);
   });
 });
 
-test('polls of one queue are added up over operations and status', () => {
+test('adds up the polls of one queue over operations and status', () => {
   const other = polls({ PollActivityTaskQueue: 40 }).replace(queue, 'metersync-checks');
   const failures = polls({ PollActivityTaskQueue: 9 }).replace('_request_', '_request_failure_');
   expect(

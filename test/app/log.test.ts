@@ -20,7 +20,7 @@ const script = `
   process.exit(7);
 `;
 
-test('a log on a full disk loses its lines, and the process works on and ends', async () => {
+test('a log on a full disk loses its lines, but the process works on and ends normally', async () => {
   const full = openSync('/dev/full', 'w');
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     stdio: ['ignore', full, 'pipe'],
@@ -46,7 +46,7 @@ const quoting = `
   createLog({ level: 'info' }).warn({ [hostile]: [hostile], err: new Error(hostile) }, hostile);
 `;
 
-test('text that a log quotes steers no terminal, and is unchanged in JSON', async () => {
+test('text that a log quotes cannot control a terminal, and is unchanged in JSON', async () => {
   const piped = spawn(process.execPath, ['--input-type=module', '--eval', quoting], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -7,7 +7,7 @@ import { createMetrics } from '../../health/registry.ts';
 import { remember } from '../../receiver/remember.ts';
 
 describe('metrics', () => {
-  test('are read at each scrape; what has no samples is absent, also without labels', async () => {
+  test('are read at each scrape; a metric without samples is absent, even if it has no labels', async () => {
     const metrics = createMetrics();
     let waiting: number | undefined = 3;
     metrics.read('metersync_deletes_waiting', () => (waiting === undefined ? [] : [{ value: waiting }]));
@@ -20,14 +20,14 @@ describe('metrics', () => {
     expect(await metrics.text()).not.toMatch(/^metersync_parked_events/m);
   });
 
-  test('a counter is the total that it is given, not the sum of scrapes', async () => {
+  test('report a counter as the total that they are given, not as the sum of scrapes', async () => {
     const metrics = createMetrics();
     metrics.read('metersync_events_recorded_total', () => [{ value: 7, result: 'new' }]);
     await metrics.text();
     expect(await metrics.text()).toMatch(/^metersync_events_recorded_total\{result="new"\} 7$/m);
   });
 
-  test('no label could hold the id of a company, a record or a person', () => {
+  test('have no label that could contain the id of a company, a record or a person', () => {
     const labels = Object.values(metricTypes).flatMap((type) => Object.keys(type.labels));
     const personal = labels.filter((label) => /id$|company|record|name|user/.test(label));
     // The code's, and one a version.
@@ -35,7 +35,7 @@ describe('metrics', () => {
   });
 });
 
-test('types that a stranger invents add up in one series of each metric', async () => {
+test('adds up event types that a stranger invents in one series of each metric', async () => {
   const core = String.raw`# TYPE temporal_failed_total counter
 temporal_failed_total{activity_type="read",queue="q",workflow_type="applyEvents"} 2
 temporal_failed_total{activity_type="read",queue="q",workflow_type="other"} 1
@@ -67,7 +67,7 @@ temporal_latency_seconds_count{workflow_type="other"} 3
 `);
 });
 
-test('remembered readings are shared by callers at the same time, and made again when they are old', async () => {
+test('shares remembered readings among callers at the same time, and reads again when they are old', async () => {
   let now = 0;
   let readings = 0;
   const read = remember(
@@ -102,7 +102,7 @@ describe('the private port', () => {
     ready: async () => ready,
   });
 
-  test('answers 200 while all parts live and are ready, else 503 with the reason', async () => {
+  test('answers 200 while all parts are alive and ready, and 503 with the reason otherwise', async () => {
     const well = await serve([part()]);
     expect(await well('/healthz')).toEqual({ status: 200, body: '{"status":"ok"}' });
     expect(await well('/readyz')).toEqual({ status: 200, body: '{"status":"ready"}' });
@@ -115,7 +115,7 @@ describe('the private port', () => {
     expect((await (await serve([part('deaf')]))('/healthz')).status).toBe(503);
   });
 
-  test('serves Prometheus text, and nothing else', async () => {
+  test('serves text for Prometheus, and nothing else', async () => {
     const ask = await serve([part()]);
     expect((await ask('/metrics')).body).toMatch(/^process_cpu_user_seconds_total \d/m);
     expect((await ask('/')).status).toBe(404);

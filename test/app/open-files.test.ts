@@ -9,7 +9,7 @@ test.each([
   [8_447, 8_191, 'warned'],
   [8_448, 8_192, 'taken'],
   [Number.POSITIVE_INFINITY, 8_192, 'taken'],
-])('with %d open files a receiver takes %d connections, and is %s', (max, connectionsMax, how) => {
+])('with %d open files a receiver accepts %d connections, and is %s', (max, connectionsMax, how) => {
   const judged = judgeOpenFiles(max);
   expect(judged.connectionsMax).toBe(connectionsMax);
   expect([judged.refusal, judged.warning].map((words) => words !== undefined)).toEqual([
@@ -18,6 +18,6 @@ test.each([
   ]);
 });
 
-test('the limit of this process is known', () => {
+test('reads the limit of this process', () => {
   expect(openFilesMax()).toBeGreaterThan(256);
 });

@@ -22,7 +22,7 @@ describe('the payload codec', () => {
     );
   });
 
-  test('encrypts under the first key and decrypts under all', async () => {
+  test('encrypts with the first key and decrypts with all keys', async () => {
     const [older, newer] = [keyOf('2026-01'), keyOf('2026-07')];
     const [before = {}] = await payloadCodec([older]).encode([payloadOf('before')]);
     const rotated = payloadCodec([newer, older]);
@@ -32,12 +32,12 @@ describe('the payload codec', () => {
     expect(plainOf((await payloadCodec([newer]).decode([after]))[0])).toBe('after');
   });
 
-  test('without keys nothing is encrypted', async () => {
+  test('encrypts nothing without keys', async () => {
     const payload = payloadOf({ hello: 'world' });
     expect(await payloadCodec([]).encode([payload])).toEqual([payload]);
   });
 
-  test('refuses plaintext where there are keys, unless it is set to accept it', async () => {
+  test('refuses plaintext if there are keys, unless it is configured to accept it', async () => {
     const bare = payloadOf('plain');
     await expect(payloadCodec([keyOf('a')]).decode([bare])).rejects.toMatchObject({
       code: 'PAYLOAD_REFUSED',
@@ -72,7 +72,7 @@ describe('the payload codec', () => {
     );
   });
 
-  test("runs of a schedule read each other's results; runs of another schedule cannot", async () => {
+  test("lets runs of a schedule read each other's results, and not the results of another schedule", async () => {
     const codec = payloadCodec([keyOf('a')]);
     const of = (workflowId: string): SerializationContext => ({
       type: 'workflow',
@@ -97,7 +97,7 @@ describe('the payload codec', () => {
     }
   });
 
-  test('the error names a missing or wrong key', async () => {
+  test('names a missing or wrong key in the error', async () => {
     const [secret = {}] = await payloadCodec([keyOf('a')]).encode([payloadOf('secret')]);
     for (const codec of [payloadCodec([]), payloadCodec([keyOf('b')])]) {
       await expect(codec.decode([secret])).rejects.toThrow(/key "a": add it to TEMPORAL_CODEC_KEYS/);

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { requireZone, warnOfIsolation, warnOfSearchPath } from '../../app/warehouse/prepare.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-test('sessions in another time zone than the configured one are refused with advice', async () => {
+test('refuses sessions in another time zone than the configured one, with advice', async () => {
   const warehouse = await createWarehouse('Europe/Berlin');
   onTestFinished(() => warehouse.drop());
   await requireZone(warehouse, 'europe/berlin');
@@ -13,7 +13,7 @@ test('sessions in another time zone than the configured one are refused with adv
   );
 });
 
-test('sessions in another search path or isolation than they ask for are a warning with advice', async () => {
+test('warns of sessions with another search path or isolation than they ask for, with advice', async () => {
   const warehouse = await createWarehouse();
   // As behind a pooler that drops the options of sessions, in a database with an isolation of its own.
   const options = '-c default_transaction_isolation=serializable';

@@ -16,17 +16,17 @@ describe('untrusted text for a terminal', () => {
     ['what has no width', 'pay\u200bpal\ufeff\u115f\u00ad', String.raw`pay\u200bpal\ufeff\u115f\u00ad`],
     ['tags beyond the basic plane', '\u{e0041}', String.raw`\udb40\udc41`],
     ['half of a pair', '\ud83d!', String.raw`\ud83d!`],
-  ])('%s is escaped', (_name, text, escaped) => {
+  ])('is escaped if it contains %s', (_name, text, escaped) => {
     expect(printable(text)).toBe(escaped);
   });
 
-  test('words of every script and emoji stay unchanged', () => {
+  test('stays unchanged if it is words of any script or emoji', () => {
     const text = 'Ærø – 東京電力 – كهرباء – חשמל – ❤️ 🔌 "a\\b"';
     expect(printable(text)).toBe(text);
   });
 });
 
-test('escaped text steers nothing, and escaping it again changes nothing', () => {
+test('escaped text controls nothing, and escaping it again changes nothing', () => {
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter }), (text) => {
       const escaped = printable(text);
@@ -37,7 +37,7 @@ test('escaped text steers nothing, and escaping it again changes nothing', () =>
   );
 });
 
-test('JSON stays the same JSON', () => {
+test('escaped JSON is the same JSON', () => {
   fc.assert(
     fc.property(fc.json({ stringUnit: anyCharacter }), (text) => {
       const oneLine = JSON.stringify(JSON.parse(text));
@@ -46,7 +46,7 @@ test('JSON stays the same JSON', () => {
   );
 });
 
-test('every text and field name in a value is escaped, and a stack keeps its lines', () => {
+test('escapes every text and field name in a value, and keeps the lines of a stack', () => {
   const value = { 'a\u001b': ['b\n', { stack: 'Error: c\u009b\n    at d' }], e: 1, f: null };
   expect(printableValue(value)).toEqual({
     'a\\u001b': ['b\\n', { stack: 'Error: c\\u009b\n    at d' }],

@@ -31,7 +31,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8);
 
-/** Plants a link to another's file under a name that is about to be written. */
+/** Plants a link to another user's file under a name that is about to be written. */
 function planted(): { path: string; victim: string } {
   const [path, victim] = [join(dir, 'file'), join(dir, 'victim')];
   writeFileSync(victim, 'mine', { mode: 0o644 });
@@ -57,7 +57,7 @@ test('a complete file gets its name, is private, and replaces a link', async () 
   expect(readdirSync(dir).sort()).toEqual(['file', 'victim']);
 });
 
-test('a discarded file leaves nothing but the earlier file of its name', () => {
+test('a discarded file leaves nothing but the earlier file with its name', () => {
   const path = join(dir, 'file');
   writeFileSync(path, 'before');
   createPrivateFile(path).discard();
@@ -99,7 +99,7 @@ test('a log is appended to and made private; a link is not opened', () => {
   expect(readFileSync(victim, 'utf8')).toBe('mine');
 });
 
-test('processes that start together get one key; data from before there were keys gets none', async () => {
+test('processes that start together get one key; a folder from before there were keys gets none', async () => {
   const module = JSON.stringify(resolve(import.meta.dirname, '../../app/temporal/embedded-codec-key.ts'));
   const script = `
     import { embeddedCodecKey } from ${module};
@@ -123,5 +123,5 @@ test('processes that start together get one key; data from before there were key
   expect(embeddedCodecKey(dir)).toBeUndefined();
   expect(existsSync(join(dir, 'temporal-codec-key'))).toBe(false);
   writeFileSync(join(dir, 'temporal-codec-key'), 'short');
-  expect(() => embeddedCodecKey(dir)).toThrow(/holds no key/);
+  expect(() => embeddedCodecKey(dir)).toThrow(/does not contain a key/);
 });

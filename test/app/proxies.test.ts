@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
 
-test('lower-case names hold, before others', () => {
+test('lower-case names of proxy variables take precedence', () => {
   const env = {
     HTTPS_PROXY: 'http://upper.example:3128',
     https_proxy: 'lower.example:3128',
@@ -17,7 +17,7 @@ test.each([
   'http://user:12/geheim@proxy.example:3128',
   'http://user:12#geheim@proxy.example:3128',
   'http://user:geheim%@proxy.example:3128',
-])('%s is refused, and not quoted', (HTTPS_PROXY) => {
+])('%s is refused without being quoted', (HTTPS_PROXY) => {
   const read = () => readSettings({ HTTPS_PROXY });
   expect(read).toThrow('HTTPS_PROXY has to be a URL, for example http://proxy.example:3128');
   expect(read).not.toThrow(/geheim|socks/);

@@ -6,7 +6,7 @@ import { until } from '../support/poll.ts';
 import { promote } from '../support/promote.ts';
 import { openNamespace, withStubs } from '../support/stub-worker.ts';
 
-test('a worker counts as there while its slots for activities are in use, and it polls for workflows alone', async () => {
+test('a worker counts as running while all its activity slots are in use and it only polls for workflow tasks', async () => {
   await withStubs(taskQueues.backfill, {}, async (client) => {
     await until('it polls', () => workerIsPolling(client, 'backfill'));
     expect(await workerIsPolling(client, 'checks')).toBe(false);
@@ -20,7 +20,7 @@ test('a worker counts as there while its slots for activities are in use, and it
   });
 });
 
-test('a build whose slots are in use has the work, also beside one that has none and polls', async () => {
+test('a build whose slots are in use has the work, even next to a build that has no work and polls', async () => {
   const { client, ofWorker, close } = await openNamespace();
   onTestFinished(close);
   const workerOf = async (buildId: string, activities: object) =>

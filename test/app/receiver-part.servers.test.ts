@@ -33,12 +33,12 @@ async function deliver(url: URL, id: string): Promise<number> {
   return (await fetch(url, { method: 'POST', headers: Object.fromEntries(headers), body })).status;
 }
 
-test('a receiver whom Temporal no longer lets into its namespace is not ready', async () => {
+test('a receiver is not ready if Temporal no longer lets it into its namespace', async () => {
   const urls = await Promise.all(['default', 'nowhere'].map((namespace) => receive(namespace)));
   expect(await Promise.all(urls.map(readiness))).toEqual([200, 503]);
 });
 
-test('a receiver is not ready while starts fail, though Temporal answers, and is again after one', async () => {
+test('a receiver is not ready while starts fail even though Temporal answers, and is ready again after a start', async () => {
   let full = true;
   const start: Start = () =>
     full ? Promise.reject(new Error('13 INTERNAL: database or disk is full')) : Promise.resolve();

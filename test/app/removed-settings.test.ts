@@ -9,7 +9,7 @@ test('names a setting of an earlier version, and what to do instead', () => {
   ]);
 });
 
-test('names the former limit of requests a second', () => {
+test('names the former limit of requests per second', () => {
   expect(readSettings({ SERVICE_MAX_PER_SECOND: '20' }).warnings).toEqual([
     expect.stringMatching(/^SERVICE_MAX_PER_SECOND no longer has an effect: lower SERVICE_MAX_CONCURRENCY/),
   ]);
@@ -22,7 +22,7 @@ test.each([
   ['RUNS_DAYS', 'geheim', /set RETENTION_DAYS/],
   ['PLAINTEXT_HOSTS', 'geheim', /set STRICT_TLS to outside/],
   ['SECRETS_DIR', '/geheim', /name each file, for example DATABASE_URL_FILE=/],
-])('refuses %s, and does not quote it', (name, value, instead) => {
+])('refuses %s without quoting it', (name, value, instead) => {
   const read = () => readSettings({ [name]: value });
   expect(read).toThrow(
     new RegExp(`^Wrong settings:\\n {2}${name} no longer has an effect: ${instead.source}`),
@@ -45,7 +45,7 @@ const settingsOfFirstRelease = `
 const secretsOfFirstRelease =
   'SERVICE_API_KEY DATABASE_URL TEMPORAL_API_KEY TEMPORAL_CODEC_KEYS NOTIFY_URLS NOTIFY_SECRET HEARTBEAT_URL';
 
-test('each setting of 0.1.0 is a setting of today, or is named with what to do instead', () => {
+test('each setting of 0.1.0 still exists, or is named with what to do instead', () => {
   const files = secretsOfFirstRelease.split(' ').map((name) => `${name}_FILE`);
   const names = [...settingsOfFirstRelease.trim().split(/\s+/), ...files];
   const today = new Set(

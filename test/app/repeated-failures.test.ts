@@ -8,7 +8,7 @@ const failed = (activityType: string, type?: string) => ({
   error: type === undefined ? new Error('a defect') : ApplicationFailure.create({ type, message: 'no' }),
 });
 
-test('a failure that is tried again is logged once a minute for each activity and cause', () => {
+test('logs a failure that is retried once a minute for each activity and cause', () => {
   const clock = { ms: 0 };
   const repeats = repeatedFailures(() => clock.ms);
   const outage = failed('recordGroup', 'WAREHOUSE_UNAVAILABLE');
@@ -21,14 +21,14 @@ test('a failure that is tried again is logged once a minute for each activity an
   expect(repeats('Activity failed', outage)).toBe(false);
 });
 
-test('of a call that is tried again one try is logged a minute', () => {
+test('logs one attempt per minute of a call that is retried', () => {
   const repeats = repeatedFailures(() => 0);
   expect(repeats('gRPC call poll_activity_task_queue retried 6 times')).toBe(false);
   expect(repeats('gRPC call poll_activity_task_queue retried 7 times')).toBe(true);
   expect(repeats('gRPC call poll_workflow_task_queue retried 7 times')).toBe(false);
 });
 
-test('defects, failures that park work, and other lines are logged each time', () => {
+test('logs defects, failures that park work, and other lines each time', () => {
   const repeats = repeatedFailures(() => 0);
   const lines: [string, object?][] = [
     ['Activity failed', failed('recordGroup')],

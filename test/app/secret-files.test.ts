@@ -28,7 +28,7 @@ function problemsOf(read: () => unknown): readonly string[] {
 }
 
 describe('a secret in a file', () => {
-  test.each(['', '\n', '\r\n'])('holds without its last line break %j', async (end) => {
+  test.each(['', '\n', '\r\n'])('is read without its last line break %j', async (end) => {
     const env = {
       SERVICE_URL: 'https://service.example/v2.2',
       SERVICE_API_KEY_FILE: await file('key', `key-1${end}`),
@@ -42,16 +42,19 @@ describe('a secret in a file', () => {
     });
   });
 
-  test.each(secretVariables)('is possible for %s, and an empty variable beside it is unset', async (name) => {
-    const path = await file('one', ' a b \n');
-    expect(readSecretFiles({ [`${name}_FILE`]: path, [name]: '', OTHER: 'x' })).toEqual({
-      given: { [name]: ' a b ', OTHER: 'x' },
-      problems: [],
-    });
-    expect(readSecretFiles({ [`${name}_FILE`]: '', [name]: 'x' }).given).toEqual({ [name]: 'x' });
-  });
+  test.each(secretVariables)(
+    'is possible for %s, and an empty variable next to it is unset',
+    async (name) => {
+      const path = await file('one', ' a b \n');
+      expect(readSecretFiles({ [`${name}_FILE`]: path, [name]: '', OTHER: 'x' })).toEqual({
+        given: { [name]: ' a b ', OTHER: 'x' },
+        problems: [],
+      });
+      expect(readSecretFiles({ [`${name}_FILE`]: '', [name]: 'x' }).given).toEqual({ [name]: 'x' });
+    },
+  );
 
-  test('is the API key of Temporal, too', async () => {
+  test('can be the API key of Temporal', async () => {
     vi.stubEnv('TEMPORAL_API_KEY_FILE', await file('temporal', 'key-2\n'));
     expect(connectOptions({}).connectionOptions).toMatchObject({ apiKey: 'key-2', tls: true });
     vi.stubEnv('TEMPORAL_API_KEY', 'key-3');
@@ -61,10 +64,10 @@ describe('a secret in a file', () => {
   });
 });
 
-describe('a wrong file is reported by its path, and its content is not', () => {
+describe('a wrong file is reported by its path, without its content', () => {
   const problem = (path: string) => problemsOf(() => readSettings({ DATABASE_URL_FILE: path }));
 
-  test('one that is not there, is empty, has several lines, or cannot be read', async () => {
+  test('if it does not exist, is empty, has several lines, or cannot be read', async () => {
     const one = 'DATABASE_URL_FILE has to name a file of one line:';
     expect(problem('/nowhere/url')).toEqual([`${one} /nowhere/url is not there`]);
     for (const text of ['', '\n', '\r\n']) {
@@ -81,13 +84,13 @@ describe('a wrong file is reported by its path, and its content is not', () => {
     expect(problem(pipe)).toEqual([`${one} ${pipe} cannot be read: it is a pipe or a device, not a file`]);
   });
 
-  test('one whose secret is wrong', async () => {
+  test('if its secret is wrong', async () => {
     const problems = problem(await file('wrong', 'mysql://u:geheim@h\n'));
     expect(problems).toEqual([expect.stringMatching(/^DATABASE_URL has to be a URL/)]);
     expect(problems[0]).not.toContain('geheim');
   });
 
-  test('one beside the variable itself', async () => {
+  test('if the variable itself is set, too', async () => {
     const path = await file('both', 'x\n');
     const env = { DATABASE_URL: 'postgres://u:p@h/w', DATABASE_URL_FILE: path, WEBHOOK_SECRETS_FILE: path };
     const secrets = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;

@@ -21,7 +21,7 @@ function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
 describe('defaults', () => {
   const defaults = readSettings({});
 
-  test('an empty environment is valid: everything has a default or a stand-in', () => {
+  test('are enough: an empty environment is valid', () => {
     expect(defaults).toEqual({
       service: {
         url: undefined,
@@ -61,12 +61,12 @@ describe('defaults', () => {
     });
   });
 
-  test('an empty variable counts as unset, as in a compose file', () => {
+  test('apply to an empty variable, for example in a compose file', () => {
     const names = ['SERVICE_URL', 'SERVICE_MAX_CONCURRENCY', 'DATABASE_URL', 'RECEIVER_PORT', 'LOG_LEVEL'];
     expect(readSettings(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(defaults);
   });
 
-  test('variables of other programs change nothing', () => {
+  test('do not depend on variables of other programs', () => {
     expect(readSettings({ PATH: '/bin', PORT: 'x', __proto__: 'x', constructor: 'x' })).toEqual(defaults);
   });
 });
@@ -172,7 +172,7 @@ describe('settings that are set', () => {
     });
   });
 
-  test('name a wrong target or secret of notifications, and quote neither', () => {
+  test('report a wrong target or secret of notifications, and quote neither', () => {
     const problemsOf = (env: Record<string, string>): string => {
       try {
         readSettings(env);
@@ -194,7 +194,7 @@ describe('settings that are set', () => {
     ['TEMPORAL_ADDRESS', 'there'],
     ['TEMPORAL_CONFIG_FILE', import.meta.filename],
     ['TEMPORAL_PROFILE', 'there'],
-  ])("%s configures Temporal by Temporal's own configuration", (name, value) => {
+  ])("let %s configure Temporal by Temporal's own configuration", (name, value) => {
     expect(readSettings({ [name]: value }).temporalConfigured).toBe(true);
   });
 
@@ -205,7 +205,7 @@ describe('settings that are set', () => {
     },
   );
 
-  test('a namespace alone names no server', () => {
+  test('do not name a server if only the namespace is set', () => {
     expect(readSettings({ TEMPORAL_NAMESPACE: 'metering' }).temporalConfigured).toBe(false);
   });
 });
@@ -226,7 +226,7 @@ describe('wrong settings', () => {
     SERVICE_ENDPOINTS: '/nowhere/endpoints.json',
   };
 
-  test('are listed all at once, each with its variable and what would be right', () => {
+  test('are all listed at once, each with its variable and what would be right', () => {
     const problems = [
       'SERVICE_URL has to be a URL, for example https://service.example/v2.2',
       'SERVICE_API_KEY has to be printable text without spaces',
@@ -249,9 +249,9 @@ describe('wrong settings', () => {
     ['SERVICE_URL', 'https://service.example', 'has to end in the version, for example /v2.2'],
     ['SERVICE_URL', 'https://service.example/v2.2\r', 'has to end in the version'],
     ['SERVICE_URL', 'ftp://service.example/v2.2', 'has to be a URL'],
-    ['SERVICE_URL', 'https://user:word@service.example/v2.2', 'has to be an address alone'],
-    ['SERVICE_URL', 'https://service.example/?token=word/v2.2', 'has to be an address alone'],
-    ['SERVICE_URL', 'https://service.example/#word/v2.2', 'has to be an address alone'],
+    ['SERVICE_URL', 'https://user:word@service.example/v2.2', 'has to be an address without a key'],
+    ['SERVICE_URL', 'https://service.example/?token=word/v2.2', 'has to be an address without a key'],
+    ['SERVICE_URL', 'https://service.example/#word/v2.2', 'has to be an address without a key'],
     ['SERVICE_MAX_CONCURRENCY', '101', 'from 1 to 100'],
     ['SERVICE_MAX_CONCURRENCY', '-1', 'from 1 to 100'],
     ['SERVICE_MAX_CONCURRENCY', '2.5', 'from 1 to 100'],
@@ -269,38 +269,39 @@ describe('wrong settings', () => {
     ['CONSOLE_HOST', 'console.example', 'which other machines reach'],
     ['CONSOLE_TRUSTED_PROXIES', '10.0.0.0/33', 'has to hold addresses or networks'],
     ['CONSOLE_TRUSTED_PROXIES', 'proxy', 'has to hold addresses or networks'],
-  ])('%s=%s', (name, value, right) => {
+  ])('list %s=%s', (name, value, right) => {
     const problems = problemsOf({ ...service, [name]: value });
     expect(problems).toHaveLength(1);
     expect(problems[0]).toMatch(new RegExp(`^${name} `));
     expect(problems[0]).toContain(right);
   });
 
-  test('an unknown check is listed, beside the existing ones', () => {
+  test('list an unknown check with the existing checks', () => {
     const [problem, ...more] = problemsOf({ CHECKS_OFF: 'late_bill,luck' });
     expect(more).toEqual([]);
     expect(problem).toMatch(
-      /^CHECKS_OFF has to hold names of checks .*, and luck is none: they are bill_gap, .*late_bill/,
+      /^CHECKS_OFF has to be names of checks .*, and luck is not a check: the checks are bill_gap, .*late_bill/,
     );
   });
 
   test.each(['temporal example', 'temporal:0', 'temporal:70000', 'temporal:', '::1', ''.padEnd(3, '/')])(
-    'refuse the address of Temporal %s',
+    'include the address of Temporal %s',
     (address) => {
       expect(problemsOf({ TEMPORAL_ADDRESS: address })).toHaveLength(1);
     },
   );
 
-  test('a service without its key', () => {
+  test('include a service without its key', () => {
     const { SERVICE_URL } = service;
-    const needed = 'SERVICE_API_KEY has to be set when SERVICE_URL is: the key that the service gave you';
+    const needed =
+      'SERVICE_API_KEY has to be set together with SERVICE_URL: it is the key that the service gave you';
     expect(problemsOf({ SERVICE_URL })).toEqual([needed]);
     expect(problemsOf({ SERVICE_URL, SERVICE_API_KEY: '' })).toEqual([needed]);
     expect(problemsOf(service)).toEqual([]);
   });
 });
 
-test('a console accepts no header of just anybody, and has one way to say who somebody is', () => {
+test('a console accepts no user header from just anybody, and has one way to know users', () => {
   const header = { CONSOLE_USER_HEADER: 'x-user' };
   for (const name of ['CONSOLE_TRUSTED_PROXIES', 'CONSOLE_OPERATORS'])
     expect(problemsOf({ [name]: '10.0.0.1' })).toEqual([
@@ -347,7 +348,7 @@ describe('the endpoint file', () => {
     ['empty', '', 'is not JSON'],
     ['null', 'null', 'file: Invalid input: expected record, received null'],
     ['a list', '[]', 'file: Invalid input: expected record, received array'],
-  ])('that is %s is refused', async (_, text, problem) => {
+  ])('is refused if it is %s', async (_, text, problem) => {
     const [first, ...others] = problemsOf(await env(text));
     expect(first).toMatch(/^SERVICE_ENDPOINTS: /);
     expect(first).toContain(path);
@@ -355,7 +356,7 @@ describe('the endpoint file', () => {
     expect(others).toEqual([]);
   });
 
-  test('that is wrong has each wrong entry named, beside other wrong settings', async () => {
+  test('is refused with each wrong entry, together with other wrong settings', async () => {
     const file = { invoices: { path: '/i' }, meters: { path: 'meter' }, document: { paths: '/d' } };
     const problems = problemsOf({ ...(await env(JSON.stringify(file))), LOG_LEVEL: 'loud' }).join('\n');
     for (const named of ['LOG_LEVEL ', 'invoices', 'meters.path: ', 'document.path: ', 'paths']) {
@@ -363,7 +364,7 @@ describe('the endpoint file', () => {
     }
   });
 
-  test('that is a folder cannot be read', async () => {
+  test('cannot be read if it is a folder', async () => {
     const dir = join(folder.path, 'endpoints');
     await mkdir(dir);
     expect(problemsOf({ SERVICE_ENDPOINTS: dir })).toEqual([
@@ -371,7 +372,7 @@ describe('the endpoint file', () => {
     ]);
   });
 
-  test('that is a file of secrets, named by mistake, is not quoted', async () => {
+  test('is not quoted if it is a file of secrets, named by mistake', async () => {
     for (const text of ['whsec_geheim', '{"a": whsec_geheim}', '"whsec_geheim']) {
       const problems = problemsOf(await env(text)).join('\n');
       expect(problems).toContain('is not JSON');
@@ -380,7 +381,7 @@ describe('the endpoint file', () => {
   });
 });
 
-test('no error quotes a secret, or a URL that may hold one', () => {
+test('no error quotes a secret, or a URL that may contain one', () => {
   const problems = problemsOf({
     SERVICE_URL: 'https://user:geheim@service.example',
     SERVICE_API_KEY: 'geheim key',

@@ -16,7 +16,7 @@ function recorded() {
 const address = inject('temporalAddress');
 const waits = { everyMs: 5, refusedForMs: 100 };
 
-test('Temporal that is there ends the wait at once, and nothing is logged', async () => {
+test('a reachable Temporal ends the wait at once, and nothing is logged', async () => {
   const { lines, log } = recorded();
   const wait = await awaitTemporal({ address, namespace: 'default' }, log, waits);
   expect(wait.isThere()).toBe(true);
@@ -24,7 +24,7 @@ test('Temporal that is there ends the wait at once, and nothing is logged', asyn
   expect(lines).toEqual([]);
 });
 
-test('Temporal is reached directly, also where a proxy is set', async () => {
+test('reaches Temporal directly, even if a proxy is set', async () => {
   vi.stubEnv('https_proxy', 'http://127.0.0.1:9');
   onTestFinished(() => void vi.unstubAllEnvs());
   for (const connected of [await connectClient({ address, namespace: 'default' }), lazyClient({ address })]) {
@@ -37,17 +37,17 @@ test('Temporal is reached directly, also where a proxy is set', async () => {
   expect(await temporalAnswers({ address })).toBe(true);
 });
 
-test('an unknown namespace is logged at once, and ends the wait if nobody makes it', async () => {
+test('logs an unknown namespace at once, and ends if nobody creates it', async () => {
   const { lines, log } = recorded();
   const wait = await awaitTemporal({ address, namespace: 'nowhere' }, log, waits);
   expect(wait.isThere()).toBe(false);
   await expect(wait.arrived).rejects.toThrow(
-    /^Temporal at \S+ \(TEMPORAL_ADDRESS\) knows no namespace nowhere: correct TEMPORAL_NAMESPACE/,
+    /^Temporal at \S+ \(TEMPORAL_ADDRESS\) has no namespace nowhere: correct TEMPORAL_NAMESPACE/,
   );
   expect(lines.map(({ level }) => level)).toEqual([50]);
 });
 
-test('a connection that cannot be secured ends the wait too', async () => {
+test('ends if a connection cannot be secured', async () => {
   vi.stubEnv('TEMPORAL_TLS', 'true');
   onTestFinished(() => void vi.unstubAllEnvs());
   const wait = await awaitTemporal(
@@ -60,7 +60,7 @@ test('a connection that cannot be secured ends the wait too', async () => {
   );
 });
 
-test('while Temporal is away one line says so and what to try, no part starts, and all can be stopped', async () => {
+test('says in one line that Temporal cannot be reached and what to try, starts no part, and can be stopped', async () => {
   const { lines, log } = recorded();
   let looks = 0;
   const hangsUp = createServer((socket) => {
@@ -84,7 +84,7 @@ test('while Temporal is away one line says so and what to try, no part starts, a
     {
       level: 40,
       msg: expect.stringContaining(words),
-      reason: 'Failed to connect: if it asks for TLS, set TEMPORAL_TLS=true',
+      reason: 'Failed to connect: if the server requires TLS, set TEMPORAL_TLS=true',
     },
   ]);
 });

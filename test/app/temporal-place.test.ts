@@ -17,7 +17,7 @@ const withVariables = (variables: Readonly<Record<string, string>>) => {
   return connectOptions({}).connectionOptions;
 };
 
-test('an empty variable counts as unset: an empty API key asks for no TLS', () => {
+test('an empty variable counts as unset: an empty API key does not turn TLS on', () => {
   const options = withVariables({
     TEMPORAL_API_KEY: '',
     TEMPORAL_TLS: '',
@@ -28,7 +28,7 @@ test('an empty variable counts as unset: an empty API key asks for no TLS', () =
 });
 
 test.each(['geheim\r', 'geheim ', '\ufeffgeheim', 'geheimé'])(
-  'an API key that no header can carry is an error that does not quote it: %j',
+  'an API key that no header can carry is an error that does not quote the key: %j',
   (key) => {
     expect(() => withVariables({ TEMPORAL_API_KEY: key })).toThrow(
       `${together}: the API key (TEMPORAL_API_KEY) has to be printable text without spaces`,
@@ -37,7 +37,7 @@ test.each(['geheim\r', 'geheim ', '\ufeffgeheim', 'geheimé'])(
 );
 
 test.each(['geheim\r', 'geheim\tx', 'geheimé'])(
-  'a header of requests that cannot be carried is an error that does not quote it: %j',
+  'a request header that cannot be sent is an error that does not quote the header: %j',
   (value) => {
     expect(() => withVariables({ TEMPORAL_GRPC_META_X_TOKEN: value })).toThrow(
       `${together}: the header x-token (TEMPORAL_GRPC_META_…) has to be printable ASCII text`,
@@ -45,7 +45,7 @@ test.each(['geheim\r', 'geheim\tx', 'geheimé'])(
   },
 );
 
-test('a client certificate goes with its key', () => {
+test('a client certificate is sent with its key', () => {
   const { tls } = withVariables({
     TEMPORAL_TLS_CLIENT_CERT_PATH: ours.file,
     TEMPORAL_TLS_CLIENT_KEY_PATH: ours.keyFile,
@@ -53,7 +53,7 @@ test('a client certificate goes with its key', () => {
   expect(tls).toMatchObject({ clientCertPair: { crt: expect.any(Uint8Array), key: expect.any(Uint8Array) } });
 });
 
-const together = 'TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and TEMPORAL_TLS_… have to be right together';
+const together = 'TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and TEMPORAL_TLS_… do not fit together';
 
 test('a client certificate without its key is an error, as is a key without its certificate', () => {
   const words = `${together}: a client certificate needs its key, and a key its certificate`;
@@ -62,7 +62,7 @@ test('a client certificate without its key is an error, as is a key without its 
   expect(() => withVariables({ TEMPORAL_TLS_CLIENT_KEY_PATH: ours.keyFile })).toThrow(words);
 });
 
-test("another certificate's key, and a file that holds none, are errors that say which", async () => {
+test('names the key of another certificate, or a file without a certificate, in the error', async () => {
   const clientCertificate = `${together}: the client certificate and its key cannot be used`;
   expect(() =>
     withVariables({

@@ -6,7 +6,7 @@ import { lazyClient } from '../../app/temporal/temporal.ts';
 import { rejection } from '../service/setup.ts';
 import { until } from '../support/poll.ts';
 
-test('a request that waits for its retry when its connection is closed fails, and ends no process', async () => {
+test('a request that waits for its retry when its connection is closed fails without ending the process', async () => {
   let asked = 0;
   const server = createServer();
   server.on('stream', (stream) => {

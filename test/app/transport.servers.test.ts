@@ -45,7 +45,7 @@ describe('a warehouse', () => {
     'db.example/w?host=127.0.0.1',
     'localhost/w?sslmode=disable',
     'localhost/w?sslmode=no-verify',
-  ])('on this machine is safe: %s', (rest) => {
+  ])('is safe on this machine: %s', (rest) => {
     expect(at(rest)).toEqual([]);
   });
 
@@ -56,7 +56,7 @@ describe('a warehouse', () => {
     // The driver verifies as much for these at present.
     ...['db.example/w?sslmode=require', 'db.example/w?sslmode=verify-ca'],
     'db.example/w?sslnegotiation=direct',
-  ])('elsewhere that proves its identity is safe: %s', (rest) => {
+  ])('is safe elsewhere if it proves its identity: %s', (rest) => {
     expect(at(rest)).toEqual([]);
   });
 
@@ -77,17 +77,17 @@ describe('a warehouse', () => {
     'db.example/w?ssl=no-verify',
     'db.example/w?sslmode=require&uselibpqcompat=true',
     'db.example/w?sslmode=prefer&uselibpqcompat=true',
-  ])('elsewhere that does not is reported: %s', (rest) => {
+  ])('is reported if it is elsewhere and does not prove its identity: %s', (rest) => {
     expect(at(rest)).toEqual(['DATABASE_URL']);
   });
 
-  test('whose CA is trusted but whose name is not checked is reported', () => {
+  test('is reported if its CA is trusted but its name is not checked', () => {
     const more = `sslrootcert=${ours.file}&uselibpqcompat=true`;
     expect(at(`db.example/w?sslmode=verify-ca&${more}`)).toEqual(['DATABASE_URL']);
     expect(at(`db.example/w?sslmode=verify-full&${more}`)).toEqual([]);
   });
 
-  test('whose CA file is missing is a wrong setting, and the error has no password', () => {
+  test('is a wrong setting if its CA file is missing, and the error does not have the password', () => {
     const url = 'postgres://u:geheim@db.example/w?sslmode=verify-full&sslrootcert=/nowhere/ca.pem';
     const asked = () => requireSafeTransport(readSettings({ DATABASE_URL: url }), everything);
     expect(asked).toThrow(SettingsError);
@@ -131,7 +131,7 @@ describe('the settings', () => {
     SERVICE_URL: 'http://service.example/v2',
   };
 
-  test('report for each connection what may happen and what to do', () => {
+  test('report for each connection what can happen and what to do', () => {
     const judged = requireSafeTransport(readSettings({ ...service, ...open }), everything);
     expect(judged.map(({ setting }) => setting)).toEqual(['DATABASE_URL', 'SERVICE_URL']);
     for (const { saw, todo } of judged) {
@@ -141,7 +141,7 @@ describe('the settings', () => {
     }
   });
 
-  test('refuse all of them at once with STRICT_TLS', () => {
+  test('refuse all unsafe connections at once with STRICT_TLS', () => {
     const strict = readSettings({ ...service, ...open, STRICT_TLS: 'on' });
     const refused = () => requireSafeTransport(strict, everything);
     expect(refused).toThrow(SettingsError);
@@ -153,7 +153,7 @@ describe('the settings', () => {
     expect(requireSafeTransport(strict, { postgres: false, service: false, temporal: false })).toEqual([]);
   });
 
-  test('to Postgres and Temporal are the operator’s own with STRICT_TLS=outside, and others are refused', () => {
+  test('leave Postgres and Temporal to the operator with STRICT_TLS=outside, and refuse other unsafe connections', () => {
     const env = { ...service, ...open, TEMPORAL_ADDRESS: 'temporal.example:7233', STRICT_TLS: 'outside' };
     const judge = (more: Readonly<Record<string, string>>) =>
       requireSafeTransport(readSettings({ ...env, ...more }), { ...everything, temporal: true });
@@ -163,7 +163,7 @@ describe('the settings', () => {
     );
   });
 
-  test('that accept any certificate are reported, if a server is elsewhere', () => {
+  test('report that they accept any certificate, if a server is elsewhere', () => {
     const env = { SERVICE_URL: 'https://service.example/v2', NODE_TLS_REJECT_UNAUTHORIZED: '0' };
     expect(settingsIn(env)).toEqual(['NODE_TLS_REJECT_UNAUTHORIZED']);
     expect(settingsIn({ ...env, SERVICE_URL: 'http://localhost/v2' })).toEqual([]);
@@ -171,7 +171,7 @@ describe('the settings', () => {
   });
 });
 
-/** Starts a server on loopback. URLs name it as 0.0.0.0, which is no loopback address but leads there. */
+/** Starts a server on loopback. URLs name it as 0.0.0.0, which is not a loopback address but leads there. */
 async function listen(server: Server): Promise<number> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => sockets.add(socket.on('error', () => {})));
@@ -219,7 +219,7 @@ describe('a false Postgres', () => {
     ['worker', ''],
     ['status', ''],
     ['migrate', '?sslmode=no-verify'],
-  ])('hears nothing of metersync %s with %j where STRICT_TLS is on', async (command, rest) => {
+  ])('receives nothing from metersync %s with %j if STRICT_TLS is on', async (command, rest) => {
     const { port, heard } = await falsePostgres();
     const env = { DATABASE_URL: urlOf(port, rest), STRICT_TLS: 'on', METERSYNC_DIR: folder.path };
     const { status, stdout, stderr } = await runCommand([command], { env });
@@ -230,7 +230,7 @@ describe('a false Postgres', () => {
     expect(heard()).toBe('');
   });
 
-  test('that has no TLS gets no password where sslmode asks for it', async () => {
+  test('gets no password if it has no TLS and sslmode asks for TLS', async () => {
     const { port, heard } = await falsePostgres();
     const env = { DATABASE_URL: urlOf(port, '?sslmode=verify-full'), STRICT_TLS: 'on' };
     const { status, stderr } = await runCommand(['migrate'], { env });
@@ -255,7 +255,7 @@ test('a service with an unknown certificate gets no request and no key', async (
   expect(requests).toBe(0);
 });
 
-test('through a proxy the certificate of the service counts, and without it no key goes out', async () => {
+test('verifies the certificate of the service through a proxy, and sends no key without it', async () => {
   const { cert, key, file } = await makeCertificate(folder.path, 'service', 'DNS:service.example');
   const keys: unknown[] = [];
   const server = createHttpsServer({ cert, key }, ({ headers }, response) => {
@@ -287,7 +287,7 @@ test('through a proxy the certificate of the service counts, and without it no k
 });
 
 describe('a plain Temporal elsewhere', () => {
-  /** Starts a server; returns the bytes that it hears, and a promise of the first ones. */
+  /** Starts a server; returns the bytes that it receives, and a promise of the first ones. */
   const server = async () => {
     const heard: Buffer[] = [];
     const first = Promise.withResolvers<Buffer>();
@@ -314,7 +314,7 @@ describe('a plain Temporal elsewhere', () => {
     expect((await first).toString('latin1')).toContain('HTTP/2.0');
   });
 
-  test('hears nothing where STRICT_TLS is on', async () => {
+  test('receives nothing if STRICT_TLS is on', async () => {
     const { TEMPORAL_ADDRESS, heard } = await server();
     const env = { ...receiving, TEMPORAL_ADDRESS, STRICT_TLS: 'on', METERSYNC_DIR: folder.path };
     const { status, stderr } = await runCommand(['receiver'], { env });

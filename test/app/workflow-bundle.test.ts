@@ -16,7 +16,10 @@ async function folder(): Promise<string> {
 
 const silent = { debug() {}, warn() {}, error() {} };
 
-/** Returns the bundle of a folder, and how often the sources were bundled. The bundle is the one that this checkout keeps. */
+/**
+ * Returns the bundle of a folder, and how often the sources were bundled. The bundle is the one that this
+ * checkout has stored.
+ */
 async function bundle(into: string) {
   let times = 0;
   const made = await workflowBundle(silent, into, async () => {
@@ -41,13 +44,13 @@ test('a checkout bundles its workflows once, and drops the bundle of earlier sou
   expect(await bundle(into)).toEqual({ code: first.code, times: 0 });
 });
 
-test('a worker starts with a new bundle where none can be kept', async () => {
+test('a worker starts with a new bundle if it cannot be kept', async () => {
   const file = join(await folder(), 'file');
   await writeFile(file, '');
   expect(await bundle(file)).toEqual({ code: expect.stringContaining('applyEvents'), times: 1 });
 });
 
-test('only a change of a workflow, the contract or a package makes another bundle', async () => {
+test('only a change of a workflow, the contract or a package leads to another bundle', async () => {
   const copy = await folder();
   await mkdir(join(copy, 'app'));
   for (const path of ['workflows', 'contract', 'package-lock.json', 'app/temporal/workflow-bundle.ts']) {

@@ -16,7 +16,10 @@ afterAll(async () => {
   await stack.stop();
 });
 
-/** Measures with at most one process of ours. The processes of the others take far longer than their work. */
+/**
+ * Measurements with at most one process of metersync. The processes of the others take far longer than their
+ * work.
+ */
 const quick = ['catalogue', 'catch-up', 'intervals', 'sandbox'];
 // `npm run test:long` tests the others too. A test run fetches no other programs; test/bench/peers.test.ts tests the
 // parts of that measure.
@@ -31,7 +34,7 @@ test.each(own)('$name runs on real parts and yields a finite figure for every go
   });
   for (const [name, figure] of Object.entries(figures)) {
     expect(figure, `${measure.name}.${name}`).toSatisfy(Number.isFinite);
-    // Memory may fall during a measure, and little work may take less than a tick of the processor's time.
+    // Memory may shrink during a measurement, and little work may take less than a tick of the processor's time.
     if (!/growth/i.test(name) && measure.name !== 'cost')
       expect(figure, `${measure.name}.${name}`).toBeGreaterThan(0);
   }

@@ -21,27 +21,27 @@ async function only(program: string, script: string): Promise<NodeJS.ProcessEnv>
 const installing = (env: NodeJS.ProcessEnv) => ({ dir: join(dir, 'peers'), env, say: () => {} });
 
 describe('the error of a peer names the missing part', () => {
-  test('no python3', async () => {
+  test('if there is no python3', async () => {
     await expect(installDlt(installing({ PATH: dir }))).rejects.toThrow(
       'the bench of peers needs python3: there is no such program',
     );
   });
 
-  test('a python3 without venv or pip', async () => {
+  test('if python3 has no venv or pip', async () => {
     const env = await only('python3', '[ "$1" = --version ] || { echo "No module named venv" >&2; exit 1; }');
     await expect(installDlt(installing(env))).rejects.toThrow(
       'the bench of peers needs venv and pip of python3: No module named venv',
     );
   });
 
-  test('no npm', async () => {
+  test('if there is no npm', async () => {
     await expect(installStripeSync(installing({ PATH: dir }))).rejects.toThrow(
       'npm could not install @supabase/stripe-sync-engine and stripe: there is no such program',
     );
   });
 });
 
-test('a failed install begins anew, a complete one does not', async () => {
+test('a failed installation is repeated, and a complete one is not', async () => {
   const home = join(dir, 'peers', `stripe-sync-engine-${versions.stripeSyncEngine}`);
   await expect(installStripeSync(installing(await only('npm', 'exit 1')))).rejects.toThrow('npm could not');
   await installStripeSync(installing(await only('npm', `: > '${home}/installed'`)));
@@ -53,7 +53,7 @@ test('every peer is pinned to one version', () => {
   for (const version of Object.values(versions)) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
 });
 
-test('the pages for peers contain each document once, of some 600 B', () => {
+test('the pages for peers contain each document once, with about 600 B', () => {
   const { pages, documents, bytes } = makeSmallDocuments(3, 250);
   const parsed = [...pages].map(([path, body]) => ({ path, body: JSON.parse(Buffer.from(body).toString()) }));
   const ids = parsed.flatMap(({ body }) => (body.documents ?? []).map(({ id }: { id: string }) => id));

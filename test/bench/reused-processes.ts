@@ -4,7 +4,7 @@ import type { Calls } from '../../bench/process/serve.ts';
 /** A deployment's process takes two seconds of processor to start, and its parts a tenth of that. */
 const reused = 'pipeline/process.ts';
 
-/** Starts processes of the bench. Those of deployments outlive a measure, and serve the next. */
+/** Starts processes of the bench. Processes of deployments outlive a measurement, and serve the next one. */
 export function reusingProcesses(): { start: typeof startChild; end(): Promise<void> } {
   const idle: Child<{ stop: () => Promise<void> }>[] = [];
   return {

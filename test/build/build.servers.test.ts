@@ -29,7 +29,7 @@ const metersync = (args: readonly string[], env: Readonly<Record<string, string>
   startProgram(built.command, args, { cwd: built.path, env });
 
 describe('the package', () => {
-  test('its command is executable and prints the help of every subcommand', async () => {
+  test('has an executable command that prints the help of every subcommand', async () => {
     expect(statSync(built.command).mode & 0o111).toBe(0o111);
     const help = await metersync(['--help']).ended;
     expect(help).toMatchObject({ status: 0, stderr: '' });
@@ -44,7 +44,7 @@ describe('the package', () => {
     }
   });
 
-  test('it contains no path of the machine that built it', () => {
+  test('contains no path of the machine that built it', () => {
     const bundle = readFileSync(join(built.path, 'dist/workflow-bundle.js'), 'utf8');
     const map = /sourceMappingURL=data:[^,]*,(\S+)/.exec(bundle)?.[1] ?? '';
     const { sources } = JSON.parse(Buffer.from(map, 'base64').toString('utf8'));
@@ -53,7 +53,7 @@ describe('the package', () => {
     expect(Buffer.from(map, 'base64').toString('utf8')).not.toContain(checkout);
   });
 
-  test('started by an older Node it runs in its own, and passes on arguments, status and SIGTERM', async () => {
+  test('runs in its own Node if an older Node starts it, and passes on arguments, status and SIGTERM', async () => {
     const older =
       'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.19.0"}})';
     const run = (args: string[], env = {}) =>
@@ -74,7 +74,7 @@ describe('the package', () => {
     }
   });
 
-  test('it migrates, takes a signed event to a row, and ends with status 0 within 10 s of SIGTERM', async () => {
+  test('migrates, brings a signed event to a row, and ends with status 0 within 10 s of SIGTERM', async () => {
     const env = environment();
     expect(await metersync(['migrate'], env).ended).toMatchObject({ status: 0 });
 

@@ -28,7 +28,7 @@ async function repository(status: number) {
   return run;
 }
 
-test('a release names its version wherever tests look for it, and tags that commit', async () => {
+test('a release names its version everywhere that tests look for it, and tags that commit', async () => {
   const run = await repository(0);
   await run('bash', '.ci/release', '9.8.7');
   const released = (file: string) => run('git', 'show', `9.8.7:${file}`);

@@ -4,7 +4,7 @@ import { createNamespace } from '../support/namespace.ts';
 import { until } from '../support/poll.ts';
 import { checkout, startProgram } from './package.ts';
 
-test('SIGTERM to npm reaches the command that a script runs, which drains', async () => {
+test('SIGTERM to npm reaches the command that a script runs, and the command drains', async () => {
   const npm = startProgram('npm', ['run', 'metersync', '--', 'receiver'], {
     cwd: checkout,
     env: {
@@ -27,7 +27,7 @@ test('SIGTERM to npm reaches the command that a script runs, which drains', asyn
   }
 });
 
-test('every script that runs the command replaces its shell, so that signals reach it', () => {
+test('every script that runs the command replaces its shell, so that signals reach the command', () => {
   const running = Object.values(manifest.scripts).filter((script) => script.includes('cli/main.ts'));
   expect(running.length).toBeGreaterThan(3);
   for (const script of running) expect(script).toMatch(/^exec node cli\/main\.ts\b/);

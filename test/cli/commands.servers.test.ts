@@ -78,7 +78,7 @@ const nothingCompared = {
 };
 
 describe('before anything runs', () => {
-  test('a warehouse without tables says what to do', async () => {
+  test('every command on a warehouse without tables says what to do', async () => {
     const { status, stdout } = await metersync('status');
     expect(status).toBe(1);
     expect(stdout).toMatch(
@@ -88,7 +88,7 @@ describe('before anything runs', () => {
     expect(stderr).toMatch(/^metersync: the warehouse lacks \d+ migrations?: run metersync migrate first$/);
   });
 
-  test('migrate makes the tables that its plan shows; a second time it has nothing to do', async () => {
+  test('migrate creates the tables that its plan shows, and has nothing to do a second time', async () => {
     const plan = await metersync('migrate', '--plan');
     expect(plan).toMatchObject({ status: 0, stderr: '' });
     expect(plan.stdout).toMatch(
@@ -119,7 +119,7 @@ describe('before anything runs', () => {
     expect(stdout).toContain('oldest pending: none');
   });
 
-  test('status --json of an empty warehouse', async () => {
+  test('status --json describes an empty warehouse', async () => {
     expect(await json('status')).toEqual({
       status: 0,
       said: {
@@ -161,13 +161,11 @@ describe('before anything runs', () => {
   test('backfill all without a worker starts nothing and says why', async () => {
     const { status, stdout, stderr } = await metersync('backfill', 'all', '--follow');
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-    expect(stderr).toBe(
-      'metersync: no worker is running to do the work: run metersync start (or metersync worker) first',
-    );
+    expect(stderr).toBe('metersync: no worker is running: run metersync start (or metersync worker) first');
     expect(await count('metersync.runs')).toBe(0);
   });
 
-  test('audit of an empty warehouse misses everything and ends with status 1', async () => {
+  test('audit of an empty warehouse finds everything missing and ends with status 1', async () => {
     const { status, said } = await json('audit', '--settle', '0s');
     expect(status).toBe(1);
     expect(said).toMatchObject({
@@ -184,17 +182,17 @@ describe('while metersync start runs', () => {
   });
   afterAll(() => start?.end('SIGKILL'));
 
-  test('it is alive and ready, and reports that nothing stands in', async () => {
+  test('is alive and ready, and does not report any stand-in', async () => {
     expect((await fetch(`${receiver}/healthz`)).status).toBe(200);
     expect((await fetch(`${receiver}/readyz`)).status).toBe(200);
     expect(start.stdout()).toContain(`receiver: POST ${receiver}/webhooks`);
     expect(start.stdout()).not.toContain('is not set');
   });
 
-  test('backfill by external id needs a company of the warehouse', async () => {
+  test('backfill by external id needs a company that is in the warehouse', async () => {
     const { status, stdout, stderr } = await metersync('backfill', '--external-id', 'nobody');
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-    expect(stderr).toMatch(/^metersync: no company with external id nobody is known yet: .*--company/);
+    expect(stderr).toMatch(/^metersync: no company has the external id nobody: .*--company/);
   });
 
   test('backfill of a company that the service does not have is wrong usage, and writes nothing', async () => {
@@ -227,7 +225,7 @@ describe('while metersync start runs', () => {
     expect(await count('utility.documents')).toBe(20);
   });
 
-  test('the backfill gave the fields of the records columns; views apply finds nothing to do', async () => {
+  test('the backfill gives the fields of the records columns, and views apply finds nothing to do', async () => {
     expect(await rows(sql`select distinct total_charges is null as empty from fields.documents`)).toEqual([
       { empty: false },
     ]);
@@ -295,10 +293,10 @@ describe('while metersync start runs', () => {
     });
   });
 
-  test('without --follow it returns at once, and status --json has the state of the run', async () => {
+  test('backfill without --follow returns at once, and status --json has the state of the run', async () => {
     const { status, stdout, stderr } = await metersync('backfill', 'all');
     const [, runId = ''] = /^backfill (\S+) started$/.exec(stdout) ?? [];
-    expect(stderr).toBe(`Follow it with: metersync backfill --run ${runId}`);
+    expect(stderr).toBe(`To follow it: metersync backfill --run ${runId}`);
     expect({ status, runId }).toEqual({ status: 0, runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
     const last = await until(
       'the run is over',
@@ -311,7 +309,7 @@ describe('while metersync start runs', () => {
     expect(last).toEqual({ runId, state: 'complete', finishedAt: expect.any(String), error: null });
   });
 
-  test('Ctrl-C leaves the run going and says how to follow it again', async () => {
+  test('Ctrl-C lets the run continue and says how to follow it again', async () => {
     // Long enough for the run to exist when Ctrl-C comes, on a slow machine too.
     await service.fault({ kind: 'latency', path: '/connection/company', ms: [8_000, 8_000] });
     const followed = startCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
@@ -319,7 +317,8 @@ describe('while metersync start runs', () => {
     await followed.printed(/^backfill: \d+ of 2 companies/);
     expect(await followed.end('SIGINT')).toEqual({ status: 130, signal: null });
     await service.clearFaults();
-    const [, again = ''] = /Look again with: metersync (backfill --run \S+)$/m.exec(followed.stdout()) ?? [];
+    const [, again = ''] =
+      /To follow it again: metersync (backfill --run \S+)$/m.exec(followed.stdout()) ?? [];
     const { status, stdout, stderr } = await metersync(...again.split(' '));
     expect({ status, stdout }, stderr).toEqual({
       status: 0,
@@ -329,7 +328,7 @@ describe('while metersync start runs', () => {
     expect(unknown).toMatchObject({ status: 1, stderr: expect.stringContaining('no run 0b7c1f5e') });
   });
 
-  test('status --json counts events by outcome, and status prints the same for people', async () => {
+  test('status --json counts events by outcome, and status prints the same numbers', async () => {
     const fired = await service.random(20, 1);
     const { said } = await until(
       'every event is applied',
@@ -370,7 +369,7 @@ describe('while metersync start runs', () => {
       expect(await metersync(...command, '--company', typo)).toMatchObject({
         status: 1,
         stdout: '',
-        stderr: expect.stringContaining(`holds no company ${typo}`),
+        stderr: expect.stringContaining(`company ${typo} is not in the warehouse`),
       });
     for (const command of [
       ['report', '--html', 'nowhere/report.html'],
@@ -383,7 +382,7 @@ describe('while metersync start runs', () => {
       });
   });
 
-  test('a full disk under an export or report leaves no unfinished file, and the error names it', async () => {
+  test('a full disk during an export or report leaves no unfinished file, and the error names it', async () => {
     const main = resolve(import.meta.dirname, '../../cli/main.ts');
     for (const [args, file] of [
       ['export utility.documents --out', 'documents.csv'],
@@ -398,14 +397,16 @@ describe('while metersync start runs', () => {
       });
       await expect(run).rejects.toMatchObject({
         code: 1,
-        stderr: expect.stringContaining(`${file} could not be written, and nothing of it is left: EFBIG`),
+        stderr: expect.stringContaining(
+          `${file} could not be written, and the unfinished file was removed: EFBIG`,
+        ),
       });
     }
     const left = readdirSync(folder.path).filter((name) => /unfinished|documents|report/.test(name));
     expect(left).toEqual([]);
   });
 
-  test('commands work on configured servers though the data folder cannot be written', async () => {
+  test('commands work with configured servers even if the data folder cannot be written', async () => {
     // Not even root can make a folder in the place of a file.
     const dir = join(folder.path, 'metersync.log');
     const { status, stderr } = await runCommand(['status', '--json'], {
@@ -413,7 +414,7 @@ describe('while metersync start runs', () => {
     });
     expect({ status, stderr }).toEqual({
       status: 0,
-      stderr: expect.stringMatching(/^METERSYNC_DIR: no log is kept in .*\(E\w+\)$/),
+      stderr: expect.stringMatching(/^METERSYNC_DIR: the log cannot be written in .*\(E\w+\)$/),
     });
     const none = await runCommand(['start'], { env: { METERSYNC_DIR: dir } });
     expect(none).toMatchObject({
@@ -466,7 +467,7 @@ describe('while metersync start runs', () => {
     );
   });
 
-  test('deletes lists readings that vanished as ranges of their meter, and carries out the decision', async () => {
+  test('deletes lists vanished readings as ranges of their meter, and carries out the decision', async () => {
     const [meter] = await rows(sql`
       with forgotten as (
         select min(id) as id from utility.meters where id in (select meter_id from utility.intervals)
@@ -507,12 +508,12 @@ describe('while metersync start runs', () => {
     const decided = async (decision: string) => (await metersync('deletes', decision, runId)).stdout;
     expect(await decided('approve')).toBe('500 rows deleted.');
     expect(await decided('undo')).toBe(
-      '500 rows live again, and kept until the service shows them again; metersync deletes undo takes that back.',
+      '500 rows restored, and kept until the service lists them again; metersync deletes undo asks for a decision again.',
     );
     expect((await metersync('backfill', '--company', companyId, '--follow')).status).toBe(0);
     expect(await json('status')).toMatchObject({ said: { quarantinedDeletes: 0, keptDeletes: 500 } });
     expect((await metersync('status')).stdout).toContain(
-      'rows that are kept though the service no longer has them: 500',
+      'rows that are kept although the service no longer has them: 500',
     );
     expect(await decided('undo')).toBe('500 rows wait for a decision again.');
     const [held] = (await json('deletes', 'list')).said.deletes as { runId: string; rows: number }[];
@@ -524,7 +525,7 @@ describe('while metersync start runs', () => {
     expect(await json('deletes', 'list')).toMatchObject({ said: { deletes: [] } });
   });
 
-  test('audit --json compares every resource and ends with status 0 when nothing differs', async () => {
+  test('audit --json compares every resource, and ends with status 0 if nothing differs', async () => {
     const { status, said } = await json('audit');
     expect({ status, said }).toEqual({
       status: 0,
@@ -540,7 +541,7 @@ describe('while metersync start runs', () => {
     expect(said.compared).toBe(resources.reduce((sum, { compared }) => sum + compared, 0));
   });
 
-  test('a tampered row is named only in the audit of its company', async () => {
+  test('audit names a tampered row only if it compares the company of the row', async () => {
     const [{ id = '', company_id: companyId = '' } = {}] = await rows(sql`
       update utility.documents set raw = raw || '{"tampered": true}' where id =
         (select id from utility.documents where deleted_at is null and raw is not null order by id limit 1)
@@ -574,7 +575,7 @@ describe('while metersync start runs', () => {
     const sample = await metersync(...atOnce, '--sample', '100%', '--seed', 'x');
     expect(sample.status).toBe(1);
     expect(sample.stdout).toMatch(
-      /^1 of (\d+ companies) in the sample of \1 differ: with 95 % confidence at most 1 of all do \([\d.]+ %\)\. --seed x repeats it\.$/m,
+      /^1 of (\d+ companies) in the sample of \1 differ\. With 95 % confidence at most 1 of all companies differ \([\d.]+ %\)\. --seed x repeats the sample\.$/m,
     );
     expect(await json(...atOnce, '--sample', '1%')).toMatchObject({
       said: { sample: { companies: 1, confidence: 0.95, seed: expect.stringMatching(/^\w{8}$/) } },
@@ -583,7 +584,7 @@ describe('while metersync start runs', () => {
 });
 
 describe('webhooks', () => {
-  test('disable, enable and portal move the switch of the service', async () => {
+  test('disable, enable and portal use the switch of the service', async () => {
     const unasked = await metersync('webhooks', 'disable');
     expect(unasked).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('--yes') });
     expect(await json('webhooks', 'disable', '--yes')).toEqual({ status: 0, said: { enabled: false } });
@@ -602,7 +603,7 @@ describe('webhooks', () => {
     });
   });
 
-  test('the switch needs no warehouse: without one it says that its log has no entry', async () => {
+  test('need no warehouse, and say that the log of operations has no entry without one', async () => {
     const run = await runCommand(['webhooks', 'enable'], {
       cwd: folder.path,
       env: { ...env, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nowhere' },
@@ -615,7 +616,7 @@ describe('webhooks', () => {
   });
 });
 
-test('the log of operations has each action of these commands, also one that failed or was refused', async () => {
+test('the log of operations has each action of these commands, including failed and refused actions', async () => {
   expect(await metersync('audit', '--repair')).toMatchObject({ status: 0 });
   const denied = await runCommand(['audit', '--repair', '--resource', 'documents'], {
     cwd: folder.path,

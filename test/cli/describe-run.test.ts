@@ -34,7 +34,7 @@ describe('the lines of a run', () => {
       'backfill: 4 of 10 companies, 12,345 rows, 820 rows/s, about 90 s left',
     ]);
     expect(lines(run())[0]).toBe('backfill: 0 of 10 companies, 12,345 rows, 820 rows/s');
-    expect(lines(run({ state: null }))).toEqual(['backfill: no worker has begun it']);
+    expect(lines(run({ state: null }))).toEqual(['backfill: no worker has started it yet']);
     expect(lines(run({ state: 'complete', companiesDone: null }))[0]).toMatch(
       /^backfill: complete, its parts are no longer kept/,
     );
@@ -60,7 +60,7 @@ describe('the lines of a run', () => {
       company({ resource: 'intervals', step: 5, unit: 'meters', done: 20.5, of: 410, seconds: 600 }),
       'intervals   (5 of 5), 20 of 410 meters, 0.0 meters/s, about 3.2 h left',
     ],
-  ])('of a company: %j', (company, words) => {
+  ])('describe a company: %j', (company, words) => {
     expect(lines(run({ running: [company] }))[1]).toBe(`  ${'Acme'.padEnd(28)}  ${words}`);
   });
 
@@ -82,7 +82,7 @@ describe('the lines of a run', () => {
   });
 });
 
-test('the rate is that of the last ten seconds', () => {
+test('the rate covers the last ten seconds', () => {
   const rate = createRate();
   expect(rate({ atMs: 0, rows: 1_000 })).toBe(0);
   expect(rate({ atMs: 2_000, rows: 2_000 })).toBe(500);

@@ -62,7 +62,7 @@ describe('events list', () => {
     expect(ids.length).toBeGreaterThan(24);
   });
 
-  test('chooses by type, record and time', async () => {
+  test('filters by type, record and time', async () => {
     const { said: all } = await json<Listed>('events', 'list', '--limit', '1000');
     const [first] = all.events;
     const { type = '', recordId = '' } = first ?? {};
@@ -81,7 +81,7 @@ describe('events list', () => {
     expect((await metersync('events', 'list', '--until', '1h')).stdout).toBe('No event matches.');
   });
 
-  test('prints a table for people and how to go on', async () => {
+  test('prints a table and how to get the next page', async () => {
     const { status, stdout } = await metersync('events', 'list', '--limit', '3');
     expect(status).toBe(0);
     expect(stdout).toMatch(/received +│ outcome +│ type +│ event +│ record/);
@@ -90,7 +90,7 @@ describe('events list', () => {
   });
 });
 
-test('events show prints everything about one event, its payload to the digit', async () => {
+test('events show prints everything about one event, and its payload digit by digit', async () => {
   const [{ id = '', payload = '' } = {}] = await rows<{ id: string; payload: string }>(sql`
     select id, payload::text as payload from metersync.events where type like 'document.updated%' limit 1`);
   const { stdout } = await metersync('events', 'show', id, '--json');
@@ -114,7 +114,7 @@ test('events show prints everything about one event, its payload to the digit', 
   expect(await metersync('events', 'list', '--before', 'msg_nobody')).toMatchObject({
     status: 2,
     stdout: '',
-    stderr: expect.stringContaining('--before takes what the page before printed'),
+    stderr: expect.stringContaining('--before has to be the value that the page before printed'),
   });
 });
 
@@ -122,7 +122,7 @@ describe('events replay', () => {
   test('without a choice of events is wrong usage', async () => {
     const { status, stderr } = await metersync('events', 'replay');
     expect(status).toBe(2);
-    expect(stderr).toContain('say which events');
+    expect(stderr).toContain('choose events by their ids');
   });
 
   test('applies a kept event that an earlier version ignored', async () => {
@@ -191,7 +191,7 @@ describe('events replay', () => {
   });
 });
 
-test('events ignore takes what nobody can mend off the verdict, and a replay still tries it', async () => {
+test('events ignore takes events that nobody can fix out of the verdict, and a replay still tries them', async () => {
   const { id } = await deliverBody(pipeline, 'no JSON');
   await pipeline.settled();
   expect(await metersync('events', 'replay', id)).toMatchObject({
@@ -216,7 +216,7 @@ test('events ignore takes what nobody can mend off the verdict, and a replay sti
     expect((await metersync(...shown)).stdout).toMatch(/ignored by \S+ at .*Z: a test of theirs/);
   expect((await metersync('status')).stdout).not.toContain('cannot be applied');
   expect((await metersync('events', 'show', id)).stdout).toContain('no JSON');
-  // A second delivery is no new event.
+  // A second delivery is not a new event.
   expect((await deliverBody(pipeline, 'no JSON', id)).status).toBe(204);
   await pipeline.settled();
   expect(await json('events', 'ignore', id)).toEqual({ status: 1, said: { ignored: [], refused: [id] } });
@@ -225,7 +225,7 @@ test('events ignore takes what nobody can mend off the verdict, and a replay sti
 });
 
 describe('trace', () => {
-  test('a document: its events with the workflows that recorded them, its runs, versions and times', async () => {
+  test('shows a document with its events, the workflows that recorded them, its runs, versions and times', async () => {
     const [{ id = '', updated = '' } = {}] = await rows<{ id: string; updated: string }>(sql`
       select d.id, d.updated from utility.documents d
       where d.raw is not null and exists (select from metersync.events e where e.record_id = d.id::text
@@ -262,7 +262,7 @@ describe('trace', () => {
     expect(withRuns.stdout).toMatch(/ {2}run \S+: documents complete$/m);
   });
 
-  test('by the number of an invoice or an account, beginning with what it is', async () => {
+  test('finds a record by the number of an invoice or an account, and says first what it is', async () => {
     const [{ id = '', invoice = '', account = '', bills = 0 } = {}] = await rows<{
       id: string;
       invoice: string;
@@ -281,10 +281,10 @@ describe('trace', () => {
     expect(bills).toBeGreaterThan(1);
     const several = await metersync('trace', 'document', account);
     expect(several).toMatchObject({ status: 1, stdout: expect.stringContaining(id) });
-    expect(several.stdout).toMatch(/ have the number .*: name one by its id$/m);
+    expect(several.stdout).toMatch(/ match .*: name one by its id$/m);
   });
 
-  test('a connection and a meter; an unknown id ends with status 1', async () => {
+  test('shows a connection and a meter, and ends with status 1 for an unknown id', async () => {
     const [{ connection = '', meter = '' } = {}] = await rows<{ connection: string; meter: string }>(sql`
       select (select id::text from utility.connections limit 1) as connection,
         (select id from utility.meters limit 1) as meter`);
@@ -330,7 +330,7 @@ describe('trace', () => {
     expect(stdout).toMatch(/ {2}replay by \S+ \(command\): done: 1 event/m);
     expect(stdout.match(/ {2}event \S+: applied$/gm)).toHaveLength(said.events.length);
     expect(stdout).toMatch(/^ {24}updated: "\S+" → "\S+"$/m);
-    expect(stdout).toMatch(/^\d+ runs? read it and changed nothing: --all shows them$/m);
+    expect(stdout).toMatch(/^\d+ runs? that read it and changed nothing: --all shows them$/m);
     const last = said.runs[0]?.runId ?? '';
     expect(stdout).not.toContain(`run ${last}:`);
     expect((await metersync('trace', 'document', id, '--all')).stdout).toContain(`run ${last}: documents`);

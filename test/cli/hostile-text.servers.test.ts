@@ -85,7 +85,7 @@ const holdsHostile = (json: string): boolean => {
 
 const escaped = String.raw`x\u001b]0;OWNED\u0007`;
 
-describe('untrusted text steers no terminal', () => {
+describe('untrusted text cannot control a terminal', () => {
   test.each([
     ['events list', ['events', 'list']],
     ['events show, of a payload', ['events', 'show', `msg_${hostile}`]],
@@ -105,7 +105,7 @@ describe('untrusted text steers no terminal', () => {
     expect(holdsHostile(json.stdout)).toBe(true);
   });
 
-  test('the address of the portal', async () => {
+  test('in the address of the portal', async () => {
     const { port } = service.address() as AddressInfo;
     const env = { SERVICE_URL: `http://127.0.0.1:${port}/v2.2`, SERVICE_API_KEY: 'a-key-of-nobody' };
     const { stdout, stderr } = await metersync(['webhooks', 'portal'], env);
@@ -119,7 +119,7 @@ describe('untrusted text steers no terminal', () => {
     ['a company', ['report', '--external-id', `${hostile}?`]],
     ['a command', [hostile]],
     ['an option', ['status', `--${hostile}`]],
-  ])('an error that quotes %s', async (_name, args) => {
+  ])('in an error that quotes %s', async (_name, args) => {
     const { stdout, stderr, status } = await metersync(args);
     expect(status).not.toBe(0);
     expect(stdout).toBe('');
@@ -129,7 +129,7 @@ describe('untrusted text steers no terminal', () => {
 });
 
 describe('an export', () => {
-  test('is exact for a file or a program, and steers no terminal', async () => {
+  test('is exact for a file or a program, and cannot control a terminal', async () => {
     const piped = await metersync(['export', 'utility.companies']);
     expect(piped.stdout).toContain(hostile);
     const command = [process.execPath, main, 'export', 'utility.companies']

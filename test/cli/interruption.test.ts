@@ -27,7 +27,7 @@ test('Ctrl-C aborts, and the listener stays registered', () => {
   expect(program.listenerCount('SIGINT')).toBe(1);
 });
 
-test('a second Ctrl-C ends the program with status 130; a repetition of the first does not', () => {
+test('a second Ctrl-C ends the program with status 130, and a repetition of the first does not', () => {
   const program = new Program();
   let ms = 0;
   untilInterrupted(program, () => ms);

@@ -6,7 +6,7 @@ import { runProcess } from '../support/command-process.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
 
-test('the process ends with the status of the command, and says errors on standard error', async () => {
+test('the process ends with the status of the command, and prints errors to standard error', async () => {
   expect(await runProcess(['status', '--fast'])).toEqual({
     ...{ status: 2, signal: null, stdout: '' },
     stderr: expect.stringContaining("unknown option '--fast'"),
@@ -21,7 +21,7 @@ test('npm run -s metersync -- --help prints the same help, from a checkout', asy
   expect((await npm).stdout.trim()).toBe((await runProcess(['--help'])).stdout.trim());
 });
 
-test('a lost standard error changes no status', async () => {
+test('a closed standard error does not change the status', async () => {
   const main = resolve(checkout, 'cli/main.ts');
   const sent = promisify(execFile)('sh', [
     '-c',
@@ -32,7 +32,7 @@ test('a lost standard error changes no status', async () => {
   await expect(sent).rejects.toMatchObject({ code: 2 });
 });
 
-test('output to a full disk', async () => {
+test('reports output that a full disk does not take', async () => {
   const main = resolve(checkout, 'cli/main.ts');
   const sent = promisify(execFile)('sh', ['-c', '"$0" "$1" --help > /dev/full', process.execPath, main]);
   await expect(sent).rejects.toMatchObject({

@@ -69,7 +69,7 @@ describe('the private port of a deployment', () => {
     await Promise.all([pipeline?.stop(), prometheus?.stop()]);
   });
 
-  test('shows each metric of the catalogue with its labels, type and help, and no other of ours', async () => {
+  test('shows each metric of the catalogue with its labels, type and help, and no other metric of metersync', async () => {
     const text = await until('everything has been read', async () => {
       const now = await scrape();
       // One reading of health answers for some seconds: it may be older than the event.
@@ -86,7 +86,7 @@ describe('the private port of a deployment', () => {
     expect(new Set(ours)).toEqual(new Set(Object.keys(metricTypes)));
   });
 
-  test('promtool finds no fault with the metrics of ours', async () => {
+  test('serves metrics in which promtool finds no fault', async () => {
     const tool = await promtool();
     for (const part of ['receiver', 'worker'] as const) {
       const { text } = await ask(part, '/metrics');
@@ -111,7 +111,7 @@ describe('the private port of a deployment', () => {
     expect(text).toMatch(/^temporal_workflow_task_schedule_to_start_latency_seconds_bucket\{/m);
   });
 
-  test('has fewer than 500 series a process without Temporal’s, and no id in any label', async () => {
+  test('has fewer than 500 series for each process besides Temporal’s, and no id in any label', async () => {
     for (const part of ['receiver', 'worker'] as const) {
       const { text } = await ask(part, '/metrics');
       const series = text.split('\n').filter((line) => line !== '' && !/^(#|temporal_)/.test(line));
@@ -120,7 +120,7 @@ describe('the private port of a deployment', () => {
     }
   });
 
-  test('metersync healthcheck says what the port says, by its status', async () => {
+  test('answers metersync healthcheck, which passes the answer on as its status', async () => {
     const check = (...args: string[]) =>
       runCommand(['healthcheck', ...args], { env: { METRICS_PORT: String(ports.worker) } });
     expect(await check()).toMatchObject({ status: 0, stdout: '{"status":"ok"}' });
@@ -131,7 +131,7 @@ describe('the private port of a deployment', () => {
     expect(dead.stdout).toContain(`http://127.0.0.1:${nobody}/healthz does not answer`);
   });
 
-  test('the console has one of its own, which answers for it alone', async () => {
+  test('is separate for the console, and answers only for it', async () => {
     const port = await freePort();
     const more = { METRICS_PORT: String(port), CONSOLE_PORT: String(await freePort()) };
     const served = startCommand(['console'], { env: { ...pipeline.env, ...more } });
@@ -145,7 +145,7 @@ describe('the private port of a deployment', () => {
     expect(text).not.toMatch(/^metersync_warehouse_up /m);
   });
 
-  test('Prometheus has each metric and label that a rule or a dashboard selects', async () => {
+  test('serves each metric and label that a rule or a dashboard selects', async () => {
     const rules = Object.values(alarmTypes).flatMap(({ promql }) => promql ?? []);
     const asked = [...rules, ...panels.flatMap(({ queries }) => queries)].flatMap(selectors);
     expect(asked.length).toBeGreaterThan(60);
@@ -160,7 +160,7 @@ describe('the private port of a deployment', () => {
     }
   });
 
-  test('no panel of the dashboards is empty', async () => {
+  test('leaves no panel of the dashboards empty', async () => {
     // An open alarm, for the panel of alarms.
     const { db } = pipeline.warehouse;
     await db.execute(sql`
@@ -178,7 +178,7 @@ describe('the private port of a deployment', () => {
     }
   });
 
-  test('while Postgres is away the worker lives, is not ready, and shows none of its old figures', async () => {
+  test('keeps the worker alive but not ready while Postgres is down, and shows none of its old figures', async () => {
     const outage = await outageOf(pipeline.warehouse.url);
     onTestFinished(() => outage.close());
     await outage.begin();
@@ -214,7 +214,7 @@ const panels = ['overview', 'inside'].flatMap((name) => {
   }));
 });
 
-/** Finds the metrics of a query, each with the labels that it is selected by, but for those of a scrape. */
+/** Finds the metrics of a query, each with the labels by which it is selected, without the labels of a scrape. */
 function selectors(promql: string): { name: string; labels: string[] }[] {
   return [...promql.matchAll(/\b((?:metersync|temporal|nodejs|process)_\w+)(?:\{([^}]*)\})?/g)].map(
     ([, name = '', matchers = '']) => ({

@@ -81,15 +81,15 @@ describe('every command says the same sentence', () => {
     [['audit']],
     [['resume']],
     [['migrate', '--plan']],
-  ])('%j', async (args) => {
+  ])('in metersync %j', async (args) => {
     expect(await runCommand(args, { env })).toEqual({
       status: 1,
       stdout: '',
-      stderr: `metersync: ${sentence}\nWhat to do: Bring Postgres up, or correct DATABASE_URL.`,
+      stderr: `metersync: ${sentence}\nWhat to do: Start Postgres, or correct DATABASE_URL.`,
     });
   });
 
-  test('trace says it, and what Temporal keeps of the record', async () => {
+  test('in trace, together with what Temporal has about the record', async () => {
     const temporal = { address: env.TEMPORAL_ADDRESS, namespace: env.TEMPORAL_NAMESPACE };
     const { client, close } = await connectClient(temporal);
     const event = (name: string, record: string) => ({
@@ -120,7 +120,7 @@ describe('every command says the same sentence', () => {
     });
   });
 
-  test('status and doctor say it, and what they see of Temporal', async () => {
+  test('in status and doctor, together with what they find out about Temporal', async () => {
     const status = await runCommand(['status', '--exit-code'], { env });
     expect(status).toMatchObject({ status: 4, stdout: expect.stringContaining(`warehouse: ${sentence}`) });
     expect(status.stdout).toContain('no worker is running for events');
@@ -129,7 +129,7 @@ describe('every command says the same sentence', () => {
     expect(stdout.split(sentence), 'it is said once').toHaveLength(2);
   });
 
-  test('schedules are shown and paused without it, and it is said that the log lacks that', async () => {
+  test('in schedule, which shows and pauses schedules without Postgres and says that the log lacks the entry', async () => {
     const shown = await runCommand(['schedule', 'show'], { env });
     expect(shown).toMatchObject({ status: 0, stdout: expect.stringMatching(/^full: 0 3 \* \* \*/) });
     const paused = await runCommand(['schedule', 'pause', 'full', '--reason', 'a move'], { env });
@@ -158,7 +158,7 @@ describe('every page says it, too', () => {
     },
   );
 
-  test('Overview and System show the rest', async () => {
+  test('while Overview and System show the rest', async () => {
     for (const path of ['/', '/system']) {
       const answer = await fetch(running.url + path);
       expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(sentence)]);

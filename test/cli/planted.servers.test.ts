@@ -5,7 +5,7 @@ import { temporalCache } from '../../embedded/temporal-binary.ts';
 import { startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
-test('a program in the folder where a command is started is not run', {
+test('does not run a program from the folder where a command is started', {
   timeout: 60_000,
 }, async () => {
   const folder = await temporaryFolder();

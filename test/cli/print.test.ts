@@ -41,7 +41,7 @@ const controls = [
   '\u2028',
 ];
 
-test('no text in rows steers the terminal or adds lines', async () => {
+test('text in rows cannot control the terminal or add lines', async () => {
   const value = fc.oneof(
     fc.string({ unit: anyCharacter }),
     fc.array(fc.constantFrom(...controls), { maxLength: 20 }).map((chars) => chars.join('')),

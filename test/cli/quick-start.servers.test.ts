@@ -45,7 +45,7 @@ async function load(...more: string[]): Promise<Recorded> {
 const files = ({ loaded }: Recorded) =>
   loaded.filter(([url]) => url.includes('/drizzle-orm/')).map(([url, format]) => `${format} ${url}`);
 
-test("it resolves Drizzle's files as Node does, and asks Node for none twice", async () => {
+test("resolves Drizzle's files like Node, and does not ask Node for any of them twice", async () => {
   const [plain, quick] = await Promise.all([
     load(),
     load('--import', resolve(checkout, 'cli/quick-start.ts')),
@@ -62,7 +62,7 @@ test("it resolves Drizzle's files as Node does, and asks Node for none twice", a
   ]);
 });
 
-test('help and wrong usage load one package; commands that read the warehouse load no Temporal', async () => {
+test('loads one package for help and wrong usage, and no Temporal for commands that only read the warehouse', async () => {
   const env = { NODE_OPTIONS: `--import=${record}` };
   const packages = async (...args: string[]) => {
     const { stderr } = await runProcess(args, {

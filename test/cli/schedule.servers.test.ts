@@ -49,12 +49,12 @@ describe('an absent schedule', { timeout: 120_000 }, () => {
       const { status, stdout, stderr } = await metersync(action, 'full');
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
       expect(stderr).toBe(
-        'metersync: there is no schedule full: a worker makes it when it starts, unless BACKFILL_CRON is none',
+        'metersync: the schedule full does not exist: a worker creates it when it starts, unless BACKFILL_CRON is none',
       );
     }
   });
 
-  test('is made by a worker: nightly, each start with jitter', async () => {
+  test('is created by a worker: each night, with jitter for each start', async () => {
     await workerStarts();
     const made = await json('show', 'full');
     expect(made).toMatchObject(nightly);
@@ -85,7 +85,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
     expect(await updatedAt()).toEqual(before);
   });
 
-  test('stays as it is when Temporal refuses the times, and the worker ends with wrong settings', async () => {
+  test('stays as it is if Temporal refuses the times, and the worker ends with wrong settings', async () => {
     const refused = pipeline.run('worker', { BACKFILL_CRON: '99 3 * * *' });
     await expect(refused).rejects.toThrow(/BACKFILL_CRON: Temporal does not accept it: /);
     expect(await now()).toMatchObject(nightly);
@@ -114,7 +114,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
     expect(await json('resume', 'full')).toMatchObject(nightly);
   });
 
-  test('that an older version removed gets its times back, paused', async () => {
+  test('gets its times back, paused, if an older version removed them', async () => {
     const note = 'removed with metersync schedule remove';
     await pipeline.client.schedule
       .getHandle(scheduleIds.full)
@@ -124,7 +124,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
     await json('resume', 'full');
   });
 
-  test('that is triggered starts a run and reports its end', async () => {
+  test('starts a run and reports its end when it is triggered', async () => {
     const worker = await pipeline.run('worker', { BACKFILL_CRON: '' });
     await triggerSchedule(pipeline.client, 'full');
     const last = await until('the run is over', async () => {
@@ -146,7 +146,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
   });
 });
 
-test('a schedule is paused while the warehouse is away, and the command says that the log lacks it', async () => {
+test('a schedule can be paused while the warehouse is down, and the command says that the log lacks the entry', async () => {
   const DATABASE_URL = `postgres://metersync@127.0.0.1:${await freePort()}/warehouse`;
   const env = { ...pipeline.env, DATABASE_URL };
   const { status, stderr } = await runCommand(['schedule', 'pause', 'full'], { env });
@@ -155,12 +155,12 @@ test('a schedule is paused while the warehouse is away, and the command says tha
   expect(await now()).toMatchObject({ state: 'paused' });
 });
 
-test('while Temporal is away it says where it was looked for', async () => {
+test('says where it looked for Temporal if Temporal is down', async () => {
   const address = `127.0.0.1:${await freePort()}`;
   const env = { ...pipeline.env, TEMPORAL_ADDRESS: address };
   const { status, stderr } = await runCommand(['schedule', 'show'], { env });
   expect(status).toBe(1);
   expect(stderr).toMatch(
-    new RegExp(`^metersync: Temporal at ${address} \\(TEMPORAL_ADDRESS\\) is away: bring it up.+$`),
+    new RegExp(`^metersync: Temporal at ${address} \\(TEMPORAL_ADDRESS\\) is away: start it.+$`),
   );
 });

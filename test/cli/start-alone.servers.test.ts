@@ -58,7 +58,7 @@ function everybodysArguments(): string[] {
   );
 }
 
-test('no password is in the arguments of a process, and the sandbox has no secret and no superuser', async () => {
+test('no password is in the arguments of a process, and the sandbox gets no secret and no superuser', async () => {
   const dir = join(folder.path, '.metersync');
   const superuser = readRunning(dir)?.addresses.postgres?.password ?? '';
   const { pid } = JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8'));
@@ -89,7 +89,7 @@ test('no password is in the arguments of a process, and the sandbox has no secre
   expect(rows).toEqual([{ rolsuper: false }]);
 });
 
-test("Temporal's web page is served only when it is asked for, and is named only then", async () => {
+test("Temporal's web page is served and named only if it was asked for", async () => {
   expect(start.stdout()).toContain('TEMPORAL_ADDRESS is not set: an embedded Temporal at 127.0.0.1:');
   expect(start.stdout()).not.toContain('web page');
   expect(readRunning(join(folder.path, '.metersync'))?.addresses.temporal).not.toHaveProperty('uiUrl');
@@ -98,7 +98,7 @@ test("Temporal's web page is served only when it is asked for, and is named only
   expect(second).toMatchObject({ status: 2, stderr: expect.stringContaining('without its web page: stop') });
 });
 
-test('it names its stand-ins, and leaves no process behind, drained or killed', {
+test('names its stand-ins, and leaves no process behind whether it is drained or killed', {
   timeout: 120_000,
 }, async () => {
   const servers = processesIn(folder.path);

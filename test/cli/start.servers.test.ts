@@ -49,12 +49,12 @@ describe('metersync start on servers of the user', () => {
     start.child.kill(signal);
     // Draining that takes longer than 9.5 s ends with status 1.
     expect(await start.end(signal), start.stderr()).toEqual({ status: 0, signal: null });
-    expect(start.stdout()).toContain(`${signal}: draining; once more to force`);
+    expect(start.stdout()).toContain(`${signal}: draining; send it again to force the end`);
     expect(start.stdout()).toContain('"stopped"');
     await expect(fetch(`http://127.0.0.1:${pipeline.env.RECEIVER_PORT}/healthz`)).rejects.toThrow();
   };
 
-  test("the worker beside the receiver gets a group's first task with the answer to its start, and drains on SIGTERM", async () => {
+  test("gives the worker next to the receiver a group's first task with the answer to its start, and drains on SIGTERM", async () => {
     const start = await begin({});
     const { id } = await deliver(pipeline, { eventType: 'weather.changed' });
     const { rows } = await until('the event is in the journal', async () => {
@@ -67,10 +67,10 @@ describe('metersync start on servers of the user', () => {
     const started = events?.[0]?.workflowExecutionStartedEventAttributes;
     expect(started?.eagerExecutionAccepted).toBe(true);
     await drains(start, 'SIGTERM');
-    expect(start.stdout()).toContain('"1 event taken, all settled"');
+    expect(start.stdout()).toContain('"1 event recorded, all settled"');
   });
 
-  test('while Temporal is away it answers 503 and waits; when Temporal is there it takes deliveries', {
+  test('answers 503 and waits while Temporal is down, and accepts deliveries when Temporal is up', {
     timeout: 120_000,
   }, async () => {
     const [folder, port] = await Promise.all([temporaryFolder(), freePort()]);
@@ -117,7 +117,7 @@ describe('metersync start on servers of the user', () => {
     expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
   });
 
-  test('while Postgres is away deliveries are taken; when it is there they are applied, and it drains on SIGINT', {
+  test('accepts deliveries while Postgres is down, applies them when Postgres is up, and drains on SIGINT', {
     timeout: 120_000,
   }, async () => {
     const outage = await outageOf(pipeline.env.DATABASE_URL ?? '');
@@ -125,7 +125,7 @@ describe('metersync start on servers of the user', () => {
     await outage.begin();
     const start = startUntilFinished('start');
     await start.printed(/receiver: POST /);
-    expect(start.stdout()).toMatch(/Postgres at .*waiting for it; events are taken meanwhile/);
+    expect(start.stdout()).toMatch(/Postgres at .*waiting for it; meanwhile events are accepted/);
     expect(start.stdout()).not.toContain('worker: running');
     const { id, status } = await deliver(pipeline, { eventType: 'weather.changed' });
     expect(status).toBe(204);
@@ -140,12 +140,12 @@ describe('metersync start on servers of the user', () => {
     // It stops when asked to while it waits.
     await outage.begin();
     const worker = startUntilFinished('worker');
-    await worker.printed(/waiting for it; events are taken meanwhile/);
+    await worker.printed(/waiting for it; meanwhile events are accepted/);
     expect(await worker.end('SIGTERM')).toEqual({ status: 0, signal: null });
     await outage.end();
   });
 
-  test('a second signal ends it at once, and the next start does the interrupted work', {
+  test('ends at once after a second signal, and the next start does the interrupted work', {
     timeout: 120_000,
   }, async () => {
     const { service, warehouse } = pipeline;
@@ -159,7 +159,7 @@ describe('metersync start on servers of the user', () => {
         return waiting.rows[0]?.n;
       });
       start.child.kill('SIGTERM');
-      await start.printed(/draining; once more to force/);
+      await start.printed(/draining; send it again to force the end/);
       const signalledAt = performance.now();
       await until('it is no longer the same signal', () => performance.now() - signalledAt > 1_000);
       expect(await start.end('SIGTERM')).toEqual({ status: 1, signal: null });
@@ -190,7 +190,7 @@ describe('the stand-ins of metersync start', () => {
     await folder.remove();
   });
 
-  test('take no event from other users, who lack the key', { timeout: 60_000 }, async () => {
+  test('accept no event from other users, who do not have the key', { timeout: 60_000 }, async () => {
     const { temporal, postgres } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
     const connection = await Connection.connect({ address: temporal?.address ?? '' });
     const event = delivery({ eventType: 'document.created.v2' });

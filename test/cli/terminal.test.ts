@@ -5,7 +5,7 @@ import { paragraph, table, tableOf } from '../../cli/terminal.ts';
 const id = '0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f';
 const widest = (lines: readonly string[]): number => Math.max(...lines.map((line) => line.length));
 
-test('a table is no wider than the terminal, and holds every word', () => {
+test('a table is not wider than the terminal, and contains every word', () => {
   const words = fc.array(fc.stringMatching(/^[a-z]{1,12}$/), { maxLength: 40 });
   fc.assert(
     fc.property(
@@ -28,7 +28,7 @@ test('a table is no wider than the terminal, and holds every word', () => {
   );
 });
 
-test('numbers stand to the right, counts in words with them, and an account does not', () => {
+test('numbers are aligned right, including counts in words, but not account numbers', () => {
   const counts = table(
     ['rows', 'count'],
     [
@@ -46,19 +46,19 @@ test('numbers stand to the right, counts in words with them, and an account does
   expect(table(['account'], [['42'], ['0420']]).at(3)).toBe('│ 42      │');
 });
 
-test('ids and numbers are not broken while other texts can be', () => {
+test('ids and numbers are not broken as long as other texts can be', () => {
   const text = 'The bill charges more than its lines come to. '.repeat(5);
   const lines = table(['id', 'rows', 'what'], [[id, 1_234_567, text]], 80);
   expect(widest(lines)).toBeLessThanOrEqual(80);
   expect(lines.join('\n')).toContain(`│ ${id} │ 1,234,567 │`);
 });
 
-test('without a terminal no text is broken', () => {
+test('no text is broken if there is no terminal', () => {
   const text = 'word '.repeat(100).trim();
   expect(table(['id', 'what'], [[id, text]], undefined).join('\n')).toContain(`│ ${id} │ ${text} │`);
 });
 
-test('a paragraph is indented below its lead in a terminal, and on one line elsewhere', () => {
+test('a paragraph is indented below its beginning in a terminal, and is one line elsewhere', () => {
   const text = 'one two three four five six seven eight nine ten eleven twelve';
   expect(paragraph('7  error  ', text, 40)).toEqual([
     '7  error  one two three four five six',
@@ -68,7 +68,7 @@ test('a paragraph is indented below its lead in a terminal, and on one line else
   expect(paragraph('7  error  ', text, undefined)).toEqual([`7  error  ${text}`]);
 });
 
-test('the first table that fits is taken', () => {
+test('prints the first of several tables that fits', () => {
   const wide = { head: ['run', 'company'], rows: [[id, id]] };
   const narrow = { head: ['run and company'], rows: [[[id, id]]] };
   expect(tableOf([wide, narrow], 120)).toEqual(table(wide.head, wide.rows));

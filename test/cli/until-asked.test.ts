@@ -28,7 +28,7 @@ function running(begin: () => Promise<readonly Promise<void>[]>) {
   return { process, happened, ended, clock };
 }
 
-test('a signal before everything has begun makes it drain', async () => {
+test('a signal before everything has begun makes the process drain', async () => {
   const { process, happened, ended } = running(() => endless);
   process.emit('SIGTERM', 'SIGTERM');
   await ended;
@@ -36,7 +36,7 @@ test('a signal before everything has begun makes it drain', async () => {
   expect(process.statuses).toEqual([]);
 });
 
-test('it runs until a signal; a second one ends the process at once', async () => {
+test('runs until a signal, and a second signal ends the process at once', async () => {
   const { process, happened, ended, clock } = running(async () => [endless]);
   await new Promise(setImmediate);
   expect(happened).toEqual(['begins']);
@@ -48,7 +48,7 @@ test('it runs until a signal; a second one ends the process at once', async () =
   expect(process.statuses).toEqual([1]);
 });
 
-test('one Ctrl-C that comes twice, as under npm, drains without force', async () => {
+test('one Ctrl-C that arrives twice, as under npm, drains without force', async () => {
   const { process, happened, ended, clock } = running(async () => [endless]);
   process.emit('SIGINT', 'SIGINT');
   clock.ms += 999;
@@ -61,7 +61,7 @@ test('one Ctrl-C that comes twice, as under npm, drains without force', async ()
 test.each([
   ['what cannot begin', () => Promise.reject(new Error('no port'))],
   ['what fails later', async () => [endless, Promise.reject(new Error('no port'))]],
-])('%s is drained, and its error thrown', async (_, begin) => {
+])('drains after %s, and throws its error', async (_, begin) => {
   const { happened, ended } = running(begin);
   await expect(ended).rejects.toThrow('no port');
   expect(happened).toEqual(['begins', 'drains']);

@@ -38,7 +38,7 @@ function helpOf(command: Command): string {
 }
 
 describe('help', () => {
-  test('lists rarely used commands last, and not the one that containers run', () => {
+  test('lists rarely used commands last, and does not list the command for containers', () => {
     const [, rarely] = helpOf(buildProgram()).split('Rarely:');
     expect(rarely).toMatch(/upgrade[\s\S]*views/);
     expect(helpOf(buildProgram())).not.toContain('healthcheck');
@@ -76,7 +76,7 @@ describe('help', () => {
     demo: ['--companies <n>', '--documents <n>', '--interval-days <n>', '--events <n>', '--keep'],
   };
 
-  test('of the program names every command', async () => {
+  test('names every command of the program', async () => {
     const { status, stdout, stderr } = await metersync(['--help']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(/^Usage: metersync \[options\] \[command\]$/m);
@@ -95,14 +95,14 @@ describe('help', () => {
     ]);
   });
 
-  test.each(Object.entries(options))('of %s names its options', async (name, named) => {
+  test.each(Object.entries(options))('names the options of %s', async (name, named) => {
     const { status, stdout, stderr } = await metersync([...name.split(' '), '--help']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`^Usage: metersync ${name} `));
     for (const option of [...named, '-h, --help']) expect(stdout).toContain(option);
   });
 
-  test.each(calls())('of $name describes it in a sentence and shows a valid call', async ({ command }) => {
+  test.each(calls())('describes $name in a sentence and shows a valid call', async ({ command }) => {
     expect(command.description()).toMatch(/^[A-Z][a-z]+ .*[^.]$/);
     const [, line = ''] = /\nExample:\n {2}(.+)$/m.exec(helpOf(command)) ?? [];
     expect(line).toContain(pathOf(command));
@@ -115,7 +115,7 @@ describe('help', () => {
     expect(called).toEqual([pathOf(command)]);
   });
 
-  test('--version is that of the package', async () => {
+  test('--version prints the version of the package', async () => {
     expect(await metersync(['--version'])).toMatchObject({ status: 0, stdout: manifest.version });
   });
 });
@@ -125,12 +125,12 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
     [['fly'], "unknown command 'fly'"],
     [['status', '--fast'], "unknown option '--fast'"],
     [['migrate', 'now'], 'too many arguments'],
-    [['backfill'], 'say what to backfill: all, --company ID, --external-id X or --companies-file FILE'],
+    [['backfill'], 'choose what to backfill (all, --company ID, --external-id X or --companies-file FILE)'],
     [
       ['backfill', 'all', '--run', '0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f'],
       'only one of these at a time: all, --run',
     ],
-    [['backfill', 'some'], 'there is no scope some: say all'],
+    [['backfill', 'some'], 'unknown scope some: write all'],
     [['backfill', 'all', '--external-id', 'acme'], 'only one of these at a time: all, --external-id'],
     [['backfill', '--company', 'acme'], 'must be a UUID'],
     [['backfill', '--company'], 'argument missing'],
@@ -143,7 +143,7 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
     [['audit', '--sample', '1'], 'must be a percentage up to 100%'],
     [['audit', '--sample', '0%'], 'must be a percentage up to 100%'],
     [['audit', '--sample', '1%', '--repair'], 'cannot be used with'],
-    [['audit', '--seed', 'x'], 'name its size with --sample'],
+    [['audit', '--seed', 'x'], 'give its size with --sample'],
     [['schedule'], 'Usage: metersync schedule'],
     [['schedule', 'stop'], "unknown command 'stop'"],
     [['schedule', 'pause', 'weekly'], 'Allowed choices are full, reconcile'],
@@ -167,15 +167,15 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
     [['demo', '--companies', 'many'], 'must be a whole number'],
     [
       ['export', 'bills', '--format', 'csv', '--out', 'bills.Parquet'],
-      '--format csv contradicts the ending of bills.Parquet: name a file that ends in .csv, or leave out --format',
+      '--format csv contradicts the extension of bills.Parquet: name a file that ends in .csv, or leave out --format',
     ],
     [['export', 'bills', '--format', 'parquet', '--out', 'a.parquet/b.csv'], '--format parquet contradicts'],
     [
       ['export', 'bills', '--out', 'bills.xlsx'],
-      'bills.xlsx says no format that this command writes: add --format csv or --format parquet, or name a file that ends in .csv or .parquet',
+      'bills.xlsx is not a format that this command writes: add --format csv or --format parquet, or name a file that ends in .csv or .parquet',
     ],
-    [['export', 'bills', '--out', 'bills.csv.gz'], 'says no format that this command writes'],
-    [['export', 'bills', '--spreadsheet', '--out', 'bills.parquet'], '--spreadsheet is for CSV'],
+    [['export', 'bills', '--out', 'bills.csv.gz'], 'is not a format that this command writes'],
+    [['export', 'bills', '--spreadsheet', '--out', 'bills.parquet'], '--spreadsheet is only for CSV'],
   ])('metersync %j', async (args, words) => {
     const { status, stdout, stderr } = await metersync(args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
@@ -195,9 +195,9 @@ test('after wrong usage a command points to its own help', async () => {
 });
 
 test.each([
-  [['--live', '5'], '--live is for the sandbox'],
-  [['--temporal-ui'], '--temporal-ui is for the embedded Temporal'],
-])('start %j is refused where no stand-in runs', async (options, words) => {
+  [['--live', '5'], '--live makes changes in the sandbox'],
+  [['--temporal-ui'], '--temporal-ui needs the embedded Temporal'],
+])('refuses start %j if no stand-in runs', async (options, words) => {
   const address = `127.0.0.1:${await freePort()}`;
   const { status, stderr } = await metersync(['start', ...options], {
     SERVICE_URL: `http://${address}/v2.2`,
@@ -219,13 +219,13 @@ describe('wrong settings end with status 2', () => {
     WEBHOOK_SECRETS: 'whsec_geheim',
   };
 
-  test('a service ends though nobody takes its output', async () => {
+  test('a service ends even if nobody reads its output', async () => {
     const env = { METERSYNC_DIR: folder.path, TEMPORAL_CODEC_KEYS: 'wrong' };
     expect((await runCommand(['worker'], { cwd: folder.path, env, stalled: true })).status).toBe(2);
   });
 
   test.each(['start', 'receiver', 'worker', 'migrate', 'status', 'audit'])(
-    '%s lists them all, and quotes no value',
+    'in %s, which lists them all and quotes no value',
     async (name) => {
       const { status, stdout, stderr } = await metersync([name], wrong);
       expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
@@ -245,7 +245,7 @@ describe('wrong settings end with status 2', () => {
   test.each([
     ['that are not set', {}, 'WEBHOOK_SECRETS (or WEBHOOK_SECRETS_FILE) has to be set'],
     ['that are none', { WEBHOOK_SECRETS: 'whsec_geheim' }, 'secret 1 is not whsec_ and then base64'],
-  ])('the receiver refuses secrets %s before it opens anything', async (_, env, words) => {
+  ])('in the receiver, which refuses secrets %s before it opens anything', async (_, env, words) => {
     // Nothing listens at the address: with valid settings the command would wait for Temporal.
     const address = `127.0.0.1:${await freePort()}`;
     const { status, stderr } = await metersync(['receiver'], { TEMPORAL_ADDRESS: address, ...env });
@@ -255,7 +255,7 @@ describe('wrong settings end with status 2', () => {
   });
 });
 
-describe("wrong configuration of Temporal's own ends with status 2", () => {
+describe('wrong configuration of Temporal ends with status 2', () => {
   test.each([
     ['that is not there', undefined, 'TEMPORAL_CONFIG_FILE has to name a TOML file'],
     [
@@ -264,7 +264,7 @@ describe("wrong configuration of Temporal's own ends with status 2", () => {
       'Invalid TOML document: invalid value, line 2',
     ],
     ['without the profile', '[profile.other]\n', "Profile 'mine' not found"],
-  ])('a file %s, of which no line is quoted', async (_, text, words) => {
+  ])('if a file %s, of which no line is quoted', async (_, text, words) => {
     const file = join(folder.path, `temporal-${text?.length}.toml`);
     if (text !== undefined) await writeFile(file, text);
     const env = { TEMPORAL_CONFIG_FILE: file, TEMPORAL_PROFILE: 'mine' };
@@ -275,7 +275,7 @@ describe("wrong configuration of Temporal's own ends with status 2", () => {
   });
 });
 
-describe('where nothing ever ran, a reading command makes nothing and says how to begin', () => {
+describe('a reading command creates nothing where nothing ever ran, and says how to begin', () => {
   test.each([
     [['status'], 'DATABASE_URL'],
     [['doctor'], 'DATABASE_URL'],
@@ -291,24 +291,25 @@ describe('where nothing ever ran, a reading command makes nothing and says how t
     const { status, stdout, stderr } = await runCommand(args, { env: { METERSYNC_DIR: dir } });
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toBe(
-      `metersync: ${dir} has no data yet: run npm start (or metersync start) first; or set ${unset}`,
+      `metersync: ${dir} has no data yet: run npm start (or metersync start) first, or set ${unset}`,
     );
     expect(existsSync(dir)).toBe(false);
   });
 
-  test('webhooks portal starts no sandbox, which would end with it', async () => {
+  test('webhooks portal starts no sandbox, which would end with the command', async () => {
     const run = await runCommand(['webhooks', 'portal'], { env: { METERSYNC_DIR: folder.path } });
     expect(run).toEqual({
       status: 1,
       stdout: '',
-      stderr: 'metersync: no sandbox runs, nor its portal: run metersync start first; or set SERVICE_URL',
+      stderr:
+        'metersync: no sandbox is running, so there is no portal: run metersync start first, or set SERVICE_URL',
     });
   });
 });
 
 describe('a failed command ends with status 1 and one line that names the problem and its place', () => {
   test.each([['migrate'], ['checks', 'list'], ['audit', '--json']])(
-    '%s %s while Postgres is away',
+    '%s %s while Postgres is down',
     async (...args) => {
       const place = `127.0.0.1:${await freePort()}/warehouse`;
       const { status, stdout, stderr } = await metersync(args, {
@@ -319,20 +320,20 @@ describe('a failed command ends with status 1 and one line that names the proble
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
       expect(stderr).toMatch(
         new RegExp(
-          `^metersync: Postgres at ${place} \\(DATABASE_URL\\) does not answer: connect ECONNREFUSED .+\nWhat to do: Bring Postgres up, or correct DATABASE_URL.$`,
+          `^metersync: Postgres at ${place} \\(DATABASE_URL\\) does not answer: connect ECONNREFUSED .+\nWhat to do: Start Postgres, or correct DATABASE_URL.$`,
         ),
       );
     },
   );
 
-  test('status while Postgres and Temporal are away reports that all is broken', async () => {
+  test('status while Postgres and Temporal are down reports that everything is broken', async () => {
     const place = `127.0.0.1:${await freePort()}/warehouse`;
     const env = { DATABASE_URL: `postgres://user:geheim@${place}` };
     const { status, stdout } = await metersync(['status'], env);
     expect(status).toBe(1);
     expect(stdout).toMatch(/^Broken: /);
     expect(stdout).toContain(`warehouse: Postgres at ${place} (DATABASE_URL) does not answer: connect ECONN`);
-    expect(stdout).toContain('What to do: Bring Postgres up, or correct DATABASE_URL.');
+    expect(stdout).toContain('What to do: Start Postgres, or correct DATABASE_URL.');
     expect(stdout).not.toContain('geheim');
     expect(await metersync(['status', '--json', '--exit-code'], env)).toMatchObject({
       status: 4,
@@ -340,14 +341,14 @@ describe('a failed command ends with status 1 and one line that names the proble
     });
   });
 
-  test('webhooks while the service is away', async () => {
+  test('webhooks while the service is down', async () => {
     const place = `127.0.0.1:${await freePort()}`;
     const env = { SERVICE_URL: `http://${place}/v2.2`, SERVICE_API_KEY: 'geheim' };
     const { status, stdout, stderr } = await metersync(['webhooks', 'portal', '--json'], env);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(
       new RegExp(
-        `^metersync: GET /external/configure_webhook: connect ECONNREFUSED ${place}\nWhat to do: Nothing, unless it lasts: check SERVICE_URL, the network and HTTPS_PROXY\\.$`,
+        `^metersync: GET /external/configure_webhook: connect ECONNREFUSED ${place}\nWhat to do: Nothing at first. If it lasts, check SERVICE_URL, the network and HTTPS_PROXY\\.$`,
       ),
     );
   });

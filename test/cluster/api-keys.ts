@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 /** Makes API keys: JSON Web Tokens, whose public key Temporal reads over HTTP. */
 export interface KeyIssuer {
   readonly jwksUrl: string;
-  /** Makes a key with permissions such as `namespace:write`, until a Unix time in seconds. */
+  /** Creates a key with permissions such as `namespace:write`, valid until a Unix time in seconds. */
   issue(permissions: readonly string[], expiresAt: number): string;
   close(): void;
 }

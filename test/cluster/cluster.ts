@@ -36,7 +36,10 @@ export interface Cluster {
 
 const within = { timeoutMs: 300_000, everyMs: 50 };
 
-/** Starts all services on new data, which `stop` removes. A secured frontend has another one inside beside it. */
+/**
+ * Starts all services with new data, which `stop` removes. A secured frontend has another frontend inside
+ * next to it.
+ */
 export async function startCluster(say: (line: string) => void, security: Security = {}): Promise<Cluster> {
   const [programs, folder] = [await temporalPrograms(say), await temporaryFolder()];
   const postgres = await startEmbedded({ dir: folder.path, postgres: true, temporal: false });

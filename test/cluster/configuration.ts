@@ -11,7 +11,7 @@ export interface ServicePorts {
 export interface Security {
   /** Paths of the frontend's certificate and key, and of the CA of the clients' certificates, if they need one. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly clientCaFile?: string };
-  /** Where the public keys of API keys are, as JWKS; without it nobody needs a key. */
+  /** Where the public keys of API keys are, as JWKS. Without it nobody needs a key. */
   readonly jwksUrl?: string;
 }
 

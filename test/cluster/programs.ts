@@ -10,7 +10,7 @@ export const serverVersion = '1.32.2';
 const temporalModule = 'go.temporal.io/server';
 /** Folder of the programs, outside git. They take some 220 MB, and are built once. */
 const cache = resolve(import.meta.dirname, `../../.metersync/temporal-server-${serverVersion}`);
-/** Where Go's own installer puts it, beside the folders of PATH. */
+/** Where Go's own installer puts it, in addition to the folders of PATH. */
 const goFolder = '/usr/local/go/bin';
 
 export interface Programs {
@@ -20,8 +20,8 @@ export interface Programs {
 }
 
 /**
- * Builds Temporal's server and its tool for schemas from Go's module proxy, or finds those built before.
- * Measured: 6 minutes of processor.
+ * Builds Temporal's server and its tool for schemas from Go's module proxy, or finds programs that were built
+ * before. Building takes 6 minutes of processor time.
  * @throws Error that says what is missing
  */
 export async function temporalPrograms(say: (line: string) => void): Promise<Programs> {

@@ -11,7 +11,7 @@ import type { Rates } from './rates.ts';
 
 const measures: readonly Measure[] = [acknowledged, backfill, lone];
 
-test('T7 rates against those of the development server', { timeout: 1_800_000 }, async ({ task }) => {
+test('T7 rates compared with the development server', { timeout: 1_800_000 }, async ({ task }) => {
   const developmentServer = await measured(await startBenchStack());
   const cluster = await startCluster(say);
   try {

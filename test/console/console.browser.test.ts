@@ -40,7 +40,7 @@ afterAll(async () => {
   await Promise.all([warehouse.drop(), browser.close()]);
 });
 
-test('each page is good to look at, at a desk and on a phone, in light and dark', async () => {
+test('each page looks right on a desktop and on a phone, in light and dark', async () => {
   const context = await browser.person();
   const page = await context.newPage();
   const errors = watchErrors(page);
@@ -71,7 +71,7 @@ test('each page is good to look at, at a desk and on a phone, in light and dark'
   await context.close();
 });
 
-test('is driven by the keyboard alone, and no key fires in a field', async () => {
+test('can be used with only the keyboard, and no key acts in a field', async () => {
   const context = await browser.person();
   const page = await context.newPage();
   await page.goto(running.url);

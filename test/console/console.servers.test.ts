@@ -89,7 +89,7 @@ const operations = () =>
   });
 
 describe('the pages', () => {
-  test('each answers, names no secret, and takes no text of others as markup', async () => {
+  test('all answer, name no secret, and do not treat text from outside as markup', async () => {
     const { ask } = await serve();
     const { companies, document, connection, runs, dead, issue } = trouble;
     const paths = [
@@ -129,7 +129,7 @@ describe('the pages', () => {
     }
   });
 
-  test('the search finds invoices, numbers of meters, and parts of names, and says what a record is', async () => {
+  test('search for invoices, numbers of meters and parts of names, and say what a record is', async () => {
     const { ask } = await serve();
     await warehouse.db.execute(sql`
       insert into utility.meters (id, company_id, raw)
@@ -148,14 +148,14 @@ describe('the pages', () => {
     expect(await search('100%_')).toContain('Nothing is found');
   });
 
-  test('wherever an issue stands, its bill, meter or connection is named', async () => {
+  test('name the bill, meter or connection of an issue wherever the issue appears', async () => {
     const { ask } = await serve();
     for (const path of ['/issues', `/companies/${trouble.companies[0]}`]) {
       expect(await (await ask(path)).text(), path).toContain('invoice 4711');
     }
   });
 
-  test('say what is wrong, by its cause, in the words of the failures', async () => {
+  test('say what is wrong by its cause, in the words of the failures', async () => {
     const { ask } = await serve();
     const text = await (await ask('/')).text();
     expect(text).toContain('Parked: SERVICE_ACCESS_DENIED');
@@ -202,7 +202,7 @@ describe('the pages', () => {
     expect(seen).toEqual(rows.map(({ id }) => id));
   });
 
-  test('an event with the longest id that a receiver takes has its page', async () => {
+  test('include a page for an event with the longest id that a receiver accepts', async () => {
     const { ask } = await serve();
     const id = `msg_${'~'.repeat(126)}${'%'.repeat(126)}`;
     await warehouse.db.execute(sql`
@@ -216,7 +216,7 @@ describe('the pages', () => {
     expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(id)]);
   });
 
-  test('what is not there is 404, with the way back', async () => {
+  test('answer 404 for what does not exist, with a link back', async () => {
     const { ask, post } = await serve();
     const before = await operations();
     for (const path of [
@@ -239,7 +239,7 @@ describe('the pages', () => {
     expect(await operations()).toEqual(before);
   });
 
-  test('sessions that read cannot write', async () => {
+  test('use sessions that cannot write', async () => {
     const { openForPages } = await import('../../app/warehouse/warehouse.ts');
     const pages = openForPages(readSettings(env), warehouse.url, pino({ level: 'silent' }));
     onTestFinished(() => pages.close());
@@ -248,7 +248,7 @@ describe('the pages', () => {
   });
 });
 
-test('the JSON is that of the command, and monitors see what is broken', async () => {
+test('returns the same JSON as the command, and lets monitors see what is broken', async () => {
   const { ask } = await serve();
   const status = JSON.parse(await (await ask('/api/status')).text());
   const { stdout } = await runCommand(['status', '--json'], { env });
@@ -260,8 +260,8 @@ test('the JSON is that of the command, and monitors see what is broken', async (
   expect(alerts).toEqual({ alerts: [], lookedAt: null });
 });
 
-describe('who may look and act', () => {
-  test('a loopback console answers no other name of this machine', async () => {
+describe('access to the console', () => {
+  test('with a loopback console is refused for any other name of this machine', async () => {
     const { url } = await serve();
     const { port } = new URL(url);
     const statusOf = (host: string) =>
@@ -277,7 +277,7 @@ describe('who may look and act', () => {
     expect(await statusOf(`evil.example:${port}`)).toBe(403);
   });
 
-  test('a password opens as much as its role, and a line that is taken away closes at once', async () => {
+  test('with a password has the role of its user, and ends at once when the line is removed', async () => {
     const path = join(folder.path, 'people');
     const [viewer, operator] = await Promise.all([
       passwordLine('vera', 'viewer', 'a long password'),
@@ -320,7 +320,7 @@ describe('who may look and act', () => {
     expect((await ask('/', vera)).status).toBe(200);
   });
 
-  test('a proxy is accepted only where it is trusted', async () => {
+  test('through a proxy is accepted only if the proxy is trusted', async () => {
     const proxy = { CONSOLE_USER_HEADER: 'x-user', CONSOLE_OPERATORS: 'otto, Jörg Weiß' };
     const trusting = await serve({ ...proxy, CONSOLE_TRUSTED_PROXIES: '127.0.0.0/8' });
     expect(await (await trusting.ask('/', { 'x-user': 'otto' })).text()).toContain('otto, operator');
@@ -333,7 +333,7 @@ describe('who may look and act', () => {
     expect((await wary.ask('/', { 'x-user': 'otto' })).status).toBe(403);
   });
 
-  test('another site changes nothing', async () => {
+  test('from another site changes nothing', async () => {
     const { post } = await serve();
     const to = `/act/deletes-reject?run=${trouble.runs.suspect}`;
     for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }, {}])
@@ -342,7 +342,7 @@ describe('who may look and act', () => {
 });
 
 describe('an action', () => {
-  test('says the number and the effect, does it once confirmed, and is in the log of both', async () => {
+  test('says the number and the effect, runs once after confirmation, and is in the log of both', async () => {
     const { ask, post } = await serve();
     const to = `/act/deletes-reject?run=${trouble.runs.suspect}&back=/deletes`;
     const listed = await (await ask('/deletes')).text();
@@ -356,11 +356,11 @@ describe('an action', () => {
     const shown = await (await ask(done.headers.get('location') ?? '')).text();
     expect(shown).toContain('60 rows kept');
     expect(shown).toContain('Nothing waits for a decision');
-    // Somebody decided already: it says so and stays.
+    // Somebody has decided already, so the action says so and changes nothing.
     const again = await post(to);
     expect([again.status, await again.text()]).toEqual([
       409,
-      expect.stringContaining('somebody decided already'),
+      expect.stringContaining('has nothing left to decide'),
     ]);
     const [refused, kept] = await listOperations(warehouse.db, { actor: 'ada' }, { limit: 2 });
     expect(refused).toMatchObject({ action: 'deletes reject', outcome: 'refused' });
@@ -415,12 +415,12 @@ describe('an action', () => {
     expect(await stored()).toBe(0);
     expect(await decide('undo')).toEqual([
       expect.stringContaining('12 rows of run'),
-      expect.stringContaining('12 rows live again'),
+      expect.stringContaining('12 rows restored'),
     ]);
     expect(await stored()).toBe(12);
   });
 
-  test('that cannot be done says why on its page, and is noted', async () => {
+  test('that is impossible says why on its page, and is noted', async () => {
     const { post } = await serve();
     const refused = await post('/act/replay?outcome=dead');
     expect([refused.status, await refused.text()]).toEqual([
@@ -434,7 +434,7 @@ describe('an action', () => {
     });
   });
 
-  test('ignores dead events, one by its page or those of a filter, and no others', async () => {
+  test('ignores dead events, one by its page or all that a filter selects, and no others', async () => {
     const { ask, post } = await serve();
     const one = await (await ask(`/events/${trouble.dead}`)).text();
     const [, to = ''] = /href="(\/act\/events-ignore[^"]+)"/.exec(one.replaceAll('&amp;', '&')) ?? [];
@@ -457,7 +457,7 @@ describe('an action', () => {
     await warehouse.db.execute(sql`update metersync.journal set outcome = 'dead' where id like 'msg_dead_%'`);
   });
 
-  test('that Postgres does not take is noted and shown in its words, without the statement', async () => {
+  test('that Postgres refuses is noted and shown with its message, without the statement', async () => {
     const { ask, post } = await serve();
     const to = '/act/replay?record=of-a-customer&since=%2B200000-01-01T00:00:00Z';
     await warehouse.db.execute(
@@ -476,7 +476,7 @@ describe('an action', () => {
     ]);
   });
 
-  test('is never about more than its address says', async () => {
+  test('never affects more than its address says', async () => {
     const { ask } = await serve();
     for (const [to, why] of [
       ['resume?code=OF_ANOTHER_VERSION', 'OF_ANOTHER_VERSION'],
@@ -491,7 +491,9 @@ describe('an action', () => {
   test('resumes what a failure parked', async () => {
     const { ask, post } = await serve();
     const to = '/act/resume?code=SERVICE_ACCESS_DENIED&back=/';
-    expect(await (await ask(to)).text()).toContain('3 events become due at once. 2 parts of backfills');
+    expect(await (await ask(to)).text()).toContain(
+      '3 events become due at once. The companies of 2 parts of backfills',
+    );
     expect((await post(to)).status).toBe(303);
     expect((await operations())[0]).toMatchObject({
       action: 'resume',
@@ -525,7 +527,7 @@ describe('an action', () => {
     });
   });
 
-  test('sets what the service does not send of a site, and all proposed time zones', async () => {
+  test('sets what the service does not send about a site, and all proposed time zones', async () => {
     const { ask, post } = await serve();
     const [site, other] = [randomUUID(), randomUUID()];
     await warehouse.db.execute(sql`
@@ -588,7 +590,7 @@ describe('an action', () => {
   });
 });
 
-test('the log of operations is only added to, by whoever writes', async () => {
+test('the log of operations can only be appended to, whoever writes', async () => {
   const writer = await loginAs('metersync_writer', warehouse);
   const { rows } = await writer.db.execute<{ id: string }>(sql`
     insert into metersync.operations (actor, role, source, action, target)

@@ -37,7 +37,7 @@ function editable(text: string) {
   return { state, errors, held, edit, open: () => openPasswords('people', log, () => state.at, file) };
 }
 
-describe('who is removed from the file of passwords is let in no more', () => {
+describe('a user who is removed from the password file can no longer sign in', () => {
   test('after a check of the password that ended while the new file was being read', async () => {
     const { state, held, edit, open } = editable(`${otto}\n${vera}`);
     const passwords = await open();
@@ -80,7 +80,7 @@ describe('who is removed from the file of passwords is let in no more', () => {
   });
 });
 
-test('a file whose reading failed for a moment lets its users in once it can be read, unchanged', async () => {
+test('a file that could not be read for a moment lets its users in once it can be read, even if it is unchanged', async () => {
   const { state, errors, edit, open } = editable(vera);
   const passwords = await open();
   edit(`${otto}\n${vera}`);
@@ -94,7 +94,7 @@ test('a file whose reading failed for a moment lets its users in once it can be 
   expect(await passwords.check('otto', 'a long password')).toMatchObject({ name: 'otto' });
 });
 
-test('a pipe is no file of passwords, and nobody waits for its writer', async () => {
+test('a pipe is not accepted as a password file, and nobody waits for its writer', async () => {
   const folder = await temporaryFolder();
   onTestFinished(() => folder.remove());
   const path = join(folder.path, 'people');

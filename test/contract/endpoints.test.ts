@@ -49,7 +49,7 @@ describe('the defaults', () => {
 });
 
 describe('overrides', () => {
-  test('are any of the entries, each complete, or null for a service without it', () => {
+  test('can be any of the entries, each complete, or null for an endpoint that does not exist', () => {
     const file = { document: null, meters: { path: '/v9/meters', query: { of: '{companyId}' } } };
     expect(endpointOverrides.parse(file)).toEqual(file);
     expect(endpointOverrides.parse({})).toEqual({});
@@ -74,7 +74,7 @@ describe('overrides', () => {
     ['an entry that is a path alone', { meters: '/meter' }, 'meters'],
     ['a list', [], ''],
     ['null', null, ''],
-  ])('refused: %s', (_, file, named) => {
+  ])('are refused: %s', (_, file, named) => {
     const wrong = wrongWith(file);
     expect(wrong).not.toEqual([]);
     expect(wrong.join('\n')).toContain(named);

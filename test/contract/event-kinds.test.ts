@@ -16,7 +16,7 @@ test('each kind of events has one catch-up, and each catch-up one kind of events
   for (const kind of recordEventKinds) expect(eventKind[eventKinds[kind].plural]).toBe(kind);
 });
 
-test('each type has a kind, each kind a type, and an invented type is ignored', () => {
+test('each type has a kind, each kind has a type, and an invented type is ignored', () => {
   expect([...new Set(eventTypes.map(kindOfType))]).toEqual(recordEventKinds);
   expect(['toString', 'document.', 'document.invented.v2'].map(kindOfType)).toEqual([
     'ignored',
@@ -26,7 +26,7 @@ test('each type has a kind, each kind a type, and an invented type is ignored', 
   expect(deletingTypes.map(kindOfType)).toEqual(['document']);
 });
 
-test('the resource of a kind of events that name companies has it, and companies list it', () => {
+test('the resource of a kind of events that names companies has a company, and companies list it', () => {
   const withEvents = recordResources.flatMap((resource) => resources[resource].eventKind ?? []);
   expect(withEvents).toEqual(companyEventKinds);
   for (const kind of companyEventKinds) expect(listedByCompanies).toContain(eventKinds[kind].plural);

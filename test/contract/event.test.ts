@@ -69,7 +69,7 @@ describe('every event type of the service (service.md 6.2) is decoded', () => {
 describe('an event without eventType is recognized by its shape (service.md 2.4, 2.6)', () => {
   const created = connection('created');
 
-  test('connection.created.v2 by any field that only connections have', () => {
+  test('if it is connection.created.v2, by any field that only connections have', () => {
     expect(created).not.toHaveProperty('eventType');
     expect(typeOfEvent(created)).toBe('connection.created.v2');
     for (const field of ['datasource', 'sitesRelations', 'status']) {
@@ -78,30 +78,30 @@ describe('an event without eventType is recognized by its shape (service.md 2.4,
     }
   });
 
-  test('a connection with `old` is a change of unknown type, not a creation', () => {
+  test('as a change of unknown type, and not as a creation, if a connection has `old`', () => {
     expect(typeOfEvent({ ...created, old: { status: 'PENDING' } })).toBeUndefined();
   });
 
-  test('intervals.synced by its meter and its count, without any other field', () => {
+  test('if it is intervals.synced, by its meter and its count, without any other field', () => {
     expect(typeOfEvent(intervals())).toBe('intervals.synced');
     expect(typeOfEvent({ meterId: 'm-1', intervalCount: 0 })).toBe('intervals.synced');
     expect(typeOfEvent({ meterId: 'm-1' })).toBeUndefined();
     expect(typeOfEvent({ intervalCount: 3 })).toBeUndefined();
   });
 
-  test('a document without eventType is not recognized: created, updated and deleted look alike', () => {
+  test('but not if it is about a document, because created, updated and deleted look the same', () => {
     expect(typeOfEvent(without(document('created'), 'eventType'))).toBeUndefined();
     expect(typeOfEvent({ id, company, site })).toBeUndefined();
   });
 
-  test('an eventType overrides the shape', () => {
+  test('unless it has an eventType, which overrides the shape', () => {
     expect(typeOfEvent({ ...created, eventType: 'connection.updated.v2' })).toBe('connection.updated.v2');
     expect(typeOfEvent({ ...intervals(), eventType: 'intervals.synced' })).toBe('intervals.synced');
     expect(typeOfEvent({ ...created, eventType: 7 }), 'not a text').toBe('connection.created.v2');
   });
 });
 
-describe('an unknown event is ignored, never refused', () => {
+describe('an unknown event is ignored, and never refused', () => {
   test.each([
     ['a type of a later version', { ...document('created'), eventType: 'document.created.v3' }],
     ['a known type in other letters', { ...document('created'), eventType: 'Document.Created.v2' }],
@@ -116,12 +116,12 @@ describe('an unknown event is ignored, never refused', () => {
     ['an empty object', {}],
     ['an eventType that is no text', { eventType: { toString: 'document.created.v2' } }],
     ['fields of none of the resources', { hello: 'world' }],
-  ])('%s, as of an unknown type', (_, payload) => {
+  ])('%s, like an event of unknown type', (_, payload) => {
     expect(decodeEvent(payload)).toEqual(ignored('unknown'));
   });
 });
 
-describe('a known type that lacks a required field is EVENT_UNREADABLE, and the error names the field', () => {
+describe('a known type without a required field is EVENT_UNREADABLE, and the error names the field', () => {
   const records = ['id', 'company', 'updated'] as const;
   const intervalFields = ['start', 'end'] as const;
   test.each([
@@ -159,13 +159,13 @@ describe('a known type that lacks a required field is EVENT_UNREADABLE, and the 
     ['meterId', 'null', intervals({ meterId: null })],
     ['start', 'no time', intervals({ start: 'monday' })],
     ['end', 'a fraction of a second', intervals({ end: 1_770_000_000.5 })],
-  ])('%s that is %s', (field, _, payload) => {
+  ])('%s is %s', (field, _, payload) => {
     const failure = failureOf(payload);
     expect(failure.code).toBe('EVENT_UNREADABLE');
     expect(failure.message).toMatch(new RegExp(`[:;] ${field}[. ]`));
   });
 
-  test('the error names every wrong field', () => {
+  test('names every wrong field in the error', () => {
     const { message } = failureOf({ eventType: 'document.created.v2' });
     for (const field of records) expect(message).toContain(`${field} is missing`);
   });
@@ -176,7 +176,7 @@ describe('a known type that lacks a required field is EVENT_UNREADABLE, and the 
     ['a text', 'document.created.v2'],
     ['a number', 7],
     ['nothing', undefined],
-  ])('a payload that is %s is no event', (_, payload) => {
+  ])('does not accept a payload that is %s as an event', (_, payload) => {
     expect(failureOf(payload)).toMatchObject({
       code: 'EVENT_UNREADABLE',
       message: 'the payload is not a JSON object',
@@ -184,13 +184,13 @@ describe('a known type that lacks a required field is EVENT_UNREADABLE, and the 
   });
 });
 
-describe('forms that the seed leaves open', () => {
+describe("forms that the service's document leaves open", () => {
   test('a company is an object or its id', () => {
     const plain = decodeEvent(document('created', { company: company.id }));
     expect(plain).toEqual(decodeEvent(document('created')));
   });
 
-  test('a UUID in capitals is the same record and the same company', () => {
+  test('a UUID in capital letters is the same record and the same company', () => {
     const shouted = document('created', {
       id: id.toUpperCase(),
       company: { ...company, id: company.id.toUpperCase() },
@@ -208,7 +208,7 @@ describe('forms that the seed leaves open', () => {
     expect(decodeEvent(document('updated', { updated })).occurredAt).toBe(updated);
   });
 
-  test('a meter is a text or a number; bounds are days, times or Unix seconds', () => {
+  test('a meter is a text or a number, and bounds are days, times or Unix seconds', () => {
     expect(decodeEvent(intervals({ meterId: 4711 })).recordId).toBe('4711');
     for (const bound of ['2026-01-01', '2026-01-01T00:00:00Z', '1770000000', 1_770_000_000]) {
       const decoded = decodeEvent(intervals({ start: bound, end: bound }));
@@ -226,7 +226,7 @@ describe('keys of prototypes', () => {
   const hostile = (fields: string) =>
     JSON.parse(`{"__proto__":{"eventType":"document.deleted.v2","polluted":true},${fields}}`) as object;
 
-  test('make no type, and fill no missing field', () => {
+  test('create no type, and fill no missing field', () => {
     expect(decodeEvent(hostile('"hello":1'))).toEqual(ignored('unknown'));
     const company = '"company":{"__proto__":{"id":"0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f"}}';
     const inner = hostile(`"eventType":"document.created.v2","id":"${id}","updated":"${at}",${company}`);

@@ -9,7 +9,7 @@ const script = `
   console.log(JSON.stringify(parseExact(text, new Set(['id'])).slice(-2)));
 `;
 
-test('an answer of small records is parsed exactly in a small heap', async () => {
+test('parses an answer of small records exactly in a small heap', async () => {
   const options = ['--max-old-space-size=80', '--input-type=module', '--eval', script];
   const { stdout } = await promisify(execFile)(process.execPath, options);
   expect(JSON.parse(stdout)).toEqual([{ id: '1.50', a: 1 }, {}]);

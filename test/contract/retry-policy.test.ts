@@ -25,7 +25,7 @@ test('every wait and number of tries is in the policy', () => {
   expect(found.sort()).toEqual(lengths.toSorted());
 });
 
-test('waits fit into those around them', () => {
+test('waits fit into the waits around them', () => {
   expect(3 * attemptPolicy.heartbeatEveryMs).toBeLessThan(activityPolicy.backfilling.heartbeatTimeout);
   // Within an outage, the next failure comes after the longest pause and all tries of a request.
   const { timeoutMs, attemptsMax, waitMaxMs } = requestPolicy;
@@ -34,7 +34,7 @@ test('waits fit into those around them', () => {
   expect(recordPolicy.notFoundAttemptsMax).toBeLessThan(recordPolicy.olderStateAttemptsMax);
 });
 
-test('how long work is tried follows from its waits', () => {
+test('the time for which work is tried follows from its waits', () => {
   // 1 + 2 + … + 128 s; 1 + 2 + … + 512 s and five times 900 s; 2 + 4 + … + 64 s and 29 times 120 s.
   expect(triedFor).toEqual({
     notFound: '4 min',

@@ -91,11 +91,11 @@ describe('a name', () => {
       ['costBearer', 'bearerName', 'chargingSession', 'chargingSessionId', 'sessions', 'sessionEnergy'],
       ['public_key_figures', 'compassPoint', 'bypass', 'protectedChanges', 'answer', 'link', 'id', ''],
     ].flat(),
-  )('%s is none', (name) => {
+  )('%s is not a secret', (name) => {
     expect(isSecretName(name)).toBe(false);
   });
 
-  test('of a secret is found by the hint in any text that contains it', () => {
+  test('that is secret is found by the hint in any text that contains it', () => {
     const words = [
       'access',
       'key',

@@ -37,7 +37,7 @@ describe('a JSON text', () => {
     '{"authorization":null,"type":"authorization","of":"session","authorizationStatus":"SIGNED"}',
     '"token"',
     ' ["password","x"] ',
-  ])('%s stays as it is', (text) => {
+  ])('%s stays unchanged', (text) => {
     expect(withoutSecrets(text)).toBe(text);
   });
 
@@ -95,7 +95,7 @@ describe('a JSON text', () => {
     );
   });
 
-  test('ends where it stops being JSON', () => {
+  test('is processed only as far as it is JSON', () => {
     const wrong = fc.tuple(
       printed,
       fc.nat(),
@@ -117,14 +117,14 @@ describe('a JSON text', () => {
   });
 });
 
-test('100,000 levels are read without recursion, and a secret among them is found', () => {
+test('reads 100,000 levels without recursion, and finds a secret in them', () => {
   for (const text of Object.values(nested)) expect(jsonStopsAt(text)).toBe(text.length);
   const deep = `${'{"a":['.repeat(50_000)}{"token":"hush"}${']}'.repeat(50_000)}`;
   expect(withoutSecrets(deep)).toBe(deep.replace('"token":"hush"', ''));
   expect(withoutSecrets(`{"credentials":${nested.array}}`)).toBe('{}');
 });
 
-test('a text that nests without end is cut at a million levels, with any secret below', () => {
+test('cuts a text that nests without end at a million levels, with any secret below', () => {
   const endless = '['.repeat(2_000_000);
   expect(withoutSecrets(`${endless}{"token":"hush"}`)).toHaveLength(1_000_000);
   expect(withoutSecrets(`{"token":${endless}"hush"`)).toBe('{');
@@ -152,7 +152,7 @@ describe('text that is not JSON', () => {
     'tokenCount: 3',
     'token: null',
     'secretary = Ann',
-  ])('%s stays', (text) => {
+  ])('%s stays unchanged', (text) => {
     expect(withoutSecrets(text)).toBe(text);
   });
 
@@ -165,7 +165,7 @@ describe('text that is not JSON', () => {
     '[{"token"'.repeat(100_000),
     'token: bearer '.repeat(70_000),
     `x ${'token\\"'.repeat(140_000)}`,
-  ])('of a megabyte is read to its end, with any repetition (case %#)', (text) => {
+  ])('is read to its end if it has a megabyte, with any repetition (case %#)', (text) => {
     expect(withoutSecrets(text).length).toBeLessThanOrEqual(text.length + 1);
   });
 });

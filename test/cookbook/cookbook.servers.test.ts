@@ -76,7 +76,7 @@ async function correct(): Promise<void> {
   );
 }
 
-test('every question has an answer in plain SQL', () => {
+test('every question has its answer in plain SQL', () => {
   expect(recipes.length).toBeGreaterThanOrEqual(25);
   expect(recipes.map(({ question }) => question)).toEqual(Object.keys(plain));
   expect(page.split('```sql').length - 1).toBe(recipes.length + 1);
@@ -102,7 +102,7 @@ test.each(recipes)('$question', async ({ question, query }) => {
   expect(near).toEqual(said);
 });
 
-test.each(recipes)('$question: its cost does not rest on a guess of the planner', async ({ query }) => {
+test.each(recipes)('$question: the cost does not depend on a guess of the planner', async ({ query }) => {
   const { rows } = await client.query(`explain (analyze, timing off, format json) ${query}`);
   expect(mostLoops(JSON.parse(rows[0]['QUERY PLAN'])[0].Plan)).toBeLessThan(20_000);
 });
@@ -121,7 +121,7 @@ test('every piece of SQL in docs/guides/analytics.md runs unchanged', async () =
   for (const example of examples) {
     await client.query('begin');
     const [result] = [await client.query(example)].flat();
-    // The service sends the same states as before the end of the backfill: there is no change to list.
+    // The service sends the same states as before the end of the backfill, so there is no change to list.
     if (example.includes('from analytics.')) expect(result?.rowCount).toBeGreaterThan(0);
     await client.query('rollback');
   }

@@ -163,7 +163,7 @@ export const plain: Readonly<Record<string, string>> = {
     select c.name as company, d.currency, count(*) as bills, sum(d.cost) as cost
     from counts d join utility.companies c on c.id = d.company_id group by 1, 2 order by 1, 2`,
 
-  'What do the dearest sites cost?': `${common}
+  'What do the most expensive sites cost?': `${common}
     select s.name as site, d.currency, sum(d.cost) as cost
     from counts d join utility.sites s on s.id = d.site_id group by s.id, 1, 2 order by 3 desc limit 5`,
 
@@ -180,14 +180,14 @@ export const plain: Readonly<Record<string, string>> = {
       round(100 * sum((raw ->> 'taxCharges')::numeric) / sum(cost), 2) as percent
     from counts group by 1 order by 1`,
 
-  'What does a kWh cost, to supply and to deliver?': `${common}
+  'What does a kWh cost for supply and for delivery?': `${common}
     select currency, supply_or_delivery, round(sum(amount) / sum(quantity), 5) as per_kwh
     from lines where supply_or_delivery is not null and not is_demand and quantity_units = 'kWh' group by 1, 2 order by 1, 2`,
 
   'What is paid for demand?': `${common}
     select currency, count(*) as lines, sum(amount) as cost from lines where is_demand group by 1 order by 1`,
 
-  'How much is used, month by month?': `${common}
+  'How much is used in each month?': `${common}
     select month, commodity, units, round(sum(usage), 1) as usage from months
     where month >= '2026-03-01' and month < '2026-06-01' group by 1, 2, 3 order by 2, 1`,
 
@@ -195,13 +195,13 @@ export const plain: Readonly<Record<string, string>> = {
     select usage_units, sum(usage) as usage, units as standard_units, round(sum(usage * factor), 3) as standard_usage
     from billed where commodity = 'WATER' group by 1, 3`,
 
-  'What did net-metered sites take from the grid, and give back?': `${common}
+  'What did net-metered sites take from the grid and feed back?': `${common}
     select n.site, sum(b.sign * b.usage) filter (where b.net_metering = 'IMPORT') as taken,
       -sum(b.sign * b.usage) filter (where b.net_metering = 'EXPORT') as given, sum(b.sign * b.usage) as net
     from billed b join numbers n using (meter_id)
     where b.net_metering is not null group by b.site_id, n.site order by net desc limit 5`,
 
-  'How much is excluded, as somebody else pays for it?': `${common}
+  'How much usage is excluded because somebody else pays for it?': `${common}
     select usage_units as units, count(*) as records, sum(usage) as usage
     from billed where exclusion group by 1 order by 1`,
 

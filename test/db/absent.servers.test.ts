@@ -51,7 +51,7 @@ async function alive(companyId: string): Promise<number | null> {
   return rows.rowCount;
 }
 
-test('a row is absent if the pass did not list it and nothing else touched it since', async () => {
+test('a row is absent if the pass did not list it and nothing has touched it since', async () => {
   const write = async (id: string, companyId = company.id) =>
     await writeRecords(warehouse, 'documents', [{ id, updated }], { readAt: await now(), companyId });
   const cases = ['gone', 'seen', 'named', 'read', 'fresh', 'deleted', 'elsewhere'] as const;
@@ -97,49 +97,55 @@ test.each([
   ['its record lists', 'all', true],
   ['only its own endpoint lists', 'all', false],
   ['only listings of usage have', 'corrected', false],
-] as const)('usage that %s goes with a document, and comes back with it (%s)', async (_, usage, listed) => {
-  const [companyId, usageId] = [randomUUID(), randomUUID()];
-  const row = { id: usageId, updated, usage: '1' };
-  const record = { id: randomUUID(), updated, ...(listed ? { usageData: [row] } : {}) };
-  const ofDocument = [{ ...row, document: { id: record.id } }];
-  if (!listed) await writeRecords(warehouse, 'usageData', ofDocument, { readAt: await now(), companyId });
-  const read = async (readAt: string, owner = companyId) =>
-    await writeRecords(warehouse, 'documents', [record], { readAt, companyId: owner }, usage);
-  const states = async () => {
-    const of = [await rowOf(warehouse, 'documents', record.id), await rowOf(warehouse, 'usageData', usageId)];
-    return of.map((row) => row?.deleted_reason);
-  };
-  const [live, gone] = [
-    [null, null],
-    ['absent', 'document'],
-  ];
-  await read(await now());
-  await retire(companyId, [], await now());
-  expect(await states()).toEqual(gone);
-  await read(await now());
-  expect(await states()).toEqual(live);
+] as const)(
+  'usage that %s is tombstoned with its document, and restored with it (%s)',
+  async (_, usage, listed) => {
+    const [companyId, usageId] = [randomUUID(), randomUUID()];
+    const row = { id: usageId, updated, usage: '1' };
+    const record = { id: randomUUID(), updated, ...(listed ? { usageData: [row] } : {}) };
+    const ofDocument = [{ ...row, document: { id: record.id } }];
+    if (!listed) await writeRecords(warehouse, 'usageData', ofDocument, { readAt: await now(), companyId });
+    const read = async (readAt: string, owner = companyId) =>
+      await writeRecords(warehouse, 'documents', [record], { readAt, companyId: owner }, usage);
+    const states = async () => {
+      const of = [
+        await rowOf(warehouse, 'documents', record.id),
+        await rowOf(warehouse, 'usageData', usageId),
+      ];
+      return of.map((row) => row?.deleted_reason);
+    };
+    const [live, gone] = [
+      [null, null],
+      ['absent', 'document'],
+    ];
+    await read(await now());
+    await retire(companyId, [], await now());
+    expect(await states()).toEqual(gone);
+    await read(await now());
+    expect(await states()).toEqual(live);
 
-  const [runId, before] = [randomUUID(), await now()];
-  await retire(companyId, [], await now(), roomy, runId);
-  await read(before);
-  expect(await states()).toEqual(gone);
-  expect(await undoDeletes(warehouse.db, runId)).toMatchObject({ revived: 1 });
-  expect(await states()).toEqual(live);
+    const [runId, before] = [randomUUID(), await now()];
+    await retire(companyId, [], await now(), roomy, runId);
+    await read(before);
+    expect(await states()).toEqual(gone);
+    expect(await undoDeletes(warehouse.db, runId)).toMatchObject({ revived: 1 });
+    expect(await states()).toEqual(live);
 
-  await countAbsent(
-    warehouse.db,
-    { resource: 'documents', companyId },
-    { ids: [record.id], beganAt: await now() },
-  );
-  const again = randomUUID();
-  const beforeMove = await now();
-  await retire(companyId, [], await now(), roomy, again);
-  await approveDeletes(warehouse.db, again);
-  expect(await states()).toEqual(gone);
-  // Another company's listing showed it before, and its page is written after.
-  await read(beforeMove, randomUUID());
-  expect(await states()).toEqual(live);
-});
+    await countAbsent(
+      warehouse.db,
+      { resource: 'documents', companyId },
+      { ids: [record.id], beganAt: await now() },
+    );
+    const again = randomUUID();
+    const beforeMove = await now();
+    await retire(companyId, [], await now(), roomy, again);
+    await approveDeletes(warehouse.db, again);
+    expect(await states()).toEqual(gone);
+    // Another company's listing showed it before, and its page is written after.
+    await read(beforeMove, randomUUID());
+    expect(await states()).toEqual(live);
+  },
+);
 
 test('a migration tombstones usage that earlier versions left without its document', async () => {
   const [companyId, usageId] = [randomUUID(), randomUUID()];
@@ -155,7 +161,7 @@ test('a migration tombstones usage that earlier versions left without its docume
   expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: null });
 });
 
-test('a row that is read while a run waits to tombstone it lives, and no note of it stays', async () => {
+test('a row that is read while a run waits to tombstone it stays, and no note about it is kept', async () => {
   const { companyId, ids } = await documentsOf(2);
   const beganAt = await now();
   const runId = randomUUID();
@@ -175,7 +181,7 @@ test('a row that is read while a run waits to tombstone it lives, and no note of
   expect(await rowOf(warehouse, 'documents', gone)).toMatchObject({ deleted_reason: 'absent' });
 });
 
-test('an undo locks rows in the order of their keys, as writers do, so the two never deadlock', async () => {
+test('an undo locks rows in the order of their keys, like writers, so that they never deadlock', async () => {
   const { companyId, ids } = await documentsOf(8);
   const runId = randomUUID();
   await retire(companyId, [], await now(), { rows: 50, percent: 100 }, runId);
@@ -191,7 +197,7 @@ test('an undo locks rows in the order of their keys, as writers do, so the two n
   expect(await undone.undo).toMatchObject({ revived: 8 });
 });
 
-test('deletions name companies, connections and meters, where these have names', async () => {
+test('deletions name companies, connections and meters that have names', async () => {
   const { db } = warehouse;
   const [runId, company, connection, nameless] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'companies', [{ id: company, name: 'Acme' }]);
@@ -217,7 +223,7 @@ test('deletions name companies, connections and meters, where these have names',
 });
 
 describe('more absent rows than the cap', () => {
-  test('are quarantined and live until approved; a second approval does nothing', async () => {
+  test('are quarantined and stay until they are approved; a second approval does nothing', async () => {
     const { companyId, ids } = await documentsOf(4);
     const runId = randomUUID();
     const cap = { rows: 1, percent: 25 };
@@ -251,7 +257,7 @@ describe('more absent rows than the cap', () => {
     },
   );
 
-  test('of documents and of the usage that these list are each tombstoned by the approval', async () => {
+  test('of documents and of their usage are each tombstoned by the approval', async () => {
     const [companyId, usageId, runId] = [randomUUID(), randomUUID(), randomUUID()];
     const record = { id: randomUUID(), updated, usageData: [{ id: usageId, updated }] };
     await writeRecords(warehouse, 'documents', [record], { readAt: await now(), companyId }, 'alone');
@@ -266,7 +272,7 @@ describe('more absent rows than the cap', () => {
     expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_at: null });
   });
 
-  test('that were touched before the approval are not tombstoned by it', async () => {
+  test('are not tombstoned by the approval if they were touched before it', async () => {
     const { companyId, ids } = await documentsOf(3);
     const runId = randomUUID();
     await retire(companyId, ids.slice(2), await now(), { rows: 0, percent: 0 }, runId);
@@ -291,7 +297,7 @@ describe('more absent rows than the cap', () => {
 });
 
 describe('a decision', () => {
-  test('to keep lasts until a listing shows the rows again, or somebody undoes it', async () => {
+  test('to keep rows lasts until a listing shows them again, or somebody undoes it', async () => {
     const { db } = warehouse;
     const { companyId, ids } = await documentsOf(4);
     const listing = { resource: 'documents', companyId } as const;
@@ -308,7 +314,7 @@ describe('a decision', () => {
     const seen = { ids: ids.slice(2), beganAt: await now() };
     expect(await countAbsent(db, listing, seen)).toMatchObject({ live: 4, absent: 0 });
     expect(await kept()).toBe(before + 2);
-    // What is absent besides is judged by itself.
+    // Other absent rows are judged separately.
     expect(await retire(companyId, ids.slice(3), await now(), none)).toMatchObject({ quarantined: 1 });
 
     await countAbsent(db, listing, { ids: ids.slice(1), beganAt: await now() });
@@ -326,7 +332,7 @@ describe('a decision', () => {
     expect(await alive(companyId)).toBe(2);
   });
 
-  test('to undo revives what the run tombstoned, except what an event tombstoned since', async () => {
+  test('to undo restores what the run tombstoned, except what an event has tombstoned since', async () => {
     const { companyId, ids } = await documentsOf(3);
     const runId = randomUUID();
     await retire(companyId, ids.slice(2), await now(), roomy, runId);
@@ -337,7 +343,7 @@ describe('a decision', () => {
     expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1, waiting: 0 });
     expect(await rowOf(warehouse, 'documents', second)).toMatchObject({ deleted_at: null });
     expect(await rowOf(warehouse, 'documents', first)).toMatchObject({ deleted_reason: 'event' });
-    // It is kept; a second undo has somebody decide again.
+    // It is kept; after a second undo somebody has to decide again.
     const again = async () => await retire(companyId, ids.slice(2), await now(), roomy);
     expect(await again()).toEqual({ quarantined: 0, tombstoned: 0 });
     expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 0, waiting: 2 });
@@ -346,7 +352,7 @@ describe('a decision', () => {
 });
 
 describe('the list of companies', () => {
-  test('tombstones companies that it lacks or that only events named, not those whose records were read', async () => {
+  test('tombstones companies that it lacks or that only events named, but not companies whose records were read', async () => {
     const [listed, gone, claimed, configured] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     const { companyId: read } = await documentsOf(1);
     await writeRecords(warehouse, 'companies', [{ id: listed }, { id: gone }], { readAt: await now() });
@@ -363,7 +369,7 @@ describe('the list of companies', () => {
     expect(await rowOf(warehouse, 'companies', gone)).toMatchObject({ deleted_at: null });
   });
 
-  test('tombstones any number of companies that only events named; if empty, none', async () => {
+  test('tombstones any number of companies that only events named, but none if it is empty', async () => {
     const list = { resource: 'companies', companyId: null } as const;
     const listed = randomUUID();
     await writeRecords(warehouse, 'companies', [{ id: listed }], { readAt: await now() });
@@ -377,7 +383,7 @@ describe('the list of companies', () => {
     expect((await warehouse.db.execute(claimed)).rowCount).toBe(0);
   });
 
-  test('decides which sites are absent: confirmed if the record lacked them before the pass', async () => {
+  test('decides which sites are absent: it confirms a site that its record lacked before the pass', async () => {
     const [id, kept, gone] = [randomUUID(), randomUUID(), randomUUID()];
     const read = async (sites: unknown) => {
       const readAt = await now();
@@ -482,12 +488,12 @@ describe('a change that a run finds without an event', () => {
     return await countMissed(warehouse.db, runId, { resource: 'usageData', companyId }, 300);
   };
 
-  test('is counted for usage, with the meter that it names', async () => {
+  test('is counted for usage, with the meter that the usage names', async () => {
     expect(await runOverUsage({ updated: '2026-06-01T12:00:00.000001' })).toBe(2);
     expect(await runOverUsage({ updated: '2026-05-01T12:00:00.000001' }, true)).toBe(2);
   });
 
-  test("is not counted for usage whose document's event exists or may be under way", async () => {
+  test('is not counted for usage if an event of its document exists or may be on its way', async () => {
     expect(await runOverUsage({ updated: '2026-06-01T12:00:00.000001', reported: true })).toBe(0);
     expect(await runOverUsage({ updated: '2026-05-01T12:00:00.000001', reported: true }, true)).toBe(0);
     expect(await runOverUsage({ updated: '2026-06-01T23:59:00.000001' })).toBe(0);

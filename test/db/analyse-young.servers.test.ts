@@ -25,7 +25,7 @@ async function youngWarehouse() {
   return { warehouse, rows, add };
 }
 
-test('a table that began empty is analysed once, after its first pages', async () => {
+test('analyses a table that began empty once, after its first pages', async () => {
   const { rows, add } = await youngWarehouse();
   expect(await rows()).toBe(-1);
   await add(900);
@@ -36,7 +36,7 @@ test('a table that began empty is analysed once, after its first pages', async (
   expect(await rows()).toBe(1_000);
 });
 
-test('a table that Postgres has analysed is left alone', async () => {
+test('does not analyse a table that Postgres has analysed', async () => {
   const { warehouse, rows, add } = await youngWarehouse();
   await warehouse.db.execute(sql`insert into utility.documents (id) values (${randomUUID()}::uuid)`);
   await warehouse.db.execute(sql`analyze utility.documents`);

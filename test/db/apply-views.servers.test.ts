@@ -24,14 +24,14 @@ async function columnsOf(view: string): Promise<unknown[]> {
   return rows.map(({ name }) => name);
 }
 
-test("views with unchanged columns are replaced under users' own views", async () => {
+test("replaces views with unchanged columns under users' own views", async () => {
   await run('create view public.mine as select bill_id, cost from analytics.bills');
   await fromEarlierVersion();
   await migrateWarehouse(warehouse.db);
   expect((await run('select * from public.mine')).rows).toEqual([]);
 });
 
-test('views call no function that somebody made in public', async () => {
+test('calls no function that somebody made in public', async () => {
   const better = 'public.generate_series(timestamp, date, interval)';
   await run(`create function ${better} returns setof timestamp language sql as 'select $1'`);
   await fromEarlierVersion();
@@ -40,7 +40,7 @@ test('views call no function that somebody made in public', async () => {
   await run(`drop function ${better}`);
 });
 
-test('months that earlier views kept are worked out again', async () => {
+test('recomputes months that earlier views kept', async () => {
   await run('insert into metersync.months_kept (company_id, kept_at) values (gen_random_uuid(), now())');
   await run('delete from metersync.company_changes');
   const keep = () => keepMonths(warehouse.db, { budgetSeconds: 60 });
@@ -50,7 +50,7 @@ test('months that earlier views kept are worked out again', async () => {
   expect(await keep()).toBe(1);
 });
 
-test('views with changed columns are dropped and made again', async () => {
+test('drops and recreates views with changed columns', async () => {
   const views = ['analytics.bills_all', 'analytics.bills', 'analytics.monthly_cost', 'ops.data_issue_checks'];
   const before = await Promise.all(views.map(columnsOf));
   await run('drop view analytics.bills_all cascade');
@@ -61,7 +61,7 @@ test('views with changed columns are dropped and made again', async () => {
   expect((await run('select * from analytics.bills_as_of(now())')).rows).toEqual([]);
 });
 
-test("grants survive a change of columns, as do users' views on unchanged views", async () => {
+test("keeps grants when columns change, and users' views on unchanged views", async () => {
   const role = `reader_${randomUUID().replaceAll('-', '')}`;
   await run(`create role ${role}`);
   try {
@@ -87,7 +87,7 @@ test("grants survive a change of columns, as do users' views on unchanged views"
   }
 });
 
-test("a user's view that blocks a change is named, and nothing changes", async () => {
+test("names a user's view that blocks a change, and changes nothing", async () => {
   await run('drop view analytics.monthly_by_site');
   await run('create view analytics.monthly_by_site as select 1 as other');
   await run('create view public.mine as select other from analytics.monthly_by_site');
@@ -101,7 +101,7 @@ test("a user's view that blocks a change is named, and nothing changes", async (
   expect(await columnsOf('analytics.monthly_by_site')).toContain('currency');
 });
 
-test("typed views are made again with their grants; a user's view on one is named, and no typed view", async () => {
+test("recreates typed views with their grants, and names a user's view on one of them, but no typed view", async () => {
   await run('drop function metersync.numeric_of(jsonb) cascade');
   await run(
     "create function metersync.numeric_of(value jsonb) returns text language sql as 'select value::text'",
@@ -122,7 +122,7 @@ test("typed views are made again with their grants; a user's view on one is name
   expect((await run(`select ${granted} as may`)).rows).toEqual([{ may: true }]);
 });
 
-test('a warehouse that a newer version migrated keeps its views', async () => {
+test('keeps the views of a warehouse that a newer version migrated', async () => {
   await run(
     "insert into metersync_migrations.schema_migrations (hash, created_at) values ('of a later one', 9999999999999)",
   );
@@ -131,7 +131,7 @@ test('a warehouse that a newer version migrated keeps its views', async () => {
   expect((await run('select version from metersync_migrations.views')).rows).toEqual([{ version: 'later' }]);
 });
 
-test('views and tables that earlier versions had go, unless a view of a user was built on one', async () => {
+test("drops views and tables of earlier versions unless a user's view depends on one", async () => {
   await run('create table metersync.monthly_cost_by_site (company_id uuid, cost numeric)');
   await run(`create function metersync.monthly_cost_by_site_of(company uuid)
     returns setof metersync.monthly_cost_by_site language sql

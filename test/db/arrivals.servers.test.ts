@@ -11,11 +11,11 @@ afterAll(() => warehouse.drop());
 
 const readAll = () => readArrivals(warehouse.db);
 
-test('without events there are no hours', async () => {
+test('there are no hours without events', async () => {
   expect(await readAll()).toEqual([]);
 });
 
-test('hours have outcomes, times until row and record, and what still waited at their end', async () => {
+test('hours have outcomes, times until row and record, and what was still waiting at their end', async () => {
   await warehouse.pool.query(`
     insert into metersync.journal (id, type, kind, record_id, received_at, recorded_at, settled_at, outcome, error)
     select id, 'document.created.v2', 'document', gen_random_uuid()::text, received,

@@ -32,13 +32,13 @@ test('the months of a company have exact sums and say which sites are billed', a
   ]);
 });
 
-test('no more than the latest months are read', async () => {
+test('reads no more than the latest months', async () => {
   const { months, cost } = await readCompanyMonths(warehouse.db, trouble.companies[0], now, 3);
   expect(months).toEqual(['2026-05-01', '2026-06-01', '2026-07-01']);
   expect(cost).toHaveLength(3);
 });
 
-test('months in the future, which come from mistyped dates, do not replace past ones', async () => {
+test('months in the future, which come from mistyped dates, do not replace past months', async () => {
   const { months } = await readCompanyMonths(warehouse.db, trouble.companies[0], '2026-03-31T23:00:00Z', 2);
   expect(months).toEqual(['2026-02-01', '2026-03-01']);
 });
@@ -52,7 +52,7 @@ test('a company without bills has no months', async () => {
   });
 });
 
-test('open issues are counted by check and week, those opened earlier together', async () => {
+test('open issues are counted by check and week, and earlier issues together', async () => {
   await warehouse.pool.query(
     "update ops.data_issues set opened_at = now() - interval '300 days' where check_name = 'late_bill'",
   );

@@ -68,7 +68,7 @@ test('the migrator creates the warehouse without being a superuser, and the work
 });
 
 test.each(['create schema mine', 'drop table utility.documents', "copy (select 1) to program 'id'"])(
-  'the worker may not: %s',
+  'the worker cannot: %s',
   async (statement) => {
     await expect(ask(urlOf('metersync_worker', 'second'), statement)).rejects.toMatchObject({
       code: '42501',
@@ -76,14 +76,14 @@ test.each(['create schema mine', 'drop table utility.documents', "copy (select 1
   },
 );
 
-test('a login without a role may read nothing', async () => {
+test('a login without a role cannot read anything', async () => {
   await asSuperuser(database.url, "create role metersync_nobody login password 'third'");
   await expect(ask(urlOf('metersync_nobody', 'third'), 'select 1')).rejects.toMatchObject({ code: '42501' });
   await asSuperuser(database.url, 'grant metersync_analyst to metersync_nobody');
   expect(await ask(urlOf('metersync_nobody', 'third'), 'select from utility.documents')).toEqual([]);
 });
 
-test('a start with other passwords changes them and keeps the roles', async () => {
+test('a start with other passwords changes the passwords and keeps the roles', async () => {
   await makeRoles('another', 'second');
   await expect(ask(urlOf('metersync_migrator', 'first'), 'select 1')).rejects.toMatchObject({
     code: '28P01',

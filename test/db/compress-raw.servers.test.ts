@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { compressRecords } from '../../db/schema/compress-raw.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-test('compression changes in tables and history where Postgres can; a second call changes nothing', async () => {
+test('compression is changed in tables and history if Postgres supports it, and a second call changes nothing', async () => {
   const { db, drop } = await createWarehouse();
   onTestFinished(drop);
   const methods = async () =>

@@ -7,7 +7,7 @@ import { delivery, intervalsEvent } from '../support/events.ts';
 import { outageOf } from '../support/outage.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-test('a cut connection fails the work that used it, and nothing else', async () => {
+test('a cut connection fails only the work that used it', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const outage = await outageOf(warehouse.url);
@@ -23,7 +23,7 @@ test('a cut connection fails the work that used it, and nothing else', async () 
   expect((await warehouse.db.execute(sql`select 3 as n`)).rows).toEqual([{ n: 3 }]);
 });
 
-test('an unreachable warehouse is a retried failure; afterwards all connections work again', async () => {
+test('an unreachable warehouse is a retried failure, and afterwards all connections work again', async () => {
   const warehouse = await createWarehouse();
   const outage = await outageOf(warehouse.url);
   onTestFinished(async () => {
@@ -42,7 +42,7 @@ test('an unreachable warehouse is a retried failure; afterwards all connections 
   expect(warehouse.pool.idleCount).toBe(warehouse.pool.totalCount);
 });
 
-test('a transaction throws the error of its work, not that of the failed rollback', async () => {
+test('a transaction throws the error of its work, and not the error of the failed rollback', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const outage = await outageOf(warehouse.url);
@@ -54,7 +54,7 @@ test('a transaction throws the error of its work, not that of the failed rollbac
   await expect(work).rejects.toThrow('the reason');
 });
 
-test('server options of the address add to ours, and do not replace the time zone', async () => {
+test("server options of the address are added to metersync's, and do not replace the time zone", async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const url = new URL(warehouse.url);
@@ -79,10 +79,10 @@ test('sessions read what others committed meanwhile, whatever isolation the data
   expect(rows).toEqual([{ transaction_isolation: 'read committed' }]);
 });
 
-test('a function that somebody made in public with a name of Postgres’s own is not run', async () => {
+test('a function that somebody made in public with the name of a Postgres function is not run', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
-  // Of two functions Postgres runs the one whose types fit best: its own takes no date.
+  // Of two functions Postgres runs the one whose types fit best. Its own function does not take a date.
   await warehouse.db.execute(sql`
     create function public.date_trunc(text, date) returns text language sql as $$ select 'theirs' $$`);
   const { rows } = await warehouse.db.execute(
@@ -91,7 +91,7 @@ test('a function that somebody made in public with a name of Postgres’s own is
   expect(rows).toEqual([{ month: '2026-01-01 00:00:00+00' }]);
 });
 
-test('a session that may not write is not used again, as a new one may lead to the new primary', async () => {
+test('a session that cannot write is not used again, because a new session may lead to the new primary', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const onlyRead = async (on: boolean) => {
@@ -107,11 +107,11 @@ test('a session that may not write is not used again, as a new one may lead to t
   await write();
 });
 
-test('the kernel asks a silent Postgres for signs of life, as a vanished one would be waited for', async () => {
+test('the kernel probes a silent connection, because Postgres may have vanished', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const { rows } = await warehouse.db.execute<{ port: number }>(sql`select inet_client_port() as port`);
   const port = rows[0]?.port.toString(16).toUpperCase().padStart(4, '0');
-  // Linux lists each socket with its timer; 02 is the one that asks.
+  // Linux lists each socket with its timer; 02 is the timer that probes.
   expect(await readFile('/proc/net/tcp', 'utf8')).toMatch(new RegExp(`: \\w+:${port} .* 02:`));
 });

@@ -66,7 +66,7 @@ async function billWithUsage(rows: readonly Row[]) {
 }
 
 describe('a corrected bill corrects its usage', () => {
-  test('by its record: rows change, appear and go in the transaction that writes the document', async () => {
+  test('by its record: rows change, appear and are tombstoned in the transaction that writes the document', async () => {
     const [kept, changed, gone] = [row('1'), row('2'), row('3')];
     const id = await billWithUsage([kept, changed, gone]);
     const corrected = [kept, row('20', newer, changed.id), row('4', newer)];
@@ -100,7 +100,7 @@ describe('a corrected bill corrects its usage', () => {
     expect(await rowOf(warehouse, 'usageData', gone.id)).toMatchObject({ deleted_reason: 'absent' });
   });
 
-  test('rows that a bill repeats unchanged keep the record of the usage endpoint', async () => {
+  test('while rows that the bill repeats unchanged keep the record of the usage endpoint', async () => {
     const rows = [row('1'), row('2')];
     const id = await billWithUsage(rows);
     await writeRecords(warehouse, 'documents', [bill(id, newer, rows, [{ rate: '1' }])], await now());
@@ -109,7 +109,7 @@ describe('a corrected bill corrects its usage', () => {
   });
 });
 
-test('a listing whose rows name no document keeps their existing document', async () => {
+test('while a listing whose rows name no document keeps their existing document', async () => {
   const [kept, corrected] = [row('1'), row('2')];
   const id = await billWithUsage([kept, corrected]);
   const rows = [kept, { ...corrected, usage: '3', updated: newer }, row('4')];
@@ -118,7 +118,7 @@ test('a listing whose rows name no document keeps their existing document', asyn
 });
 
 describe("the usage of a document's record is accepted only under conditions", () => {
-  test('not if it lists other rows than the usage endpoint does', async () => {
+  test('but not if it lists other rows than the usage endpoint', async () => {
     const id = randomUUID();
     const [peak, offPeak] = [row('1'), row('2')];
     await writeRecords(warehouse, 'documents', [bill(id, older, [row('3')])], await now());
@@ -128,7 +128,7 @@ describe("the usage of a document's record is accepted only under conditions", (
     expect(await usageListedByRecords(warehouse.db, [id])).toBeUndefined();
   });
 
-  test('always without another source of usage: moved rows leave their bill correctable', async () => {
+  test('always, if there is no other source of usage: moved rows leave their bill correctable', async () => {
     const [moved, kept] = [row('1'), row('2')];
     const [from, to] = [randomUUID(), randomUUID()];
     const show = async (...bills: object[]) =>
@@ -143,7 +143,7 @@ describe("the usage of a document's record is accepted only under conditions", (
     ['has no usage', undefined],
     ['has text instead of rows', 'see attachment'],
     ['has rows without an id', [{ usage: '1' }]],
-  ])('not if it %s', async (_, usageData) => {
+  ])('but not if it %s', async (_, usageData) => {
     const rows = [row('1')];
     const id = await billWithUsage(rows);
     await writeRecords(warehouse, 'documents', [bill(id, newer, usageData)], await now());
@@ -151,7 +151,7 @@ describe("the usage of a document's record is accepted only under conditions", (
     expect(await usageListedByRecords(warehouse.db, [id])).toBeUndefined();
   });
 
-  test('also if the warehouse never had any of its usage, as that of records once refused', async () => {
+  test('even if the warehouse never had any of its usage, as after records were refused', async () => {
     const [id, rows] = [randomUUID(), [row('1'), row('2')]];
     await writeRecords(warehouse, 'documents', [bill(id, older, rows)], await now());
     expect(await live(id)).toHaveLength(0);
@@ -159,7 +159,7 @@ describe("the usage of a document's record is accepted only under conditions", (
     expect(await live(id)).toHaveLength(2);
   });
 
-  test('with a new owner: rows that stay, go and change their bill', async () => {
+  test('with a new owner: rows that stay, are removed, or change their bill', async () => {
     const [kept, gone, taken] = [row('1'), row('2'), row('3')];
     const [from, to, other] = [randomUUID(), randomUUID(), randomUUID()];
     const show = async (...bills: object[]) =>
@@ -177,7 +177,7 @@ describe("the usage of a document's record is accepted only under conditions", (
     ]);
   });
 
-  test('usage that was read after the record is left alone', async () => {
+  test('but not over usage that was read after the record', async () => {
     const [first, second] = [row('1'), row('2', newer)];
     const id = await billWithUsage([first]);
     const before = await now();

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { placeText, readPlace } from '../../db/read/event-place.ts';
 
-test('a place is read as it was spelled, and fits into an address', () => {
+test('a place is read as it was printed, and fits into a URL', () => {
   const at = fc.constantFrom('2026-05-01 00:00:00.000001+00', '12026-05-01 10:20:30+05:30', 'infinity');
   const text = fc.string({ unit: 'grapheme' }).filter((value) => !value.includes('\0'));
   fc.assert(
@@ -14,7 +14,7 @@ test('a place is read as it was spelled, and fits into an address', () => {
   );
 });
 
-test('what is no place is refused', () => {
+test('a text that is not a place is refused', () => {
   const spelled = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const time = '2026-05-01 00:00:00+00';
   for (const value of [

@@ -42,8 +42,8 @@ function everything(error: unknown): string {
   return texts.join('\n');
 }
 
-describe.each(names)('of a failure of %s', (name) => {
-  test("only Postgres's message and code are kept", async () => {
+describe.each(names)('a failure of %s', (name) => {
+  test('keeps only the message and the code of Postgres', async () => {
     const error = await rejection(attempts[name]());
     expect(everything(error)).toContain(secret);
     const plain = withoutStatement(error) as Error;
@@ -57,14 +57,14 @@ describe.each(names)('of a failure of %s', (name) => {
       expect(text).not.toMatch(/geheim|Failed query/);
   });
 
-  test('Temporal receives no more, for refusals and mistakes', async () => {
+  test('reaches Temporal without anything more, for refusals and mistakes', async () => {
     const activity = mapFailures(async () => void (await attempts[name]()));
     const error = await rejection(activityEnvironment().run(activity, undefined));
     expect(everything(error)).toContain('SQLSTATE');
     expect(everything(error)).not.toMatch(/geheim|Failed query/);
   });
 
-  test('the log contains no more', async () => {
+  test('is logged without anything more', async () => {
     const file = join(folder.path, `${names.indexOf(name)}.log`);
     const log = createLog({ level: 'info', file });
     const error = await rejection(attempts[name]());
@@ -83,7 +83,7 @@ test('an error without a statement stays the same', () => {
   expect(withoutStatement('text')).toBe('text');
 });
 
-test('a command prints it in one line', async () => {
+test('a command prints the error in one line', async () => {
   await warehouse.db.execute(sql`drop table metersync.rejected_records cascade`);
   const env = { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path };
   const { status, stdout, stderr } = await runCommand(['trace', 'document', randomUUID()], { env });

@@ -76,7 +76,7 @@ test('a run of chosen companies has not loaded the warehouse, and a first backfi
   });
 });
 
-test('due work has an age; backed off work has none', async () => {
+test('due work has an age, and work that backs off has none', async () => {
   const { db } = warehouse;
   await recordEvents(db, [delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001'))]);
   await db.execute(sql`update metersync.stale_records set due_at = now() - interval '5 minutes'`);
@@ -87,7 +87,7 @@ test('due work has an age; backed off work has none', async () => {
   expect(await readHealth(db)).toMatchObject({ oldestDueSeconds: null });
 });
 
-test('parked are events and the last parts of live companies, until a later run reads them', async () => {
+test('events and the last parts of live companies are parked until a later run reads them', async () => {
   const { db } = warehouse;
   await db.execute(sql`insert into utility.companies (id) values (${company.id})`);
   await part('documents', 'failed', 'SERVICE_ACCESS_DENIED: no');
@@ -133,7 +133,7 @@ test('a dead event counts until a later state of its record is written', async (
   expect((await readStatus(db)).events).toMatchObject({ dead: 1 });
 });
 
-test('pending events are counted by kind and state, up to a bound', async () => {
+test('pending events are counted by kind and state, up to a limit', async () => {
   const { db } = warehouse;
   const events = Array.from({ length: 5 }, () =>
     delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001')),
@@ -153,7 +153,7 @@ test('pending events are counted by kind and state, up to a bound', async () => 
   expect((await readHealth(db, { countMax: 0 })).pending.document).toMatchObject({ due: 1, waiting: 1 });
 });
 
-test('the runs of a kind say how far the one under way is, and what the last one did', async () => {
+test('the runs of a kind say how far the current run is, and what the last run did', async () => {
   const { db } = warehouse;
   const counts = {
     pages: 1,
@@ -197,7 +197,7 @@ test('the runs of a kind say how far the one under way is, and what the last one
   });
 });
 
-test('a run that was suspect for deletions alone is complete once all of them are decided', async () => {
+test('a run that was suspect only because of deletions is complete once all of them are decided', async () => {
   const { db } = warehouse;
   const whole = { companyId: null, resource: null };
   const ended = async (parts: Readonly<Record<string, string>>) => {
@@ -230,7 +230,7 @@ test('a run that was suspect for deletions alone is complete once all of them ar
   expect(lastCompleteAt).toBe(last?.finishedAt);
 });
 
-test('issues are counted by check, and acknowledged ones apart', async () => {
+test('issues are counted by check, and acknowledged issues separately', async () => {
   const { db } = warehouse;
   await db.execute(sql`insert into ops.data_issues
     (check_name, severity, company_id, entity_type, entity_id, evidence, acknowledged_at)
@@ -243,7 +243,7 @@ test('issues are counted by check, and acknowledged ones apart', async () => {
   });
 });
 
-test('of a long journal the status says about how many events were applied', async () => {
+test('the status of a long journal says approximately how many events were applied', async () => {
   const { db } = warehouse;
   await db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome)
     select n::text, 'connection.updated.v2', 'connection', now(), now() + interval '20 ms', 'applied'

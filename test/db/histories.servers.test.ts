@@ -117,7 +117,7 @@ const failedOnce: readonly (readonly Step[])[] = [
   // The document is read before its event comes. The event must not count as covered: usage and site were not
   // read.
   [changed('add'), begin('documents'), move, move],
-  // The same with a connection, whose sites are in events alone.
+  // The same with a connection, whose sites only events name.
   [begin('connections'), move, move],
   // A page has a value that is gone when the page is written, and the value before is back.
   [
@@ -203,7 +203,7 @@ const seed = Number(process.env.SEED ?? 20_261_121);
 const numRuns = cases(200, 1_200);
 const sideBySide = 604;
 
-/** Plays one history alone that failed beside others, and shrinks it. */
+/** Plays one history alone that failed together with others, and shrinks it. */
 const alone = fc.asyncProperty(history, async (one) => {
   const [played] = await playHistories(warehouse, [one]);
   if (played !== undefined) compare(played);
@@ -214,7 +214,7 @@ function compare({ caughtUp, backfilled }: Played): void {
   expect(backfilled.stored).toEqual(backfilled.expected);
 }
 
-test(`events in any order, number and groups, with reads at any moment, end in the service's state (seed ${seed})`, {
+test(`events in any order, number and groups, with reads at any moment, lead to the state of the service (seed ${seed})`, {
   timeout: 600_000,
 }, async () => {
   const histories = [...examples, ...fc.sample(history, { seed, numRuns })];

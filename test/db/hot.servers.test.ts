@@ -41,21 +41,21 @@ test('a hot statement that is sent often is prepared once, by the pool and by tr
   ]);
 });
 
-test('its values are those that Drizzle returns: times and numbers as text', async () => {
+test('returns the same values as Drizzle: times and numbers as text', async () => {
   const { db } = oneConnection();
   const odd = sql`select '2026-01-01 00:00:00.000001+00'::timestamptz as at, 1.10 as amount, interval '1 h' as wait,
     array['2026-01-01 00:00:00.000001+00'::timestamptz] as several where ${1}::int = 1`;
   expect((await hot(db, 'odd').execute(odd)).rows).toEqual((await db.execute(odd)).rows);
 });
 
-test('with large parameters it is planned for its values, unprepared', async () => {
+test('is planned for its values, unprepared, if its parameters are large', async () => {
   const { db, prepared } = oneConnection();
   const text = 'x'.repeat(charactersMax + 1);
   await often(() => hot(db, 'measure').execute(sql`select length(${text}::text)`));
   expect(await prepared()).toEqual([]);
 });
 
-test('each text has a name of its own, the same in every pool', async () => {
+test('has a name for each text, which is the same in every pool', async () => {
   const [one, other] = [oneConnection(), oneConnection()];
   for (const { db } of [one, other])
     for (const text of ['1', '2'])
@@ -75,7 +75,7 @@ test('a statement whose columns a migration changes fails once, then works again
   expect((await read()).rows).toEqual([]);
 });
 
-test('behind a pooler that changes sessions one statement fails, and none is prepared any more', async () => {
+test('behind a pooler that changes sessions one statement fails, and no statement is prepared after that', async () => {
   const { db, prepared, add } = oneConnection();
   await often(() => add(1));
   await db.execute(sql`deallocate all`);
@@ -85,7 +85,7 @@ test('behind a pooler that changes sessions one statement fails, and none is pre
   expect(await prepared()).toEqual([]);
 });
 
-test('behind a pooler the session may have the statement already: another attempt works', async () => {
+test('behind a pooler the session may have the statement already, and another attempt works', async () => {
   const { db, add } = oneConnection();
   const other = oneConnection();
   await often(() => other.add(1));

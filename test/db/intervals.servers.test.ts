@@ -31,7 +31,7 @@ const held = async (meterId: string) =>
   ).rows;
 
 describe('writeIntervals', () => {
-  test('new readings go into the partitions of their months, exact', async () => {
+  test('writes new readings into the partitions of their months, with exact values', async () => {
     const exact = '12345678901234567890.000000000000000001';
     expect(await writeIntervals(warehouse, 'fresh', '2026-03-01', readings(hours, exact))).toMatchObject({
       inserted: 3,
@@ -45,7 +45,7 @@ describe('writeIntervals', () => {
     ]);
   });
 
-  test('overlapping readings: new ones are inserted, newer ones change rows, identical ones touch nothing', async () => {
+  test('inserts new readings, changes rows with newer ones, and leaves identical readings untouched', async () => {
     await writeIntervals(warehouse, 'over', '2026-03-01', readings(hours.slice(0, 2), '1'));
     expect(await writeIntervals(warehouse, 'over', '2026-03-02', readings(hours, '1'))).toMatchObject({
       inserted: 1,
@@ -63,7 +63,7 @@ describe('writeIntervals', () => {
     expect((await held('over')).map((row) => row.usage)).toEqual(['1', '2', '2']);
   });
 
-  test('an older state never replaces a newer one but one from the future; at the same updated the later read wins', async () => {
+  test('never replaces a newer state with an older one, except a state from the future; with equal `updated` the later read wins', async () => {
     const at = (usage: string, updated: string) => readings(hours.slice(0, 1), usage, updated);
     await writeIntervals(warehouse, 'guard', '2026-03-02', at('2', '2026-01-02T00:00:00'));
     await writeIntervals(warehouse, 'guard', '2026-03-03', at('1', '2026-01-01T00:00:00'));
@@ -76,14 +76,14 @@ describe('writeIntervals', () => {
     expect((await held('guard')).map((row) => row.usage)).toEqual(['6']);
   });
 
-  test('a dropped partition is made again', async () => {
+  test('creates a dropped partition again', async () => {
     await writeIntervals(warehouse, 'dropped', '2026-03-01', readings(['2025-05-01T00:00:00'], '1'));
     await warehouse.db.execute(sql`drop table utility.intervals_2025_05`);
     await writeIntervals(warehouse, 'dropped', '2026-03-01', readings(['2025-05-02T00:00:00'], '2'));
     expect((await held('dropped')).map((row) => row.usage)).toEqual(['2']);
   });
 
-  test('a partition that was detached and moved away is made again, and the moved one stays', async () => {
+  test('creates a partition again that was detached and moved away, and leaves the moved one unchanged', async () => {
     await writeIntervals(warehouse, 'archived', '2026-03-01', readings(['2025-04-01T00:00:00'], '1'));
     const run = (text: string) => warehouse.db.execute(sql.raw(text));
     await run('create schema archive');
@@ -94,7 +94,7 @@ describe('writeIntervals', () => {
     expect((await run('select usage from archive.intervals_2025_04')).rows).toEqual([{ usage: '1' }]);
   });
 
-  test('readings of any year are written, and make partitions of no month between', async () => {
+  test('writes readings of any year, and creates no partitions for the months between', async () => {
     const partitions = async () =>
       (
         await warehouse.db.execute(
@@ -129,7 +129,7 @@ describe('writeIntervals', () => {
     ]);
   });
 
-  test('digits below microseconds are cut off, when written as when compared', async () => {
+  test('cuts off digits below microseconds, both when it writes and when it compares', async () => {
     const starts = ['2026-05-01T00:00:00.123456789Z', '2026-05-01T01:00:00.1234567'];
     const columns = { ...readings(starts, '1'), granularitySeconds: [900, 900] };
     expect(await writeIntervals(warehouse, 'nanoseconds', '2026-03-01', columns)).toMatchObject({
@@ -144,7 +144,7 @@ describe('writeIntervals', () => {
     expect((await held('fraction')).map((row) => row.usage)).toEqual(['2']);
   });
 
-  test('keeps every reading of a page, also those that share a time', async () => {
+  test('keeps every reading of a page, even readings with the same time', async () => {
     const twice = { ...readings([...hours, ...hours], '5'), usage: ['1', '2', '3', '-1', '-2', '3'] };
     expect(await writeIntervals(warehouse, 'twice', '2026-03-01', twice)).toMatchObject({ inserted: 6 });
     expect(await writeIntervals(warehouse, 'twice', '2026-03-02', twice)).toMatchObject({
@@ -163,7 +163,7 @@ describe('writeIntervals', () => {
     expect(await compareIntervals(warehouse, 'twice', twice)).toMatchObject({ equal: true, keys: 6 });
   });
 
-  test('is in doubt where the warehouse has a reading that is not among those written', async () => {
+  test('is in doubt if the warehouse has a reading that is not among the written ones', async () => {
     const write = (starts: readonly string[], how: WriteIntervals) =>
       writeIntervals(warehouse, 'doubt', '2026-03-02', readings(starts, '1'), how);
     await writeIntervals(warehouse, 'doubt', '2026-03-01', readings(hours, '1'));
@@ -177,7 +177,7 @@ describe('writeIntervals', () => {
     expect(await write([first], { after: span })).toMatchObject({ inDoubt: true });
   });
 
-  test('a reading that Postgres refuses is kept apart; the others are written', async () => {
+  test('keeps a reading that Postgres refuses separately, and writes the others', async () => {
     const columns = { ...readings(hours, '1'), quality: ['a', 'b\0', 'c\td\\'] };
     expect(await writeIntervals(warehouse, 'refused', '2026-03-01', columns)).toMatchObject({
       inserted: 2,
@@ -209,7 +209,7 @@ describe('writeIntervals', () => {
     ['updated', '2026-02-30T00:00:00', 'updated'],
     ['updated', 'yesterday', 'updated'],
     ['updated', '', null],
-  ] as const)('a reading whose %s is %j is kept, and the others beside it', async (column, text, field) => {
+  ] as const)('keeps a reading whose %s is %j, and writes the others', async (column, text, field) => {
     const meter = `unreadable ${column} ${text.slice(0, 20)}`;
     const sound = readings(hours, '1', '2026-01-01T00:00:00');
     const odd = { ...sound, [column]: [sound[column][0] ?? null, text, sound[column][2] ?? null] };
@@ -241,7 +241,7 @@ describe('writeIntervals', () => {
   });
 
   test.each(['2026-02-30T00:00:00', '03/01/2026', '0000-00-00', ''])(
-    'a reading that starts at %j has no row and is named; the others are written',
+    'names a reading that starts at %j, which has no row, and writes the others',
     async (start) => {
       const meter = `no start ${start}`;
       const columns = readings([hours[0] ?? '', start, hours[2] ?? ''], 'N/A');
@@ -261,7 +261,7 @@ describe('writeIntervals', () => {
   );
 
   test.each(['Z', '+00:00'])(
-    'readings without length are refused by name, the others are written (%s)',
+    'refuses readings without length by name, and writes the others (%s)',
     async (zone) => {
       const meter = `wrong${zone}`;
       const day = (hour: string) => `2026-01-31T${hour}${zone}`;
@@ -307,7 +307,7 @@ describe('writeIntervals', () => {
     },
   );
 
-  test.each(['7', '.7', '7.', '+7e2', ' -7.25E-1 '])('%j is an amount', async (usage) => {
+  test.each(['7', '.7', '7.', '+7e2', ' -7.25E-1 '])('accepts %j as an amount', async (usage) => {
     const one = readings(hours.slice(0, 1), usage);
     expect(await writeIntervals(warehouse, `amount ${usage}`, '2026-03-01', one)).toMatchObject({
       inserted: 1,
@@ -315,7 +315,7 @@ describe('writeIntervals', () => {
   });
 
   test.each(['2033-06-30T24:00:00Z', '2033-06-30T23:59:60Z'])(
-    'a reading of %s is the first reading of the next day, with its key',
+    'writes a reading of %s as the first reading of the next day, with its key',
     async (start) => {
       const meterId = `midnight ${start}`;
       const at = (starts: readonly string[], usage: string) => ({
@@ -335,7 +335,7 @@ describe('writeIntervals', () => {
     },
   );
 
-  test('Postgres reads times with an offset and times in the zone of the setting', async () => {
+  test('reads times with an offset, and times in the configured zone, like Postgres', async () => {
     const berlin = await createWarehouse('Europe/Berlin');
     try {
       const columns = readings(['2026-03-29T01:00:00', '2026-03-29T03:00:00'], '1');

@@ -20,7 +20,7 @@ interface Issue {
   readonly isClosed: boolean;
 }
 
-test('pages of issues have each open issue once: the gravest first, then the latest, acknowledged ones last', async () => {
+test('pages of issues have each open issue once: by severity, then the newest, with acknowledged issues last', async () => {
   const { db } = warehouse;
   const random = createRandom(16);
   const issues = Array.from({ length: 60 }, (_, at): Issue => {

@@ -8,7 +8,7 @@ const page = (body: string, itemsKey: string | null = 'items', joined = false) =
   itemTexts({ body, itemsKey, joined });
 
 describe('the text of each record of a page', () => {
-  test('is as the service wrote it: digits, escapes, spaces', () => {
+  test('is exactly as the service wrote it: digits, escapes, spaces', () => {
     const body = ` {"total" : 3, "items" :[ {"a": 1.10, "b":"\\u0000\\ud800"} , "x]\\"}" ,-1e400\n] } `;
     expect(page(body)).toEqual(['{"a": 1.10, "b":"\\u0000\\ud800"}', '"x]\\"}"', '-1e400']);
   });
@@ -27,7 +27,7 @@ describe('the text of each record of a page', () => {
     expect(page('[[1],[2,3]]', null, true)).toEqual(['1', '2', '3']);
   });
 
-  test('is found beside strings of megabytes and thousands of brackets', () => {
+  test('is found next to strings of megabytes and thousands of brackets', () => {
     const long = JSON.stringify(`${'é"\\['.repeat(500_000)}`);
     const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
     expect(page(`{"items":[${long},${deep}]}`)).toEqual([long, deep]);

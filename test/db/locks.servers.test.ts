@@ -76,7 +76,7 @@ const locked = [
 const modes = ['row share', 'row exclusive', 'share update exclusive', 'share', 'access exclusive'];
 
 test.each([null, 'metersync_analyst'])(
-  'a login with the role %s may take no lock that others wait for',
+  'a login with the role %s cannot take a lock for which others wait',
   async (role) => {
     const login = await loginAs(role, warehouse);
     const attempt = (statement: string) =>
@@ -114,7 +114,7 @@ test('an analyst whose transaction never ends blocks no recording and no writing
   await sync();
 });
 
-test('a blocked migration names the analyst in its way, blocks nobody, and succeeds afterwards', async () => {
+test('a blocked migration names the analyst who blocks it, blocks nobody, and succeeds afterwards', async () => {
   const analyst = await analystAtWork();
   await fromEarlierVersion();
   const waiting = { lockTimeoutFirstMs: 50, lockTimeoutMaxMs: 100, pauseMs: 1, tries: 3 };
@@ -138,7 +138,7 @@ test('a blocked migration names the analyst in its way, blocks nobody, and succe
   expect(await ended).toMatchObject({ views: true });
 });
 
-test('concurrent migrations run one after the other, also on an empty database', async () => {
+test('concurrent migrations run one after the other, even on an empty database', async () => {
   await warehouse.db.execute(sql`drop schema metersync_migrations cascade`);
   for (const schema of ['analytics', 'fields', 'history', 'ops', 'utility', 'metersync'])
     await warehouse.db.execute(sql.raw(`drop schema ${schema} cascade`));

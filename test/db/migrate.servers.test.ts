@@ -32,7 +32,7 @@ const addsColumn = (floor: number) =>
   `-- floor: ${floor}\nALTER TABLE "utility"."documents" ADD COLUMN "later" text;`;
 const waiting = { lockTimeoutFirstMs: 50, lockTimeoutMaxMs: 200, pauseMs: 20, tries: 4 };
 
-test('a migration of a table that an analyst reads gives up, says who, and holds up no writer', async () => {
+test('a migration of a table that an analyst reads gives up, says who reads, and holds up no writer', async () => {
   await openWarehouse();
   const analyst = await loginAs('metersync_analyst', warehouse);
   const { pid, end } = await openTransaction(analyst, ['select from utility.documents limit 1']);
@@ -64,7 +64,7 @@ test('a migration of a table that an analyst reads gives up, says who, and holds
   expect(await migrateWarehouse(warehouse.db, waiting, folder)).toMatchObject({ applied: 1 });
 });
 
-test('a plan lists the statements of pending migrations, changes nothing, and is empty when up to date', async () => {
+test('a plan lists the statements of pending migrations, changes nothing, and is empty if there are none', async () => {
   await openWarehouse();
   expect(await planMigration(warehouse.db)).toMatchObject({ statements: [], floorAfter: floor });
   const folder = laterMigrations(
@@ -85,7 +85,7 @@ test('a plan lists the statements of pending migrations, changes nothing, and is
   expect(await readSchemaVersions(warehouse.db)).toEqual({ known, applied: known, floor });
 });
 
-test('a newer version that migrates between the migrations and the views keeps its views', async () => {
+test('the views of a newer version stay if it migrates between the migrations and the views', async () => {
   await openWarehouse();
   await warehouse.db.execute(sql`update metersync_migrations.views set version = 'newer'`);
   const newer = `insert into metersync_migrations.schema_migrations (hash, created_at)
@@ -120,7 +120,7 @@ async function reports() {
   return { refused, warnings: lines.map((line) => JSON.parse(line).msg), health, state, alarm };
 }
 
-test("a migration has none of a role's limits, and calls no function that somebody made in public", async () => {
+test('a migration is not subject to the limits of a role, and calls no function that somebody made in public', async () => {
   await openWarehouse();
   // Postgres 17 brought the limit of a whole transaction.
   const limits = `select name, setting from pg_settings
@@ -145,11 +145,11 @@ test("a migration has none of a role's limits, and calls no function that somebo
   await warehouse.db.execute(sql.raw(`drop function ${better}`));
 });
 
-test('code between the floor and the head of the schema goes on, and warns that it must be upgraded', async () => {
+test('code between the floor and the head of the schema continues, and warns that it must be upgraded', async () => {
   await openWarehouse();
   await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)));
   const { refused, warnings, health, state, alarm } = await reports();
-  const saw = 'the warehouse has 1 migration that this metersync does not know, and lets it go on';
+  const saw = 'the warehouse has 1 migration that this metersync does not know, and accepts its writes';
   expect(refused).toBeUndefined();
   expect(warnings).toEqual([`${saw}. Upgrade this metersync.`]);
   expect(health.schema).toEqual({ known, applied: known + 1, floor: known });
@@ -165,12 +165,12 @@ test('code between the floor and the head of the schema goes on, and warns that 
 test.each([
   ['that names itself as the floor', addsColumn(known + 1)],
   ['that names no floor', 'ALTER TABLE "utility"."documents" ADD COLUMN "later" text;'],
-])('code below the floor of a migration %s is refused with words', async (_, text) => {
+])('code below the floor of a migration %s is refused with a message', async (_, text) => {
   await openWarehouse();
   // A migration after it cannot lower the floor.
   await migrateWarehouse(warehouse.db, waiting, laterMigrations(text, `-- floor: ${known}\nselect 1;`));
   const { refused, warnings, health, state, alarm } = await reports();
-  const saw = `the warehouse has 2 migrations that this metersync does not know: code that writes it has to know ${known + 1}, and this knows ${known}`;
+  const saw = `the warehouse has 2 migrations that this metersync does not know: code that writes to it has to know ${known + 1} migrations, and this metersync knows ${known}`;
   expect(refused).toMatch(`${saw}: upgrade this metersync`);
   expect(warnings).toEqual([]);
   expect(health.warehouse).toMatchObject({ away: saw });
@@ -178,7 +178,7 @@ test.each([
   expect(alarm?.saw).toContain(saw);
 });
 
-test('a warehouse without a floor wants code of its own version', async () => {
+test('a warehouse without a floor requires code of its own version', async () => {
   await openWarehouse();
   await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)));
   await warehouse.db.execute(sql`drop table metersync_migrations.floor`);

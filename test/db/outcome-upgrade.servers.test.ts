@@ -54,7 +54,7 @@ const workedOut = sql`
       offset 0
     ) waits on true`;
 
-/** Events of a few records, each read, given up, deleted or left alone at random times. */
+/** Events of a few records, each read, given up, deleted or left unchanged at random times. */
 const story = [
   sql`
     insert into metersync.journal (id, type, kind, record_id, company_id, occurred_at, received_at, recorded_at,
@@ -94,7 +94,7 @@ const story = [
     group by 1, 2`,
 ];
 
-test('an upgrade keeps what the view said of each event, and views and grants of users on it', async () => {
+test('an upgrade keeps the outcome of each event, and the views and grants of users', async () => {
   const { url, drop } = await createDatabase('outcomes');
   const { db, close } = connectWarehouse({ url, timeZone: 'UTC', max: 2, onError: () => {} });
   onTestFinished(async () => {

@@ -14,7 +14,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 const resources = ['documents', 'connections'] as const;
 
-test('groups, replays, reads and resumes at once lose no event', async () => {
+test('groups, replays, reads and resumes at the same time lose no event', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(warehouse.drop);
   const { db } = warehouse;

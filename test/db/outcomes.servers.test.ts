@@ -173,33 +173,36 @@ test('stale records equal pending events, and every outcome is counted and liste
 test.each([
   { others: 'were settled', waits: 0 },
   { others: 'still wait', waits: 1 },
-])('an event that comes during a refresh is kept, recorded before others that $others', async ({ waits }) => {
-  const { db } = warehouse;
-  const recordId = randomUUID();
-  if (waits > 0) await recordEvents(db, [delivery(documentEvent('updated', recordId, at(2)))]);
-  else
-    await db.execute(sql`
+])(
+  'an event that arrives during a refresh is kept, recorded before others that $others',
+  async ({ waits }) => {
+    const { db } = warehouse;
+    const recordId = randomUUID();
+    if (waits > 0) await recordEvents(db, [delivery(documentEvent('updated', recordId, at(2)))]);
+    else
+      await db.execute(sql`
       insert into metersync.stale_records
         (kind, record_id, owner, events, since, last_event_at, wanted, due_at)
       values ('document', ${recordId}, ${recordId}, 1, now(), now(), ${at(2)}::timestamptz, now())`);
-  let refreshed: Promise<void> | undefined;
-  await db.transaction(async (tx) => {
-    // What a group writes that recorded its event before the last one, and commits after it.
-    await tx.execute(sql`
+    let refreshed: Promise<void> | undefined;
+    await db.transaction(async (tx) => {
+      // What a group writes that recorded its event before the last one, and commits after it.
+      await tx.execute(sql`
       update metersync.stale_records set events = events + 1, wanted = ${at(3)}::timestamptz
       where record_id = ${recordId}`);
-    refreshed = refreshStale(db, 'document', [recordId]);
-    await untilLocked(db, 'the refresh waits for the group');
-  });
-  await refreshed;
-  const { rows } = await db.execute(sql`
+      refreshed = refreshStale(db, 'document', [recordId]);
+      await untilLocked(db, 'the refresh waits for the group');
+    });
+    await refreshed;
+    const { rows } = await db.execute(sql`
     select events, wanted = ${at(3)}::timestamptz as is_newest
     from metersync.stale_records
     where record_id = ${recordId}`);
-  expect(rows).toEqual([{ events: 2, is_newest: true }]);
-});
+    expect(rows).toEqual([{ events: 2, is_newest: true }]);
+  },
+);
 
-test('a refresh adds events that wait again to those that come meanwhile', async () => {
+test('a refresh adds events that wait again to events that arrive meanwhile', async () => {
   const { db } = warehouse;
   const recordId = randomUUID();
   await recordEvents(db, [delivery(documentEvent('updated', recordId, at(2)))]);

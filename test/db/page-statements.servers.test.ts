@@ -41,18 +41,21 @@ const some = () => Array.from({ length: 50 }, () => randomUUID());
 const first = '2026-06-01T00:00:00Z';
 const later = '2026-06-02T00:00:00Z';
 
-describe('a page of 50 records that a run notes costs at most', () => {
+describe('a page of 50 records that a run notes', () => {
   test.for([
     ['companies', 1, 1],
     ['sites', 1, 1],
     ['connections', 3, 3],
     ['usageData', 3, 3],
     ['meters', 2, 2],
-  ] as const)('of %s %i statements, %i if they changed', async ([listing, fresh, changed]) => {
-    const ids = some();
-    expect(await write(listing, { ids, updated: first })).toBeLessThanOrEqual(fresh);
-    expect(await write(listing, { ids, updated: later })).toBeLessThanOrEqual(changed);
-  });
+  ] as const)(
+    'costs at most, for %s, %i statements, %i if they changed',
+    async ([listing, fresh, changed]) => {
+      const ids = some();
+      expect(await write(listing, { ids, updated: first })).toBeLessThanOrEqual(fresh);
+      expect(await write(listing, { ids, updated: later })).toBeLessThanOrEqual(changed);
+    },
+  );
 
   // What follows from changed documents needs a snapshot that begins after their locks.
   test.for([
@@ -61,7 +64,7 @@ describe('a page of 50 records that a run notes costs at most', () => {
     ['all', 3, 3],
     ['alone', 3, 3],
   ] as const)(
-    'of documents with usage %s %i statements, %i if they changed',
+    'costs at most, for documents with usage %s, %i statements, %i if they changed',
     async ([usage, fresh, changed]) => {
       const ids = some();
       expect(await write('documents', { ids, updated: first, usage })).toBeLessThanOrEqual(fresh);
@@ -69,7 +72,7 @@ describe('a page of 50 records that a run notes costs at most', () => {
     },
   );
 
-  test('two statements if nothing changed', async () => {
+  test('costs at most two statements if nothing changed', async () => {
     const ids = some();
     await write('documents', { ids, updated: first });
     expect(await write('documents', { ids, updated: first })).toBe(2);

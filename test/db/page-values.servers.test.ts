@@ -51,11 +51,11 @@ describe('times', () => {
     ['2026-01-02T03:04:05.678901499', '2026-01-02T03:04:05.678901'],
     ['2026-01-02T03:04:05.678901999', '2026-01-02T03:04:05.678901'],
     ['1767323045', '2026-01-02T03:04:05.000000'],
-  ])('%s is read as %s UTC', async (sent, read) => {
+  ])('of %s are read as %s UTC', async (sent, read) => {
     expect(await updatedOf(warehouse, sent)).toBe(read);
   });
 
-  test('without a zone are in the zone of the setting; with one the setting changes nothing', async () => {
+  test('without a zone are in the configured zone; the setting does not change times with a zone', async () => {
     const newYork = await createWarehouse('America/New_York');
     try {
       expect(await updatedOf(newYork, '2026-07-02T03:04:05.678901')).toBe('2026-07-02T07:04:05.678901');
@@ -68,7 +68,7 @@ describe('times', () => {
   });
 
   test.each(['.1234564', '.123456500', '.123456501', '.123455500', '.999999999'])(
-    'nine fraction digits (%s) round the same in an event and its record, so that the record settles it',
+    'with nine fraction digits (%s) are rounded the same in an event and its record, so that the record settles the event',
     async (fraction) => {
       const id = randomUUID();
       const updated = `2026-01-02T03:04:05${fraction}`;
@@ -85,7 +85,7 @@ describe('times', () => {
 });
 
 describe('raw', () => {
-  test('is the record as it was sent, with unknown fields and nesting', async () => {
+  test('is the record as the service sent it, with unknown fields and nesting', async () => {
     const id = randomUUID();
     const record = { id, brandNew: [{ a: null, b: ['x', 1, true] }], nested: { name: 'of a field' } };
     await writeRecords(warehouse, 'documents', [record]);

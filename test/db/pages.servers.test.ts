@@ -15,7 +15,7 @@ const latest = { readAt: '2026-06-01T00:00:03Z', companyId };
 const older = '2026-05-01T00:00:00.000001';
 const newer = '2026-05-01T00:00:00.000002';
 
-/** A record of each listing with a distinct `name`; a site stands in a company. */
+/** A record of each listing with a distinct `name`. A site is inside a company. */
 const records: Readonly<Record<Listing, (id: string, name: string, updated?: string) => SentRecord>> = {
   companies: (id, name) => ({ id, name }),
   sites: (id, name) => ({ id: companyId, sites: [{ id, name }] }),
@@ -67,7 +67,7 @@ describe.each(dated)('%s, which have `updated`', (listing) => {
     expect(await nameOf(listing, id)).toBe('undated');
   });
 
-  test('a state from the future yields to a read that began later, not to an earlier one', async () => {
+  test('a state from the future is replaced by a read that began later, but not by an earlier read', async () => {
     const id = randomUUID();
     await write(listing, id, 'future', late, '2099-01-01T00:00:00');
     await write(listing, id, 'early', early, newer);
@@ -79,7 +79,7 @@ describe.each(dated)('%s, which have `updated`', (listing) => {
     expect(await nameOf(listing, id)).toBe('same day');
   });
 
-  test('of a duplicate record on a page the newer state is written', async () => {
+  test('the newer state of a duplicate record on a page is written', async () => {
     const id = randomUUID();
     const twice = [records[listing](id, 'new', newer), records[listing](id, 'old', older)];
     expect(await writeRecords(warehouse, listing, twice, early)).toMatchObject({ inserted: 1, changed: 0 });
@@ -107,7 +107,7 @@ describe.each([...dated, ...undated])('%s', (listing) => {
     expect(await rowOf(warehouse, listing, id)).toEqual(before);
   });
 
-  test('the same record under another version of the API is written again', async () => {
+  test('the same record in another version of the API is written again', async () => {
     const id = randomUUID();
     await write(listing, id, 'same', early, newer);
     const again = [records[listing](id, 'same', newer)];
@@ -116,7 +116,7 @@ describe.each([...dated, ...undated])('%s', (listing) => {
     expect(await rowOf(warehouse, listing, id)).toMatchObject({ api_version: 'v2.1' });
   });
 
-  test('a tombstone of absence yields to a read that began after it, not to an earlier one', async () => {
+  test('a tombstone of absence is undone by a read that began after it, but not by an earlier read', async () => {
     const id = randomUUID();
     await write(listing, id, 'seen', early, newer);
     await deleteRow(listing, id, 'absent', late.readAt);
@@ -140,7 +140,7 @@ describe('values from a record', () => {
   const other = randomUUID();
 
   test.each(['documents', 'connections'] as const)(
-    "%s: the company as an object, as an id, or as the listing's",
+    '%s: the company as an object, as an id, or from the listing',
     async (listing) => {
       const of = (company: unknown) =>
         column(listing, { id: randomUUID(), ...(company ? { company } : {}) }, 'company_id');
@@ -150,7 +150,7 @@ describe('values from a record', () => {
     },
   );
 
-  test("the site of a document: its own, that of its first usage row, or an earlier event's", async () => {
+  test('the site of a document: from itself, from its first usage row, or from an earlier event', async () => {
     const of = (more: object, id: string = randomUUID()) => column('documents', { id, ...more }, 'site_id');
     expect(await of({ site: { id: other } })).toBe(other);
     expect(await of({ site: other })).toBe(other);
@@ -173,7 +173,7 @@ describe('values from a record', () => {
     expect(await rowOf(warehouse, 'sites', siteId)).toMatchObject({ company_id: id, name: 'Plant' });
   });
 
-  test('the sites of a connection follow records that list them, and stay otherwise', async () => {
+  test('the sites of a connection follow records that list them, and otherwise stay', async () => {
     const id = randomUUID();
     const [first, second] = [randomUUID(), randomUUID()];
     const relation = (site: string, accountIds: string[]) => ({

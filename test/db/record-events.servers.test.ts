@@ -31,7 +31,7 @@ const outcomeOf = async (id: string) =>
   )[0];
 
 describe('recordEvents', () => {
-  test('an event is journalled with its header in the row, and pending until its record is read', async () => {
+  test('journals an event with its header in the row, pending until its record is read', async () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, '2026-01-02T03:04:05.678901'));
     const recorded = await recordEvents(warehouse.db, [event]);
@@ -48,7 +48,7 @@ describe('recordEvents', () => {
   });
 
   test.each(['body', 'bodyBase64'] as const)(
-    'an event whose %s begins with a byte order mark is applied',
+    'applies an event whose %s begins with a byte order mark',
     async (member) => {
       const id = randomUUID();
       const { body: text = '', ...event } = delivery(
@@ -62,7 +62,7 @@ describe('recordEvents', () => {
     },
   );
 
-  test('a second delivery changes nothing, within a group or across groups', async () => {
+  test('changes nothing for a second delivery, within a group or across groups', async () => {
     const event = delivery(connectionEvent('created', randomUUID(), '2026-01-02T00:00:00.000001', 'PENDING'));
     expect(await recordEvents(warehouse.db, [event, event])).toMatchObject({ fresh: 1 });
     const before = await rows(sql`select xmin::text, * from utility.connections order by id`);
@@ -70,7 +70,7 @@ describe('recordEvents', () => {
     expect(await rows(sql`select xmin::text, * from utility.connections order by id`)).toEqual(before);
   });
 
-  test('two deliveries of a missing event at once try it again once', async () => {
+  test('tries a missing event again once if it is delivered twice at the same time', async () => {
     const event = delivery(documentEvent('created', randomUUID(), '2026-01-02T00:00:00.000001'));
     await recordEvents(warehouse.db, [event]);
     await settleAs(warehouse.db, 'missing', sql`id = ${event.id}`);
@@ -93,7 +93,7 @@ describe('recordEvents', () => {
     expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'pending' });
   });
 
-  test('a catch-up is woken once, by the group that finds it asleep', async () => {
+  test('wakes a catch-up once, by the group that finds it asleep', async () => {
     await warehouse.db.execute(sql`update metersync.catch_ups set awake = false`);
     const first = await recordEvents(warehouse.db, [
       delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96)),
@@ -104,7 +104,7 @@ describe('recordEvents', () => {
     expect([first.wake, second.wake]).toEqual([['intervals'], []]);
   });
 
-  test('unknown types are ignored, unusable events are dead with their bytes, others commit', async () => {
+  test('ignores unknown types, keeps unusable events as dead with their bytes, and commits the others', async () => {
     const good = Array.from({ length: 5 }, () =>
       delivery(documentEvent('created', randomUUID(), '2026-02-01T00:00:00.000001')),
     );
@@ -172,7 +172,7 @@ describe('recordEvents', () => {
     expect(transactions).toHaveLength(1);
   });
 
-  test('events with a NUL or half of a surrogate pair are dead without a further transaction', async () => {
+  test('marks events with a NUL or half of a surrogate pair as dead without another transaction', async () => {
     const noted = (note: string) =>
       delivery(
         JSON.stringify(
@@ -189,7 +189,7 @@ describe('recordEvents', () => {
     expect(transactions).toHaveLength(1);
   });
 
-  test('a dead event is tried again when it is delivered again', async () => {
+  test('tries a dead event again when it is delivered again', async () => {
     const id = randomUUID();
     await recordEvents(warehouse.db, [delivery('not json', id)]);
     await recordEvents(warehouse.db, [
@@ -198,7 +198,7 @@ describe('recordEvents', () => {
     expect(await outcomeOf(id)).toMatchObject({ outcome: 'pending', error: null });
   });
 
-  test('a group that is tried again records nothing anew: its poison would take every attempt its whole time', async () => {
+  test('records nothing again for a group that is retried, because a bad event would use up the time of every attempt', async () => {
     const poison = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { note: '\0' }));
     const sound = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00'));
     const attempt = (runId: string) =>
@@ -208,7 +208,7 @@ describe('recordEvents', () => {
     expect(await attempt('run-2')).toMatchObject({ fresh: 1, duplicates: 1, dead: 1 });
   });
 
-  test('numbers in a payload keep their digits', async () => {
+  test('keeps all digits of numbers in a payload', async () => {
     const body = JSON.stringify(
       documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { big: 0 }),
     ).replace('"big":0', '"big":12345678901234567890.123456789012345678901');
@@ -220,7 +220,7 @@ describe('recordEvents', () => {
     expect(row?.big).toBe('12345678901234567890.123456789012345678901');
   });
 
-  test("every order and grouping of a document's and a connection's history ends in the same rows", async () => {
+  test('leads to the same rows for every order and grouping of the events of a document and a connection', async () => {
     const history = (document: string, connection: string) => [
       documentEvent('created', document, '2026-03-01T00:00:00.000001'),
       documentEvent('updated', document, '2026-03-01T00:00:00.000002'),
@@ -269,7 +269,7 @@ describe('recordEvents', () => {
     });
   });
 
-  test('concurrent groups with overlapping records neither deadlock nor lose a row', async () => {
+  test('neither deadlocks nor loses a row if concurrent groups have records in common', async () => {
     const ids = Array.from({ length: 30 }, () => randomUUID());
     const sample = fc.sample(fc.shuffledSubarray(ids, { minLength: 20 }), { numRuns: 40, seed: 7 });
     await Promise.all(

@@ -25,28 +25,31 @@ const refused: readonly [name: string, resource: 'documents' | 'usageData', fiel
   ];
 
 describe('a record that Postgres refuses', () => {
-  test.each(refused)('%s: is kept with its text and the reason; the others are written', async (...of) => {
-    const [, resource, fields, error] = of;
-    const id = randomUUID();
-    const neighbours = Array.from({ length: 6 }, () => randomUUID());
-    const text = `{"id":"${id}","updated":"${updated}",${fields}}`;
-    const page = neighbours.map((neighbour) => JSON.stringify({ id: neighbour, updated }));
-    page.splice(3, 0, text);
-    expect(await writeRecords(warehouse, resource, page, { companyId })).toEqual({
-      inserted: 6,
-      changed: 0,
-      rejected: 1,
-    });
-    for (const neighbour of neighbours) expect(await rowOf(warehouse, resource, neighbour)).toBeDefined();
-    expect(await rowOf(warehouse, resource, id)).toBeUndefined();
-    expect(await rejected(resource, id)).toEqual({
-      error: expect.stringMatching(error),
-      record: text,
-      company_id: companyId,
-    });
-  });
+  test.each(refused)(
+    'is kept with its text and the reason, and the others are written: %s',
+    async (...of) => {
+      const [, resource, fields, error] = of;
+      const id = randomUUID();
+      const neighbours = Array.from({ length: 6 }, () => randomUUID());
+      const text = `{"id":"${id}","updated":"${updated}",${fields}}`;
+      const page = neighbours.map((neighbour) => JSON.stringify({ id: neighbour, updated }));
+      page.splice(3, 0, text);
+      expect(await writeRecords(warehouse, resource, page, { companyId })).toEqual({
+        inserted: 6,
+        changed: 0,
+        rejected: 1,
+      });
+      for (const neighbour of neighbours) expect(await rowOf(warehouse, resource, neighbour)).toBeDefined();
+      expect(await rowOf(warehouse, resource, id)).toBeUndefined();
+      expect(await rejected(resource, id)).toEqual({
+        error: expect.stringMatching(error),
+        record: text,
+        company_id: companyId,
+      });
+    },
+  );
 
-  test('on a page with several is kept for each of them', async () => {
+  test('is kept for each of several on a page', async () => {
     const ids = Array.from({ length: 9 }, () => randomUUID());
     const page = ids.map((id, at) => `{"id":"${id}","note":"${at % 2 === 0 ? '\\u0000' : 'fine'}"}`);
     expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 4, rejected: 5 });
@@ -61,7 +64,7 @@ describe('a record that Postgres refuses', () => {
     expect(await rejected('documents', 'not a uuid')).toMatchObject({ record: '{"id":"not a uuid"}' });
   });
 
-  test('brings no sites if it is a company without an id: no run would tombstone them', async () => {
+  test('brings no sites if it is a company without an id, because no run would tombstone them', async () => {
     const [stray, site] = [randomUUID(), randomUUID()];
     const page = [{ sites: [{ id: stray }] }, { id: randomUUID(), sites: [{ id: site }] }];
     expect(await writeRecords(warehouse, 'companies', page)).toMatchObject({ inserted: 1, rejected: 1 });
@@ -70,7 +73,7 @@ describe('a record that Postgres refuses', () => {
     expect(await rowOf(warehouse, 'sites', site)).toBeDefined();
   });
 
-  test('is kept even if its id holds a NUL', async () => {
+  test('is kept even if its id contains a NUL', async () => {
     const page = ['{"id":"a\\u0000b"}', `{"id":"${randomUUID()}"}`];
     expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 1, rejected: 1 });
     expect(await rejected('documents', 'a\\0b')).toMatchObject({ record: '{"id":"a\\u0000b"}' });

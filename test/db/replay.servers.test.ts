@@ -50,7 +50,7 @@ const document = async (id: string) =>
 const at = (n: number) => `2026-05-01T00:00:00.00000${n}`;
 
 describe('a replay', () => {
-  test('of an event that an earlier version could not apply applies it from its bytes', async () => {
+  test('applies an event from its bytes that an earlier version could not apply', async () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, at(1), { note: 'żółć' }));
     await record(event);
@@ -70,7 +70,7 @@ describe('a replay', () => {
     expect(await document(id)).toMatchObject({ updated: expect.stringContaining('.000001') });
   });
 
-  test('of an event whose type is supported since applies it', async () => {
+  test('applies an event whose type has become supported', async () => {
     const id = randomUUID();
     const event = delivery(documentEvent('deleted', id, at(3)));
     await record(event);
@@ -82,7 +82,7 @@ describe('a replay', () => {
     expect(await document(id)).toMatchObject({ deleted_reason: 'event' });
   });
 
-  test('of an event that still cannot be applied leaves it dead, with the bytes and the reason', async () => {
+  test('leaves an event dead that still cannot be applied, with the bytes and the reason', async () => {
     const event = delivery(documentEvent('created', randomUUID(), '2026-02-30T00:00:00'));
     await record(event);
     const before = await journal(event);
@@ -95,7 +95,7 @@ describe('a replay', () => {
     expect(kept?.text).toBe(event.body);
   });
 
-  test('of a superseded event leaves it superseded, and writes no row', async () => {
+  test('leaves a superseded event superseded, and writes no row', async () => {
     const id = randomUUID();
     await record(delivery(documentEvent('deleted', id, at(5))));
     const late = delivery(documentEvent('updated', id, at(4)));
@@ -106,7 +106,7 @@ describe('a replay', () => {
     expect(await document(id)).toEqual(before);
   });
 
-  test('of an applied event changes nothing; forced, its record is read again', async () => {
+  test('of an applied event changes nothing; if it is forced, the record is read again', async () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, at(1)));
     await record(event);
@@ -119,7 +119,7 @@ describe('a replay', () => {
     expect(await document(id)).toEqual(before);
   });
 
-  test('of an applied deletion does not tombstone a record that lives again', async () => {
+  test('of an applied deletion does not tombstone a record that was restored', async () => {
     const id = randomUUID();
     const gone = delivery(documentEvent('deleted', id, at(1)));
     await record(gone);
@@ -129,7 +129,7 @@ describe('a replay', () => {
     expect(await document(id)).toMatchObject({ deleted_reason: null });
   });
 
-  test('of a pending event makes it due at once', async () => {
+  test('makes a pending event due at once', async () => {
     const event = delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96));
     await record(event);
     await warehouse.db.execute(sql`update metersync.stale_records set attempts = 9, error = 'refused',
@@ -144,7 +144,7 @@ describe('a replay', () => {
     });
   });
 
-  test('twice has the effect of one; numbers keep their digits', async () => {
+  test('has the same effect if it runs twice, and numbers keep their digits', async () => {
     const digits = '12345678901234567890.123456789012345678900';
     const body = JSON.stringify(documentEvent('created', randomUUID(), at(1), { big: 0 }));
     const event = delivery(body.replace('"big":0', `"big":${digits}`));
@@ -159,7 +159,7 @@ describe('a replay', () => {
   });
 });
 
-test('a walk over kept events passes each once, though each replay moves what it walks over', async () => {
+test('a walk over kept events passes each event once, even though each replay moves the events', async () => {
   const other = await createWarehouse();
   onTestFinished(() => other.drop());
   const { db } = other;
@@ -222,7 +222,7 @@ test('a missing event is tried again when it is delivered again', async () => {
   expect(await journal(event)).toMatchObject({ outcome: 'pending', attempts: 0 });
 });
 
-test('the journal has the recording workflow of an event, and how many readings it announced', async () => {
+test('the journal has the workflow that recorded an event, and how many readings the event announced', async () => {
   const event = delivery(intervalsEvent('m-2', '2026-01-01', '2026-01-02', 96));
   const odd = delivery({ ...intervalsEvent('m-2', '2026-01-01', '2026-01-02', 0), intervalCount: 'many' });
   await recordEvents(warehouse.db, [event, odd], { workflow: { workflowId: 'event/1', runId: 'run-1' } });

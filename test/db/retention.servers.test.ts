@@ -42,7 +42,7 @@ const has = async (id: string) =>
   )[0];
 
 describe('payloads of the journal', () => {
-  test('of old enough settled events are dropped in batches; all others stay', async () => {
+  test('of settled events older than the retention are dropped in batches, and all others stay', async () => {
     const old: string[] = [];
     for (const outcome of ['applied', 'superseded', 'ignored']) {
       old.push(await aged(event(), outcome, 11), await aged(event(), outcome, 400));
@@ -57,13 +57,13 @@ describe('payloads of the journal', () => {
       counts.push(batch.dropped);
       after = batch.last;
     } while (after !== null);
-    // From the oldest on: each batch looks at four events, of which some keep theirs.
+    // Starting with the oldest: each batch examines four events, of which some keep their payloads.
     expect(counts).toEqual([3, 2, 1]);
     for (const id of old) expect(await has(id)).toEqual({ bytes: false, dropped: true });
     for (const id of kept) expect(await has(id)).toEqual({ bytes: true, dropped: false });
   });
 
-  test('leave all other columns of the event when they are dropped', async () => {
+  test('leave all other columns of the event unchanged when they are dropped', async () => {
     const given = delivery(
       connectionEvent('created', randomUUID(), '2026-01-01T00:00:00.000001', 'CONNECTED'),
     );
@@ -76,7 +76,7 @@ describe('payloads of the journal', () => {
     expect(await read()).toEqual(before);
   });
 
-  test('once dropped, still make a repeated delivery of the event a duplicate', async () => {
+  test('do not make a repeated delivery of their event new when they were dropped', async () => {
     const id = randomUUID();
     const given = delivery(documentEvent('created', id, '2026-01-01T00:00:00.000009'));
     await aged(given, 'applied', 400);
@@ -137,7 +137,7 @@ describe('parts of runs', () => {
         where run_id = ${runId}::uuid and resource is not null order by resource`)
     ).map(({ resource }) => resource);
 
-  test('are dropped once old and read completely by a later run; what they add up to stays', async () => {
+  test('are dropped once they are old and a later run has read them completely; their sums stay', async () => {
     const { db } = warehouse;
     await db.execute(sql`insert into utility.companies (id, raw) values (${company.id}::uuid, '{}')`);
     const first = await run(200, 'complete');

@@ -52,7 +52,7 @@ describe('a user with the role of the writer', () => {
     writer = await loginAs('metersync_writer');
   });
 
-  test("does the worker's work: events, records with their history, readings of a new month", async () => {
+  test('can do the work of the worker: events, records with their history, readings of a new month', async () => {
     expect(fitOf(await readSchemaVersions(writer.db))).toBe('same');
     const id = randomUUID();
     await recordEvents(writer.db, [delivery(documentEvent('created', id, '2026-05-01T00:00:00.000001'))]);
@@ -87,7 +87,7 @@ describe('a user with the role of the writer', () => {
     'create index on utility.documents (site_id)',
     "insert into metersync_migrations.schema_migrations (hash, created_at) values ('x', 1)",
     'create or replace function metersync.read_time(value text) returns timestamptz language sql as $$ select now() $$',
-  ])('may not: %s', async (statement) => {
+  ])('cannot: %s', async (statement) => {
     await expect(attempt(writer, statement)).rejects.toMatchObject(refused);
   });
 });
@@ -118,7 +118,7 @@ describe('a user with the role of the analyst', () => {
     await expect(attempt(analyst, 'select * from analytics.bills_as_of(now())')).resolves.toBeDefined();
   });
 
-  test('reads no value of an event, nor of a secret field, in the field catalogue', async () => {
+  test('cannot read the values of events or secret fields in the field catalogue', async () => {
     const [eventValue, secret, status] = [randomUUID(), randomUUID(), randomUUID()];
     const catalogue = createFieldCatalogue({
       db: warehouse.db,
@@ -158,12 +158,12 @@ describe('a user with the role of the analyst', () => {
     'insert into utility.companies (id) values (gen_random_uuid())',
     "select metersync.ensure_interval_month('2031-01-01Z')",
     'create table utility.mine (id int)',
-  ])('may not: %s', async (statement) => {
+  ])('cannot: %s', async (statement) => {
     await expect(attempt(analyst, statement)).rejects.toMatchObject(refused);
   });
 });
 
-test('a user without a role may read nothing', async () => {
+test('a user without a role cannot read anything', async () => {
   const nobody = await loginAs(null);
   for (const table of ['utility.documents', 'metersync.events'])
     await expect(attempt(nobody, `select * from ${table}`)).rejects.toMatchObject(refused);
@@ -194,7 +194,7 @@ describe('a migrator without the right to create roles', () => {
     await warehouse.db.execute(sql.raw(`drop database ${database} with (force)`));
   });
 
-  test('migrates, and grants to existing ones', async () => {
+  test('migrates, and grants to existing roles', async () => {
     // Roles belong to the whole server; the other warehouse created them.
     expect(await migrateWarehouse(own.db)).toMatchObject({ rolesMissing: [], unreadable: [] });
     const granted = await own.db.execute(
@@ -203,7 +203,7 @@ describe('a migrator without the right to create roles', () => {
     expect(granted.rows).toEqual([{ may: true }]);
   });
 
-  test("grants what views call, where the owner's functions are not everybody's", async () => {
+  test("grants what views call, even if the owner's functions are not granted to everybody", async () => {
     const [user, password] = [`user_${randomUUID().replaceAll('-', '')}`, randomUUID()];
     users.push(user);
     await warehouse.db.execute(
@@ -218,7 +218,7 @@ describe('a migrator without the right to create roles', () => {
     await expect(attempt(analyst, 'select * from analytics.bills_as_of(now())')).resolves.toBeDefined();
   });
 
-  test("leaves another user's relations and functions alone, and names what analysts cannot read", async () => {
+  test("leaves another user's relations and functions unchanged, and names what analysts cannot read", async () => {
     const [jane, password] = [`user_${randomUUID().replaceAll('-', '')}`, randomUUID()];
     users.push(jane);
     await warehouse.db.execute(sql.raw(`create role ${jane} login password '${password}'`));

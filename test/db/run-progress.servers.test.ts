@@ -9,7 +9,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 
-test('the progress of a run counts rows written and pages read, of each company under way', async () => {
+test('the progress of a run counts rows written and pages read, for each company under way', async () => {
   const { db } = warehouse;
   const runId = randomUUID();
   expect(await readRunProgress(db, runId)).toMatchObject({ state: null, rows: 0, running: [], failed: [] });

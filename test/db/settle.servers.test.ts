@@ -55,7 +55,7 @@ test.each([
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
 });
 
-test('an event is applied by a record without `updated` that was read after it, not before', async () => {
+test('an event is applied by a record without `updated` that was read after the event, not before', async () => {
   const { id, event } = await pendingDocument();
   const record = { id, name: 'a bill' };
   const early = '2026-01-01T00:00:00Z';
@@ -92,7 +92,7 @@ test('an event whose state the service does not return yet backs off', async () 
   });
 });
 
-test('an event older than its document is superseded at once if the usage was read since; else it waits', async () => {
+test('an event older than its document is superseded at once if the usage has been read since, and otherwise waits', async () => {
   const id = randomUUID();
   await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() }, 'all');
   const [before, after] = [
@@ -106,7 +106,7 @@ test('an event older than its document is superseded at once if the usage was re
   expect(await eventRow(after.id)).toMatchObject({ outcome: 'superseded' });
 });
 
-test('an event recorded during a read is left to the next read', async () => {
+test('an event that is recorded during a read is left to the next read', async () => {
   const readAt = await now();
   const { id, event } = await pendingDocument();
   await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
@@ -114,7 +114,7 @@ test('an event recorded during a read is left to the next read', async () => {
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 0 });
 });
 
-describe('a read settles', () => {
+describe('a read', () => {
   const staleEvents = async (id: string) =>
     (
       await warehouse.db.execute<{ events: number }>(
@@ -122,7 +122,7 @@ describe('a read settles', () => {
       )
     ).rows.map(({ events }) => events);
 
-  test('no event that was recorded before it, and commits while it waits for the record', async () => {
+  test('settles no event that was recorded before it and commits while the read waits for the record', async () => {
     const { db } = warehouse;
     const { id, event } = await pendingDocument(older);
     await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() });
@@ -142,7 +142,7 @@ describe('a read settles', () => {
     expect(await staleEvents(id)).toEqual([]);
   });
 
-  test('no event that is being recorded anew, and does not wait for its recorder', async () => {
+  test('settles no event that is being recorded again, and does not wait for its recorder', async () => {
     const { db } = warehouse;
     const { id, event } = await pendingDocument();
     await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() });
@@ -155,7 +155,7 @@ describe('a read settles', () => {
     expect(await settleRecords(db, 'documents', [id], await now())).toEqual({ applied: 1, waiting: 0 });
   });
 
-  test('an event without a new entry in any index of the journal', async () => {
+  test('settles an event without a new entry in any index of the journal', async () => {
     const { db } = warehouse;
     const id = randomUUID();
     const event = delivery(documentEvent('updated', id, newer));
@@ -219,7 +219,7 @@ test('a document that a later read found is not tombstoned by an earlier read th
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
 });
 
-test('a burst of events about a record uses up one attempt, not one for each look', async () => {
+test('a burst of events about a record uses up one attempt, not one for each read', async () => {
   const { id, event } = await pendingDocument();
   for (let change = 1; change <= 2 * recordPolicy.notFoundAttemptsMax; change++) {
     await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
@@ -233,7 +233,7 @@ test('a burst of events about a record uses up one attempt, not one for each loo
   expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_at: null });
 });
 
-test('a connection that moved is neither postponed nor given up by its former company', async () => {
+test('a connection that moved is neither postponed nor given up because of its former company', async () => {
   const there = { ...company, id: randomUUID() };
   const id = randomUUID();
   const [before, after] = [
@@ -283,7 +283,7 @@ describe.each(['documents', 'connections'] as const)(
     };
     const wayBack = sql`update metersync.stale_records set due_at = clock_timestamp()`;
 
-    test('back off, then are accepted; the event is missing', async () => {
+    test('backs off, and is then accepted; the event is missing', async () => {
       const { id, event } = await eventOf();
       for (let attempt = 0; attempt < recordPolicy.olderStateAttemptsMax; attempt++) {
         await show(id, older);
@@ -316,7 +316,7 @@ describe.each(['documents', 'connections'] as const)(
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
     });
 
-    test('are accepted once an event of the future is given up, while a newer state is awaited', async () => {
+    test('is accepted once an event of the future is given up, while a newer state is awaited', async () => {
       const { id, event } = await eventOf('2099-05-01T00:00:00.000001');
       for (let attempt = 0; attempt < recordPolicy.olderStateAttemptsMax; attempt++) {
         await show(id, older);
@@ -331,7 +331,7 @@ describe.each(['documents', 'connections'] as const)(
       expect(await rowOf(warehouse, resource, id)).toMatchObject({ raw: { updated: newer } });
     });
 
-    test('are accepted when they were given up before', async () => {
+    test('is accepted if it was given up before', async () => {
       const { id, event } = await eventOf();
       await giveUp(resource, id, event.id);
       expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'not_found' });
@@ -380,7 +380,7 @@ describe('a missing event is settled', () => {
     expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'event' });
   });
 
-  test('by no page that was read before it was given up', async () => {
+  test('but not by a page that was read before it was given up', async () => {
     const readAt = await now();
     const { id, event } = await missingDocument();
     await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
@@ -390,7 +390,7 @@ describe('a missing event is settled', () => {
 });
 
 describe.each(['documents', 'connections'] as const)(
-  '%s that two passes over the listing do not contain',
+  '%s that is missing from two passes over the listing',
   (resource) => {
     const listing = { resource, companyId: company.id };
     const retire = async () => {
@@ -404,7 +404,7 @@ describe.each(['documents', 'connections'] as const)(
           : connectionEvent('created', id, newer, 'PENDING'),
       );
 
-    test('are tombstoned though an event waits for them, and live again when a read finds them', async () => {
+    test('is tombstoned even if an event waits for it, and restored when a read finds it', async () => {
       const id = randomUUID();
       const event = eventOf(id);
       await recordEvents(warehouse.db, [event]);
@@ -418,7 +418,7 @@ describe.each(['documents', 'connections'] as const)(
       expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_at: null });
     });
 
-    test('are tombstoned without a waiting event; one that comes late is superseded', async () => {
+    test('is tombstoned without a waiting event, and a late event is superseded', async () => {
       const id = randomUUID();
       const event = eventOf(id);
       await writeRecords(warehouse, resource, [{ id, updated: newer }], {

@@ -34,7 +34,7 @@ const lives = async (listing: Listing, id: string) => {
 };
 
 describe('a page that was read before a document was deleted, and is written after its event', () => {
-  test('revives neither the document nor its usage', async () => {
+  test('restores neither the document nor its usage', async () => {
     const { id, usageId, record, usage, deleted } = aDocument();
     await writeRecords(warehouse, 'documents', [record], { readAt: '2026-05-02T00:00:00Z' });
     await writeRecords(warehouse, 'usageData', [usage], { readAt: '2026-05-02T00:00:00Z' });
@@ -45,7 +45,7 @@ describe('a page that was read before a document was deleted, and is written aft
     expect([await lives('documents', id), await lives('usageData', usageId)]).toEqual([false, false]);
   });
 
-  test('inserts neither as live when both are new', async () => {
+  test('inserts neither as live if both are new', async () => {
     const { id, usageId, record, usage, deleted } = aDocument();
     const readAt = await warehouseNow(warehouse.db);
     await recordEvents(warehouse.db, [deleted]);
@@ -68,7 +68,7 @@ describe('a page that was read before a document was deleted, and is written aft
   });
 });
 
-describe('a delete event and a page of usage that are written at once', () => {
+describe('a delete event and a page of usage that are written at the same time', () => {
   const pageOf = (usage: object, readAt: string) => ({
     body: JSON.stringify([usage]),
     itemsKey: null,
@@ -78,7 +78,7 @@ describe('a delete event and a page of usage that are written at once', () => {
   });
   const someoneWaits = () => untilLocked(warehouse.db, 'one transaction waits for the other');
 
-  test('the event waits for the page, and tombstones what it wrote', async () => {
+  test('wait for each other: the event tombstones what the page wrote', async () => {
     const { usageId, usage, deleted } = aDocument();
     const readAt = await warehouseNow(warehouse.db);
     let recorded: Promise<unknown> | undefined;
@@ -91,7 +91,7 @@ describe('a delete event and a page of usage that are written at once', () => {
     expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'document' });
   });
 
-  test('the page waits for the event, and writes nothing', async () => {
+  test('wait for each other: the page writes nothing after the event', async () => {
     const { id, usageId, record, usage } = aDocument();
     await writeRecords(warehouse, 'documents', [record]);
     const readAt = await warehouseNow(warehouse.db);

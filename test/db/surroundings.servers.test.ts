@@ -9,7 +9,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 
-test('a site known from an event alone has the list of companies read, until it is tombstoned', async () => {
+test('a site that is only known from an event makes the list of companies be read, until the site is tombstoned', async () => {
   const { db } = warehouse;
   const [companyId, site] = [randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'companies', [{ id: companyId, name: 'Acme' }]);
@@ -32,7 +32,7 @@ const addUsage = async (companyId: string, meterIds: readonly (string | null)[],
     from jsonb_array_elements_text(${JSON.stringify(meterIds)}::jsonb) meter_id`);
 };
 
-test('the meters are read while live usage of the company names one without a row', async () => {
+test('the meters of a company are read while its live usage names a meter without a row', async () => {
   const { db } = warehouse;
   const [first = '', companyId = '', last = ''] = [randomUUID(), randomUUID(), randomUUID()].sort();
   await writeRecords(warehouse, 'meters', [{ id: 'b' }, { id: 'd' }], { companyId });
@@ -49,7 +49,7 @@ test('the meters are read while live usage of the company names one without a ro
   }
 });
 
-test('to look for unread meters costs as little beside much usage of the same meters', async () => {
+test('looking for unknown meters costs the same next to much usage of the same meters', async () => {
   const companyId = randomUUID();
   await writeRecords(warehouse, 'meters', [{ id: 'x' }, { id: 'y' }], { companyId });
   const explained = connectExplained(warehouse.url);

@@ -49,7 +49,7 @@ describe.each(['documents', 'connections'] as const)('%s: different states of on
   const { event, record, column, value } = variants[resource];
 
   test.each(histories.flatMap((history) => both.map((truth) => ({ history, truth }))))(
-    "$history: are read again, and the service's state ($truth) stays",
+    'of $history are read again, and the state of the service ($truth) stays',
     async ({ history, truth }) => {
       const id = randomUUID();
       const early = await warehouseNow(warehouse.db);
@@ -79,7 +79,7 @@ describe.each(['documents', 'connections'] as const)('%s: different states of on
     },
   );
 
-  test('leave the warehouse the same in any order of events, until they are read', async () => {
+  test('leave the warehouse the same for any order of events, until they are read', async () => {
     const columnAfter = async (order: readonly Variant[]) => {
       const id = randomUUID();
       for (const variant of order) await recordEvents(warehouse.db, [delivery(event(id, variant))]);

@@ -37,7 +37,7 @@ describe('an unchanged record', () => {
     ['usageData', 'usage_data'],
     ['connections', 'connections'],
     ['meters', 'meters'],
-  ] as const)('is skipped among changed ones: %s', async (listing, table) => {
+  ] as const)('is skipped among changed records: %s', async (listing, table) => {
     const [same, other] = [
       { id: randomUUID(), updated, documentId: randomUUID(), text: 'a \\" ] {' },
       { id: randomUUID().toUpperCase(), updated, documentId: randomUUID() },
@@ -108,7 +108,7 @@ describe('an unchanged record', () => {
     expect(await writeRecords(warehouse, 'documents', [record], later)).toEqual({ ...nothing, changed: 1 });
   });
 
-  test('is written once when it is spelled in another way', async () => {
+  test('is written once if it is spelled in another way', async () => {
     const id = randomUUID();
     const spelled = [
       `{"id":"${id}","updated":"${updated}","a":1.50}`,
@@ -141,7 +141,7 @@ describe('an unchanged record', () => {
   });
 });
 
-test('rows are the same with digests and without, for any pages and events', async () => {
+test('rows are the same with and without digests, for any pages and events', async () => {
   const states = 3;
   const time = (state: number) => `2026-05-0${state + 1}T00:00:00.000001`;
   const record = (id: string, state: number, variant: number) => ({

@@ -114,7 +114,7 @@ describe.each(recordResources)('%s', (resource) => {
       'netMeteringType',
     ]),
   ];
-  test.each(fields)('%s: no value of it costs its record or another of its page', async (field) => {
+  test.each(fields)('%s: no value makes its record or another record of the page fail', async (field) => {
     const sent = odd.map((json) => ({ id: randomUUID(), json }));
     const texts = sent.map(({ id, json }) => `{"id":"${id}","${field}":${json}}`);
     const page = resource === 'sites' ? [`{"id":"${companyId}","sites":[${texts.join(',')}]}`] : texts;
@@ -133,7 +133,7 @@ describe.each(recordResources)('%s', (resource) => {
 });
 
 describe('a corrected value', () => {
-  test('fills the column; what could not be read is no longer noted', async () => {
+  test('fills the column, and the note of the unreadable value is removed', async () => {
     const id = randomUUID();
     await write('usageData', id, '"usage":"N/A"');
     expect(await rowOf(warehouse, 'usageData', id)).toMatchObject({ unreadable: { usage: 'N/A' } });
@@ -143,7 +143,7 @@ describe('a corrected value', () => {
 });
 
 describe('parts with tables of their own', () => {
-  test('a site whose id is unusable costs neither its company nor its neighbours', async () => {
+  test('a site with an unusable id does not affect its company or the other sites', async () => {
     const [company, site] = [randomUUID(), randomUUID()];
     const page = [{ id: company, sites: [{ id: 'nowhere' }, { id: site, name: 'Here' }, 'none', null] }];
     await writeRecords(warehouse, 'companies', page);
@@ -166,7 +166,7 @@ describe('parts with tables of their own', () => {
   });
 
   test.each(['all', 'alone'] as const)(
-    'usage that a document lists is written whatever it holds, usage of documents: %s',
+    'usage that a document lists is written whatever it contains: %s',
     async (usage) => {
       const [id, good, odd] = [randomUUID(), randomUUID(), randomUUID()];
       const usageData = [
@@ -201,7 +201,7 @@ describe('an event', () => {
       (id: string) => documentEvent('updated', id, updated),
       { created: '2026-02-30T00:00:00', site: { id: 'nowhere' } },
     ],
-  ] as const)('of a %s fills the columns that it can', async (_, listing, eventOf, odd) => {
+  ] as const)('about a %s fills the columns that it can', async (_, listing, eventOf, odd) => {
     const id = randomUUID();
     const recorded = await recordEvents(warehouse.db, [delivery({ ...eventOf(id), ...odd })]);
     expect(recorded).toMatchObject({ fresh: 1, dead: 0 });

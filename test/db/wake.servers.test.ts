@@ -18,19 +18,19 @@ const meterEvent = (meterId: string) => delivery(intervalsEvent(meterId, '2026-0
 const sleep = () => warehouse.db.transaction((tx) => trySleep(tx, 'intervals'));
 
 describe('a catch-up that wants to sleep', () => {
-  test('may when nothing waits, and is woken by the next event only', async () => {
+  test('may sleep if nothing waits, and is only woken by the next event', async () => {
     expect(await sleep()).toEqual({ asleep: true, dueInMs: null });
     expect((await recordEvents(warehouse.db, [meterEvent('m-1')])).wake).toEqual(['intervals']);
     expect((await recordEvents(warehouse.db, [meterEvent('m-2')])).wake).toEqual([]);
   });
 
-  test('may not while something is due', async () => {
+  test('may not sleep while something is due', async () => {
     await recordEvents(warehouse.db, [meterEvent('m-1')]);
     expect(await sleep()).toEqual({ asleep: false, dueInMs: 0 });
     expect((await recordEvents(warehouse.db, [meterEvent('m-2')])).wake).toEqual([]);
   });
 
-  test('is woken by a new event while it waits for one that was postponed', async () => {
+  test('is woken by a new event while it waits for a postponed event', async () => {
     await recordEvents(warehouse.db, [meterEvent('parked')]);
     await parkOwner(warehouse.db, 'intervals', 'parked', {
       code: 'SERVICE_ACCESS_DENIED',
@@ -51,7 +51,7 @@ describe('a group that is recorded again because its worker was killed', () => {
     expect(again).toMatchObject({ fresh: 0, duplicates: 2, wake: ['documents'] });
   });
 
-  test('returns catch-ups whose events were settled meanwhile: nothing else would wake them', async () => {
+  test('returns catch-ups whose events were settled meanwhile, because nothing else would wake them', async () => {
     const id = randomUUID();
     const updated = '2026-01-02T00:00:00.000001';
     await writeRecords(warehouse, 'companies', [company]);

@@ -52,7 +52,7 @@ test('dependency-cruiser refuses exactly the imports that ARCHITECTURE.md does n
   }
 });
 
-test('no room re-exports what another has', () => {
+test('no room re-exports what another room has', () => {
   const rooms = [...arrowsOnPaper().keys()];
   const reExport = /^export (?:type )?(?:\*|\{[^}]*\})[^;]*? from '(\.[^']+)'/gm;
   const files = globSync(`{${rooms.join(',')}}/**/*.ts`, { cwd: checkout });

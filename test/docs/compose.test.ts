@@ -51,12 +51,12 @@ const asksItself = ['CMD', 'node', '/app/dist/cli/main.js', 'healthcheck'];
 describe('docker-compose.yml', () => {
   const ours = services.filter(([, service]) => service.build !== undefined);
 
-  test('runs existing subcommands in ours', () => {
+  test("runs existing subcommands in metersync's containers", () => {
     const subcommands = buildProgram().commands.map((command) => command.name());
     for (const [, { command }] of ours) expect(subcommands).toContain(command?.[0]);
   });
 
-  test('gives ours only variables that are settings', () => {
+  test("gives metersync's containers only variables that are settings", () => {
     for (const [name, { environment = {} }] of ours) {
       const unknown = Object.keys(environment).filter(
         (variable) =>
@@ -66,21 +66,21 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('passes on what .env sets: all to the worker, to the receiver its own settings', () => {
+  test('passes on what .env sets: everything to the worker, and to the receiver its own settings', () => {
     expect(compose.services.worker?.env_file).toEqual([{ path: '.env', required: false }]);
     const { environment = {} } = compose.services.receiver ?? {};
     for (const name of ['WEBHOOK_HEADER_PREFIX', 'WEBHOOK_TOLERANCE_SECONDS', 'TEMPORAL_PLAINTEXT'])
       expect(environment).toMatchObject({ [name]: `\${${name}:-}` });
   });
 
-  test('requires the setting that would start the sandbox if absent', () => {
+  test('requires the setting without which the sandbox would start', () => {
     expect(compose.services.worker?.environment?.SERVICE_URL).toMatch(/^\$\{[A-Z_]+:\?/);
     const asked = [...read('docker-compose.yml').matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
     const example = [...read('.env.example').matchAll(/^(\w+)=$/gm)].map(([, name]) => name);
     expect(example).toEqual(asked);
   });
 
-  test('starts services after those that they need are healthy or done', () => {
+  test('starts a service after the services that it needs are healthy or done', () => {
     for (const [, { depends_on = {} }] of services) {
       for (const [name, { condition }] of Object.entries(depends_on)) {
         const awaited = compose.services[name];
@@ -95,7 +95,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('pins images of others to the versions that tests run', () => {
+  test('pins the images of others to the versions that tests run', () => {
     const image = (name: string) => compose.services[name]?.image;
     for (const name of ['postgres', 'temporal-postgres', 'roles'])
       expect(image(name)).toMatch(new RegExp(`^postgres:${postgresMajor}\\.\\d+-`));
@@ -118,7 +118,7 @@ describe('docker-compose.yml gives the least rights', () => {
     if (service.image?.startsWith('postgres:')) expect(service.user).toBe('postgres');
   });
 
-  test('whatever of ours keeps running is asked by metersync healthcheck whether it lives', () => {
+  test('lets metersync healthcheck ask every long-running container of metersync whether it is alive', () => {
     const running = services
       .filter(([, { build, restart }]) => build !== undefined && restart === 'unless-stopped')
       .map(([name]) => name);
@@ -148,7 +148,7 @@ describe('docker-compose.yml gives the least rights', () => {
     ]);
   });
 
-  test('passwords and keys are files, of which each service has those that it reads', () => {
+  test('passwords and keys are files, and each service has only the files that it reads', () => {
     const readBy = (name: string) => compose.services[name]?.secrets ?? [];
     expect(services.flatMap(([name]) => (readBy(name).length > 0 ? [name] : []))).toEqual([
       'postgres',
@@ -175,7 +175,7 @@ describe('docker-compose.yml gives the least rights', () => {
     }
   });
 
-  test('git and the image build ignore files of secrets', () => {
+  test('git and the image build ignore secrets files', () => {
     const ignored = (path: string) => {
       try {
         return execFileSync('git', ['check-ignore', '--no-index', path], {
@@ -203,7 +203,7 @@ describe('docker/secrets.sh', () => {
   });
   afterAll(() => folder.remove());
 
-  test('makes all but what the service gives, for its user alone, and changes nothing that is there', () => {
+  test('creates all secrets except those of the service, only readable by its user, and changes no existing file', () => {
     expect(run()).toBe(
       'write secrets/service_api_key, then run this again\nwrite secrets/webhook_secrets, then run this again\n',
     );
@@ -219,7 +219,7 @@ describe('docker/secrets.sh', () => {
     expect(names.map(secret)).toEqual(before);
   });
 
-  test('makes valid settings', () => {
+  test('creates valid settings', () => {
     const path = (name: string) => join(folder.path, 'secrets', name);
     const { databaseUrl, temporalCodecKeys } = readSettings({
       DATABASE_URL_FILE: path('worker_url'),

@@ -59,7 +59,7 @@ describe('paths', () => {
     for (const path of namedIn(read(page))) expect(existsSync(join(checkout, path)), path).toBe(true);
   });
 
-  test('each invariant names a test that holds it', () => {
+  test('each invariant names the test that proves it', () => {
     const [, ...invariants] = read('docs/invariants.md').split('\n- ');
     expect(invariants.length).toBeGreaterThan(10);
     for (const invariant of invariants) expect(invariant).toMatch(/`test\/[\w./-]+\.test\.ts`\n?$/);

@@ -17,7 +17,7 @@ interface Variable {
   readonly valueFrom?: object;
 }
 
-/** Keys of a Secret that become files. Without those that are not optional a pod does not start. */
+/** Keys of a Secret that become files. A pod does not start if a key is missing that is not optional. */
 interface Mounted {
   readonly name: string;
   readonly optional?: boolean;
@@ -139,7 +139,7 @@ describe('deploy/kubernetes', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test('each part mounts a Secret of its own, and the receiver none of the warehouse', () => {
+  test('each part mounts its own Secret, and the receiver has no access to the warehouse', () => {
     for (const part of parts) {
       expect(new Set(secretsOf(part).map(({ name }) => name))).toEqual(new Set([`metersync-${part}`]));
       for (const { key, path } of secretsOf(part).flatMap(({ items }) => items)) expect(path).toBe(key);
@@ -185,7 +185,7 @@ describe('deploy/kubernetes', () => {
     }
   });
 
-  test('ports are those of the image, and probes ask the private one', () => {
+  test('ports are the ports of the image, and probes ask the private port', () => {
     const port = (part: string, name: string) =>
       containerOf(part).ports?.find((one) => one.name === name)?.containerPort;
     expect(port('receiver', 'webhooks')).toBe(Number(/EXPOSE (\d+)/.exec(read('Dockerfile'))?.[1]));
@@ -207,7 +207,7 @@ describe('deploy/kubernetes', () => {
     expect(rule?.spec).toEqual(parse(read('deploy/prometheus/rules.yml')));
   });
 
-  test('docs/guides/running.md makes each Secret with all of its keys', () => {
+  test('docs/guides/running.md creates each Secret with all of its keys', () => {
     const guide = read('docs/guides/running.md');
     for (const part of parts) {
       const [, made] = new RegExp(`secret generic metersync-${part}((?:.*\\\\\\n)*.*)`).exec(guide) ?? [];

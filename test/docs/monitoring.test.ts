@@ -21,7 +21,7 @@ test.each(['overview', 'inside'])('the dashboard %s shows only processes of mete
   expect(queries.filter((query) => !/job=~"\$job\b/.test(query))).toEqual([]);
 });
 
-test.each(['overview', 'inside'])('the dashboard %s asks only for metrics that exist', (name) => {
+test.each(['overview', 'inside'])('the dashboard %s only queries metrics that exist', (name) => {
   const text = readFileSync(join(deploy, `grafana/dashboards/${name}.json`), 'utf8');
   const asked = [...text.matchAll(/\b(metersync_\w+?)(?:_bucket|_sum|_count)?\{job/g)].map(
     ([, metric]) => metric,
@@ -30,7 +30,7 @@ test.each(['overview', 'inside'])('the dashboard %s asks only for metrics that e
   expect(Object.keys(metricTypes)).toEqual(expect.arrayContaining(asked));
 });
 
-test('Prometheus scrapes the port that processes have, and loads our rules', () => {
+test("Prometheus scrapes the port of the processes, and loads metersync's rules", () => {
   const { scrape_configs, rule_files } = read('prometheus/prometheus.yml');
   expect(scrape_configs[0].dns_sd_configs[0].port).toBe(readSettings({}).metrics.port);
   expect(rule_files).toEqual(['rules.yml']);

@@ -24,13 +24,13 @@ beforeAll(async () => {
 afterAll(() => warehouse.drop());
 
 describe('docs/guides/warehouse.md', () => {
-  test('has examples, and no block of SQL without the question that it answers', () => {
+  test('has examples, and each block of SQL has a question', () => {
     expect(examples.length).toBeGreaterThanOrEqual(4);
     expect(examples).toHaveLength(page.split('```sql').length - 1);
     for (const { question } of examples) expect(question).toContain('?');
   });
 
-  test.each(examples)('an analyst may ask: $question', async ({ query }) => {
+  test.each(examples)('an analyst can ask: $question', async ({ query }) => {
     const { rows } = await warehouse.db.transaction(async (tx) => {
       await tx.execute(sql`set local role metersync_analyst`);
       return await tx.execute(sql.raw(query));
@@ -58,7 +58,7 @@ async function viewsWith(...columns: readonly string[]): Promise<unknown[]> {
   return rows.map(({ name }) => name);
 }
 
-test('views with the name of a thing in the records have its name in analytics, too', async () => {
+test('views with the name of a thing in the records have the name that it has in analytics, too', async () => {
   const types = await viewsWith('datasource_type');
   expect(types.length).toBeGreaterThanOrEqual(10);
   expect(await viewsWith('commodity', 'datasource_type')).toEqual(types);

@@ -11,7 +11,7 @@ const serversGone = ({ postgres, temporal }: OwnerProcess) =>
   until('Postgres and Temporal are gone', () => ![postgres, temporal].some(isRunning));
 
 test.each(['SIGKILL', 'SIGTERM', 'SIGUSR2'] as const)(
-  'no server is left after %s, at which the program ends without stopping them',
+  'no server is left after %s, which ends the program without stopping them',
   async (signal) => {
     const owner = await startOwner(folderWithData());
     owner.child.kill(signal);
@@ -19,7 +19,7 @@ test.each(['SIGKILL', 'SIGTERM', 'SIGUSR2'] as const)(
   },
 );
 
-test('Ctrl-C reaches only the program; the servers answer until it has drained', async () => {
+test('Ctrl-C reaches only the program, and the servers answer until it has drained', async () => {
   const owner = await startOwner(folderWithData());
   process.kill(-(owner.child.pid ?? 0), 'SIGINT');
   await owner.printed('drained');
@@ -62,7 +62,7 @@ test('a server that ends by itself is reported', async () => {
   await until('it is reported', () => log.join().includes('postgres ended by itself (SIGKILL)'));
 });
 
-test('no server is left when the data folder was deleted while the stack ran', async () => {
+test('no server is left if the data folder is deleted while the stack runs', async () => {
   const owner = await startOwner(folderWithData());
   rmSync(owner.dir, { recursive: true, force: true });
   owner.child.kill('SIGKILL');

@@ -23,7 +23,7 @@ function argumentsOf(pid: string): string {
   }
 }
 
-test('no server, and no program that a server can run, has a secret of ours in its environment or arguments', async () => {
+test('no server, and no program that a server can run, has a secret of metersync in its environment or arguments', async () => {
   const owner = await startOwner(folderWithData(), secrets);
   const address = readRunning(owner.dir)?.addresses.postgres;
   const client = new pg.Client({ host: '127.0.0.1', database: 'postgres', ...address });
@@ -52,7 +52,7 @@ test('no server, and no program that a server can run, has a secret of ours in i
   }
 });
 
-test('an installer gets the variables for its registry, and no secret of ours', () => {
+test('an installer gets the variables for its registry, and no secret of metersync', () => {
   const folder = temporaryFolder();
   const said = join(folder, 'environment');
   const python = join(folder, 'python3');
@@ -65,7 +65,7 @@ test('an installer gets the variables for its registry, and no secret of ours', 
     PIP_INDEX_URL: 'http://127.0.0.1:9',
     UV_INDEX_URL: 'http://127.0.0.1:9',
   };
-  // In a process of its own, as this one's environment is that of other tests too.
+  // In its own process, because the environment of this process belongs to other tests, too.
   const module = join(import.meta.dirname, '../../embedded/temporal-binary.ts');
   const search = { searchPath: '', cacheDir: join(folder, 'cache'), downloadFrom: 'http://127.0.0.1:9' };
   const code = `const { findTemporal } = await import(${JSON.stringify(module)});

@@ -22,7 +22,7 @@ async function startPostgres(dir: string): Promise<Embedded> {
   return stack;
 }
 
-test('data are made beside an initdb that outlived its start, in a folder of their own', async () => {
+test('creates data in a folder of its own next to an initdb that outlived its start', async () => {
   const dir = temporaryFolder();
   const late = ['postgres.new', 'postgres.new-killed'].map((name) => join(dir, name));
   for (const folder of late) await mkdir(folder);
@@ -40,7 +40,7 @@ test('data are made beside an initdb that outlived its start, in a folder of the
   expect(existsSync(join(dir, 'postgres.new-killed'))).toBe(false);
 });
 
-test('data of another major version is explained', async () => {
+test('explains data of another major version', async () => {
   const dir = folderWithData();
   await (await startPostgres(dir)).stop();
   writeFileSync(join(dir, 'postgres', 'PG_VERSION'), '15\n');
@@ -49,18 +49,18 @@ test('data of another major version is explained', async () => {
   );
 });
 
-test('a folder that is no data of Postgres is left alone and explained', async () => {
+test('leaves a folder that is not Postgres data unchanged, and explains it', async () => {
   const dir = temporaryFolder();
   await mkdir(join(dir, 'postgres'));
   writeFileSync(join(dir, 'postgres', 'novel.txt'), 'Call me Ishmael.');
   await expect(startPostgres(dir)).rejects.toThrow(/is not a data folder of Postgres.*move it away/);
 });
 
-test('data in use by another Postgres is left alone and explained', async () => {
+test('leaves data that another Postgres uses unchanged, and explains it', async () => {
   const dir = folderWithData();
   const stack = await startPostgres(dir);
   const running = readRunning(dir);
-  // The next start takes it for a Postgres that somebody started by hand.
+  // The next start assumes that somebody started this Postgres by hand.
   rmSync(runningFile(dir));
   await expect(startPostgres(dir)).rejects.toThrow(
     `Another Postgres, process ${running?.servers.postgres?.pid}`,
@@ -68,14 +68,14 @@ test('data in use by another Postgres is left alone and explained', async () => 
   expect(await answer(stack)).toBe(1);
 });
 
-test('a pid file left by a crash is ignored when another program has its pid', async () => {
+test('ignores a pid file left by a crash if another program has its pid', async () => {
   const dir = folderWithData();
   await (await startPostgres(dir)).stop();
   writeFileSync(join(dir, 'postgres', 'postmaster.pid'), `${process.pid}\n${join(dir, 'postgres')}\n`);
   expect(await answer(await startPostgres(dir))).toBe(1);
 });
 
-test('a pid file left by a crash is ignored when a Postgres on other data has its pid', async () => {
+test('ignores a pid file left by a crash if a Postgres with other data has its pid', async () => {
   const [dir, other] = [folderWithData(), folderWithData()];
   await startPostgres(other);
   const { pid = 0 } = readRunning(other)?.servers.postgres ?? {};
@@ -83,7 +83,7 @@ test('a pid file left by a crash is ignored when a Postgres on other data has it
   expect(await answer(await startPostgres(dir))).toBe(1);
 });
 
-test('data in a folder that only its user can enter is kept, and erased with its folder', async () => {
+test('keeps data in a folder that only its user can enter, and erases it with its folder', async () => {
   const closed = mkdtempSync(join(temporaryFolder(), 'closed-'));
   const dir = join(mkdtempSync(join(closed, 'closed-')), 'data');
   const first = await startPostgres(dir);
@@ -100,7 +100,7 @@ test('data in a folder that only its user can enter is kept, and erased with its
   expect([data, dirname(data), dir].filter(existsSync)).toEqual([]);
 });
 
-test('as root, programs in a folder that only root can enter are copied once', async () => {
+test('copies programs once, as root, from a folder that only root can enter', async () => {
   if (process.getuid?.() !== 0) return;
   const closed = mkdtempSync(join(temporaryFolder(), 'closed-'));
   const version = `of-a-test-${process.pid}`;

@@ -27,7 +27,7 @@ async function query(connectionString: string, text: string): Promise<Record<str
 
 const refused = expect.objectContaining({ code: '42501' });
 
-test('the role of a database owns it, is no superuser, and has no access to other databases', async () => {
+test('the role of a database owns it, is not a superuser, and has no access to other databases', async () => {
   const warehouse = await postgres.ensureDatabase('metersync', { createRoles: true });
   const sandbox = await postgres.ensureDatabase('sandbox');
   await query(warehouse, 'create table bills (amount numeric); insert into bills values (1)');
@@ -70,7 +70,7 @@ test('the URL of a database is the same for simultaneous and later callers', asy
   expect(await postgres.ensureDatabase('together')).toBe(urls[0]);
 });
 
-test('the owner of a warehouse migrates it, with its roles, and makes logins that have them', async () => {
+test('the owner of a warehouse migrates it with its roles, and creates logins that have them', async () => {
   const url = await postgres.ensureDatabase('migrated', { createRoles: true });
   expect(await migrate(url)).toMatchObject({ rolesMissing: [] });
   await expectAnalyst(url);
@@ -95,7 +95,7 @@ async function expectAnalyst(url: string): Promise<void> {
   await expect(query(jane, 'delete from utility.companies')).rejects.toEqual(refused);
 }
 
-test("sessions search the database's given schemas in their order", async () => {
+test('sessions search the given schemas of the database in their order', async () => {
   const searchPath = ['$user', 'public', 'analytics', 'ops'];
   const url = await postgres.ensureDatabase('searched', { createRoles: true, searchPath });
   await query(url, 'create schema ops; create table ops.bills as select 2 as n');

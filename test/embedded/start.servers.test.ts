@@ -82,7 +82,7 @@ describe('a restart', () => {
 });
 
 describe('the servers', () => {
-  test('are durable, listen on the loopback address only, and ask for a password', async () => {
+  test('are durable, listen only on the loopback address, and ask for a password', async () => {
     const stack = await startPostgres(folderWithData());
     const url = stack.postgres?.superuserUrl('postgres') ?? '';
     const names = ['fsync', 'synchronous_commit', 'full_page_writes', 'listen_addresses'];
@@ -101,12 +101,12 @@ describe('the servers', () => {
     const stack = await run({ dir, postgres: false, temporal: true });
     expect(stack.temporal).toEqual({ address: expect.stringMatching(/^127\.0\.0\.1:\d+$/) });
     const { temporalUi } = JSON.parse(readFileSync(join(dir, 'ports.json'), 'utf8'));
-    // Without a port of ours the page would listen 1,000 above Temporal's own.
+    // Without a port given by metersync, the page would listen 1,000 above Temporal's own port.
     const byDefault = Number(stack.temporal?.address.split(':')[1]) + 1_000;
     expect(await Promise.all([temporalUi, byDefault].map(isFree))).toEqual([true, true]);
   });
 
-  test('include the web page of Temporal if asked, and refuse posts to Temporal from web pages of other sites', async () => {
+  test('include the web page of Temporal if it is asked for, and refuse posts to Temporal from web pages of other sites', async () => {
     const stack = await run({ dir: temporaryFolder(), postgres: false, temporal: true, temporalUi: true });
     // The page has its own connection to the server, which may need a second longer.
     const version = await until('the page knows the version of the server', async () => {
@@ -138,7 +138,7 @@ describe('the servers', () => {
   });
 });
 
-test('what a start writes is for its user alone', async () => {
+test('only its user can read what a start writes', async () => {
   const dir = folderWithData();
   await startPostgres(dir);
   claimFolder(dir, 'demo.lock');
@@ -159,14 +159,14 @@ describe('a second caller', () => {
     expect((await start(dir)).temporal).toEqual(stack.temporal);
   });
 
-  test('waits for the first while that starts', async () => {
+  test('waits for the first caller while it starts', async () => {
     const dir = temporaryFolder();
     const stacks = await Promise.all([start(dir), start(dir), start(dir)]);
     expect(stacks.filter(({ owned }) => owned)).toHaveLength(1);
     expect(new Set(stacks.map(({ temporal }) => temporal?.address)).size).toBe(1);
   });
 
-  test('waits for the first while that stops, and starts its own stack', async () => {
+  test('waits for the first caller while it stops, and starts its own stack', async () => {
     const dir = folderWithData();
     const first = await start(dir);
     const stopped = first.stop();
@@ -177,7 +177,7 @@ describe('a second caller', () => {
     await stopped;
   });
 
-  test('starts a stack of its own in a copy of a folder whose stack runs', async () => {
+  test('starts its own stack in a copy of a folder whose stack runs', async () => {
     const [dir, copy] = [folderWithData(), folderWithData()];
     const stack = await startPostgres(dir);
     copyFileSync(runningFile(dir), runningFile(copy));
@@ -209,21 +209,21 @@ describe('a claim', () => {
     expect((await startPostgres(dir)).owned).toBe(true);
   });
 
-  test('that another user may have written is ignored', async () => {
+  test('is ignored if another user may have written it', async () => {
     const dir = folderWithData();
     claimOf(dir, identify(process.pid), 0o644);
     expect((await startPostgres(dir)).owned).toBe(true);
     expect(statSync(runningFile(dir)).mode & 0o777).toBe(0o600);
   });
 
-  test('that cannot be written, as on a full disk, names the folder and leaves no file', () => {
+  test('that cannot be written, for example on a full disk, names the folder and leaves no file', () => {
     const dir = temporaryFolder();
     symlinkSync('/dev/full', `${runningFile(dir)}.${process.pid}`);
     expect(() => claimFolder(dir)).toThrow(`The data folder ${dir} cannot be written: ENOSPC`);
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  test('of a process that never gets ready is explained', async () => {
+  test('of a process that never becomes ready is explained', async () => {
     const dir = temporaryFolder();
     claimOf(dir, identify(process.pid));
     const started = run({ dir, postgres: true, temporal: false, waitMs: 100 });
@@ -232,7 +232,7 @@ describe('a claim', () => {
   });
 });
 
-test('a folder that others can write is made private; one of another user is refused', async () => {
+test('makes a folder private that others can write, and refuses a folder of another user', async () => {
   const open = temporaryFolder();
   chmodSync(open, 0o777);
   await startPostgres(open);
@@ -246,20 +246,20 @@ test('a folder that others can write is made private; one of another user is ref
   );
 });
 
-test('a data folder that cannot be written is explained', async () => {
+test('explains a data folder that cannot be written', async () => {
   const file = join(temporaryFolder(), 'file');
   writeFileSync(file, '');
   const started = startPostgres(join(file, 'data'));
   await expect(started).rejects.toThrow(/data folder .* cannot be written by .*\n.*another folder/);
 });
 
-test('Temporal keeps its database in a data folder with characters of addresses in its name', async () => {
+test('Temporal keeps its database in a data folder whose name has characters of URLs', async () => {
   const dir = join(temporaryFolder(), 'C# why? %41', 'data');
   await run({ dir, postgres: false, temporal: true });
   expect(readdirSync(dir)).toContain('temporal.db');
 });
 
-test('a server that does not start is explained by the end of its log', async () => {
+test('explains a server that does not start by the end of its log', async () => {
   const dir = folderWithData();
   const first = await startPostgres(dir);
   await first.stop();
@@ -271,7 +271,7 @@ test('a server that does not start is explained by the end of its log', async ()
   );
 });
 
-test('a server that has ended is not ready, though another answers at its port', async () => {
+test('a server that has ended is not ready, even if another one answers at its port', async () => {
   const dir = temporaryFolder();
   mkdirSync(join(dir, 'logs'));
   const { server } = temporalServer({ dir, binary: '/no/such/program', port: 0 });
@@ -280,7 +280,7 @@ test('a server that has ended is not ready, though another answers at its port',
   await expect(ready).rejects.toThrow(/ended at once \(status 127\)[\s\S]*such\/program/);
 });
 
-test('a start that fails for want of Temporal ends when nothing works in its folder any more', async () => {
+test('a start that fails because Temporal is missing ends when nothing works in its folder any more', async () => {
   const [dir, cache] = [temporaryFolder(), temporaryFolder()];
   // The search of the program fails in its cache.
   writeFileSync(join(cache, 'metersync'), '');

@@ -41,7 +41,7 @@ function treacherous(): { text: string; wasRun: () => boolean } {
   };
 }
 
-test('without network and Python, one error lists everything that was tried and what to do', async () => {
+test('lists in one error everything that was tried and what to do, without network and Python', async () => {
   const log: string[] = [];
   const search = { ...nowhere(), log: (line: string) => log.push(line) };
   const error = await findTemporal(search).catch(String);
@@ -54,7 +54,7 @@ test('without network and Python, one error lists everything that was tried and 
   expect(readdirSync(search.cacheDir)).toEqual([]);
 });
 
-test('a refused download, and a Python without pip, say why', async () => {
+test('says why for a refused download and for a Python without pip', async () => {
   const downloadFrom = await serve((_, response) => response.writeHead(403).end());
   const brokenPip = placeProgram(
     join(temporaryFolder(), 'python'),
@@ -65,7 +65,7 @@ test('a refused download, and a Python without pip, say why', async () => {
   expect(error).toContain('pip: No module named pip');
 });
 
-test('a program in the cache is used without network, and one on the search path is taken before it', async () => {
+test('uses a program in the cache without network, and prefers one on the search path', async () => {
   const search = nowhere();
   const cached = placeProgram(join(search.cacheDir, 'temporal'));
   expect(await findTemporal(search)).toBe(cached);
@@ -75,7 +75,7 @@ test('a program in the cache is used without network, and one on the search path
   expect(await findTemporal(search)).toBe(cached);
 });
 
-test('a program in the cache that other users can write is not run', async () => {
+test('does not run a program in the cache that other users can write', async () => {
   const search = nowhere();
   const cached = placeProgram(join(search.cacheDir, 'temporal'));
   for (const path of [cached, search.cacheDir]) {
@@ -86,7 +86,7 @@ test('a program in the cache that other users can write is not run', async () =>
   expect(await findTemporal(search)).toBe(cached);
 });
 
-test('a relative folder of PATH is passed over', async () => {
+test('ignores a relative folder of PATH', async () => {
   const { text, wasRun } = treacherous();
   const folder = dirname(placeProgram(join(temporaryFolder(), 'bin', 'temporal'), text));
   const searchPath = ['', relative(process.cwd(), folder)].join(delimiter);
@@ -108,7 +108,7 @@ async function downloads(text: string, at?: string) {
   return { origin, asked };
 }
 
-test('the download is unpacked into the cache, and the next start finds it there', async () => {
+test('unpacks the download into the cache, where the next start finds it', async () => {
   const { origin, asked } = await downloads(script());
   const search = { ...nowhere(), downloadFrom: origin };
   const cached = join(search.cacheDir, 'temporal');
@@ -119,7 +119,7 @@ test('the download is unpacked into the cache, and the next start finds it there
   expect(readdirSync(search.cacheDir)).toEqual(['temporal']);
 });
 
-test('the download may go through a proxy', async () => {
+test('can download through a proxy', async () => {
   const downloadFrom = 'http://temporal.example';
   const { origin } = await downloads(script(), downloadFrom);
   const proxy = await startHttpProxy({ 'temporal.example': Number(new URL(origin).port) });
@@ -134,7 +134,7 @@ test('the download may go through a proxy', async () => {
   expect(proxy.asked.map(({ line }) => line)[1]).toBe(`GET ${downloadFrom}/archive.tar.gz`);
 });
 
-test('a fetched program of another digest is neither run nor kept, and pip is tried next', async () => {
+test('neither runs nor keeps a downloaded program with another digest, and tries pip next', async () => {
   const { text, wasRun } = treacherous();
   const { origin } = await downloads(text);
   const search = { ...nowhere(), downloadFrom: origin };
@@ -148,7 +148,7 @@ test('a fetched program of another digest is neither run nor kept, and pip is tr
   expect(wasRun()).toBe(false);
 });
 
-test('without a known digest nothing that was fetched is kept', async () => {
+test('keeps nothing that was downloaded without a known digest', async () => {
   const { origin } = await downloads(script());
   const search = { ...nowhere(), downloadFrom: origin, digest: '' };
   await expect(findTemporal(search)).rejects.toThrow('is not the program that is expected');

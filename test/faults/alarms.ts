@@ -65,7 +65,7 @@ export async function untilRaised({ warehouse }: Rig, name: AlarmName): Promise<
   );
 }
 
-/** Returns the longer of two times, of which either may be unknown. */
+/** Returns the longer of two times, either of which may be unknown. */
 export const longerOf = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.max(one, other);
 

@@ -1,13 +1,13 @@
 import type { TaskMeta } from 'vitest';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
 
-/** Collects what passed tests said of themselves while vitest runs. */
+/** Collects the reports of passed tests while vitest runs. */
 export interface Collector extends Reporter {
   readonly passed: readonly TaskMeta[];
   readonly failed: boolean;
 }
 
-/** Calls `onPassed` after each test that passed and said something, with all so far. */
+/** Calls `onPassed` after each test that passed and reported something, with all reports so far. */
 export function createCollector(onPassed: (passed: readonly TaskMeta[]) => void): Collector {
   const passed: TaskMeta[] = [];
   let failed = false;

@@ -16,9 +16,9 @@ export interface FaultReport {
 }
 
 /**
- * A second stands for a minute of the rules, and of nothing else. On a slow machine work is due for 15 s, tasks of
- * workflows exceed their 10 s, and deliveries are minutes late, in any fault. The first two have to close, and
- * the ledger shows whether an event stays missing.
+ * A second represents a minute of the alarm rules, and of nothing else. On a slow machine work is due for 15
+ * s, tasks of workflows exceed their 10 s, and deliveries are minutes late, in any fault. The first two
+ * alarms have to close, and the ledger shows whether an event stays missing.
  */
 const ofSlowMachines: readonly AlarmName[] = ['EventsStalled', 'WorkflowsStuck', 'EventsMissing'];
 

@@ -52,10 +52,10 @@ fault(
 );
 
 /**
- * Lets strangers send for a minute, and sends deliveries of 350 kB one after another, beside those of the
- * service. Requests without the headers of a delivery, or without a declared length, cost it nothing. Bodies
- * under well-formed headers share the room for large bodies with it: a forger may displace one, and the service
- * sends it again.
+ * Lets strangers send for a minute, and sends deliveries of 350 kB one after another, in addition to the
+ * deliveries of the service. Requests without the headers of a delivery, or without a declared length, cost
+ * the receiver nothing. Bodies with well-formed headers share the room for large bodies with deliveries: a
+ * forger may displace a delivery, and the service sends it again.
  */
 async function floodFor(rig: Rig, kind: FloodKind) {
   const { databaseUrl } = rig.service;

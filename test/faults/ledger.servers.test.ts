@@ -17,7 +17,7 @@ const effect = (id: string, more: Partial<Effect> = {}): Effect => ({
   ...more,
 });
 
-test('kept promises give no complaint; an unacknowledged event may be there or not', () => {
+test('finds nothing if promises are kept, whether an unacknowledged event is there or not', () => {
   expect(checkLedger(sent, [effect('a'), effect('b')])).toEqual(kept);
   expect(checkLedger(sent, [effect('a'), effect('b', { outcome: 'superseded' }), effect('c')])).toEqual(kept);
   expect(checkLedger(sent, [effect('a'), effect('b', { outcome: 'dead', error: 'why' })])).toEqual(kept);
@@ -38,11 +38,11 @@ test.each([
     [effect('a'), effect('b', { outcome: 'dead' })],
     { deadWithoutReason: ['b'] },
   ],
-])('%s is found', (_what, effects, found) => {
+])('finds that %s', (_what, effects, found) => {
   expect(checkLedger(sent, effects)).toEqual({ ...kept, ...found });
 });
 
-describe('effects', () => {
+describe('effects of events', () => {
   let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
   beforeAll(async () => {
     warehouse = await createWarehouse();
@@ -52,7 +52,7 @@ describe('effects', () => {
   const timesOf = async ({ id }: { id: string }) =>
     (await readEffects(warehouse)).find((effect) => effect.id === id)?.times;
 
-  test('are one for an event that is delivered twice, and two if it is applied twice', async () => {
+  test('count one for an event that is delivered twice, and two if it is applied twice', async () => {
     const waits = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00'));
     const settled = delivery(documentEvent('deleted', randomUUID(), '2026-01-01T00:00:00'));
     for (const event of [waits, settled]) {
@@ -63,13 +63,13 @@ describe('effects', () => {
     }
   });
 
-  test('are one for a dead event, however often it is retried', async () => {
+  test('count one for a dead event, however often it is retried', async () => {
     const event = delivery('not JSON');
     for (let n = 0; n < 3; n += 1) await recordEvents(warehouse.db, [event]);
     expect(await timesOf(event)).toBe(1);
   });
 
-  test('that undo a newer state are found, even if that state comes back', async () => {
+  test('show that a newer state was undone, even if it comes back', async () => {
     const [steady, undone] = [randomUUID(), randomUUID()];
     const deliver = (id: string, updated: string, status: string) =>
       recordEvents(warehouse.db, [delivery(connectionEvent('updated', id, updated, status))]);
@@ -86,7 +86,7 @@ describe('effects', () => {
   });
 });
 
-test('blows depend on seed and fault alone', () => {
+test('the injected faults depend only on seed and fault', () => {
   const plan = (seed: number, fault: string) =>
     blowsFor(seed, fault, { times: 5, parts: partNames, afterMs: [0, 1_000], downMs: [0, 1_000] });
   expect(plan(1, 'C5')).toEqual(plan(1, 'C5'));

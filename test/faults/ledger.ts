@@ -88,8 +88,9 @@ async function withBooks<T>(databaseUrl: string, read: (books: pg.Client) => Pro
 }
 
 /**
- * Records each time that an event is journalled from now on, in a table of its own: the journal keeps one row
- * for an event. A retry of a dead or missing event is no second effect, as it had none.
+ * Records each time that an event is journalled from now on, in its own table, because the journal has one
+ * row for each event. A retry of a dead or missing event is not a second effect, because the event had no
+ * effect.
  */
 export async function watchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void> {
   await db.execute(sql`
@@ -145,7 +146,7 @@ export async function readUndone({ db }: Pick<Warehouse, 'db'>): Promise<string[
   return rows.map(({ id }) => id);
 }
 
-/** Compares both sides. An effect is a final outcome that is no failure; a dead event must have a reason. */
+/** Compares both sides. An effect is a final outcome that is not a failure; a dead event must have a reason. */
 export function checkLedger({ sent, acknowledged }: Sent, effects: readonly Effect[]): LedgerCheck {
   const settled = new Set(
     effects

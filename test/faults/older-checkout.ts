@@ -8,9 +8,10 @@ const run = promisify(execFile);
 const checkout = resolve(import.meta.dirname, '../..');
 
 /**
- * Unpacks a revision of the repository. Its packages are those of this checkout where its lock is the same;
- * else npm installs them.
- * @throws Error of git, for an unknown revision; for one before a change of a migration, which releases never make
+ * Unpacks a revision of the repository. Its packages are those of this checkout if its lock file is the same,
+ * and otherwise npm installs them.
+ * @throws Error of git for an unknown revision, and for a revision before a change of a migration, which
+ *   releases never make
  */
 export async function olderCheckout(revision: string): Promise<{ path: string; remove(): Promise<void> }> {
   const changed = ['--name-only', '--no-renames', '--diff-filter=MD', revision, '--', 'db/migrations/*.sql'];

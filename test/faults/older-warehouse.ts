@@ -56,7 +56,7 @@ async function tablesOf(db: Warehouse['db']): Promise<Pick<TableContent, 'name' 
   return rows;
 }
 
-/** Counts months that are kept and differ from those that the records give. */
+/** Counts stored months that differ from the months that the records give. */
 export async function differingMonths({ db }: Warehouse): Promise<number> {
   const kinds = ['monthly_usage', 'monthly_cost'];
   const rowsOf = (suffix: string) =>
@@ -71,7 +71,7 @@ export async function differingMonths({ db }: Warehouse): Promise<number> {
 }
 
 /**
- * Lists what the schemas of ours are made of, as text: columns, constraints, indexes, triggers, views and
+ * Lists the definitions in metersync's schemas as text: columns, constraints, indexes, triggers, views and
  * functions. Partitions and typed views, which depend on the data, are left out.
  */
 export async function schemaOf(db: Warehouse['db']): Promise<string[]> {

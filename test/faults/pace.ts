@@ -1,11 +1,12 @@
 import type { Health } from '../../health/measured.ts';
 
 /**
- * Faults last seconds, and rules ask for minutes. So in the rig a second stands for a minute: the worker looks
- * each second, on a clock that runs so many times as fast, and sees work that is so many times as old.
+ * Faults last seconds, and alarm rules ask for minutes. So in the rig a second represents a minute: the watch
+ * runs each second, with a clock that is that many times as fast, and sees work that is that many times as
+ * old.
  */
 const pace = 60;
-/** A second without an event stands for an hour. */
+/** A second without an event represents an hour. */
 const silencePace = 3_600;
 
 /** Names the variable that says when the hurried clocks of all workers began. */
@@ -17,7 +18,7 @@ export const hurriedClock = (epoch: number) => (): number => epoch + (Date.now()
 /** Returns the true time of one that the hurried clock showed. */
 export const trueTime = (epoch: number, hurried: number): number => epoch + (hurried - epoch) / pace;
 
-/** Ages what waits. Runs of schedules are as they are, as schedules are not hurried. */
+/** Ages what is waiting. Runs of schedules stay as they are, because schedules are not accelerated. */
 export function hurriedHealth(health: Health): Health {
   const { warehouse } = health;
   if ('away' in warehouse) return health;

@@ -19,7 +19,7 @@ export interface Part {
   readonly endedByItself: readonly string[];
   /** Starts it until it serves, again if it ends before. */
   start(): Promise<void>;
-  /** Sends kill -9, to a server's main process alone; resolves once that has ended. */
+  /** Sends kill -9 only to the main process of a server; resolves once it has ended. */
   kill(): Promise<void>;
   /** Sends a signal that may end it; then it stays down until it is started. */
   stop(signal: NodeJS.Signals): Promise<void>;
@@ -101,7 +101,7 @@ export function createPart(name: string, launch: () => Life): Part {
   };
 }
 
-/** Makes one part of several, which start and end at once. */
+/** Combines several parts into one, which start and end together. */
 export function together(name: string, parts: readonly Part[]): Part {
   const each = async (act: (part: Part) => Promise<void>): Promise<void> => {
     await Promise.all(parts.map(act));

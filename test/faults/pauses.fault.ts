@@ -33,8 +33,8 @@ fault(
     const [order] = blowsFor(seed, 'C6', { times: 1, parts: partNames, afterMs: [500, 500], downMs: [0, 0] });
     const parts = (order?.at ?? []).map(({ part }) => part);
     say(`C6, seed ${seed}: ${parts.join(', ')}`);
-    // Postgres may stand still for longer than the 72 seconds that stand for three days without an event: a look
-    // that it interrupts ends after 40 s, and three more have to find it silent.
+    // Postgres may stand still for longer than the 72 seconds that represent three days without an event: a watch
+    // that is interrupted ends after 40 s, and three more have to find Postgres silent.
     const env = { SILENCE_HOURS: '400' };
     const rig = await startRig({ size: { companies: 3, documents: 300, intervalDays: 2 }, env });
     const looksSince = async (time: string): Promise<number> =>

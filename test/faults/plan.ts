@@ -10,7 +10,7 @@ export interface Blow {
   readonly at: readonly { readonly part: PartName; readonly downMs: number }[];
 }
 
-/** Plans blows at parts; they depend on seed and fault alone. */
+/** Plans kills of parts; they depend only on seed and fault. */
 export function blowsFor(
   seed: number,
   fault: string,

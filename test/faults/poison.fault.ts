@@ -8,7 +8,7 @@ import { deliverPoison } from './poison.ts';
 import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
-/** Two a second beside 200: one event in a hundred. */
+/** Two a second in addition to 200: one event in a hundred. */
 const poisons = 40;
 
 fault(

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 export interface CuttingProxy {
   /** What to connect to instead of the target, in the same form. */
   readonly address: string;
-  /** Connections that were cut, and the most that were open at once. */
+  /** Connections that were cut, and the maximum that were open at the same time. */
   readonly cuts: number;
   readonly openMax: number;
   /** GET requests that passed. */
@@ -14,7 +14,7 @@ export interface CuttingProxy {
   cutWhen(decide: () => boolean): void;
   /** Cuts all connections and forwards new ones to another target. */
   moveTo(target: string): void;
-  /** Keeps all connections open, takes new ones, and carries nothing, until it is called with false. */
+  /** Keeps all connections open, accepts new ones and transfers nothing, until it is called with false. */
   deafen(deaf: boolean): void;
   close(): Promise<void>;
 }

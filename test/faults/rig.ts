@@ -31,7 +31,7 @@ export interface Rig {
   readonly env: Readonly<Record<string, string>>;
   /** How receiver and worker start; it may be changed before a start. */
   readonly launch: Readonly<Record<Command, Launch>>;
-  /** Makes another receiver or worker beside the first, with more variables; the rig stops it. */
+  /** Creates another receiver or worker next to the first, with more variables; the rig stops it. */
   another(part: Command, env?: Readonly<Record<string, string>>): Part;
   readonly receiverUrl: string;
   /** Runs `metersync` to its end, with the rig's settings. */
@@ -55,7 +55,7 @@ const within = { timeoutMs: 300_000, everyMs: 50 };
 type Command = 'receiver' | 'worker';
 
 interface Launch {
-  /** Its own variables, beside the rig's environment. */
+  /** Its own variables, in addition to the rig's environment. */
   readonly env: Record<string, string>;
   /** The checkout whose code it runs; this one by default. */
   checkout?: string;
@@ -66,7 +66,7 @@ export interface RunningTemporal {
   readonly part: Part;
   readonly address: string;
   readonly namespace: string;
-  /** How the rig itself connects, beside the address. */
+  /** How the rig itself connects, in addition to the address. */
   readonly connect?: ConnectionOptions;
 }
 
@@ -87,9 +87,7 @@ export interface RigOptions {
   readonly postgres?: RunningPostgres;
   /** A Temporal that runs already and outlives the rig; a development server of its own by default. */
   readonly temporal?: RunningTemporal;
-  /**
-   * Functions that put a proxy between two parts: each gets an address and returns the one to use instead.
-   */
+  /** Functions that put a proxy between two parts: each gets an address and returns the address to use instead. */
   readonly between?: {
     readonly serviceAndReceiver?: (receiver: string) => Promise<string>;
     readonly receiverAndTemporal?: (temporal: string) => Promise<string>;

@@ -18,7 +18,7 @@ interface Options {
   readonly json: boolean;
 }
 
-/** What tests said of themselves, in the order of their ends. */
+/** What tests reported, in the order of their ends. */
 export type Passed = readonly TaskMeta[];
 
 /** A list of faults that a command runs. */

@@ -12,7 +12,10 @@ import { verdict } from './verdict.ts';
 /** Runs once, by one plan, what `npm run test:faults` runs for long, with seeds. */
 const seed = 1;
 const timeout = 600_000;
-/** Parts that are killed alone, before all are; each other one alone only in `npm run test:long`. */
+/**
+ * Parts that are killed one at a time, before all are killed. The other parts are only killed one at a time
+ * in `npm run test:long`.
+ */
 const killedAlone: readonly PartName[] = long ? partNames : ['receiver'];
 
 let rig: Rig;
@@ -62,7 +65,7 @@ async function blow(parts: readonly PartName[], batch: number): Promise<void> {
   for (const part of order) await Promise.all([part.start(), rig.service.random(1, seed + batch + 200)]);
 }
 
-test('kill -9 of one part under events, then of all, loses no event, applies none twice and leaves equal tables', {
+test('kill -9 of one part during events, then of all parts, loses no event, applies none twice and leaves equal tables', {
   timeout,
 }, async () => {
   for (const [batch, part] of killedAlone.entries()) await blow([part], batch);

@@ -27,7 +27,7 @@ export interface Figures {
 const within = { timeoutMs: 1_500_000, everyMs: 500 };
 
 export interface Options {
-  /** How far the service's clock is advanced at once while a retry is waiting there. */
+  /** How far the service's clock is advanced in one step while a retry is waiting there. */
   readonly advanceSeconds?: number;
   /** Ids of events that the test itself sent, and that were answered with 2xx. */
   readonly alsoAcknowledged?: readonly string[];
@@ -67,8 +67,9 @@ export async function verdict(rig: Rig, options: Options = {}): Promise<Figures>
 }
 
 /**
- * Leaves out acknowledged events that a restored journal lacks. Events that waited in it are missing if the
- * service deleted their record since: the event that said so is lost, and a read finds nothing.
+ * Leaves out acknowledged events that a restored journal lacks. Events that were waiting in it are missing if
+ * the service has deleted their record since, because the event of the deletion is lost and a read finds
+ * nothing.
  */
 function onlyOf(effects: readonly Effect[], sent: Sent): Sent {
   const known = effects.filter(({ id, outcome }) => outcome !== 'missing' && sent.acknowledged.has(id));
@@ -101,7 +102,7 @@ export async function settle(rig: Rig, { advanceSeconds = 400, restored }: Optio
     'the service has delivered everything',
     async () => {
       const { quiet, deliveries } = await service.status();
-      // Failed deliveries are due again in seconds or minutes, which pass at once.
+      // Failed deliveries are due again in seconds or minutes, which are skipped.
       if (!quiet && deliveries.inFlight === 0) await service.advance(advanceSeconds);
       return quiet;
     },

@@ -40,27 +40,27 @@ function story(looks: readonly (readonly AlarmName[])[]): string[] {
 }
 const times = <T>(count: number, value: T): T[] => Array.from({ length: count }, () => value);
 
-test('an alarm opens when it lasted its minutes, once, and is resolved once', () => {
+test('an alarm opens once after it has lasted its minutes, and is resolved once', () => {
   expect(alarmTypes.EventsStalled.forMinutes).toBe(5);
   const looks = [...times(3, []), ...times(10, ['EventsStalled' as const]), ...times(4, [])];
   expect(story(looks)).toEqual(['8 opened EventsStalled', '13 resolved EventsStalled']);
 });
 
-test('one that is over before its minutes are opens no alarm, and begins anew', () => {
+test('an alarm that ends before its minutes does not open, and starts again later', () => {
   const short = times(5, ['EventsStalled' as const]);
   expect(story([...short, [], ...short, []])).toEqual([]);
 });
 
-test('one without minutes opens at the first look', () => {
+test('an alarm without minutes opens at once', () => {
   expect(story([[], ['EventsDead'], []])).toEqual(['1 opened EventsDead', '2 resolved EventsDead']);
 });
 
-test("events are missing for an hour before an alarm: a deletion's event may come with the service's fourth try", () => {
+test("events are missing for an hour before the alarm, because the event of a deletion may come with the service's fourth try", () => {
   expect(story([...times(60, ['EventsMissing' as const]), []])).toEqual([]);
   expect(story(times(62, ['EventsMissing' as const]))).toEqual(['60 opened EventsMissing']);
 });
 
-test('what cannot be seen stays as it is', () => {
+test('an alarm that cannot be judged keeps its state', () => {
   const live: LiveAlarm = {
     id: 'a',
     name: 'WorkersGone',
@@ -79,7 +79,7 @@ test('what cannot be seen stays as it is', () => {
   expect(changesOf([live], seen(), minute).close).toEqual([live]);
 });
 
-test('however alarms come and go, each is opened and resolved in turn', () => {
+test('each alarm is opened and resolved in turn, however alarms come and go', () => {
   const names = ['EventsDead', 'EventsStalled', 'Decide'] as const;
   fc.assert(
     fc.property(fc.array(fc.subarray([...names]), { maxLength: 200 }), (looks) => {

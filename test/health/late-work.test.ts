@@ -20,7 +20,7 @@ function due(oldestDueSeconds: number, late: LateWork | null): Partial<Warehouse
 const finding = (seconds: number, late: LateWork | null) =>
   verdictOf(health(due(seconds, late))).findings.find(({ name }) => name === 'events');
 
-test('work on which nothing moves says what waits, since when nothing was settled, why, and what to do', () => {
+test('work that is stuck says what waits, since when nothing was settled, why, and what to do', () => {
   expect(finding(14 * minutes, { settledSecondsAgo: 15 * minutes, reason: notShown })).toMatchObject({
     word: 'Catching up',
     saw:
@@ -32,7 +32,7 @@ test('work on which nothing moves says what waits, since when nothing was settle
   });
 });
 
-test('after 15 minutes it is broken, and an alarm that says the same', () => {
+test('work that is stuck for 15 minutes is broken, and its alarm says the same', () => {
   expect(finding(16 * minutes, { settledSecondsAgo: null, reason: notShown })).toMatchObject({
     word: 'Broken',
     alarm: 'EventsStalled',
@@ -44,15 +44,15 @@ test('after 15 minutes it is broken, and an alarm that says the same', () => {
 test.each([
   [2 * minutes, 'Catching up'],
   [16 * minutes, 'Broken'],
-] as const)('work that waits for its first try for %s s points to the workers', (seconds, word) => {
+] as const)('work that waits for its first attempt for %s s points to the workers', (seconds, word) => {
   expect(finding(seconds, { settledSecondsAgo: 20 * minutes, reason: null })).toMatchObject({
     word,
-    saw: expect.stringMatching(/none of them was tried yet$/),
+    saw: expect.stringMatching(/none of them has been tried yet$/),
     todo: expect.stringMatching(/^See the log of the workers and metersync doctor/),
   });
 });
 
-test('work that moves needs nothing', () => {
+test('work that progresses needs nothing', () => {
   expect(finding(14 * minutes, { settledSecondsAgo: 3, reason: notShown })).toMatchObject({
     word: 'Catching up',
     saw: 'work has been due for 14 min; events were last settled 3 s ago',

@@ -36,7 +36,7 @@ const pickUp = (le: string) =>
 const refusedStarts = (code: string) =>
   `temporal_request_failure_total{status_code="${code}",operation="StartWorkflowExecution",instance="a"}`;
 const lag = 'nodejs_eventloop_lag_p99_seconds{instance="a"}';
-/** Tells that a process is ours. */
+/** A label that marks a process as metersync's. */
 const ours = { 'metersync_build_info{part="worker",instance="a"}': '1x70' };
 
 const slots = (queue: string) =>
@@ -160,8 +160,8 @@ interface RuleTest {
 const rulesOf = (alarm: string): string => join(folder, `${alarm}.yml`);
 
 /**
- * Has promtool evaluate the rules; throws with its words where an alarm is not as expected. No rule reads
- * another's alarm, so tests of one alarm load its rule alone: a tenth of the work.
+ * Lets promtool evaluate the rules; throws its message if an alarm is not as expected. No rule reads another
+ * rule's alarm, so tests of one alarm load only its rule, which is a tenth of the work.
  */
 async function evaluate(name: string, tests: readonly RuleTest[], step = 1): Promise<void> {
   const byRules = Map.groupBy(tests, ({ alert_rule_test: [first, ...more] }) =>
@@ -181,7 +181,7 @@ async function evaluate(name: string, tests: readonly RuleTest[], step = 1): Pro
   });
 }
 
-/** The rule of the alarms that workers hold open, and what is said of the others. */
+/** The rule of the alarms that workers hold open, and the expectations for the others. */
 function textsOf(name: string, { alert = '' }: Readonly<Record<string, string>> = {}) {
   const alarm = isAlarmName(name) ? alarmTypes[name] : alarmTypes[alert as AlarmName];
   const of = isAlarmName(name) ? name : alert;
@@ -212,12 +212,12 @@ function expectation(
   };
 }
 
-test('the rules are valid, and the configuration of deploy/ that loads them', async () => {
+test('the rules are valid, and so is the configuration in deploy/ that loads them', async () => {
   await promisify(execFile)(tool, ['check', 'rules', join(folder, 'rules.yml')]);
   await promisify(execFile)(tool, ['check', 'config', 'deploy/prometheus/prometheus.yml']);
 });
 
-test('the configuration of Alertmanager is valid, and names alarms that there are', async () => {
+test('the configuration of Alertmanager is valid, and names alarms that exist', async () => {
   const config = 'deploy/prometheus/alertmanager.yml';
   await promisify(execFile)(await amtool(), ['check-config', config]);
   const named = (await readFile(config, 'utf8')).match(/Metersync\w+/g) ?? [];
@@ -234,7 +234,7 @@ test('each alarm fires when it should, and only then', async () => {
   await evaluate('cases', tests);
 });
 
-test('each rule has a case', () => {
+test('each rule has a test case', () => {
   const ofPrometheus = alarmNames.filter((name) => alarmTypes[name].promql !== undefined);
   expect(Object.keys(cases).toSorted()).toEqual(['Alarm', ...ofPrometheus].toSorted());
 });
@@ -248,7 +248,7 @@ const replicaOf = (series: Series): Series =>
     }),
   );
 
-test('two processes that say the same raise one alarm', async () => {
+test('two processes that report the same raise one alarm', async () => {
   const tests = all.map(([name, { fires, labels = {} }]) =>
     expectation(name, { ...fires, ...replicaOf(fires) }, 60, labels),
   );
@@ -269,7 +269,7 @@ test.each([
   ['job', 'one', 'a', 'two', 'a'],
   ['namespace', 'one', 'a', 'one', 'b'],
 ] as const)(
-  'no deployment of another %s in the same Prometheus hides an alarm, nor raises one',
+  'a deployment of another %s in the same Prometheus neither hides nor raises an alarm',
   async (_, job, namespace, otherJob, otherNamespace) => {
     const tests = all.map(([name, { fires, rests, labels = {} }]) => {
       const both = {
@@ -282,7 +282,7 @@ test.each([
   },
 );
 
-test('a deployment that is gone is missed for a day beside another one', async () => {
+test('a deployment that is gone is missed for a day next to another deployment', async () => {
   const gone = { ReceiverDown: ready, WorkersGone: worker };
   const beside = (name: AlarmName, series: string, values: readonly [string, string], at: number) =>
     expectation(
@@ -303,7 +303,7 @@ test('a deployment that is gone is missed for a day beside another one', async (
   await evaluate('gone-beside', [...tests(120), ...tests(1_500)], 20);
 });
 
-test('a deployment that is gone alone raises one alarm, that day and later', async () => {
+test('a deployment that is gone and was the only one raises one alarm, on that day and later', async () => {
   const gone = [
     ['ReceiverDown', ready, '1 stale', { part: 'receiver' }],
     ['WorkersGone', worker, '1 stale', { part: 'worker' }],
@@ -318,7 +318,7 @@ test('a deployment that is gone alone raises one alarm, that day and later', asy
   await evaluate('gone-alone', tests, 20);
 });
 
-test('what other programs of the same Prometheus report raises no alarm', async () => {
+test('series of other programs in the same Prometheus raise no alarm', async () => {
   const strangers = {
     [failedTasks('NonDeterminismError')]: '0+1x70',
     [failedTasks('GrpcMessageTooLarge')]: '0+1x70',
@@ -369,12 +369,12 @@ test('each alarm that the watch can raise is in the metric, with its severity', 
   );
 });
 
-test('promtool can find fault with them', async () => {
+test('promtool would find a fault in the rules', async () => {
   const wrong = expectation('WorkersGone', { [worker]: '1x70' }, 60, {});
   await expect(evaluate('wrong', [wrong])).rejects.toThrow(/FAILED/);
 });
 
-test('each metric of ours that a rule asks for is in the catalogue', () => {
+test('each metric of metersync in a rule is in the catalogue', () => {
   const asked = alertRules().match(/metersync_\w+/g) ?? [];
   expect(asked.length).toBeGreaterThan(20);
   expect(asked.filter((name) => !(name.replace(/_(bucket|sum|count)$/, '') in metricTypes))).toEqual([]);

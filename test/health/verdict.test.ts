@@ -11,7 +11,7 @@ const noPostgres: Health = { warehouse: away, temporal, schema: null };
 const noTemporal: Health = { ...health(), temporal: away };
 const neither: Health = { warehouse: away, temporal: away, schema: null };
 
-test('a deployment without a fault is in sync, and raises no alarm', () => {
+test('a deployment without a fault is in sync and raises no alarm', () => {
   expect(verdictOf(health())).toEqual({ word: 'In sync', findings: [] });
   expect(headline(verdictOf(health()))).toBe('In sync');
   expect(seenIn(health())).toEqual({ raised: [], unknown: new Set() });
@@ -21,7 +21,7 @@ describe.each(ills)('$type: $saw', ({ type, state, side, saw, todo, key }) => {
   const { name, severity } = findingTypes[type] as FindingType;
   const word = wordOfSeverity[severity];
 
-  test('is one finding, which makes the verdict, and says what to do', () => {
+  test('is one finding, which decides the verdict and says what to do', () => {
     const verdict = verdictOf(state);
     const alarm = isAlarmName(type) ? type : null;
     const said = { saw: expect.stringMatching(saw), todo: expect.stringMatching(todo) };
@@ -37,13 +37,13 @@ describe.each(ills)('$type: $saw', ({ type, state, side, saw, todo, key }) => {
     expect(raised).toEqual(alarm === null || alarm === 'HeartbeatStopped' ? [] : [[type, key]]);
   });
 
-  test('never makes a deployment whose other side is away anything but unknown, or broken', () => {
+  test('never leads to another verdict than unknown or broken if the other server cannot be reached', () => {
     const other = side === 'warehouse' ? { temporal: away } : { warehouse: away, schema: null };
     expect(verdictOf({ ...state, ...other }).word).toBe(word === 'Broken' ? 'Broken' : 'Unknown');
   });
 });
 
-test('each finding of the catalogue is among these cases, or about a server that is away', () => {
+test('each finding of the catalogue is among these cases, or is about an unreachable server', () => {
   const judged = Object.keys(findingTypes).filter((name) => findingTypes[name]?.judge !== undefined);
   const servers = ['WarehouseDown', 'TemporalDown', 'SchemaMismatch'];
   expect(new Set([...servers, ...ills.map(({ type }) => type)])).toEqual(new Set(judged));
@@ -65,28 +65,30 @@ test.each([
     'Unknown',
     ['WarehouseDown'],
   ],
-] as const)('without %s the verdict is not that somebody is needed', (_, state, word, alarms) => {
+] as const)('the verdict without %s is not that a person is needed', (_, state, word, alarms) => {
   const { word: heard, findings } = verdictOf(state);
   expect(heard).toBe(word);
   expect(findings.map(({ alarm }) => alarm)).toEqual(alarms);
   expect(verdictStatus[heard]).toBe(word === 'Broken' ? 4 : 5);
 });
 
-test('after an outage of Postgres a watch that runs is not said to have stopped', () => {
+test('a running watch is not reported as stopped after an outage of Postgres', () => {
   const watch = { ...warehouse.watch, lookedSecondsAgo: 540 };
   const verdict = verdictOf(health({ watch }, { foundAwaySince: '2026-11-22T01:10:00Z' }));
   const { findings } = verdict;
-  expect(headline(verdict)).toBe('Catching up: Postgres was away, and answers again');
-  expect(findings).toMatchObject([{ name: 'watch', saw: expect.stringMatching(/^Postgres was away since/) }]);
+  expect(headline(verdict)).toBe('Catching up: Postgres was unreachable and answers again');
+  expect(findings).toMatchObject([
+    { name: 'watch', saw: expect.stringMatching(/^Postgres was unreachable since/) },
+  ]);
 });
 
-test('an alarm whose source is away keeps its state', () => {
+test('an alarm whose source is unreachable keeps its state', () => {
   expect(seenIn(noTemporal).unknown).toContain('WorkersGone');
   expect(seenIn(noTemporal).unknown).not.toContain('EventsDead');
   expect(seenIn(noPostgres).unknown).toContain('EventsDead');
 });
 
-test('of a newer schema that lets this code go on it says to upgrade', () => {
+test('a newer schema that accepts writes of this code is a finding that says to upgrade', () => {
   const { word, findings } = verdictOf({ ...health(), schema: { known: 1, applied: 2, floor: 1 } });
   expect(word).toBe('Needs you');
   expect(findings).toMatchObject([{ name: 'schema', todo: 'Upgrade this metersync.' }]);
@@ -113,7 +115,7 @@ const changedIn = (state: Health): object =>
     ),
   );
 
-test('deletions on hold are one finding, whatever runs found them', () => {
+test('deletions on hold are one finding, whichever runs found them', () => {
   const suspect = { ...warehouse.runs.full.last, state: 'suspect', awaitsDecision: true } as const;
   const runs = {
     full: { ...warehouse.runs.full, last: suspect },
@@ -136,12 +138,12 @@ test('deletions on hold are one finding, whatever runs found them', () => {
   );
 });
 
-test('a schedule that is absent is not a fault where its setting is none', () => {
+test('a missing schedule is not a fault if its setting is none', () => {
   const schedules = [{ ...paused, state: 'absent' as const, isWanted: false }];
   expect(verdictOf(health({}, { schedules })).word).toBe('In sync');
 });
 
-test('changes that were missed before events came again need no other endpoint', () => {
+test('changes that were missed before events arrived again need no action on the endpoint', () => {
   const silence = {
     ...warehouse.silence,
     missedRows: 2,
@@ -150,15 +152,15 @@ test('changes that were missed before events came again need no other endpoint',
     lastEventAt: '2026-11-22 01:00:00+00',
   };
   const [finding] = verdictOf(health({ silence })).findings;
-  expect(finding?.todo).toMatch(/^Events come again\. Nothing is lacking/);
+  expect(finding?.todo).toMatch(/^Events arrive again, and no data is missing/);
 });
 
-test('the head of a verdict has the worst finding and how many more there are', () => {
+test('the first line of a verdict has the worst finding and the number of others', () => {
   const ill = health({ undecidedDeletes: 179, dead: 2, rejectedRecords: 1 });
   expect(headline(verdictOf(ill))).toBe('Needs you: 2 events cannot be applied, and 2 more');
 });
 
-test('deliveries that are refused are nothing new where others are taken, or after ten minutes', () => {
+test('refused deliveries are not a finding if others are accepted, or after ten minutes', () => {
   const refused = { reasons: { 'signature-wrong': 3 }, since: '2026-11-21 01:00:00+00', untilSecondsAgo: 30 };
   expect(verdictOf(health({ refused })).word).toBe('In sync');
   const later = { ...refused, since: '2026-11-23 01:00:00+00', untilSecondsAgo: 601 };
@@ -185,7 +187,7 @@ describe('a finding that somebody acknowledged', () => {
     expect([more.word, headline(more)]).toEqual(['Needs you', 'Needs you: Postgres refuses 1 record']);
   });
 
-  test('counts again once it counts more, and never if it stops everything', () => {
+  test('counts again once its count rises, and cannot be acknowledged if it stops everything', () => {
     expect(verdictOf(health({ dead: 3, watch: known('EventsDead', { events: 2 }) })).word).toBe('Needs you');
     expect(verdictOf(health({ oldestDueSeconds: 901, watch: known('EventsStalled', {}) })).word).toBe(
       'Broken',

@@ -52,7 +52,7 @@ async function secretFiles(secrets: Readonly<Record<string, string>>): Promise<R
   return variables;
 }
 
-test('its user may write neither the program nor anything beside it', async () => {
+test('the user of the image cannot write the program or anything next to it', async () => {
   for (const target of [join(image.workdir, 'dist/cli/main.js'), join(image.workdir, 'new')]) {
     const { status, stderr } = await image.node(`fs.appendFileSync(${JSON.stringify(target)}, '')`).ended;
     expect({ target, status }).toEqual({ target, status: 1 });
@@ -60,7 +60,7 @@ test('its user may write neither the program nor anything beside it', async () =
   }
 });
 
-test('it prints its version', async () => {
+test('prints its version', async () => {
   expect(await image.start(['--version']).ended).toEqual({
     status: 0,
     stdout: `${manifest.version}\n`,
@@ -68,7 +68,7 @@ test('it prints its version', async () => {
   });
 });
 
-test('it migrates, and takes a signed event to a row through a receiver and a worker that are healthy', async () => {
+test('migrates, and takes a signed event to a row through a healthy receiver and a healthy worker', async () => {
   const database = await secretFiles({ DATABASE_URL: warehouse.url });
   const migrated = await image.start(['migrate'], database).ended;
   expect(migrated, migrated.stderr).toMatchObject({ status: 0 });

@@ -18,7 +18,7 @@ export interface ImageTree {
   remove(): Promise<void>;
 }
 
-/** Neither root nor the owner of a file: nobody of Debian, which runs the program as the image's user would. */
+/** Neither root nor the owner of a file: Debian's user nobody, which runs the program like the image's user. */
 const nobody = '65534';
 const withoutRights = [
   `--reuid=${nobody}`,
@@ -82,7 +82,7 @@ interface Stage {
   readonly env: Record<string, string>;
 }
 
-/** Reads the instructions that ours has; none of them has a second line. */
+/** Reads the instructions that metersync's Dockerfile uses; none of them has a second line. */
 function stagesOf(dockerfile: string): Stage[] {
   const stages: Stage[] = [];
   for (const line of dockerfile.split('\n')) {
@@ -110,7 +110,7 @@ async function take(
   await mkdir(folder, { recursive: true });
   if (verb === 'COPY') await copy(words.split(' '), folder, rootOf);
   if (verb !== 'RUN' || isLast) return;
-  // The cache is that of this machine.
+  // The cache is the cache of this machine.
   const command = words.replace(' && npm cache clean --force', '');
   const env = installerEnvironment();
   env.PATH = `${dirname(process.execPath)}${delimiter}${env.PATH}`;

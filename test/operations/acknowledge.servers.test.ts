@@ -33,7 +33,7 @@ const wordOf = async (name: string) => {
   return (JSON.parse(stdout) as Said).verdict.findings.find(({ alarm }) => alarm === name)?.word;
 };
 
-test('a finding is acknowledged with a note, until it counts more', async () => {
+test('acknowledges a finding with a note until its count rises', async () => {
   await refuse('one');
   expect(await wordOf('RecordsRefused')).toBe('Needs you');
   expect(await acknowledge('RecordsRefused', '--note', 'they correct it')).toMatchObject({
@@ -55,14 +55,14 @@ test('a finding is acknowledged with a note, until it counts more', async () => 
   expect(await wordOf('RecordsRefused')).toBe('Needs you');
 });
 
-test('what is not there, or stops everything, cannot be acknowledged', async () => {
+test('refuses to acknowledge a finding that does not exist or stops everything', async () => {
   expect(await acknowledge('EventsDead')).toMatchObject({
     status: 1,
-    stderr: 'metersync: there is no finding EventsDead now: metersync status shows those that there are',
+    stderr: 'metersync: there is no finding EventsDead now: metersync status lists the findings',
   });
   expect(await acknowledge('WorkersGone')).toMatchObject({
     status: 1,
-    stderr: expect.stringContaining('WorkersGone stops everything, so it cannot be acknowledged'),
+    stderr: expect.stringContaining('WorkersGone cannot be acknowledged, because it stops everything'),
   });
   expect(await acknowledge('Weather')).toMatchObject({ status: 2 });
 });

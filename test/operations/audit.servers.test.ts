@@ -260,7 +260,7 @@ describe('an audit', () => {
     ]);
   });
 
-  test('finds every column that contradicts the record though raw does not, and a repair mends them', async () => {
+  test('finds every column that contradicts the record even if raw does not, and a repair corrects them', async () => {
     await store(completeRecords());
     expect(await auditOf(completeRecords())).toMatchObject({ differences: 0 });
     const falsified = await falsifyColumns();
@@ -273,7 +273,7 @@ describe('an audit', () => {
     expect(await auditOf(completeRecords())).toMatchObject({ differences: 0 });
   });
 
-  test('of a sample compares all companies, records of some, and says how many of all may differ', async () => {
+  test('compares all companies and the records of some with --sample, and says how many of all may differ', async () => {
     const others = Array.from({ length: 9 }, () => randomUUID());
     const held: Held = { ...everything() };
     held['/company'] = [...(held['/company'] ?? []), ...others.map((id) => ({ id, name: 'Other' }))];
@@ -295,7 +295,7 @@ describe('an audit', () => {
     }
   });
 
-  test('of one company compares only that one', async () => {
+  test('compares only one company', async () => {
     await store(everything());
     const other = randomUUID();
     await writeRecords(warehouse, 'documents', [{ id: randomUUID() }], { companyId: other });
@@ -345,7 +345,7 @@ describe('an audit', () => {
     expect(resources.usageData).toMatchObject({ compared: 1, missing: 0, different: 0, unreadable: 2 });
   });
 
-  test('compares sites though Postgres cannot hold the id of one', async () => {
+  test('compares sites even if Postgres cannot hold the id of one of them', async () => {
     const { company, site } = ids;
     const held = everything();
     await store(held);
@@ -354,7 +354,7 @@ describe('an audit', () => {
     expect([differences, examples]).toMatchObject([1, [{ id: company, state: 'missing' }]]);
   });
 
-  test('names records without an id as their refusals do, and says why', async () => {
+  test('names records without an id like the rejected records, and says why', async () => {
     const { company, site } = ids;
     const held = everything();
     held['/company'] = [{ id: company, name: 'Acme', sites: [{ id: site }, { name: 'no id' }] }];
@@ -424,7 +424,7 @@ describe('an audit', () => {
   test.each([
     ['finds a missing reading', 'missing', [1, 2, 4], 1],
     ['calls no reading extra', 'extra', [1, 2, 3, 4, 5], 3],
-  ])('%s that moves to a page that was read', async (_name, state, stored, movesAfter) => {
+  ])('finds %s that moves to a page that was read', async (_name, state, stored, movesAfter) => {
     const { meter } = ids;
     const path = `/interval/meter/${meter}`;
     const readings = (hours: readonly number[]) => hours.map((hour) => reading(hour, '1'));
@@ -444,7 +444,7 @@ describe('an audit', () => {
     });
   });
 
-  test('finds an extra reading though the service lists another one on two pages', async () => {
+  test('finds an extra reading even if the service lists another reading on two pages', async () => {
     const { meter } = ids;
     const held = everything();
     const many = Array.from({ length: 100 }, (_, hour) => {
@@ -462,7 +462,7 @@ describe('an audit', () => {
     });
   });
 
-  test('finds an extra reading beside ones that Postgres cannot hold', async () => {
+  test('finds an extra reading next to readings that Postgres cannot hold', async () => {
     const { meter } = ids;
     const held = everything();
     await store(held);
@@ -480,7 +480,7 @@ describe('an audit', () => {
     });
   });
 
-  test('calls a listing suspect that contradicts itself or has no end, and no row of it extra', async () => {
+  test('calls a listing suspect that contradicts itself or never ends, and none of its rows extra', async () => {
     const { company, meter } = ids;
     await store(everything());
     const fewer = { ...everything(), [`/interval/meter/${meter}`]: [reading(1, '1')] };
@@ -513,7 +513,7 @@ describe('an audit', () => {
     });
   });
 
-  test('shows a suspect listing that it had to read, though other resources are compared', async () => {
+  test('reports a suspect listing that it had to read even if other resources are compared', async () => {
     await store(everything());
     const { client } = await setup((asked) => {
       const { body } = answer(everything(), asked) as { body: string };
@@ -529,7 +529,7 @@ describe('an audit', () => {
     expect(rows).toEqual([expect.stringContaining('meters'), expect.stringContaining('intervals')]);
   });
 
-  test('reads a listing again that changed while it was read, and counts that pass alone', async () => {
+  test('reads a listing again that changed while it was read, and counts only the second pass', async () => {
     await store(everything());
     const changing = { document: 1, interval: 1 };
     const { client } = await setup((asked) => {
@@ -546,7 +546,7 @@ describe('an audit', () => {
     });
   });
 
-  test('reads what differs again after a wait, and counts no change that arrives in it', async () => {
+  test('reads records that differ again after a wait, and does not count a change that arrives meanwhile', async () => {
     const { company, meter } = ids;
     await store(everything());
     // Until it is read twice each listing shows a state that the warehouse does not have yet.
@@ -567,7 +567,7 @@ describe('an audit', () => {
     expect(await auditOf(held, defaultEndpoints, { settleMs: 1 })).toEqual(await auditOf(held));
   });
 
-  test('waits no longer once waits have changed nothing', async () => {
+  test('stops waiting once waits have changed nothing', async () => {
     const { company } = ids;
     const meters = Array.from({ length: 9 }, () => ({ id: randomUUID() }));
     const held: Held = { '/company': [{ id: company, sites: [] }], [`/meter/company/${company}`]: meters };
@@ -585,7 +585,7 @@ describe('an audit', () => {
     expect(requests).toBe(2 * (meters.length + attemptPolicy.settlesMax));
   });
 
-  test('without a listing of companies or of meters compares those of the warehouse', async () => {
+  test('compares the companies or meters of the warehouse if there is no list of them', async () => {
     await store(everything());
     const report = await auditOf(everything(), { ...defaultEndpoints, companies: null });
     expect(report).toMatchObject({ differences: 0, compared: 9 });
@@ -593,7 +593,7 @@ describe('an audit', () => {
     expect(meters).toMatchObject({ differences: 0, resources: { intervals: { compared: 3 } } });
   });
 
-  test('counts an unlisted company as extra unless settings name it or its records were read', async () => {
+  test('counts an unlisted company as extra unless the settings name it or its records were read', async () => {
     await store(everything());
     const [named, read, typed] = [randomUUID(), randomUUID(), randomUUID()];
     const bill = randomUUID();
@@ -641,7 +641,7 @@ describe('an audit', () => {
     });
   });
 
-  test("counts a meter's readings as extra only if no company that is audited lists it", async () => {
+  test('counts the readings of a meter as extra only if no audited company lists the meter', async () => {
     const { company, meter } = ids;
     const other = randomUUID();
     const held: Held = { ...everything(), [`/meter/company/${company}`]: [{ id: meter, company: other }] };
@@ -656,7 +656,7 @@ describe('an audit', () => {
     });
   });
 
-  test('of all companies counts a row without a company as extra unless a listing has it', async () => {
+  test('counts a row without a company as extra in all companies unless a listing has it', async () => {
     const { company, documents, meter } = ids;
     await store(everything());
     const [listed, unlisted] = documents;
@@ -683,7 +683,7 @@ describe('an audit', () => {
     expect(await auditOf(now)).toMatchObject({ differences: 0 });
   });
 
-  test('counts a record as extra though its company is in no audit, once no listing has it', async () => {
+  test('counts a record as extra even if its company is in no audit, once no listing has it', async () => {
     const { company } = ids;
     const stray = randomUUID();
     const held = everything();
@@ -698,7 +698,7 @@ describe('an audit', () => {
     });
   });
 
-  test('of all companies counts live rows of one that is gone, which a repair tombstones', async () => {
+  test('counts live rows of a deleted company, and a repair tombstones them', async () => {
     const { company } = ids;
     await store(everything());
     await warehouse.db.execute(sql`
@@ -729,7 +729,7 @@ describe('an audit', () => {
     expect(found?.events).toMatchObject([{ id: event.id, type: 'document.updated.v2', outcome: 'pending' }]);
   });
 
-  test('of some resources compares only those', async () => {
+  test('compares only some resources', async () => {
     await store(everything());
     const { resources, compared, differences } = await auditOf(otherwise(), defaultEndpoints, {
       resources: ['intervals', 'connections'],
@@ -738,7 +738,7 @@ describe('an audit', () => {
     expect(resources.documents.compared).toBe(0);
   });
 
-  test('since a time compares only later changes and readings', async () => {
+  test('compares only later changes and readings with --since', async () => {
     await store(everything());
     const later = { resources: ['documents', 'intervals'] as const, since: '2026-05-01T03:00:00Z' };
     const report = await auditOf(otherwise(), defaultEndpoints, later);
@@ -781,7 +781,7 @@ describe('an audit that reads several listings at once', () => {
     return held;
   }
 
-  test('uses all allowed requests in flight, and reports the same as a sequential one', async () => {
+  test('uses all allowed requests in flight, and reports the same as a sequential audit', async () => {
     const held = await manyCompanies();
     const sequential = await auditOf(held, defaultEndpoints, { resources, concurrency: 1 });
     expect(sequential).toMatchObject({ compared: 60 + 96, differences: 60 + 48 * 3 });
@@ -811,7 +811,7 @@ describe('an audit that reads several listings at once', () => {
     expect(await auditOf(held, defaultEndpoints, { resources })).toMatchObject({ differences: 0 });
   });
 
-  test('needs one connection for each, even while all look for extra readings', async () => {
+  test('needs one connection for each listing, even while all look for extra readings', async () => {
     const held = await manyCompanies();
     const [companyId = ''] = companies;
     const door = createDoor();
@@ -830,7 +830,7 @@ describe('an audit that reads several listings at once', () => {
     expect((await auditing).resources.intervals).toMatchObject({ missing: 8, extra: 8, different: 8 });
   });
 
-  test('ends all walks when the service refuses one', async () => {
+  test('ends all walks when the service refuses one of them', async () => {
     const held = await manyCompanies();
     const door = createDoor();
     const { client, server } = await setup(async (asked) => {
@@ -850,7 +850,7 @@ describe('an audit that reads several listings at once', () => {
 });
 
 describe('a repair', () => {
-  test('leaves the warehouse equal to the service, and reports what it found', async () => {
+  test('makes the warehouse equal to the service, and reports what it found', async () => {
     await store(everything());
     const now = otherwise();
     const found = await repairOf(now);
@@ -863,7 +863,7 @@ describe('a repair', () => {
   });
 
   test.each(['connections', 'intervals'] as const)(
-    'of %s makes the checks of their company again',
+    'of %s makes the company be checked again',
     async (resource) => {
       const { company, connection, meter } = ids;
       const checked = async () => {
@@ -891,7 +891,7 @@ describe('a repair', () => {
     },
   );
 
-  test('tombstones a record that two companies listed, once neither does', async () => {
+  test('tombstones a record that two companies listed once neither lists it', async () => {
     const { company, documents } = ids;
     const other = randomUUID();
     const [, shared = ''] = documents;
@@ -911,7 +911,7 @@ describe('a repair', () => {
     expect(await auditOf(now)).toMatchObject({ differences: 0 });
   });
 
-  test('tombstones and revives usage with its document, where the service has no listing of usage', async () => {
+  test('tombstones and restores usage with its document if the service has no listing of usage', async () => {
     const path = `/document/company/${ids.company}`;
     await store(everything());
     const now: Held = { ...everything(), [path]: (everything()[path] ?? []).slice(1) };
@@ -924,7 +924,7 @@ describe('a repair', () => {
     expect(await usage()).toEqual([{ reason: null }]);
   });
 
-  test('leaves out the readings of a meter that no listing has, once the meter is deleted', async () => {
+  test('leaves out readings of a meter that no listing has once the meter is deleted', async () => {
     const { company, meter } = ids;
     await store(everything());
     const now: Held = { ...everything(), [`/meter/company/${company}`]: [{ id: 'm-2' }] };
@@ -937,7 +937,7 @@ describe('a repair', () => {
     expect(await auditOf(now)).toMatchObject({ differences: 0 });
   });
 
-  test("writes the service's state even over a row of a newer version", async () => {
+  test('writes the state of the service even over a row of a newer version', async () => {
     await store(everything());
     await warehouse.db.execute(sql`update utility.documents set updated = '2999-01-01', raw_updated = '2999-01-01',
       synced_at = '2026-06-01', raw = raw || '{"tampered": true}'`);
@@ -947,7 +947,7 @@ describe('a repair', () => {
     expect(await auditOf(everything())).toMatchObject({ differences: 0 });
   });
 
-  test('reads all times anew, once the setting of their zone was corrected', async () => {
+  test('reads all times again after the setting of their zone was corrected', async () => {
     await store(everything());
     const corrected = { url: warehouse.url, timeZone: 'Europe/Berlin', max: 8, onError: () => {} };
     const zoned = { warehouse: connectWarehouse(corrected) };
@@ -975,7 +975,7 @@ describe('a repair', () => {
     expect(await auditOf(held, defaultEndpoints, only)).toMatchObject({ differences: 0 });
   });
 
-  test('leaves alone a row that an event changed meanwhile', async () => {
+  test('does not change a row that an event changed meanwhile', async () => {
     await store(everything());
     const [, , third = ''] = ids.documents;
     let sent = false;

@@ -56,7 +56,7 @@ describe('the doctor', () => {
   const worse = async (env: Readonly<Record<string, string>>, temporal?: object) =>
     (await examined(env, temporal)).filter(({ state }) => state === 'fail' || state === 'warn');
 
-  test('reports a deployment in sync, as status does, and its ignored probe changes nothing', async () => {
+  test('reports a deployment in sync like status, and its ignored probe changes nothing', async () => {
     await pipeline.backfill();
     const rows = async () =>
       (
@@ -99,13 +99,13 @@ describe('the doctor', () => {
     expect(await rows()).toEqual(before);
   });
 
-  test('finds nothing wrong where a worker runs apart from the receiver, which alone has its secrets', async () => {
+  test('finds nothing wrong if the worker runs separately from the receiver, and only the receiver has its secrets', async () => {
     const checks = await examined({ WEBHOOK_SECRETS: '' });
     expect(checks.filter(({ state }) => state === 'fail' || state === 'warn')).toEqual([]);
     expect(states(checks)).toMatchObject({ 'webhook secrets': 'not checked', receiver: 'not checked' });
   });
 
-  test('asks through a proxy, and sends its probe through it', async () => {
+  test('sends its requests and its probe through a proxy', async () => {
     const proxy = await startHttpProxy({
       'service.test': Number(new URL(pipeline.service.apiUrl).port),
       'hooks.example': Number(pipeline.env.RECEIVER_PORT),
@@ -140,11 +140,13 @@ describe('the doctor', () => {
     });
     expect(many).toMatchObject({
       state: 'warn',
-      saw: expect.stringMatching(/among the 100 events so far; none of connections and intervals, which/),
+      saw: expect.stringMatching(
+        /among the 100 events so far, and none about connections and intervals, although/,
+      ),
     });
   });
 
-  test('warns of a connection that is not safe, and of a setting that no longer has an effect', async () => {
+  test('warns of an unsafe connection, and of a setting that no longer has an effect', async () => {
     const url = new URL(pipeline.env.DATABASE_URL ?? '');
     url.hostname = '0.0.0.0';
     const env = { ...pipeline.env, DATABASE_URL: url.href, MAKE_SCHEDULES: 'geheim' };
@@ -201,7 +203,7 @@ describe('the doctor', () => {
       {
         name: 'Temporal',
         state: 'fail',
-        saw: expect.stringContaining('correct TEMPORAL_NAMESPACE, or make'),
+        saw: expect.stringContaining('correct TEMPORAL_NAMESPACE, or create'),
       },
     ]);
   });
@@ -266,11 +268,11 @@ describe('clock and version', () => {
     ['Fri, 01 May 2026 12:06:00 GMT', 'fail'],
     ['soon', 'not checked'],
     [null, 'not checked'],
-  ])('a service whose answer is dated %s: %s', (date, state) => {
+  ])('warns of a service whose answer is dated %s: %s', (date, state) => {
     expect(checkClock(pinged(date, null), null, 300).state).toBe(state);
   });
 
-  test('the warehouse counts too, ahead or behind', () => {
+  test('compares with the clock of the warehouse, too, ahead or behind', () => {
     expect(checkClock(pinged(null, null), -400_000, 300).state).toBe('fail');
     expect(checkClock(pinged(null, null), 200_000, 300).state).toBe('warn');
   });
@@ -281,13 +283,13 @@ describe('clock and version', () => {
     ['v2.0', 'v2', 'ok'],
     ['v2.1', 'v2.2', 'warn'],
     [null, 'v2.2', 'not checked'],
-  ])('/ping says %s and SERVICE_URL ends in %s: %s', (version, asked, state) => {
+  ])('compares /ping (%s) with the end of SERVICE_URL (%s): %s', (version, asked, state) => {
     expect(checkVersion(pinged(null, version), asked).state).toBe(state);
   });
 });
 
-describe('silence', () => {
-  test('is measured by changes that only backfills found, and by the time without an event', async () => {
+describe('the doctor on silence', () => {
+  test('measures it by changes that only backfills found, and by the time without an event', async () => {
     const warehouse = await createWarehouse();
     const { db } = warehouse;
     const event = (id: string, type: string, hoursAgo: number) =>
@@ -331,7 +333,7 @@ describe('silence', () => {
   });
 });
 
-test('a standby is reported with its lag, and so are the replicas of a primary', () => {
+test('reports a standby with its lag, and the replicas of a primary', () => {
   const saw = (standby: Parameters<typeof judgeServer>[1]) => judgeServer('Postgres 18', standby);
   expect(saw(undefined)).toMatchObject({ state: 'ok', saw: 'Postgres 18' });
   expect(saw({ receives: true, behindSeconds: 3.04 })).toMatchObject({
@@ -340,7 +342,7 @@ test('a standby is reported with its lag, and so are the replicas of a primary',
     todo: expect.stringContaining('the primary'),
   });
   expect(saw({ receives: false, behindSeconds: null }).saw).toBe(
-    'Postgres 18 is a standby, which gets no changes now, and was behind by an unknown time when it last did',
+    'Postgres 18 is a standby, which receives no changes now, and was behind by an unknown time when it last did',
   );
   const replica = { state: 'streaming', behindBytes: 1_234, behindSeconds: 0.25 };
   expect(

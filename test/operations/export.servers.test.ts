@@ -116,7 +116,7 @@ const full = [
 const nothing = full.map(() => null);
 
 describe('parquet', () => {
-  test('holds every value exactly, as its type', async () => {
+  test('has every value exactly, in its type', async () => {
     const relation = await createTyped([full, nothing]);
     const { rows, bytes } = await exported({ relation, format: 'parquet' });
     const table = read(bytes);
@@ -169,7 +169,7 @@ describe('parquet', () => {
     ['at', '294200-01-01 00:00:00+00', 2],
     ['local', '-infinity', 3],
     ['day', 'infinity', 4],
-  ])('a column %s with %s, which its type cannot hold, is text', async (column, value, place) => {
+  ])('writes a column %s with %s, which its type cannot hold, as text', async (column, value, place) => {
     const relation = await createTyped([full, full.map((text, at) => (at === place ? value : text))]);
     const table = read((await exported({ relation, format: 'parquet' })).bytes);
     expect(types(table)[column]).toBe('Utf8');
@@ -189,7 +189,7 @@ describe('parquet', () => {
     ['12.34', 12],
     ['0.1234567890123', 13],
     [`${'9'.repeat(30)}.5`, 8],
-  ])('a decimal %s has the places of other files, where they fit', async (value, places) => {
+  ])('writes a decimal %s with the places of other files if they fit', async (value, places) => {
     const relation = await createTyped([full.map((text, at) => (at === 0 ? value : text))]);
     const table = read((await exported({ relation, format: 'parquet' })).bytes);
     expect(types(table).n).toBe(`Decimal[38e+${places}]`);
@@ -234,7 +234,7 @@ describe('parquet', () => {
     );
   });
 
-  test('writes a group of rows once it is full; an empty relation becomes a file with its columns', async () => {
+  test('writes a group of rows once it is full, and an empty relation as a file with its columns', async () => {
     const { rows, pieces, bytes } = await exported({ relation: 'many', format: 'parquet' });
     expect(rows).toBe(120_000);
     const largest = Math.max(...pieces.map((piece) => piece.length));
@@ -246,7 +246,7 @@ describe('parquet', () => {
     expect([empty.numRows, types(empty).kg_co2e_per_unit]).toEqual([0, 'Decimal[38e+12]']);
   });
 
-  test('holds few rows at a time where texts are long', async () => {
+  test('keeps few rows in memory if texts are long', async () => {
     await warehouse.db.execute(sql`create table ops.long as
       select n, repeat('x', 20000) as said from generate_series(1, 800) n`);
     const { rows, pieces, bytes } = await exported({ relation: 'ops.long', format: 'parquet' });
@@ -256,7 +256,7 @@ describe('parquet', () => {
 });
 
 describe('csv', () => {
-  test('is what COPY writes, in UTC; NULL and the empty text differ', async () => {
+  test('is what COPY writes, in UTC, and NULL differs from the empty text', async () => {
     const relation = await createTyped([full, nothing.map((_, at) => (at === 11 ? '' : null))]);
     const { rows, bytes } = await exported({ relation, format: 'csv' });
     expect(rows).toBe(2);
@@ -269,7 +269,7 @@ describe('csv', () => {
     expect(lines.at(-2)).toBe('2,,,,,,,,,,,,"",,,,,');
   });
 
-  test('for a spreadsheet begins no text as a formula, and leaves numbers, dates and ids unchanged', async () => {
+  test('starts no text with a formula for a spreadsheet, and leaves numbers, dates and ids unchanged', async () => {
     const begun = [...'=+-@＝＋－＠−', ' =', '\t', '\r', '\n', '\u200b+', "\u00a0@SUM(1)'"];
     const text = fc
       .tuple(fc.constantFrom('', ...begun), fc.string({ unit: 'grapheme' }))
@@ -302,7 +302,7 @@ describe('csv', () => {
     expect(guarded[0]).toMatchObject({ n: full[0], small: '-32768', said: `'=cmd|'/C calc'!A0` });
   });
 
-  test('for a spreadsheet is marked as UTF-8, once, and begins no formula after a separator inside a text or a name', async () => {
+  test('is marked as UTF-8 once for a spreadsheet, and starts no formula after a separator inside a text or a name', async () => {
     await warehouse.db.execute(
       sql.raw(`create table ops.split as select * from (values
       ($$x;=cmd|' /C calc'!A0;y$$), ('Zoë'), (e'Acme\\t=1+1'), ('a|b; "-1'), ('-1')) v ("said;+1")`),
@@ -315,7 +315,7 @@ describe('csv', () => {
     expect(plain.bytes.toString('utf8')).toMatch(/^said;\+1\n/);
   });
 
-  test('of one company has only its rows, from views and from the table of companies', async () => {
+  test('has only the rows of one company, from views and from the table of companies', async () => {
     const [mine, other] = [new BilledCompany(warehouse), new BilledCompany(warehouse)];
     for (const company of [mine, other]) {
       const meterId = randomUUID();
@@ -332,7 +332,7 @@ describe('csv', () => {
     }
     await expect(
       exported({ relation: 'utility.intervals', format: 'csv', companyId: mine.id }),
-    ).rejects.toThrow('utility.intervals does not say which company a row is of');
+    ).rejects.toThrow('the rows of utility.intervals do not name a company');
   });
 
   test('ends when its reader stops, and the connection is not used again', async () => {
@@ -370,7 +370,7 @@ describe('metersync export', () => {
     [['bills.data', '--format', 'parquet'], true],
     [['bills.txt', '--format', 'csv'], false],
   ])(
-    'writes the format that the ending says, or that is asked for: %j',
+    'writes the format of the extension, or the format that is asked for: %j',
     async ([name = '', ...format], isParquet) => {
       const out = join(folder.path, name);
       expect(await run('bills', ...format, '--out', out)).toMatchObject({ status: 0 });
@@ -379,7 +379,7 @@ describe('metersync export', () => {
     },
   );
 
-  test('writes a complete file, and suggests names near an unknown one', async () => {
+  test('writes a complete file, and suggests names similar to an unknown one', async () => {
     const out = join(folder.path, 'bills.parquet');
     expect(await run('bills', '--format', 'parquet', '--out', out)).toMatchObject({
       status: 0,
@@ -389,7 +389,7 @@ describe('metersync export', () => {
     expect(read(readFileSync(out)).numRows).toBe(2);
     expect(await run('bills', '--format', 'parquet', '--spreadsheet')).toMatchObject({
       status: 2,
-      stderr: expect.stringContaining('--spreadsheet is for CSV'),
+      stderr: expect.stringContaining('--spreadsheet is only for CSV'),
     });
     expect(await run('bills', '--spreadsheet')).toMatchObject({
       status: 0,
@@ -398,12 +398,12 @@ describe('metersync export', () => {
     const whole = await run('analytics.bills');
     expect(whole).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^bill_id,/) });
     expect(await run('analytics.bills', '--out', '-')).toEqual(whole);
-    // Of several of a name that of analytics is meant; others need their schema.
+    // If several have the name, the view of analytics is exported; others need their schema.
     expect(await run('freshness')).toMatchObject({ status: 0, stderr: 'export: analytics.freshness' });
     expect(await run('connections')).toMatchObject({
       status: 2,
       stdout: '',
-      stderr: expect.stringContaining('several have the name connections: '),
+      stderr: expect.stringContaining('several tables or views have the name connections: '),
     });
     const wrong = await run('analytics.bill');
     expect(wrong).toMatchObject({ status: 2, stdout: '' });
@@ -413,7 +413,7 @@ describe('metersync export', () => {
     expect(wrong.stderr).toContain('analytics.bills');
   });
 
-  test('follows no planted link, writes a private file, and refuses a folder at once', async () => {
+  test('follows no planted link, writes a private file, and refuses a missing folder at once', async () => {
     const dir = join(folder.path, 'planted');
     mkdirSync(dir);
     const [out, report] = [join(dir, 'bills.csv'), join(dir, 'report.html')];

@@ -21,7 +21,7 @@ import { until } from '../support/poll.ts';
 import { openNamespace } from '../support/stub-worker.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-test('a Postgres that keeps connections open and says nothing counts as away', {
+test('a Postgres that keeps connections open and does not answer counts as unreachable', {
   timeout: 40_000,
 }, async () => {
   const warehouse = await createWarehouse();
@@ -53,7 +53,7 @@ test('a Postgres that keeps connections open and says nothing counts as away', {
   });
 });
 
-test('a watch that runs and could not note it, as Postgres was away, is told from one that stopped', {
+test('distinguishes a watch that runs and could not note it while Postgres was down from one that stopped', {
   timeout: 60_000,
 }, async () => {
   const warehouse = await createWarehouse();
@@ -91,7 +91,7 @@ test('a watch that runs and could not note it, as Postgres was away, is told fro
 
 const now = async () => Date.now();
 
-test('a Postgres that only reads counts as away; sessions that ask to only read do not make it one', async () => {
+test('counts a read-only Postgres as unreachable, but not because a session asked to only read', async () => {
   const { url, db, drop } = await createWarehouse();
   onTestFinished(drop);
   const healthOver = async (session?: string) => {
@@ -104,12 +104,12 @@ test('a Postgres that only reads counts as away; sessions that ask to only read 
     sql.raw(`alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`),
   );
   expect(await healthOver()).toMatchObject({
-    warehouse: { away: expect.stringContaining('takes no writes') },
+    warehouse: { away: expect.stringContaining('does not accept writes') },
     schema: null,
   });
 });
 
-test('a renewed client certificate does not count before a restart, as connections keep the old one', async () => {
+test('a renewed client certificate does not count before a restart, because connections keep the old one', async () => {
   const [warehouse, folder] = await Promise.all([createWarehouse(), temporaryFolder()]);
   const names = 'DNS:localhost,IP:127.0.0.1';
   const [server, ours, renewed] = await Promise.all([
@@ -139,7 +139,7 @@ test('a renewed client certificate does not count before a restart, as connectio
   expect((await read(warehouse.db)).temporal).toMatchObject({ certificate: { expiresAt } });
 });
 
-test('acknowledged events that nobody records are late after a minute, and stalled after 15', async () => {
+test('acknowledged events that nobody records are late after a minute and stalled after 15 minutes', async () => {
   const [warehouse, namespace] = await Promise.all([createWarehouse(), createNamespace()]);
   onTestFinished(warehouse.drop);
   const temporal = { address: inject('temporalAddress'), namespace };
@@ -178,7 +178,7 @@ test('acknowledged events that nobody records are late after a minute, and stall
   expect((await judge(db)).temporal, 'by a clock that runs fast').toMatchObject({ openGroups: 1, ...groups });
 });
 
-test('health reads no reading, so it costs the same however many there are', async () => {
+test('reads no readings, so its cost does not depend on their number', async () => {
   const { url, db, drop } = await createWarehouse();
   onTestFinished(drop);
   await db.execute(sql`select metersync.ensure_interval_month('2026-01-01T00:00:00Z')`);

@@ -68,7 +68,7 @@ async function fill(): Promise<void> {
   await keepMonths(warehouse.db, { budgetSeconds: 60 });
 }
 
-test('an empty warehouse says so', async () => {
+test('an empty warehouse is reported as empty', async () => {
   const parts: string[] = [];
   const report = await readReport(warehouse.db, undefined, (part) => parts.push(part));
   expect(parts).toContain('load profile');
@@ -81,7 +81,7 @@ test('an empty warehouse says so', async () => {
 describe('a warehouse with bills and readings', () => {
   beforeAll(fill);
 
-  test('its figures are those of the bills and the readings', async () => {
+  test('has the figures of the bills and the readings', async () => {
     const report = await readReport(warehouse.db, company.id);
     const cost = (currency: string) =>
       report.cost.filter((row) => row.currency === currency).map((row) => row.cost);
@@ -123,7 +123,7 @@ describe('a warehouse with bills and readings', () => {
     expect(reportText(none).join('\n')).toContain('There is nothing in the warehouse yet');
   });
 
-  test('the page is one accessible file without script or network, and shows names as text', async () => {
+  test('is reported on one accessible page without script or network, with names as text', async () => {
     const path = join(folder.path, 'report.html');
     const env = { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path };
     const ran = await runCommand(['report', '--company', company.id, '--html', path], { env });
@@ -171,7 +171,7 @@ describe('a warehouse with bills and readings', () => {
     await person.close();
   });
 
-  test('bills and usage without dates are in no month, and are counted beside them', async () => {
+  test('has bills and usage without dates in no month, and counts them separately', async () => {
     const own = new BilledCompany(warehouse);
     const [meter, another] = [randomUUID(), randomUUID()];
     await own.add({ [meter]: {}, [another]: { datasourceType: 'GAS' } });
@@ -209,7 +209,7 @@ describe('a warehouse with bills and readings', () => {
     expect(page).toContain('Besides, in no month, as it has no dates: 3.00 cubic m.</p>');
   });
 
-  test('the axis has every month, the running one is marked and in no headline, and the zone is named', async () => {
+  test('is drawn on an axis with every month, which marks the running month, leaves it out of headlines and names the time zone', async () => {
     const own = new BilledCompany(warehouse);
     const meter = randomUUID();
     await own.add({ [meter]: {} });
@@ -258,7 +258,7 @@ describe('a warehouse with bills and readings', () => {
     expect(await reportPage(zoned)).toContain('Hours are in America/Denver, as set for all sites.');
   });
 
-  test('the load is that of meters with nearly all hours of the week, and says of how many', async () => {
+  test('has the load of meters with nearly all hours of the week, and says how many meters', async () => {
     const own = new BilledCompany(warehouse);
     const [whole, few] = [randomUUID(), randomUUID()];
     await own.add({ [whole]: {}, [few]: {} });

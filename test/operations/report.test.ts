@@ -11,7 +11,7 @@ test('an amount that rounds to zero has no sign', () => {
   ]);
 });
 
-test('100 % is all: a share is rounded down', () => {
+test('a share is rounded down, so that 100 % means all', () => {
   expect(['1.0000', '0.9999', '0.5800', '0.0004', null].map(percent)).toEqual([
     '100.0 %',
     '99.9 %',
@@ -21,7 +21,7 @@ test('100 % is all: a share is rounded down', () => {
   ]);
 });
 
-test('the steps of the load of many meters are whole numbers that fit in a line', () => {
+test('the steps of the load of many meters are whole numbers that fit on a line', () => {
   const load = Array.from({ length: 168 }, (_, at) => ({
     weekday: 1 + Math.floor(at / 24),
     hour: at % 24,

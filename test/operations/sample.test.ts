@@ -4,7 +4,7 @@ import { describeSample, sampleOf } from '../../operations/audit/sample.ts';
 
 const ids = (count: number) => Array.from({ length: count }, (_, at) => `company ${at}`);
 
-test('a seed takes the same companies, whatever their order; another takes others', () => {
+test('a seed selects the same companies in any order, and another seed selects others', () => {
   const taken = sampleOf(ids(1_000), { share: 0.01, seed: 'a' });
   expect(taken).toHaveLength(10);
   expect(sampleOf(ids(1_000).reverse(), { share: 0.01, seed: 'a' })).toEqual(taken);
@@ -13,7 +13,7 @@ test('a seed takes the same companies, whatever their order; another takes other
   expect(sampleOf([], { share: 0.01, seed: 'a' })).toEqual([]);
 });
 
-test('every company is taken equally often', () => {
+test('every company is selected equally often', () => {
   const times = new Map<string, number>();
   for (let seed = 0; seed < 2_000; seed++)
     for (const id of sampleOf(ids(20), { share: 0.25, seed: String(seed) }))
@@ -22,7 +22,7 @@ test('every company is taken equally often', () => {
   for (const id of ids(20)) expect(Math.abs((times.get(id) ?? 0) - 500)).toBeLessThan(97);
 });
 
-test('a sample of all companies is exact, and one of few bounds little', () => {
+test('a sample of all companies is exact, and a small sample bounds little', () => {
   expect(describeSample('a', { companies: 100, of: 100, different: 3 }).differentMax).toBe(3);
   expect(describeSample('a', { companies: 1, of: 10, different: 0 }).differentMax).toBe(9);
   expect(describeSample('a', { companies: 1, of: 10, different: 1 }).differentMax).toBe(10);
@@ -38,7 +38,7 @@ test('a sample of all companies is exact, and one of few bounds little', () => {
 const choose = (n: number, k: number): bigint =>
   k < 0 || k > n ? 0n : k === 0 ? 1n : (choose(n, k - 1) * BigInt(n - k + 1)) / BigInt(k);
 
-test('whatever number of companies differs, at least 95 % of all samples bound it', () => {
+test('at least 95 % of all samples bound the number of companies that differ, whatever it is', () => {
   const world = fc.integer({ min: 1, max: 40 }).chain((of) =>
     fc.record({
       of: fc.constant(of),

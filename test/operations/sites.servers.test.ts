@@ -37,7 +37,7 @@ async function companyWith(sites: readonly Site[]): Promise<{ id: string; siteId
   return { id, siteIds: records.map((record) => record.id) };
 }
 
-test('addresses of the United States and Canada propose the time zone of their state', async () => {
+test('an address in the United States or Canada proposes the time zone of its state', async () => {
   const zones: readonly (readonly [address: string | null, zone: string | null])[] = [
     ['12 Main St, Boston, MA 02110', 'America/New_York'],
     ['1 Palm Ave, Phoenix, AZ 85004-1234', 'America/Phoenix'],
@@ -57,7 +57,7 @@ test('addresses of the United States and Canada propose the time zone of their s
   expect(rows).toEqual([]);
 });
 
-test('sites are listed with what is set, and set from the file that the export wrote', async () => {
+test('sites are listed with what is set, and are set from the file that the export wrote', async () => {
   const { id, siteIds } = await companyWith([
     { name: 'Depot "North", Boston', address: '1 Main St, Boston, MA 02110' },
     { name: 'Office', address: null },
@@ -75,7 +75,7 @@ test('sites are listed with what is set, and set from the file that the export w
     status: 0,
   });
   const exported = readFileSync(file, 'utf8');
-  // Unchanged, the file changes nothing: UTC by default is not UTC that somebody set.
+  // Unchanged, the file changes nothing: UTC by default is not UTC that somebody has set.
   expect(await metersync('sites', '--file', file)).toMatchObject({ status: 0, stdout: '0 sites changed.' });
   writeFileSync(
     file,
@@ -112,7 +112,7 @@ test('sites are listed with what is set, and set from the file that the export w
   expect(noted).toMatchObject([{ action: 'sites set', outcome: 'done', detail: '1 site changed' }]);
 });
 
-test('a file with something wrong changes nothing, and the error says what', async () => {
+test('a file with an error changes nothing, and the message names the error', async () => {
   const { siteIds } = await companyWith([
     { name: 'Depot', address: null },
     { name: 'Office', address: null },
@@ -144,7 +144,7 @@ test('a file with something wrong changes nothing, and the error says what', asy
   expect(await metersync('sites', '--file', file, '--accept-proposals')).toMatchObject({ status: 2 });
 });
 
-test('CSV is read with quotes, line breaks within cells, and either end of lines', () => {
+test('reads CSV with quotes, line breaks within cells, and either kind of line end', () => {
   const id = '00000000-0000-4000-8000-000000000001';
   expect(readSiteValues(`\uFEFFsite,site_id,floor_area_units\r\n"a ""b"",\nc",${id},sq ft\r\n\r\n`)).toEqual([
     { siteId: id, values: { floor_area_units: 'sq ft' } },

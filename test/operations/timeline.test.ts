@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { timelineOf } from '../../operations/timeline.ts';
 
-test('the deletion of a row is on hold until it is decided, and an audit is no part of it', () => {
+test('the deletion of a row is on hold until it is decided, and an audit is not part of it', () => {
   const none = { record: null, events: [], changes: [], applications: [], runs: [], rejected: [] };
   const deleted = { runId: 'r', reason: 'absent', state: 'rejected', absentSince: '2026-11-22 01:00:58+00' };
   const audit = { id: 1, action: 'audit', about: ['a'], at: '2026-11-22 03:00:00+00', actor: 'ada' } as const;
@@ -27,7 +27,7 @@ test('the deletion of a row is on hold until it is decided, and an audit is no p
   ]);
 });
 
-test('moments are in order of time, to the microsecond and across the end of summer time', () => {
+test('moments are in chronological order, to the microsecond and across the end of summer time', () => {
   const times = [
     '2026-01-01 00:00:00+00',
     '2026-01-01 00:00:00.000001+00',

@@ -31,7 +31,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => pipeline?.stop());
 
-test('a version that replays the running workflows may take over; one that cannot is refused with the reason', {
+test('a version that can replay the running workflows may take over, and others are refused with the reason', {
   timeout: 120_000,
 }, async () => {
   const { client, env } = pipeline;
@@ -62,7 +62,7 @@ test('a version that replays the running workflows may take over; one that canno
   }
 });
 
-test('Temporal is not replaced while it holds events that no worker has recorded', {
+test('Temporal cannot be replaced while it has events that no worker has recorded', {
   timeout: 60_000,
 }, async () => {
   const { client, env } = pipeline;
@@ -81,6 +81,6 @@ test('Temporal is not replaced while it holds events that no worker has recorded
   expect(product).toMatchObject({ status: 0, stdout: expect.stringContaining('Go: ') });
   expect(temporal.status).toBe(1);
   expect(temporal.stdout).toMatch(
-    /^No: not now\.\n(.*\n)*1 group of events not yet recorded\.\n {2}Temporal alone has/,
+    /^No: this version cannot take over now\.\n(.*\n)*1 group of events not yet recorded\.\n {2}Only Temporal has/,
   );
 });

@@ -48,7 +48,7 @@ async function peakOf(pid: number): Promise<number> {
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
 }
 
-test('a worker of a gigabyte survives hostile answers, eight at once, and then works on', {
+test('a worker of a gigabyte survives hostile answers, eight at the same time, and then continues', {
   timeout: 240_000,
 }, async () => {
   const { list, pages } = hostileAnswers();
@@ -72,7 +72,7 @@ test('a worker of a gigabyte survives hostile answers, eight at once, and then w
   const worker = await deployment.start('worker', {
     NODE_OPTIONS: `${withoutThreads.NODE_OPTIONS} --max-heap-size=${heap}`,
   });
-  // Each company is a run of its own: one activity would read small ones one after the other.
+  // Each company is a separate run, because one activity would read small companies one after the other.
   const readEach = async () => {
     for (const { id } of companies)
       await startBackfill(deployment.client, { db: deployment.warehouse.db, companies: [id] });

@@ -10,7 +10,7 @@ describe('a service that lacks endpoints', () => {
   test.each<[string, Endpoints]>([
     ['no document by its id, and none for its usage', { document: null, documentUsage: null }],
     ['no usage of a document, and no list of companies', { documentUsage: null, companies: null }],
-  ])('%s: converges all the same', async (_, endpoints) => {
+  ])('converges without %s', async (_, endpoints) => {
     const pipeline = await startPipeline({
       size: { companies: 2, documents: 110, intervalDays: 1 },
       endpoints,
@@ -29,7 +29,7 @@ describe('a service that lacks endpoints', () => {
     expect(live.rows[0]?.n).toBe((await service.status()).documents);
   });
 
-  test('nearly all of them: reads the others and reports the rest as absent', async () => {
+  test('reads the others and reports the rest as absent if nearly all are missing', async () => {
     const service = await startScriptedService();
     onTestFinished(() => service.stop());
     const held = documents(3);
@@ -66,7 +66,7 @@ describe('a service that lacks endpoints', () => {
   });
 });
 
-test('doctor finds a missing endpoint, and the sync works without it', async () => {
+test('the doctor finds a missing endpoint, and the sync works without it', async () => {
   const pipeline = await startPipeline({
     size: { companies: 1, documents: 40, intervalDays: 1 },
     endpoints: {

@@ -19,7 +19,7 @@ async function effective(ids: readonly string[]): Promise<boolean[]> {
   return rows.map((row) => row.is_effective);
 }
 
-test('corrections, their corrections and their undoing decide which bill counts', {
+test('corrections, corrections of them and their undoing decide which bill counts', {
   timeout: 60_000,
 }, async () => {
   expect(await pipeline.backfill()).toBe('complete');

@@ -23,7 +23,7 @@ const waitingFor = (statement: string) =>
     and wait_event_type = 'Lock' and query like ${`%${statement}%`}`);
 const noDifferences = { differences: 0, examples: [] };
 
-test('a worker killed with -9 between two pages and in the middle of a group loses nothing', {
+test('a worker that is killed between two pages and in the middle of a group loses nothing', {
   timeout: 180_000,
 }, async () => {
   const { service, warehouse, client } = pipeline;
@@ -51,7 +51,7 @@ test('a worker killed with -9 between two pages and in the middle of a group los
   expect(await pipeline.audit()).toMatchObject(noDifferences);
 });
 
-test('events are acknowledged while the warehouse is away, and applied when it is back', {
+test('events are acknowledged while the warehouse is down, and applied when it is up again', {
   timeout: 120_000,
 }, async () => {
   const { service } = pipeline;

@@ -35,7 +35,7 @@ async function backfillUnder(
 
 const changes = ['createDocument', 'reprocessDocument', 'syncIntervals', 'updateConnection', 'assignSites'];
 
-test('a first backfill of a changing service ends, with its events, in the state of the service', {
+test('a first backfill of a changing service, together with its events, ends in the state of the service', {
   timeout,
 }, async () => {
   const [state, events] = await backfillUnder(changes, 1_000);

@@ -46,7 +46,7 @@ async function histories() {
   return found;
 }
 
-test('histories hold no plaintext payload, and events and backfills work', {
+test('histories contain no plaintext payload, and events and backfills work', {
   timeout: 180_000,
 }, async () => {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = pipeline.env;
@@ -71,7 +71,7 @@ test('histories hold no plaintext payload, and events and backfills work', {
   }
 });
 
-test('each run of a schedule reads the result of the previous one', {
+test('each run of a schedule reads the result of the previous run', {
   timeout: 120_000,
 }, async () => {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = pipeline.env;
@@ -96,7 +96,7 @@ test('each run of a schedule reads the result of the previous one', {
   }
 });
 
-test('an encrypted history replays with its key among others', { timeout: 120_000 }, async () => {
+test('an encrypted history is replayed with its key among other keys', { timeout: 120_000 }, async () => {
   const workflowBundle = await bundleOf(pino({ level: 'silent' }));
   const recorded = await histories();
   const failures: unknown[] = [];
@@ -110,7 +110,7 @@ test('an encrypted history replays with its key among others', { timeout: 120_00
   expect(replayed).toBeGreaterThan(1);
 });
 
-test('keys rotate while events come; a worker names the key that it lacks, and its work waits', {
+test('keys rotate while events arrive; a worker names a missing key, and its work waits', {
   timeout: 240_000,
 }, async () => {
   const { service } = pipeline;
@@ -164,7 +164,7 @@ const forgedGroup = () => {
   return { event, payload: defaultPayloadConverter.toPayload({ events: [event] }) };
 };
 
-test('a forged group is never recorded, is reported, and delays no other', {
+test('a forged group is never recorded, is reported, and does not delay other groups', {
   timeout: 240_000,
 }, async () => {
   const { service, client } = pipeline;
@@ -185,7 +185,7 @@ test('a forged group is never recorded, is reported, and delays no other', {
   // Temporal lists a workflow a moment after it began.
   const check = await until('the doctor reports both', async () => {
     const said = await findingOfDoctor();
-    return said?.saw.startsWith('2 workflows wait') ? said : undefined;
+    return said?.saw.startsWith('2 workflows are waiting') ? said : undefined;
   });
   expect(check).toMatchObject({ state: 'warn', todo: failureTypes.PAYLOAD_REFUSED.operator });
   expect(check.saw).toMatch(/ event\/(bare|moved)\/1, event\/(bare|moved)\/1$/);

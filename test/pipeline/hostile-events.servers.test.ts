@@ -70,7 +70,7 @@ const dead: [row: string, what: string, body: string][] = [
 ];
 
 test.each(dead)(
-  '%s: %s is taken, and dead with its reason and its bytes; events beside it are applied',
+  '%s: %s is accepted, and dead with its reason and its bytes; the other events are applied',
   async (_row, _what, body) => {
     const { service } = pipeline;
     const [company] = await service.read<{ id: string }[]>('/company');
@@ -148,7 +148,7 @@ test('56: an unknown type is counted and kept, and unknown fields are accepted',
   expect(['applied', 'superseded']).toContain((await kept(typed.id)).outcome);
 });
 
-test('20: the same event signed again is taken and has no second effect; 21: nor has another body under its id', async () => {
+test('20: the same event signed again is accepted without a second effect; 21: so is another body with its id', async () => {
   const payload = { eventType: 'planet.moved.v9', to: 1 };
   const { id } = await deliver(pipeline, payload);
   const first = await kept(id);

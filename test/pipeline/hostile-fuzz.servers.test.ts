@@ -80,7 +80,7 @@ async function expectSettled(before: ReadonlySet<string>, others: readonly strin
   expect([...became.values()].filter(([outcome]) => outcome === 'pending')).toEqual([]);
 }
 
-test('beside signed hostile events every genuine event is applied, and none is pending at the end', {
+test('every genuine event next to signed hostile events is applied, and none is pending at the end', {
   timeout: 150_000,
 }, async () => {
   const hostile = fc
@@ -121,7 +121,7 @@ async function inventedDocuments(ids: readonly string[]) {
   };
 }
 
-test('beside hostile records every event is applied, and the rows equal the service’s at the end', {
+test('every event next to hostile records is applied, and the rows equal the service’s at the end', {
   timeout: 150_000,
 }, async () => {
   const { backfill, service, settled } = pipeline;

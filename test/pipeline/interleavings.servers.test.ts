@@ -150,7 +150,7 @@ class World {
     );
   }
 
-  /** Waits while others run this many statements: a turn alone takes no time. */
+  /** Waits while others run this many statements. A turn by itself takes no time. */
   async #rest(statements: number): Promise<void> {
     for (let left = statements; left > 0; left--) await warehouseNow(this.#warehouse.db);
   }
@@ -359,7 +359,7 @@ const steps: fc.Arbitrary<Step[]> = fc.oneof(
       { maxLength: 5 },
     ),
   },
-  // Readings change with events at once, while those of earlier events are fetched.
+  // Readings change at the same time as events, while readings of earlier events are fetched.
   {
     weight: 1,
     arbitrary: fc.array(
@@ -454,7 +454,7 @@ class Lane {
     await this.#warehouse.db.execute(sql`update metersync.catch_ups set awake = false where awake`);
   }
 
-  /** Plays a failed run again, alone, and shrinks it. */
+  /** Plays a failed run again by itself, and shrinks it. */
   async #shrink(at: number, error: unknown): Promise<never> {
     const alone = fc.asyncProperty(run, async (one) => {
       // Remains of a failed run must not fail the next.

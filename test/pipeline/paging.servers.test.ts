@@ -45,7 +45,7 @@ const lastRun = async (companyId: string) =>
   ).rows[0];
 const idsOf = (held: Documents) => held.map(({ id }) => id).sort();
 
-describe.concurrent('a listing that stands still', () => {
+describe.concurrent('a listing that does not change', () => {
   const shapes: [name: string, shape: ListingShape][] = [
     ['the complete envelope', {}],
     ['no hasNext', { omit: ['hasNext'] }],
@@ -68,16 +68,19 @@ describe.concurrent('a listing that stands still', () => {
     }
   });
 
-  test.each([0, 1] as const)('that is empty and says %i pages is complete', async (totalPagesWhenEmpty) => {
-    const added = service.addCompany({ documents: (asked) => pageOf([], asked, { totalPagesWhenEmpty }) });
-    expect(await deployment.backfill([added.id])).toBe('complete');
-    expect(await lastRun(added.id)).toMatchObject({ state: 'complete', inserted: 0 });
-    expect(added.asked('documents')).toEqual([1]);
-  });
+  test.each([0, 1] as const)(
+    'is complete if it is empty and says that it has %i pages',
+    async (totalPagesWhenEmpty) => {
+      const added = service.addCompany({ documents: (asked) => pageOf([], asked, { totalPagesWhenEmpty }) });
+      expect(await deployment.backfill([added.id])).toBe('complete');
+      expect(await lastRun(added.id)).toMatchObject({ state: 'complete', inserted: 0 });
+      expect(added.asked('documents')).toEqual([1]);
+    },
+  );
 });
 
 describe.concurrent('a listing that moves while it is read', () => {
-  test('and shrinks: is read until it stands still, and missing records are tombstoned', async () => {
+  test('if it shrinks, is read until it is stable, and missing records are tombstoned', async () => {
     const held = { now: documents(205) };
     const all = held.now;
     const added = company(held, (_, read) => {
@@ -90,7 +93,7 @@ describe.concurrent('a listing that moves while it is read', () => {
     expect(await lastRun(added.id)).toMatchObject({ state: 'complete', passes: 3, tombstoned: 10 });
   });
 
-  test('and hides an existing record by one deletion and one insertion: the next passes find it', async () => {
+  test('if one deletion and one insertion hide an existing record, has it in the next passes', async () => {
     const held = { now: documents(250) };
     const [first] = held.now;
     const added = company(held, (_, read) => {
@@ -104,7 +107,7 @@ describe.concurrent('a listing that moves while it is read', () => {
     expect(await lastRun(added.id)).toMatchObject({ passes: 3, tombstoned: 1 });
   });
 
-  test('and hides a record from every pass: no live record is tombstoned, and the run is suspect', async () => {
+  test('if it hides a record from every pass, is suspect, and no live record is tombstoned', async () => {
     const held = { now: documents(250) };
     const added = company(held, (page, read) => {
       if (read > 3 && page === 1) held.now = [...held.now.slice(1), ...documents(1)];
@@ -115,7 +118,7 @@ describe.concurrent('a listing that moves while it is read', () => {
     expect(await lastRun(added.id)).toMatchObject({ state: 'suspect', passes: 3, tombstoned: 0 });
   });
 
-  test('and grows at its top: repeated records do no harm, and the next pass finds the new one', async () => {
+  test('if it grows at its top, repeats records without harm and has the new record in the next pass', async () => {
     const held = { now: documents(250) };
     const added = company(held, (_, read) => {
       if (read === 1) held.now = [...documents(1), ...held.now];
@@ -124,7 +127,7 @@ describe.concurrent('a listing that moves while it is read', () => {
     expect(await rowsOf(added.id, 'alive')).toEqual(idsOf(held.now));
   });
 
-  test('all the time: is suspect after three passes, with all listed records in the warehouse', async () => {
+  test('if it moves all the time, is suspect after three passes, with all listed records in the warehouse', async () => {
     const held = { now: documents(250) };
     const added = company(held, () => {
       held.now = [...held.now, ...documents(1)];
@@ -138,7 +141,7 @@ describe.concurrent('a listing that moves while it is read', () => {
 });
 
 describe.concurrent('a record that is missing from a listing', () => {
-  test('is tombstoned when a second pass agrees, and revived when it reappears', async () => {
+  test('is tombstoned when a second pass agrees, and restored when it reappears', async () => {
     const held = { now: documents(5) };
     const all = held.now;
     const added = company(held);
@@ -153,7 +156,7 @@ describe.concurrent('a record that is missing from a listing', () => {
     expect([await rowsOf(added.id, 'alive'), await rowsOf(added.id, 'tombstoned')]).toEqual([idsOf(all), []]);
   });
 
-  test('lives when the second pass lists it again', async () => {
+  test('stays if the second pass lists it again', async () => {
     const held = { now: documents(5) };
     const all = held.now;
     const added = company(held, (_, read) => {
@@ -164,7 +167,7 @@ describe.concurrent('a record that is missing from a listing', () => {
     expect(await rowsOf(added.id, 'alive')).toEqual(idsOf(all));
   });
 
-  test('lives when the listing is suddenly empty, which is suspect', async () => {
+  test('stays if the listing is suddenly empty, which is suspect', async () => {
     const held = { now: documents(5) };
     const all = held.now;
     const added = company(held);
@@ -184,7 +187,7 @@ describe.concurrent('a listing that fails', () => {
     [403, 'SERVICE_ACCESS_DENIED'],
     [400, 'SERVICE_REQUEST_REFUSED'],
   ])(
-    'with %i: the run is partial with the reason, and the other listings are complete',
+    'with %i makes the run partial with the reason, and the other listings are complete',
     async (status, code) => {
       const held = documents(3);
       const { id } = service.addCompany({
@@ -202,7 +205,7 @@ describe.concurrent('a listing that fails', () => {
     },
   );
 
-  test('for a while (5xx, cut answers, HTML): is read to its end all the same', async () => {
+  test('for a while (5xx, cut answers, HTML) is still read to its end', async () => {
     const held = documents(150);
     const trouble = [
       { status: 503, json: { detail: 'later' } },

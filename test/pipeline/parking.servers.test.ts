@@ -32,7 +32,7 @@ async function refusals(): Promise<number> {
   return faults.reduce((sum, { struck }) => sum + struck, 0);
 }
 
-test('events and backfills under a refused key are parked, reported and resumed without loss', {
+test('parks, reports and resumes events and backfills without loss if the key is refused', {
   timeout: 180_000,
 }, async () => {
   const { service, warehouse } = pipeline;
@@ -75,7 +75,7 @@ test('events and backfills under a refused key are parked, reported and resumed 
   expect((await runCommand(['resume'], { env: pipeline.env })).stdout).toBe('Nothing is parked.');
 });
 
-test('a resource that one company may not see fails that part; resume reads that company again', {
+test('fails the part of a resource to which one company has no access, and resume reads that company again', {
   timeout: 180_000,
 }, async () => {
   const { service, warehouse } = pipeline;
@@ -98,7 +98,7 @@ test('a resource that one company may not see fails that part; resume reads that
   expect(await parked()).toEqual([]);
 });
 
-test('a run waits for companies of another run without an event of its history for each attempt', {
+test('a run waits for companies of another run without adding an event to its history for each attempt', {
   timeout: 180_000,
 }, async () => {
   const { client, warehouse } = pipeline;

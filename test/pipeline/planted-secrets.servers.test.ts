@@ -106,7 +106,7 @@ describe.each([
       .map(([place]) => place);
   }
 
-  test('more than thirty secrets were planted, and events reached every outcome', async () => {
+  test('more than thirty are planted, and events reach every outcome', async () => {
     expect(planted.size).toBeGreaterThan(30);
     const { rows } = await deployment.warehouse.db.execute<{ outcome: string; error_code: string | null }>(
       sql`select distinct outcome, error_code from metersync.events order by 1, 2`,

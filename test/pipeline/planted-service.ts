@@ -4,7 +4,7 @@ import { type Asked, type Reply, ScriptedServer } from '../service/scripted-serv
 /** Secrets by where they were planted. */
 export type Planted = Map<string, string>;
 
-/** A word that is no secret and must be found, which proves that the search works. */
+/** A word that is not a secret and must be found, which proves that the search works. */
 export const openWord = 'open-word-of-everybody';
 
 /** Makes a function that makes a new secret for a place, and notes it. */

@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => deployment?.stop());
 
-test('a wrong secret is broken in status, without Prometheus, until a delivery is taken', async () => {
+test('a wrong secret makes the status broken, without Prometheus, until a delivery is accepted', async () => {
   const { env } = deployment;
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = env;
   const settings = readSettings(env);

@@ -7,7 +7,7 @@ import { createDeployment } from '../support/deployment.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { until } from '../support/poll.ts';
 
-test("the worker's schedule, also one of an older version, drops old payloads while the settings say so", {
+test("the worker's schedule, including one of an older version, drops old payloads as long as the settings say so", {
   timeout: 120_000,
 }, async () => {
   const deployment = await createDeployment({

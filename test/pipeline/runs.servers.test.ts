@@ -72,7 +72,7 @@ const handleOf = (runId: string) => deployment.client.workflow.getHandle(workflo
 const isReading = (runId: string) =>
   until('the company is being read', async () => ((await runOf(runId))?.partsRunning ?? 0) > 0);
 
-test('a run whose workflow was ended in Temporal fails with its parts, and others go on', {
+test('a run whose workflow was ended in Temporal fails with its parts, and other runs continue', {
   timeout: 120_000,
 }, async () => {
   const { client, warehouse } = deployment;
@@ -115,7 +115,7 @@ test('a run whose workflow was ended in Temporal fails with its parts, and other
   const alone = await startBackfill(client, choose(held));
   const company = client.workflow.getHandle(workflowIds.backfillCompany(held));
   await until('it has one again', async () => (await company.describe()).status.name === 'RUNNING');
-  // Its reads go before those of runs of everything.
+  // Its reads take precedence over reads of runs of everything.
   expect((await company.describe()).priority).toMatchObject({ priorityKey: 1 });
   await company.cancel();
   expect(await handleOf(alone).result()).toBe('failed');
@@ -162,12 +162,12 @@ test('the size of a workflow does not grow with the companies chosen for a run',
   expect(Math.max(...sizes)).toBeLessThan(30_000);
 });
 
-test('a run that can read nothing of its company fails', async () => {
+test('a run that cannot read anything of its company fails', async () => {
   expect(await deployment.backfill([denied])).toBe('failed');
   expect(await deployment.backfill([denied, companies[0]?.id ?? ''])).toBe('partial');
 });
 
-test('a run names its workflow, also if a schedule started it', async () => {
+test('a run names its workflow, even if a schedule started it', async () => {
   const { client, warehouse } = deployment;
   const workflowId = `${workflowIds.backfillAll('scheduled')}-2026-11-22T03:00:00Z`;
   door.open();
@@ -180,7 +180,7 @@ test('a run names its workflow, also if a schedule started it', async () => {
   expect(await runOf(last?.runId ?? '')).toMatchObject({ workflowId, state: 'partial' });
 });
 
-test('a run whose checks already run, as after a reset in Temporal, ends all the same', async () => {
+test('a run whose checks are already running, for example after a reset in Temporal, still ends', async () => {
   const { client } = deployment;
   const runs = [
     [workflowNames.reconcile, workflowIds.reconcile],

@@ -45,7 +45,7 @@ const setRun = (state: string) =>
     on conflict (run_id, company_id, resource) do update set state = excluded.state`);
 const posts = () => collector.got.filter(({ path }) => path === '/json');
 
-test('a worker looks as soon as it starts, and calls the dead man’s switch', {
+test('the watch runs as soon as a worker starts, and calls the dead man’s switch', {
   timeout: 60_000,
 }, async () => {
   await until('it has looked', () => collector.got.some(({ path }) => path === '/beat'));
@@ -54,7 +54,7 @@ test('a worker looks as soon as it starts, and calls the dead man’s switch', {
   await deployment.client.schedule.getHandle(scheduleIds.watch).pause();
 });
 
-test('an alarm is reported once when it opens and once when it is over, also when its worker is killed between sending and noting', {
+test('an alarm is reported once when it opens and once when it is over, even if its worker is killed between sending and noting', {
   timeout: 120_000,
 }, async () => {
   const opened = Promise.withResolvers<void>();
@@ -82,7 +82,7 @@ test('an alarm is reported once when it opens and once when it is over, also whe
   expect(ids.filter((one) => one.endsWith('resolved'))).toHaveLength(1);
 });
 
-test('metersync alerts list shows what is open, since when, and that it was sent', async () => {
+test('metersync alerts list shows open alarms, since when they are open, and that they were sent', async () => {
   await setRun('partial');
   await look();
   const list = async (...args: string[]) =>

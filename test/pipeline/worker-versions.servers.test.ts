@@ -34,13 +34,13 @@ async function ranOn(workflowId: string, startHere: RunningWorker['startHere']) 
     ?.workflowTaskCompletedEventAttributes?.deploymentVersion?.buildId;
 }
 
-test('a new build gets nothing until it is promoted, and loses it when the old one is, under load', {
+test('under load, a new build gets no work until it is promoted, and loses it when the old build is promoted again', {
   timeout: 180_000,
 }, async () => {
   const { client, service } = pipeline;
   const first = await worker('1');
   const { stdout } = await runCommand(['status'], { env: pipeline.env });
-  expect(stdout).toContain('Temporal gives events to no build, and workers of others poll');
+  expect(stdout).toContain('Temporal gives events to no build, but only workers of other builds poll');
   const former = (await pipeline.run('worker')) as RunningWorker;
   // A worker without a build has the work, and goes on with what its own receiver takes after a promotion.
   expect(await pipeline.backfill()).toBe('complete');

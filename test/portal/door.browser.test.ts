@@ -22,7 +22,7 @@ afterEach(async () => {
 
 const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
 
-describe('the portal’s door', () => {
+describe('access to the portal', () => {
   test('opens with the link, which no later address contains', async () => {
     const errors = watchErrors(page);
     const link = await portal.link();
@@ -36,7 +36,7 @@ describe('the portal’s door', () => {
     await expectGoodPage(page, 'no-endpoints');
   });
 
-  test('opens without script, too', async () => {
+  test('opens without script', async () => {
     const plain = await browser.person({ javaScriptEnabled: false });
     const bare = await plain.newPage();
     await portal.open(bare);
@@ -44,7 +44,7 @@ describe('the portal’s door', () => {
     await plain.close();
   });
 
-  test('stays shut for a browser that has not opened the link, even with the address of an open page', async () => {
+  test('is refused for a browser that has not opened the link, even with the address of an open page', async () => {
     await portal.open(page);
     const stranger = await browser.person();
     const theirs = await stranger.newPage();
@@ -54,7 +54,7 @@ describe('the portal’s door', () => {
     await stranger.close();
   });
 
-  test('service.md 3.1 row 2, 7 row 4: reports that webhooks are disabled, also on an open page', async () => {
+  test('service.md 3.1 row 2, 7 row 4: reports that webhooks are disabled, even on an open page', async () => {
     const link = await portal.link();
     await portal.endpoint('http://127.0.0.1:9/');
     await portal.open(page, link);
@@ -68,7 +68,7 @@ describe('the portal’s door', () => {
     await heading('Endpoints');
   });
 
-  test('an open page says that the server is away, and that what it shows is gone', async () => {
+  test('says on an open page that the server cannot be reached and that the page is out of date', async () => {
     const { id } = await portal.endpoint('http://127.0.0.1:9/gone');
     await portal.open(page);
     await page.getByRole('link', { name: 'http://127.0.0.1:9/gone' }).click();
@@ -82,7 +82,7 @@ describe('the portal’s door', () => {
     await heading('Not found');
   });
 
-  test('shows an organization nothing of another', async () => {
+  test('shows an organization nothing of another organization', async () => {
     const [, other] = portal.service.sandbox.organizations;
     const key = other?.apiKey ?? '';
     await portal.service.api('/external/configure_webhook', {
@@ -128,7 +128,7 @@ describe('the portal’s door', () => {
     await second.getByText(other?.name ?? '').waitFor();
   });
 
-  test('does nothing that another site asks for', async () => {
+  test('does nothing that another site requests', async () => {
     await portal.open(page);
     const base = page.url();
     const [cookie] = await person.cookies(base);
@@ -164,7 +164,7 @@ describe('the portal’s door', () => {
   });
 
   // Last test: the clock does not go back.
-  test('service.md 8 row 5: opens for 7 days, and then reports that it has expired', async () => {
+  test('service.md 8 row 5: is valid for 7 days, and then reports that it has expired', async () => {
     const link = await portal.link();
     await portal.advance(7 * 86_400 - 60);
     await portal.open(page, link);

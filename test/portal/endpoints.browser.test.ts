@@ -6,7 +6,7 @@ import { eventually, expectGoodPage, openBrowser, watchErrors } from '../support
 import { until } from '../support/poll.ts';
 import { startPortal } from './support/portal.ts';
 
-/** One receiver for each test; earlier ones go on answering, so that nothing waits for a retry. */
+/** One receiver for each test. Earlier receivers continue to answer, so that nothing waits for a retry. */
 let receiver: Receiver;
 const receivers: Receiver[] = [];
 let person: BrowserContext;
@@ -104,7 +104,7 @@ describe('endpoints', () => {
     await page.getByRole('listitem').filter({ hasText: url }).getByText('All events').waitFor();
   });
 
-  test('an endpoint moves to another address, which is checked too', async () => {
+  test('an endpoint can be moved to another address, which is checked, too', async () => {
     const { id } = await settingsOf('before');
     await page.getByLabel('Endpoint URL').fill('example.com');
     await page.getByRole('button', { name: 'Save changes' }).click();
@@ -129,7 +129,7 @@ describe('endpoints', () => {
     expect(await page.content()).not.toContain(secret);
   });
 
-  test('a rotated secret signs beside the old one for 24 hours', async () => {
+  test('a rotated secret also signs for 24 hours after the rotation', async () => {
     const { url, secret } = await settingsOf('rotate');
     await page.getByRole('link', { name: 'Rotate secret' }).click();
     const dialog = page.getByRole('dialog', { name: 'Rotate the signing secret?' });
@@ -201,7 +201,7 @@ describe('endpoints', () => {
     await plain.close();
   });
 
-  test('an endpoint is added with the keyboard alone', async () => {
+  test('an endpoint can be added with only the keyboard', async () => {
     const url = `${receiver.url}/keys`;
     const press = async (key: string, times = 1) => {
       for (let count = 0; count < times; count++) await page.keyboard.press(key);

@@ -72,7 +72,7 @@ describe('hostile names and payloads', () => {
     await expectGoodPage(page, 'hostile-message');
   });
 
-  test('of 1 MB are cut on the page and complete in the download', async () => {
+  test('are cut on the page and complete in the download if they have 1 MB', async () => {
     const externalId = `${script}${'é'.repeat(1_000_000)}`;
     const id = await messageOf({ type: 'createConnection', companyId: company, externalId });
     const payload = page.getByRole('region', { name: 'Payload text' });
@@ -89,7 +89,7 @@ describe('hostile names and payloads', () => {
     expect(file.suggestedFilename()).toBe(`${id}.json`);
   });
 
-  test('of a million brackets do not slow the page', async () => {
+  test('do not slow the page if they have a million brackets', async () => {
     const endpoint = await portal.service.api<{ url: string }>('/external/configure_webhook', {
       method: 'POST',
       key,
@@ -104,7 +104,7 @@ describe('hostile names and payloads', () => {
     await page.getByText('1.0 MB').waitFor();
   });
 
-  test('in addresses of pages find nothing', async () => {
+  test('find nothing in the addresses of pages', async () => {
     for (const path of [
       `/messages/${encodeURIComponent(script)}`,
       `/endpoints/${encodeURIComponent("' or 1=1 --")}`,

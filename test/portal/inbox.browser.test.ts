@@ -22,7 +22,7 @@ describe('a temporary inspection URL', () => {
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/portal\/inbox\/[\w-]{32}$/);
   });
 
-  test('is a working endpoint for all events, and shows live what arrives', async () => {
+  test('is a working endpoint for all events, and shows what arrives', async () => {
     const [company] = (await portal.service.api<{ id: string }[]>('/company')).body;
     const { events } = await portal.service.change({ type: 'createConnection', companyId: company?.id });
     const [event] = await portal.service.eventsAfter((events[0]?.seq ?? 1) - 1);
@@ -34,7 +34,7 @@ describe('a temporary inspection URL', () => {
     await expectGoodPage(page, 'inbox');
   });
 
-  test('shows anything else that is sent to it, as text', async () => {
+  test('shows anything else that is sent to it as text', async () => {
     const body = 'a=<img src=x onerror=alert(1)>&b=\u202etxt';
     const answer = await fetch(url, { method: 'PUT', body, headers: { 'content-type': 'text/plain' } });
     expect(answer.status).toBe(204);
@@ -65,7 +65,7 @@ describe('a temporary inspection URL', () => {
     expect(large.status).toBe(413);
   });
 
-  test('answers 410 after its 7 days, and its page says so', async () => {
+  test('answers 410 after 7 days, and its page says so', async () => {
     await portal.advance(7 * 86_400 + 1);
     expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(410);
     const path = new URL(page.url()).pathname.replace(/.*\/endpoints/, '');

@@ -25,7 +25,7 @@ async function writeHistory(messages: number): Promise<void> {
   await client.end();
 }
 
-test('a rare status is found in a long history step by step, and the page says how far it searched', async () => {
+test('finds a rare status in a long history step by step, and the page says how far it searched', async () => {
   await writeHistory(messagesSearchedMax + 20);
   const page = await (await browser.person()).newPage();
   await portal.open(page);

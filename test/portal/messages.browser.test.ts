@@ -94,7 +94,7 @@ describe('messages', () => {
     await eventually(async () => (await shownIds()).length).toBe(50);
   });
 
-  test('are filtered by time, also by a custom window', async () => {
+  test('are filtered by time, including a custom window', async () => {
     await portal.advance(2 * 3600);
     await page.reload();
     await filter({ Time: 'Last hour' });
@@ -178,7 +178,7 @@ describe('messages', () => {
     broken.answer = failing;
   });
 
-  test('an attempt that is open stays open while the page follows', async () => {
+  test('keep an open attempt open while the page follows', async () => {
     await portal.service.control('POST', '/sandbox/random', {
       count: 1,
       seed: 21,

@@ -14,7 +14,7 @@ describe('a timestamp in words', () => {
     ['2026-06-24T12:00:00.000000', '7 days ago'],
     ['2026-07-01T17:00:00.000000', 'in 5 hours'],
     ['2026-07-08T11:59:00.000000', 'in 6 days'],
-  ])('%s is %s at noon', (at, words) => {
+  ])('is for %s the words %s at noon', (at, words) => {
     expect(relativeTime(at, now)).toBe(words);
   });
 

@@ -112,7 +112,7 @@ describe('a replay', () => {
     await progress().getByText('1 failed').waitFor();
   });
 
-  test('messages that wait for a retry can be sent at once instead', async () => {
+  test('can send messages that wait for a retry at once instead', async () => {
     receiver.answer = answerWith(500);
     const ids = await happen(2);
     const bothTried = (times: number) =>
@@ -166,7 +166,7 @@ describe('a replay', () => {
     expect(arrived()).not.toContain(before[0]);
   });
 
-  test('missing messages are recovered: written before the endpoint was added or while it was disabled', async () => {
+  test('recovers missing messages, which were written before the endpoint was added or while it was disabled', async () => {
     await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByRole('link', { name: 'Disable endpoint' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Disable endpoint' }).click();
@@ -193,7 +193,7 @@ describe('a replay', () => {
     expect(receiver.deliveries).toEqual([]);
   });
 
-  test('an undelivered message is sent from its page', async () => {
+  test('sends an undelivered message from its page', async () => {
     const [event] = await portal.service.eventsAfter(0);
     await page.goto(`${page.url().replace(/\/endpoints.*/, '')}/messages/${event?.id}`);
     const mine = page.getByRole('article').filter({ hasText: receiver.url });
@@ -203,7 +203,7 @@ describe('a replay', () => {
     expect(arrived()).toEqual([event?.id]);
   });
 
-  test('nothing is sent to an endpoint that has been disabled', async () => {
+  test('sends nothing to an endpoint that has been disabled', async () => {
     await failing(1);
     await portal.service.control('POST', `/sandbox/endpoints/${endpointId}/state`, { state: 'disabled' });
     await replayForm().getByRole('button', { name: 'Replay failed messages' }).click();

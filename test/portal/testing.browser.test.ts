@@ -75,7 +75,7 @@ const shapes: Readonly<Record<(typeof eventTypes)[number], object>> = {
 };
 
 describe('the testing tab', () => {
-  test.each(eventTypes)('service.md 6.5.1: sends an example of %s to this endpoint alone', async (type) => {
+  test.each(eventTypes)('service.md 6.5.1: sends an example of %s only to this endpoint', async (type) => {
     receiver.deliveries.length = 0;
     await page.getByRole('navigation', { name: 'Event types' }).getByRole('link', { name: type }).click();
     await page.getByRole('heading', { name: `Example of ${type}` }).waitFor();
@@ -95,13 +95,13 @@ describe('the testing tab', () => {
     expect(errors).toEqual([]);
   });
 
-  test('counts in an example of intervals.synced add up', async () => {
+  test('has consistent counts in an example of intervals.synced', async () => {
     const shown = await page.getByRole('region', { name: 'Example payload of intervals.synced' }).innerText();
     const { intervalCount, createdCount, updatedCount } = JSON.parse(shown);
     expect(intervalCount).toBe(createdCount + updatedCount);
   });
 
-  test('shows live the delivery of an example, and looks good', async () => {
+  test('shows the delivery of an example as it happens, and looks right', async () => {
     receiver.answer = answerWith(500);
     await page.getByRole('button', { name: 'Send example' }).click();
     const sent = page.getByRole('table', { name: 'Examples sent to this endpoint' }).getByRole('row');

@@ -7,18 +7,18 @@ const chosen = (fields: Record<string, string>) =>
   windowOf(readWindow(new URLSearchParams(fields), 'any'), now);
 
 describe('a choice of time', () => {
-  test('counts back from the service’s now', () => {
+  test('counts back from the service’s current time', () => {
     expect(chosen({ when: '1h' })).toEqual({ from: '2026-07-01T11:00:00.000000', until: null });
     expect(chosen({ when: '24h' })).toEqual({ from: '2026-06-30T12:00:00.000000', until: null });
     expect(chosen({ when: '7d' })).toEqual({ from: '2026-06-24T12:00:00.000000', until: null });
   });
 
-  test('is any time when it is absent or unknown', () => {
+  test('is any time if it is absent or unknown', () => {
     for (const when of ['', 'any', 'toString', '99d'])
       expect(chosen({ when })).toEqual({ from: null, until: null });
   });
 
-  test('takes what browsers send for a date and time, with seconds and without', () => {
+  test('accepts what browsers send for a date and time, with and without seconds', () => {
     expect(chosen({ when: 'custom', from: '2026-06-30T08:00', until: '2026-06-30T09:30:15' })).toEqual({
       from: '2026-06-30T08:00:00.000000',
       until: '2026-06-30T09:30:15.000000',

@@ -22,7 +22,7 @@ fault('P8', 'a second Postgres follows by logical replication', seeds(), { may }
         await administer(from, [
           'create publication metersync for tables in schema utility with (publish_via_partition_root = true)',
         ]);
-        // Workers make the partition of a month when its first reading comes; nobody does here.
+        // Workers create the partition of a month when its first reading arrives; here nobody does.
         await administer(to, ['create table utility.intervals_all partition of utility.intervals default']);
         const { username, password } = new URL(from);
         // Live changes run, so the first copy and the stream of changes meet.

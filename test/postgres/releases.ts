@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { PostgresBinaries } from '../../embedded/as-root.ts';
 import { type PostgresRelease, postgresPackage } from '../../embedded/postgres-data.ts';
 
-/** Versions of the npm packages with the programs of Postgres; 18 is that of package.json. */
+/** Versions of the npm packages with the programs of Postgres; version 18 is the one in package.json. */
 const versions = { 15: '15.18.0-beta.17', 16: '16.14.0-beta.17', 17: '17.10.0-beta.17' } as const;
 
 export type Major = keyof typeof versions | 18;
@@ -19,7 +19,8 @@ export const majors: readonly Major[] = [15, 16, 17, 18];
 const libraryLocale: readonly string[] = ['--locale=C.UTF-8'];
 
 /**
- * Finds the programs of a version, or fetches them by npm into .metersync; undefined for that of package.json.
+ * Finds the programs of a version, or fetches them by npm into .metersync; undefined for the version in
+ * package.json.
  * @throws Error that says what is missing
  */
 export async function findRelease(major: Major): Promise<PostgresRelease | undefined> {

@@ -149,7 +149,7 @@ async function restoredUnderLoad(
     if (open !== undefined) await rig.client.workflow.getHandle(workflowIds.backfillAll(open)).result();
     await settle(rig, { restored: true });
     const left = await differ(rig);
-    // Events alone mend nothing that was lost; an open backfill may.
+    // Events by themselves repair nothing that was lost; an open backfill may.
     if (!amidBackfill) expect(left).toBeGreaterThan(0);
     expect(await rig.backfill()).toBe('complete');
     const figures = await verdict(rig, { restored: true });

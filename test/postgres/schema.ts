@@ -1,13 +1,14 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../../db/connection/connect.ts';
 
-/** Objects of our schemas: those of partitions too, but none of extensions. */
+/** Objects of metersync's schemas, including partitions, without objects of extensions. */
 const ours = (schema: SQL) => sql`${schema} !~ '^pg_' and ${schema} not in ('information_schema', 'public')`;
 
 /**
- * Lists everything in the warehouse's schemas, a line each, sorted: what a dump would have, as the catalogue of
- * any version names it. Constraints NOT NULL are attributes of their columns, which only 18 also lists apart.
- * Views are without the relations of their columns, as only 15 names those that are obvious.
+ * Lists everything in the warehouse's schemas, one on each line, sorted: what a dump would have, with the
+ * names that the catalogues of all versions use. NOT NULL constraints are attributes of their columns,
+ * although version 18 also lists them separately. Views are without the relations of their columns, because
+ * version 15 also names obvious ones.
  */
 export async function describeSchema(db: Executor): Promise<string[]> {
   const { rows } = await db.execute<{ line: string }>(sql`

@@ -48,7 +48,7 @@ function budgetOf() {
   return { clock, budget, calls, bodies };
 }
 
-test('the body that began first is ended for room, however much and however recently it sent', async () => {
+test('ends the body that began first to make room, however much and however recently it sent', async () => {
   const { clock, budget, calls, bodies } = budgetOf();
   const [first, second, third] = bodies as [Body, Body, Body];
   for (const body of [first, second, third]) {
@@ -66,7 +66,7 @@ test('the body that began first is ended for room, however much and however rece
   expect(calls.filter((what) => what.startsWith('crowd'))).toEqual(['crowdOut 0', 'crowdOut 1']);
 });
 
-test('past the pace bodies wait, and go on in the order in which they began', async () => {
+test('lets bodies wait beyond the pace, and resumes them in the order in which they began', async () => {
   const { clock, budget, calls, bodies } = budgetOf();
   const begun = bodies.slice(0, 4);
   for (const body of begun) budget.take(body, 60_000);
@@ -91,7 +91,7 @@ const steps = fc.array(
   { maxLength: 150 },
 );
 
-test('any order of events keeps the bound, resumes the oldest body first, and leaves none waiting', async () => {
+test('keeps the limit, resumes the oldest body first, and leaves none waiting, for any order of events', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (sequence) => {
       const { clock, budget, calls, bodies } = budgetOf();

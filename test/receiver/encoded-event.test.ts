@@ -9,7 +9,7 @@ test('an event is encoded and measured without its secrets', () => {
   expect(bytes).toBe(Buffer.byteLength(JSON.stringify(event)));
 });
 
-test('an event encoded as base64 has no secrets either', () => {
+test('an event that is encoded as base64 has no secrets either', () => {
   const note = '\0'.repeat(limits.eventEncodedBytesMax / 6);
   const { event } = encodeEvent(delivery(`{"credentials":"hush","note":"${note}"}`));
   expect(event.body).toBeUndefined();

@@ -49,7 +49,7 @@ async function resolve(start: { resolve: () => void } | undefined): Promise<void
 }
 
 describe('group commit', () => {
-  test('a lone event leaves at once, and is answered only after its start returned', async () => {
+  test('sends a lone event at once, and answers it only after its start has returned', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('a');
     await clock.turn();
@@ -63,7 +63,7 @@ describe('group commit', () => {
     expect(answers.get('a')).toEqual(['durable']);
   });
 
-  test('events of one turn share a start; later ones leave together after it returned', async () => {
+  test('sends events of one turn with one start, and later events together after it has returned', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('a');
     accept('b');
@@ -84,7 +84,7 @@ describe('group commit', () => {
     expect([...answers.values()].flat()).toEqual(Array(5).fill('durable'));
   });
 
-  describe('when a start returned and others wait', () => {
+  describe('when a start has returned and other events wait', () => {
     /** Lets one start of `answered` events return while `waiting` others gathered. */
     async function returned(answered: number, waiting: number) {
       const committed = committing();
@@ -101,7 +101,7 @@ describe('group commit', () => {
       return { ...committed, send, sizes: () => starts.map(({ group }) => group.events.length) };
     }
 
-    test('the next events of answered senders come along if they arrive at once', async () => {
+    test('the next events of answered senders are included if they arrive at once', async () => {
       const { send, clock, sizes } = await returned(8, 8);
       await clock.advance(limits.groupLingerQuietMs - 1);
       send('again', 7);
@@ -112,7 +112,7 @@ describe('group commit', () => {
       expect(sizes()).toEqual([8, 16]);
     });
 
-    test('the group leaves after a quiet time, or after the linger time if events trickle in', async () => {
+    test('the group is sent after a quiet time, or after the linger time if events keep arriving', async () => {
       const quiet = await returned(8, 1);
       await quiet.clock.advance(limits.groupLingerQuietMs);
       expect(quiet.sizes()).toEqual([8, 1]);
@@ -126,7 +126,7 @@ describe('group commit', () => {
       expect(trickle.sizes()).toEqual([50, 6]);
     });
 
-    test('a large group leaves at once, and so do the last events when the receiver stops', async () => {
+    test('a large group is sent at once, and so are the last events when the receiver stops', async () => {
       const { sizes } = await returned(64, limits.groupLingerBelowEvents);
       expect(sizes()).toEqual([64, 64]);
 
@@ -136,7 +136,7 @@ describe('group commit', () => {
       expect(left()).toEqual([2, 2]);
     });
 
-    test('an event leaves at once when no start is in flight and none waits', async () => {
+    test('an event is sent at once if no start is in flight and none waits', async () => {
       const { accept, clock, starts, membersOf } = committing();
       accept('a');
       await clock.turn();
@@ -147,7 +147,7 @@ describe('group commit', () => {
     });
   });
 
-  test('a group holds at most 500 events', async () => {
+  test('puts at most 500 events into a group', async () => {
     const { accept, clock, starts, membersOf } = committing();
     for (let n = 0; n < 1_100; n += 1) accept(`m${n}`);
     await clock.turn();
@@ -156,7 +156,7 @@ describe('group commit', () => {
     expect([0, 1, 2].map((index) => membersOf(index)?.length)).toEqual([500, 500, 100]);
   });
 
-  test('no more starts are in flight than allowed', async () => {
+  test('has no more starts in flight than allowed', async () => {
     const { accept, clock, starts, membersOf } = committing({ groupStartsInFlight: 2 });
     for (const id of ['a', 'b', 'c', 'd']) {
       accept(id);
@@ -167,7 +167,7 @@ describe('group commit', () => {
     expect(membersOf(2)).toEqual(['c', 'd']);
   });
 
-  test('an unanswered id shares its answer and is never twice in a group', async () => {
+  test('answers an id that is already waiting with the same answer, and never puts it into a group twice', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('a');
     accept('a');
@@ -188,7 +188,7 @@ describe('group commit', () => {
     );
   });
 
-  test('a failed start is tried again under the same id with the same members, and then acknowledged', async () => {
+  test('tries a failed start again with the same id and members, and then acknowledges it', async () => {
     const { accept, clock, starts, answers, log } = committing();
     accept('a');
     accept('b');
@@ -207,7 +207,7 @@ describe('group commit', () => {
     expect(log.lines.filter(({ level }) => level === 'warn')).toHaveLength(2);
   });
 
-  test('a start that took effect but lost its answer is acknowledged once', async () => {
+  test('acknowledges a start once that took effect but lost its answer', async () => {
     const { accept, clock, starts, answers } = committing();
     accept('a');
     await clock.turn();
@@ -222,7 +222,7 @@ describe('group commit', () => {
     expect(starts).toHaveLength(2);
   });
 
-  test('an attempt that returns after its deadline still counts', async () => {
+  test('counts an attempt that returns after its deadline', async () => {
     const { accept, clock, starts, answers } = committing();
     accept('a');
     await clock.advance(limits.startDeadlineMs + 50);
@@ -232,7 +232,7 @@ describe('group commit', () => {
     expect(starts).toHaveLength(1);
   });
 
-  test('no attempt outlasts the remaining time to answer', async () => {
+  test('lets no attempt last longer than the remaining time to answer', async () => {
     const { accept, clock, starts } = committing();
     accept('a');
     await clock.advance(20_000);
@@ -242,7 +242,7 @@ describe('group commit', () => {
   });
 
   test.each(['a start that never returns', 'a start that always fails'])(
-    '58: with %s every event is answered unavailable at its own deadline',
+    '58: answers every event as unavailable at its own deadline with %s',
     async (kind) => {
       const { accept, clock, starts, answers, commit, log } = committing();
       const failing = async (ms: number) => {
@@ -268,7 +268,7 @@ describe('group commit', () => {
     },
   );
 
-  test('58: an event answered unavailable is taken exactly once when it is delivered again', async () => {
+  test('58: accepts an event exactly once that was answered as unavailable and is delivered again', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('a');
     await clock.advance(limits.answerWithinMs);
@@ -280,7 +280,7 @@ describe('group commit', () => {
     expect(answers.get('a')).toEqual(['unavailable', 'durable']);
   });
 
-  test('younger members of a group wait on when the oldest has run out of time', async () => {
+  test('lets younger members of a group wait when the oldest has run out of time', async () => {
     const { accept, clock, starts, answers } = committing();
     accept('first');
     await clock.turn();
@@ -299,7 +299,7 @@ describe('group commit', () => {
     expect(answers.get('old')).toEqual(['unavailable']);
   });
 
-  test('58: the deadline of a slow request counts from its beginning, even before earlier events', async () => {
+  test('58: counts the deadline of a slow request from its beginning, even before earlier events', async () => {
     const { clock, starts, answers, commit } = committing();
     const take = (id: string, arrivedAt: number) =>
       commit.accept(event(id), arrivedAt).then((answer) => answers.set(id, [answer]));
@@ -321,7 +321,7 @@ describe('group commit', () => {
     expect(Math.max(...starts.map(({ at, withinMs }) => at + withinMs))).toBe(18_000);
   });
 
-  test('an event that ran out of time while it gathered never leaves', async () => {
+  test('never sends an event that ran out of time while it was waiting', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('hangs');
     await clock.turn();
@@ -333,7 +333,7 @@ describe('group commit', () => {
     expect(membersOf(starts.length - 1)).toEqual(['young']);
   });
 
-  test('58: past the bound of waiting events a further one is busy at once, until they are gone', async () => {
+  test('58: answers busy at once above the limit of waiting events, until they are gone', async () => {
     const { accept, clock, starts, answers, commit } = committing({ queueEventsMax: 3 });
     for (const id of ['a', 'b', 'c', 'd']) accept(id);
     await clock.turn();
@@ -349,7 +349,7 @@ describe('group commit', () => {
     expect(answers.get('d')).toEqual(['busy', 'durable']);
   });
 
-  test('58: past the bound of waiting bytes a further event is busy at once', async () => {
+  test('58: answers busy at once above the limit of waiting bytes', async () => {
     const { accept, clock, answers, commit } = committing({ queueBytesMax: 10_000 });
     accept('a', 'x'.repeat(6_000));
     accept('b', 'x'.repeat(6_000));
@@ -361,7 +361,7 @@ describe('group commit', () => {
     expect(commit.waiting.bytes).toBeLessThanOrEqual(10_000);
   });
 
-  test('a drain takes nothing more and ends when every accepted event is answered', async () => {
+  test('accepts nothing while it drains, and ends when every accepted event is answered', async () => {
     const { accept, clock, starts, answers, commit } = committing();
     accept('a');
     await clock.turn();
@@ -385,7 +385,7 @@ describe('group commit', () => {
     await commit.drain();
   });
 
-  test('a drain ends at once with nothing waiting, within the time to answer with Temporal away', async () => {
+  test('ends a drain at once if nothing waits, and within the time to answer if Temporal is down', async () => {
     await committing().commit.drain();
     const { accept, clock, commit, answers } = committing();
     accept('a');
@@ -395,7 +395,7 @@ describe('group commit', () => {
     expect(answers.get('a')).toEqual(['unavailable']);
   });
 
-  test('a start function that throws is a failed attempt', async () => {
+  test('counts a start function that throws as a failed attempt', async () => {
     const clock = new ManualClock();
     let calls = 0;
     const start = () => {

@@ -33,7 +33,7 @@ const body = fc
   .map(([text, bytes]) => text.repeat(Math.floor(bytes / Buffer.byteLength(text))));
 
 describe('grouping', () => {
-  test('keeps the order, loses nothing and stays within both bounds, for any events', () => {
+  test('keeps the order, loses nothing and stays within both limits, for any events', () => {
     fc.assert(
       fc.property(fc.array(body, { maxLength: 60 }), (bodies) => {
         const waiting = bodies.map((text, n) => encodeEvent(event(`msg_${n}`, text)));
@@ -54,7 +54,7 @@ describe('grouping', () => {
     );
   });
 
-  test('fills groups as far as the bounds allow', () => {
+  test('fills groups as far as the limits allow', () => {
     const sizes = fc.array(fc.integer({ min: 60, max: 3_000 }), { minLength: 1, maxLength: 700 });
     fc.assert(
       fc.property(sizes, (bytes) => {
@@ -91,7 +91,7 @@ describe('grouping', () => {
     );
   });
 
-  test('encodes a body as base64 only past the bound of one event', () => {
+  test('encodes a body as base64 only above the limit of one event', () => {
     const overhead = encodedBytes(event('msg', ''));
     const fits = '\u0001'.repeat(Math.floor((limits.eventEncodedBytesMax - overhead) / 6));
     expect(encodeEvent(event('msg', fits)).event.body).toBe(fits);
@@ -105,13 +105,13 @@ describe('grouping', () => {
 });
 
 describe('the workflow id of a group', () => {
-  test('of one is made of its event and timestamp, so an exact replay has the same', () => {
+  test('of one event is made of its id and timestamp, so that an exact replay has the same', () => {
     expect(workflowIdOfGroup([event('msg_1', '{}')])).toBe('event/msg_1/1614265330');
     expect(workflowIdOfGroup([event('msg_1', 'other')])).toBe('event/msg_1/1614265330');
     expect(workflowIdOfGroup([event('msg_1', '{}', 1_614_265_331)])).toBe('event/msg_1/1614265331');
   });
 
-  test('of several differs when any member does, even with the same first and count', () => {
+  test('of several events differs if any event differs, even with the same first event and count', () => {
     const group: Several = [event('msg_1', '{}'), event('msg_2', '{}')];
     expect(workflowIdOfGroup(group)).toMatch(/^events\/msg_1\+1\/1614265330\/[\w-]{16}$/);
     const others: Several[] = [
@@ -123,7 +123,7 @@ describe('the workflow id of a group', () => {
     expect(workflowIdOfGroup([...group])).toBe(workflowIdOfGroup(group));
   });
 
-  test("fits a column of Temporal's databases, which hold 255 characters", () => {
+  test("fits into a column of Temporal's databases, which holds 255 characters", () => {
     const longest = event('x'.repeat(200), '{}', 9_999_999_999);
     const group = Array.from({ length: 500 }, () => longest) as Several;
     expect(workflowIdOfGroup(group).length).toBeLessThanOrEqual(255);

@@ -17,7 +17,7 @@ function countPieces(): () => number {
 const chunked = ['transfer-encoding', 'chunked'] as const;
 const chunks = `${'1\r\nx\r\n'.repeat(4_000)}0\r\n\r\n`;
 
-describe('hostile bodies, by the row of the table of hostile inputs', () => {
+describe('hostile bodies, by their row in the table of hostile inputs', () => {
   test('22: a body that was parsed and serialized again is not verified', async () => {
     const { port, receiver } = await listening();
     const rewritten = JSON.stringify(JSON.parse(golden.body));
@@ -29,7 +29,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
   test.each([
     ['a trailing newline', `${golden.body}\n`],
     ['a byte order mark', `\ufeff${golden.body}`],
-  ])('23: %s that was not signed is not verified', async (_what, body) => {
+  ])('23: %s that is not signed is not verified', async (_what, body) => {
     const { port } = await listening();
     expect((await exchange(port, { headers: signedHeaders(), body })).status).toBe(401);
   });
@@ -41,7 +41,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(bodies().get(golden.id)).toBe(body);
   });
 
-  test('23: pieces that split a character make one body', async () => {
+  test('23: pieces that split a character are joined to one body', async () => {
     const { port, bodies } = await listening();
     const body = Buffer.from('{"a":"🔌"}');
     const length = ['content-length', String(body.length)] as const;
@@ -56,7 +56,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     connection.end();
   });
 
-  test('38: a signed empty body is taken, for the pipeline to judge', async () => {
+  test('38: a signed empty body is accepted, and the pipeline judges it', async () => {
     const { deliver, port, bodies } = await listening();
     expect((await deliver({ body: '' })).status).toBe(204);
     expect(bodies().get(golden.id)).toBe('');
@@ -66,7 +66,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect((await exchange(port, Buffer.from(text, 'latin1'))).status).toBe(204);
   });
 
-  test('39: a body of exactly the limit is taken; one byte more is answered 413', async () => {
+  test('39: a body of exactly the limit is accepted, and one more byte is answered with 413', async () => {
     const { deliver, receiver } = await listening();
     const body = `"${'x'.repeat(limits.webhookBodyBytesMax - 2)}"`;
     expect((await deliver({ body })).status).toBe(204);
@@ -75,14 +75,14 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(receiver.counters['too-large']).toBe(1);
   });
 
-  test('39: a Content-Length past the limit is answered 413 before a byte of it is sent', async () => {
+  test('39: a Content-Length above the limit is answered with 413 before a byte of the body is sent', async () => {
     const { port } = await listening();
     const promised = ['content-length', String(limits.webhookBodyBytesMax + 1)] as const;
     const answer = await exchange(port, { headers: [...signedHeaders(), promised] });
     expect(answer).toMatchObject({ status: 413, headers: { connection: 'close' } });
   });
 
-  test('39: a body shorter than its Content-Length is no delivery', async () => {
+  test('39: a body shorter than its Content-Length is not a delivery', async () => {
     const { port, starts } = await listening();
     const connection = await RawConnection.open(port);
     const headers = [...signedHeaders(), ['content-length', String(golden.body.length + 1)]] as const;
@@ -124,7 +124,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     ['POST', '/webhooks', Array.from({ length: 190 }, () => ['a', ''] as const)],
   ];
   test.each(doors)(
-    '59: %s %s with 4,000 chunks of a byte is answered 411, and no chunk is parsed',
+    '59: %s %s with 4,000 chunks of a byte is answered with 411, and no chunk is parsed',
     async (method, path, headers) => {
       const { port, receiver, deliver } = await listening();
       const pieces = countPieces();
@@ -142,7 +142,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     },
   );
 
-  test('46: a signed delivery that asks for an upgrade is taken as any other', async () => {
+  test('46: a signed delivery that asks for an upgrade is accepted like any other', async () => {
     const { port } = await listening();
     const upgrade = [
       ['connection', 'upgrade'],
@@ -152,7 +152,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
   });
 
-  test('59: no number of headers hides a Transfer-Encoding', async () => {
+  test('59: no number of headers can hide a Transfer-Encoding', async () => {
     const { port } = await listening();
     const pieces = countPieces();
     const many = Array.from({ length: httpLimits.headersMax }, () => ['a', ''] as const);
@@ -164,7 +164,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(pieces()).toBe(0);
   });
 
-  test('59: a chunked request after others on a socket is answered 411', async () => {
+  test('59: a chunked request after others on a socket is answered with 411', async () => {
     const { port } = await listening();
     const connection = await RawConnection.open(port);
     connection.write(requestBytes({ headers: signedHeaders(), body: golden.body }));
@@ -183,7 +183,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     ['GET', '/readyz', 200],
   ];
   test.each(refused)(
-    '40: %s %s with an endless body is answered %i before the body, and its socket closed',
+    '40: %s %s with an endless body is answered with %i before the body, and its socket is closed',
     async (method, path, status) => {
       const { port } = await listening();
       const connection = await RawConnection.open(port);
@@ -194,7 +194,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     },
   );
 
-  test('39: the largest body is taken in as many pieces as a network may make of it', async () => {
+  test('39: the largest body is accepted in as many pieces as a network may split it into', async () => {
     const { port } = await listening();
     const body = 'x'.repeat(limits.webhookBodyBytesMax);
     const length = ['content-length', String(body.length)] as const;
@@ -211,7 +211,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     ['multipart/form-data'],
     [';;;'],
     ['application/x-www-form-urlencoded'],
-  ])('46: a signed body of content type "%s" is taken', async (type) => {
+  ])('46: a signed body of content type "%s" is accepted', async (type) => {
     const { port } = await listening();
     const headers = [...signedHeaders(), ['content-type', type]] as const;
     expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
@@ -245,7 +245,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     ['56', 'an unknown type', '{"eventType":"planet.moved.v9","more":true}'],
     ['57', 'an event of 350 kB', JSON.stringify({ text: 'ü"\\'.repeat(60_000) })],
   ];
-  test.each(authentic)('%s: %s, signed, is taken unchanged', async (_row, _what, body) => {
+  test.each(authentic)('%s: %s, signed, is accepted unchanged', async (_row, _what, body) => {
     const { deliver, bodies } = await listening();
     expect((await deliver({ body })).status).toBe(204);
     expect(bodies().get(golden.id)).toBe(body);
@@ -263,14 +263,14 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     },
   );
 
-  test('53: a number of 900 kB is taken as text', async () => {
+  test('53: a number of 900 kB is accepted as text', async () => {
     const { deliver, bodies } = await listening();
     const body = '1'.repeat(900_000);
     expect((await deliver({ body })).status).toBe(204);
     expect(bodies().get(golden.id)).toBe(body);
   });
 
-  test('57: simultaneous deliveries of 350 kB travel in groups within the bound', async () => {
+  test('57: simultaneous deliveries of 350 kB are sent in groups within the limit', async () => {
     const { deliver, starts } = await listening();
     const body = JSON.stringify({ text: 'x'.repeat(350_000) });
     const ids = Array.from({ length: 8 }, (_, n) => `msg_${n}`);
@@ -282,7 +282,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(starts.flatMap(({ group }) => group.events.map(({ id }) => id)).sort()).toEqual(ids);
   });
 
-  test('57: a body whose JSON would outgrow the payload travels as base64', async () => {
+  test('57: a body whose JSON would be larger than the payload is sent as base64', async () => {
     const { deliver, starts } = await listening();
     const body = '\u0001'.repeat(limits.webhookBodyBytesMax);
     expect((await deliver({ body })).status).toBe(204);

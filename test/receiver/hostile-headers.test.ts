@@ -22,8 +22,8 @@ const seconds = (offset: number) => String(Number(golden.timestamp) + offset);
 const wrongSignatures = (count: number) =>
   Array.from({ length: count }, (_, n) => signatureOf({ key: Buffer.alloc(24, n + 100) }));
 
-describe('hostile headers, by the row of the table of hostile inputs', () => {
-  test('1: the published vector is taken', async () => {
+describe('hostile headers, by their row in the table of hostile inputs', () => {
+  test('1: the published test vector is accepted', async () => {
     const { deliver, port, bodies } = await listening();
     const headers: [string, string][] = [
       ['webhook-id', golden.id],
@@ -36,7 +36,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
   });
 
   test.each(['webhook', 'svix', 'Webhook', 'SVIX', 'utility-vendor'])(
-    '1: a complete family of headers with prefix %s is taken',
+    '1: a complete set of headers with prefix %s is accepted',
     async (prefix) => {
       const { port } = await listening({ headerPrefix: 'Utility-Vendor-' });
       const answer = await exchange(port, { headers: signedHeaders({}, prefix), body: golden.body });
@@ -44,7 +44,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     },
   );
 
-  test("1: a delivery signed by the delivery provider's library is taken", async () => {
+  test("1: a delivery signed by the delivery provider's library is accepted", async () => {
     const { port } = await listening();
     const body = '{"name":"Wärme & Strom 🔌"}';
     const headers = signedHeaders({ id: 'msg_lib', body }).slice(0, 2);
@@ -63,7 +63,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     ['25', 'half a signature', [...unsigned, ['webhook-signature', golden.signature.slice(0, 20)]], 401],
     ['44', 'an encoding', [...signedHeaders(), ['content-encoding', 'gzip']], 415],
   ] as [string, string, [string, string][], number][])(
-    '%s: %s is refused before a byte of the body is sent, and the socket ends',
+    '%s: %s is refused before a byte of the body is sent, and the socket is closed',
     async (_row, _what, headers, status) => {
       const { port } = await listening();
       const connection = await RawConnection.open(port);
@@ -94,7 +94,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     ['with a space', 'msg 1', 401, 'id-malformed'],
     ['outside ASCII', 'msg_\u00e4', 401, 'id-malformed'],
     ['with a control byte', 'msg_\u0001', 400, 'malformed'],
-  ] as const)('9: an id %s is answered as it should be', async (_what, id, status, counter) => {
+  ] as const)('9: an id %s gets the right answer', async (_what, id, status, counter) => {
     const { deliver, receiver } = await listening();
     expect((await deliver({ id })).status).toBe(status);
     expect(receiver.counters[counter]).toBe(1);
@@ -180,7 +180,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     ['13', '0'],
     ['13', '9223372036854775808'],
     ['13', '1'.repeat(400)],
-  ])('%s: timestamp %s is not verified, though it is signed', async (_row, timestamp) => {
+  ])('%s: timestamp %s is not verified, even though it is signed', async (_row, timestamp) => {
     const { deliver, receiver } = await listening();
     expect(await deliver({ timestamp })).toMatchObject(unverified);
     expect(receiver.counters['timestamp-malformed']).toBe(1);
@@ -193,7 +193,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     ['15', 299, 204],
     ['16', 300, 204],
     ['16', 301, 401],
-  ])('%s: a delivery signed %i s from now is answered %i', async (_row, offset, status) => {
+  ])('%s: a delivery signed %i s from now is answered with %i', async (_row, offset, status) => {
     const { deliver } = await listening();
     expect((await deliver({ timestamp: seconds(offset) })).status).toBe(status);
   });
@@ -211,7 +211,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect(await exchange(port, { headers, body: golden.body })).toMatchObject(unverified);
   });
 
-  test('30: both the new and the old secret verify while both are configured', async () => {
+  test('30: the new and the old secret both verify while both are configured', async () => {
     const { deliver } = await listening({ secrets: fixedSecrets([golden.secret, oldSecret]) });
     expect((await deliver()).status).toBe(204);
     expect((await deliver({ key: keyOf(oldSecret) })).status).toBe(204);
@@ -231,7 +231,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
   });
 
-  test('34: a header block of more than 16 kB is answered 431 and ends the socket', async () => {
+  test('34: a header block of more than 16 kB is answered with 431, and the socket is closed', async () => {
     const { port, receiver } = await listening();
     const headers = [...signedHeaders(), ['x-much', 'x'.repeat(16_500)] as [string, string]];
     const answer = await exchange(port, { headers, body: golden.body });

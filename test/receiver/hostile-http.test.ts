@@ -53,7 +53,7 @@ function countInflating(): () => number {
   return () => handles;
 }
 
-describe('hostile HTTP, by the row of the table of hostile inputs', () => {
+describe('hostile HTTP, by its row in the table of hostile inputs', () => {
   const body = Buffer.alloc(10_000, 'x');
   const head = requestBytes({ headers: [...signedHeaders({ body }), ['content-length', '10000']] });
   const longHead = requestBytes({ headers: [...signedHeaders(), ['x-slow', 'x'.repeat(1_000)]] });
@@ -68,7 +68,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
   };
 
   test.each(slowly)(
-    '%s: %s that arrives slowly ends its socket in time',
+    '%s: %s that arrives slowly gets its socket closed in time',
     async (_row, _what, atOnce, rest) => {
       const { port, receiver, starts } = await listening({ limits: quick });
       const slow = await openSlow(port, 50, atOnce);
@@ -105,7 +105,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     },
   );
 
-  test('43: idle sockets beyond the bound make room for deliveries, and never exceed it', async () => {
+  test('43: idle sockets beyond the limit make room for deliveries, and never exceed it', async () => {
     const opening = cases(2_500, 5_000);
     const clock = new ManualClock();
     const { port, deliver, receiver } = await listening({ socketClock: clock });
@@ -135,7 +135,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     expect((await deliver()).status).toBe(204);
   });
 
-  test('43: busy sockets beyond the bound make room, the oldest first, for deliveries and for each other', async () => {
+  test('43: busy sockets beyond the limit make room, the oldest first, for deliveries and for each other', async () => {
     const connectionsMax = 56;
     const strangersMax = (connectionsMax * 3) / 4;
     const limits = { connectionsMax, idleCloseIntervalMs: 3_600_000 };
@@ -175,7 +175,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     for (const connection of [genuine, ...strangers]) connection.end();
   });
 
-  test('43: up to the bound sockets whose deliveries wait leave room for more; past it new ones are counted and logged', async () => {
+  test('43: sockets whose deliveries wait leave room for more up to the limit; beyond it new sockets are counted and logged', async () => {
     const limits = { connectionsMax: 8, idleCloseIntervalMs: 3_600_000 };
     const held = Promise.withResolvers<void>();
     const { port, commit, receiver, log } = await listening({ limits, start: () => held.promise });
@@ -212,7 +212,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     ['gzip', packed],
     ['gzip, gzip', gzipSync(packed)],
     ['identity', Buffer.from(golden.body)],
-  ])('44: a body encoded as %s is answered 415 and not inflated', async (encoding, body) => {
+  ])('44: a body encoded as %s is answered with 415 and not decompressed', async (encoding, body) => {
     const { port, receiver } = await listening();
     const headers = [...signedHeaders({ body }), ['Content-Encoding', encoding]] as const;
     const inflating = countInflating();
@@ -231,7 +231,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
       ['61', '/', 'Expect: more', () => true],
     ];
   test.each(pipelined)(
-    '%s: requests to %s with %s that wait for no answer end their socket before most are made',
+    '%s: requests to %s with %s that do not wait for answers get their socket closed before most are sent',
     async (_row, target, header, ready) => {
       const { port, receiver } = await listening({ ready });
       let made = 0;
@@ -244,7 +244,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     },
   );
 
-  test('61: a request past the last one of a socket ends it', async () => {
+  test('61: a request after the last allowed request of a socket closes it', async () => {
     const { port, receiver } = await listening({ limits: { requestsPerSocketMax: 2 } });
     let dropped = 0;
     receiver.server.on('dropRequest', () => (dropped += 1));
@@ -255,7 +255,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     expect(receiver.counters.busy).toBe(1);
   });
 
-  test('61: requests that come together within the bound are all answered', async () => {
+  test('61: requests that arrive together within the limit are all answered', async () => {
     const { port } = await listening();
     const connection = await RawConnection.open(port);
     const several = httpLimits.unansweredPerSocketMax;
@@ -286,7 +286,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     ['two Host where nothing is signed', 'GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
     ['two Host where nothing is', 'GET /nothing HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
     ['not HTTP at all', '\x16\x03\x01\x02\x00\x01\x00'],
-  ])('45: %s is answered 400 and ends the socket', async (_what, bytes) => {
+  ])('45: %s is answered with 400, and the socket is closed', async (_what, bytes) => {
     const { port, starts } = await listening();
     const connection = await RawConnection.open(port);
     connection.write(Buffer.from(bytes, 'latin1'));
@@ -298,7 +298,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
   });
 
   test.each(['GET', 'PUT', 'HEAD', 'OPTIONS', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND', 'QUERY'])(
-    '47: %s is answered 405 with Allow',
+    '47: %s is answered with 405 and Allow',
     async (method) => {
       const { port, starts } = await listening();
       const body = method === 'GET' || method === 'HEAD' ? '' : '{not JSON';

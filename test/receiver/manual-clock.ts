@@ -1,6 +1,6 @@
 import type { MonotonicClock } from '../../receiver/clock.ts';
 
-/** A clock that stands until the test moves it. */
+/** A clock that stands still until the test moves it. */
 export class ManualClock implements MonotonicClock {
   #now = 0;
   #timers: { at: number; callback: () => void }[] = [];

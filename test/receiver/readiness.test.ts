@@ -15,7 +15,7 @@ function asking(answers: readonly (() => boolean | Promise<boolean>)[]) {
   return { clock, log, isReady, asked: () => asked };
 }
 
-test('an answer is remembered for a second, then requested again', async () => {
+test('remembers an answer for a second, then asks again', async () => {
   const { clock, isReady, asked } = asking([() => true, () => false]);
   expect(await isReady()).toBe(true);
   await clock.advance(999);
@@ -26,7 +26,7 @@ test('an answer is remembered for a second, then requested again', async () => {
   expect(asked()).toBe(2);
 });
 
-test('one call is under way, however many ask and however long it takes', async () => {
+test('makes one call at a time, however many ask and however long it takes', async () => {
   const held = Promise.withResolvers<boolean>();
   const { clock, isReady, asked } = asking([() => held.promise, () => false]);
   const first = isReady();
@@ -39,7 +39,7 @@ test('one call is under way, however many ask and however long it takes', async 
   expect(asked()).toBe(1);
 });
 
-test('a failure is remembered as no, and logged once', async () => {
+test('remembers a failure as not ready, and logs it once', async () => {
   const fail = () => Promise.reject(new Error('unknown'));
   const { clock, log, isReady, asked } = asking([fail, () => true]);
   expect([await isReady(), await isReady()]).toEqual([false, false]);

@@ -15,7 +15,7 @@ const signs = (secret: string, source: ReturnType<typeof fixedSecrets>) => {
   return source().some((key) => key.sign('msg', at, 'body') === signature);
 };
 
-/** Takes the access to a file away, from root by being somebody else; returns how to give it back. */
+/** Removes the access to a file, from root by becoming another user; returns how to restore it. */
 function withoutAccess(path: string): () => void {
   if (process.getuid?.() === 0) {
     process.seteuid?.(65_534);
@@ -49,7 +49,7 @@ describe('secrets', () => {
     `whpk_${Buffer.alloc(32).toString('base64')}`,
   ];
 
-  test.each(wrong)('35: "%s" is refused by its position and not quoted', (secret) => {
+  test.each(wrong)('35: are refused by their position, without being quoted: "%s"', (secret) => {
     const attempt = () => parseSecrets([golden.secret, secret]);
     expect(attempt).toThrow(SecretsError);
     expect(attempt).toThrow(/^webhook secrets: secret 2 /);
@@ -57,7 +57,7 @@ describe('secrets', () => {
     if (key.length > 4) expect(attempt).not.toThrow(key);
   });
 
-  test('35: all wrong secrets are listed at once', () => {
+  test('35: are all listed at once if they are wrong', () => {
     let problems: readonly string[] = [];
     try {
       parseSecrets(['nonsense', golden.secret, short]);
@@ -66,18 +66,18 @@ describe('secrets', () => {
     }
     expect(problems).toEqual([
       'secret 1 does not begin with whsec_',
-      'secret 3 holds 23 bytes, at least 24 are needed',
+      'secret 3 has 23 bytes, and at least 24 are needed',
     ]);
   });
 
-  test('35: none at all, or more than can be in use, is refused', () => {
+  test('35: are refused if there is none, or more than can be used', () => {
     expect(() => parseSecrets([])).toThrow('none is configured');
     const many = Array.from({ length: 17 }, (_, n) => secretOf(Buffer.alloc(24, n + 1)));
     expect(() => parseSecrets(many)).toThrow('at most 16');
     expect(parseSecrets(many.slice(1))).toHaveLength(16);
   });
 
-  test('every nonzero key of 24 bytes or more is accepted, and a repeated one counts once', () => {
+  test('are accepted if they are any nonzero key of 24 bytes or more, and count once if they are repeated', () => {
     const keys = fc
       .uint8Array({ minLength: 24, maxLength: 80 })
       .filter((key) => key.some((byte) => byte > 0));
@@ -107,32 +107,32 @@ describe('secrets in a file', () => {
     return { path, folder, log, source, later };
   }
 
-  test('are one a line, between blank lines and comments', () => {
+  test('are one on each line, between blank lines and comments', () => {
     const { source } = inFile(`# current\r\n${golden.secret}\r\n\n  ${oldSecret}  \n#${otherSecret}`);
     expect(source()).toHaveLength(2);
     expect(signs(golden.secret, source) && signs(oldSecret, source)).toBe(true);
   });
 
-  test('the first version must be right', () => {
+  test('must be right in the first version', () => {
     expect(() => inFile('# nothing yet\n')).toThrow('none is configured');
     const absent = () => fileSecrets({ path: '/nowhere/secrets', now: () => 0, log: new RecordingLog() });
     expect(absent).toThrow(SecretsError);
     expect(absent).toThrow('ENOENT');
   });
 
-  test('a pipe is refused and waited for by nobody; put in the place of the file, it leaves the previous secrets', () => {
+  test('are refused from a pipe without waiting for its writer, and a pipe in the place of the file leaves the previous secrets', () => {
     const { path, source, later, log } = inFile(golden.secret);
     rmSync(path);
     execFileSync('mkfifo', ['-m', '600', path]);
     expect(() => fileSecrets({ path, now: () => 0, log })).toThrow(
-      `their file is a pipe: name a file, not ${path}`,
+      `${path} is a pipe, which is not accepted as a secrets file`,
     );
     later(1_000);
     expect(signs(golden.secret, source)).toBe(true);
     expect(source.valid).toBe(false);
   });
 
-  test('a rotation is in force a second after it is written, and not checked for before', () => {
+  test('are valid a second after a rotation is written, and not checked before that', () => {
     const { path, later, log } = inFile(golden.secret);
     writeFileSync(path, `${otherSecret}\n${golden.secret}\n`);
     expect(signs(otherSecret, later(999))).toBe(false);
@@ -142,7 +142,7 @@ describe('secrets in a file', () => {
     expect(signs(golden.secret, later(1_000))).toBe(false);
   });
 
-  test('a swapped link is a new version', () => {
+  test('are read again if a link is swapped', () => {
     const { path, folder, later } = inFile(golden.secret);
     writeFileSync(join(folder, 'next'), otherSecret, { mode: 0o600 });
     symlinkSync(join(folder, 'next'), join(folder, 'link'));
@@ -150,12 +150,12 @@ describe('secrets in a file', () => {
     expect(signs(otherSecret, later(1_000))).toBe(true);
   });
 
-  test.each([0o620, 0o602, 0o666])('a file of mode %o, which others can write, is refused', (mode) => {
+  test.each([0o620, 0o602, 0o666])('are refused from a file of mode %o, which others can write', (mode) => {
     expect(() => inFile(golden.secret, mode)).toThrow(SecretsError);
     expect(() => inFile(golden.secret, mode)).toThrow(/written by other users .*: chmod 600/);
   });
 
-  test('a file that others can write later is not read again before that is mended', () => {
+  test('are not read again from a file that others can write until this is fixed', () => {
     const { path, later, log } = inFile(golden.secret);
     writeFileSync(path, otherSecret);
     chmodSync(path, 0o666);
@@ -169,7 +169,7 @@ describe('secrets in a file', () => {
     expect(signs(golden.secret, later(1_000))).toBe(false);
   });
 
-  test('a file that everybody can read logs a warning each time that it is read', () => {
+  test('lead to a warning each time that a file is read which everybody can read', () => {
     const { path, later, log } = inFile(golden.secret, 0o644);
     const warning = { level: 'warn', message: expect.stringMatching(/read by every user/) };
     expect(log.lines).toMatchObject([warning]);
@@ -179,7 +179,7 @@ describe('secrets in a file', () => {
     expect(inFile(golden.secret, 0o640).log.lines).toEqual([]);
   });
 
-  test('the word none revokes all secrets; an emptied file, which may be half written, revokes none', () => {
+  test('are all revoked by the word none, but not by an emptied file, which may be half written', () => {
     const { path, later, log } = inFile(golden.secret);
     writeFileSync(path, '');
     expect(signs(golden.secret, later(1_000))).toBe(true);
@@ -197,7 +197,7 @@ describe('secrets in a file', () => {
     expect(inFile('none').source()).toEqual([]);
   });
 
-  test('a wrong or missing version is logged once and leaves the previous secrets in force', () => {
+  test('stay valid if a later version is wrong or missing, which is logged once', () => {
     const { path, later, log } = inFile(golden.secret);
     writeFileSync(path, `${otherSecret}\nwhsec_xyz!\n`);
     for (let n = 0; n < 3; n += 1) expect(signs(golden.secret, later(1_000))).toBe(true);
@@ -212,7 +212,7 @@ describe('secrets in a file', () => {
     expect(signs(otherSecret, later(1_000))).toBe(true);
   });
 
-  test('a file that could not be read for a moment is read when it can be', () => {
+  test('are read once a file can be read again after a moment', () => {
     const { path, folder, later, log } = inFile(golden.secret);
     chmodSync(folder, 0o755);
     writeFileSync(path, otherSecret);
@@ -226,7 +226,7 @@ describe('secrets in a file', () => {
     expect(log.lines).toHaveLength(2);
   });
 
-  test('a file that can no longer be read leaves the previous secrets in force', () => {
+  test('stay valid if the file can no longer be read', () => {
     const { path, later, log } = inFile(golden.secret);
     unlinkSync(path);
     symlinkSync(path, path);

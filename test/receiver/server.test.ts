@@ -37,7 +37,7 @@ async function advanceUntil<T>(clock: ManualClock, answer: Promise<T>): Promise<
 }
 
 describe('answers to deliveries', () => {
-  test('204 comes only after the start returned', async () => {
+  test('204 is sent only after the start has returned', async () => {
     const { start, begun, release } = heldStart();
     const { port, receiver } = await listening({ start });
     const connection = await RawConnection.open(port);
@@ -52,7 +52,7 @@ describe('answers to deliveries', () => {
     connection.end();
   });
 
-  test('service.md 4.1.4: a delivery from another origin, without cookie or token of a session, is taken', async () => {
+  test('service.md 4.1.4: a delivery from another origin, without a cookie or session token, is accepted', async () => {
     const { port, starts } = await listening();
     const elsewhere = [
       ['origin', 'https://elsewhere.test'],
@@ -105,7 +105,7 @@ describe('answers to deliveries', () => {
     expect(starts).toHaveLength(1);
   });
 
-  test('20: a retry has the same id, a new timestamp and signature, and is taken', async () => {
+  test('20: a retry has the same id and a new timestamp and signature, and is accepted', async () => {
     const { deliver, starts } = await listening();
     for (const timestamp of ['1614265330', '1614265340']) {
       expect((await deliver({ timestamp })).status).toBe(204);
@@ -114,7 +114,7 @@ describe('answers to deliveries', () => {
     expect(new Set(starts.map(({ workflowId }) => workflowId)).size).toBe(2);
   });
 
-  test('21: the same id with another body, signed, is taken: the journal decides', async () => {
+  test('21: the same id with another signed body is accepted, and the journal decides', async () => {
     const { deliver } = await listening();
     const answers = await Promise.all([deliver(), deliver({ body: '{"other":1}' })]);
     expect(answers.map(({ status }) => status)).toEqual([204, 204]);
@@ -125,7 +125,7 @@ describe('answers to deliveries', () => {
     ['exhausted', () => Promise.reject(new Error('8 RESOURCE_EXHAUSTED'))],
     ['silent', () => new Promise<void>(() => {})],
   ])(
-    '58: with Temporal %s the answer is 503 with Retry-After within 8 s, and the retry is taken',
+    '58: with Temporal %s the answer is 503 with Retry-After within 8 s, and the retry is accepted',
     async (_how, trouble) => {
       const clock = new ManualClock();
       let troubled = true;
@@ -168,7 +168,7 @@ describe('answers to deliveries', () => {
     connection.end();
   });
 
-  test('58: with the queue full the answer is 503 with Retry-After at once', async () => {
+  test('58: the answer is 503 with Retry-After at once if the queue is full', async () => {
     const { start, begun, release } = heldStart();
     const { port, deliver, receiver } = await listening({
       start,
@@ -184,7 +184,7 @@ describe('answers to deliveries', () => {
     expect((await waiting).status).toBe(204);
   });
 
-  test('42: past the common bound of large bodies the one that began first is ended', async () => {
+  test('42: above the common limit of large bodies the body that began first is ended', async () => {
     const { port, deliver, receiver } = await listening({ limits: { largeBodiesBytesMax: 300_000 } });
     const body = 'x'.repeat(140_000);
     const headers = [...signedHeaders({ id: 'msg_half', body }), ['content-length', '140000']] as const;
@@ -226,7 +226,7 @@ describe('answers to deliveries', () => {
     half.end();
   });
 
-  test('an internal error is logged and answered 503 without details', async () => {
+  test('an internal error is logged and answered with 503 without details', async () => {
     const { deliver, receiver, log } = await listening({
       now: () => {
         throw new Error('the clock is gone');
@@ -238,7 +238,7 @@ describe('answers to deliveries', () => {
     expect(log.lines.some(({ level }) => level === 'error')).toBe(true);
   });
 
-  test('a keep-alive socket carries delivery after delivery', async () => {
+  test('a keep-alive socket carries one delivery after another', async () => {
     const { port, starts } = await listening();
     const connection = await RawConnection.open(port);
     for (let n = 0; n < 5; n += 1) {
@@ -262,7 +262,7 @@ describe('answers to everything else', () => {
     '/%2e%2e/webhooks',
     '/%zz',
     '/healthz/x',
-  ])('%s is answered 404 without the path', async (path) => {
+  ])('%s is answered with 404 without the path', async (path) => {
     const { port, starts } = await listening();
     const answer = await exchange(port, { path, headers: signedHeaders(), body: golden.body });
     expect(answer).toMatchObject({ status: 404, body: '{"error":"Not Found"}' });
@@ -274,7 +274,7 @@ describe('answers to everything else', () => {
     ['PUT', '/webhooks', 405],
     ['QUERY', '/webhooks', 405],
   ])(
-    '%s %s is answered %i, with whatever type of body, and is no failure of ours',
+    '%s %s is answered with %i, whatever the type of the body, and is not counted as a failure',
     async (method, path, status) => {
       const { port, receiver, log } = await listening();
       for (const type of ["%{(#_='multipart/form-data')}", 'none', 'text/plain', '']) {
@@ -287,7 +287,7 @@ describe('answers to everything else', () => {
     },
   );
 
-  test('no answer redirects, says gone, or carries a header of the request back', async () => {
+  test('no answer redirects, says gone, or returns a header of the request', async () => {
     const { port } = await listening();
     const echo = ['webhook-delivery', 'disable'] as const;
     for (const path of ['/webhooks', '/other', '/healthz', '/readyz']) {
@@ -313,7 +313,7 @@ describe('answers to everything else', () => {
     ).toEqual([]);
   });
 
-  test('healthz reports that the process is alive, readyz whether it can take events', async () => {
+  test('healthz says whether the process is alive, and readyz whether it can accept events', async () => {
     let isReady: () => boolean | Promise<boolean> = () => true;
     const { port } = await listening({ ready: () => isReady(), limits: { readyForMs: 0 } });
     const get = async (path: string) => (await exchange(port, { method: 'GET', path })).status;
@@ -329,7 +329,7 @@ describe('answers to everything else', () => {
 });
 
 describe('counters and log', () => {
-  test('a flood of refusals is counted in full and logged once a minute and reason', async () => {
+  test('a flood of refusals is counted completely and logged once per minute and reason', async () => {
     const { deliver, receiver, log } = await listening();
     for (let n = 0; n < 30; n += 1) await deliver({ key: 'another key' });
     for (let n = 0; n < 3; n += 1) await deliver({ timestamp: '1000000000' });
@@ -354,7 +354,7 @@ describe('close', () => {
     return connections;
   };
 
-  test('accepted events are answered; new requests get 503 with Connection: close', async () => {
+  test('accepted events are answered, and new requests get 503 with Connection: close', async () => {
     const { start, begun, release } = heldStart();
     const socketClock = new ManualClock();
     const { port, receiver, commit } = await listening({ start, socketClock });
@@ -378,7 +378,7 @@ describe('close', () => {
     await expect(RawConnection.open(port)).rejects.toThrow('ECONNREFUSED');
   });
 
-  test('sockets that never finish their request do not hold the close', async () => {
+  test('sockets that never finish their request do not delay the close', async () => {
     const socketClock = new ManualClock();
     const { port, receiver } = await listening({ socketClock });
     const [slow] = (await beginRequests(port, delivery('msg_slow').subarray(0, 40))) as [RawConnection];
@@ -391,7 +391,7 @@ describe('close', () => {
   });
 });
 
-test('every bound of the HTTP edge is set on the server', async () => {
+test('every limit of the HTTP edge is set on the server', async () => {
   const { receiver } = await listening();
   expect(receiver.server).toMatchObject({
     headersTimeout: httpLimits.headersTimeoutMs,

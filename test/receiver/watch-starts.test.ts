@@ -25,7 +25,7 @@ function watched() {
   };
 }
 
-test('starts fail after several failures in a row, until one succeeds', async () => {
+test('starts count as failing after several failures in a row, until one succeeds', async () => {
   const { startOnce } = watched();
   const answers: boolean[] = [];
   for (const how of ['fails', 'fails', 'succeeds', 'fails', 'fails', 'fails', 'fails', 'succeeds'] as const)
@@ -33,7 +33,7 @@ test('starts fail after several failures in a row, until one succeeds', async ()
   expect(answers).toEqual([false, false, false, false, false, true, true, false]);
 });
 
-test('without further starts they fail for a while only; then one more failure is enough', async () => {
+test('without further starts they count as failing only for a while, and then one more failure is enough', async () => {
   const { startOnce, fail, pass } = watched();
   for (let n = 0; n < startPolicy.failedInARow; n += 1) await startOnce('fails');
   pass(startPolicy.failForMs - 1);

@@ -48,7 +48,7 @@ describe('control routes', () => {
     ...reading.map((path) => ['GET', path]),
     ...changing.map((path) => ['POST', path]),
     ['DELETE', '/faults'],
-  ])('%s /sandbox%s requires the token, also over loopback', async (method, path) => {
+  ])('%s /sandbox%s requires the token, even over loopback', async (method, path) => {
     const before = await service.control('GET', '/sandbox/organizations');
     for (const headers of [
       {},
@@ -81,7 +81,7 @@ describe('control routes', () => {
     expect(await service.control('GET', '/sandbox/organizations')).toEqual(before);
   });
 
-  test('each start makes a new token', async () => {
+  test('each start creates a new token', async () => {
     const other = await startService();
     onTestFinished(() => other.stop());
     expect(other.sandbox.controlToken).toMatch(/^[\w-]{32}$/);
@@ -89,7 +89,7 @@ describe('control routes', () => {
   });
 });
 
-describe('the Host of a request', () => {
+describe('the Host header of a request', () => {
   beforeAll(() => service.enableWebhooks());
 
   const everywhere = [
@@ -108,13 +108,16 @@ describe('the Host of a request', () => {
     '127.0.0.1.evil.example',
     'localhost.evil.example',
     '127.0.0.1@evil.example',
-  ])('a page whose name %s resolves to this machine is refused, even with key and token', async (host) => {
-    for (const [method, path] of everywhere) {
-      const answer = await ask(method, path, { ...allowed(), host });
-      expect([path, answer.status]).toEqual([path, 403]);
-      expect(answer.text).toContain('not a name of the sandbox');
-    }
-  });
+  ])(
+    'is refused for a page whose name %s resolves to this machine, even with key and token',
+    async (host) => {
+      for (const [method, path] of everywhere) {
+        const answer = await ask(method, path, { ...allowed(), host });
+        expect([path, answer.status]).toEqual([path, 403]);
+        expect(answer.text).toContain('not a name of the sandbox');
+      }
+    },
+  );
 
   test.each([
     '127.0.0.1',
@@ -125,20 +128,20 @@ describe('the Host of a request', () => {
     'sandbox:8080',
     'host.docker.internal:4000',
     'sandbox.default.svc.cluster.local',
-  ])('a caller who names the machine as %s is answered', async (host) => {
+  ])('is accepted if it names the machine as %s', async (host) => {
     for (const path of ['/sandbox/status', '/v2.2/company']) {
       expect((await ask('GET', path, { ...allowed(), host })).status).toBe(200);
     }
   });
 
-  test('stands in the portal link that its caller gets', async () => {
+  test('is used in the portal link that its caller gets', async () => {
     const path = '/v2.2/external/configure_webhook';
     const { text } = await ask('POST', path, { ...allowed(), host: 'sandbox:8080' });
     expect(JSON.parse(text).url).toMatch(/^http:\/\/sandbox:8080\/portal\/[\w-]{32}$/);
   });
 });
 
-test('a key of an earlier version, which followed from the seed, is replaced', async () => {
+test('a key of an earlier version, which was derived from the seed, is replaced', async () => {
   const database = await createDatabase('sandbox');
   onTestFinished(() => database.drop());
   const options = { databaseUrl: database.url, companies: 1, documents: 1, intervalDays: 0 };
@@ -157,14 +160,14 @@ test('a key of an earlier version, which followed from the seed, is replaced', a
   expect(await Promise.all(statuses)).toEqual([401, 200, 200]);
 });
 
-test('the name of --host is one of the sandbox', async () => {
+test('the name in --host is a name of the sandbox', async () => {
   const named = await startService({ host: 'localhost' });
   onTestFinished(() => named.stop());
   expect(named.sandbox.url).toMatch(/^http:\/\/localhost:/);
   expect(await named.control('GET', '/sandbox/status')).toMatchObject({ companies: 2 });
 });
 
-test('files of a started sandbox are for its owner alone, even if an older file was not', async () => {
+test('only the owner can read the files of a started sandbox, even if an older file was readable', async () => {
   const [database, folder] = await Promise.all([createDatabase('sandbox'), temporaryFolder()]);
   onTestFinished(async () => {
     await Promise.all([database.drop(), folder.remove()]);

@@ -31,12 +31,12 @@ describe('authentication', () => {
     }
   });
 
-  test('service.md 5.1: the name of the header may be in any case', async () => {
+  test('service.md 5.1: the name of the header may be in upper or lower case', async () => {
     const headers = { 'x-aPi-KEY': service.sandbox.apiKey };
     expect((await fetch(`${service.sandbox.apiUrl}/ping`, { headers })).status).toBe(200);
   });
 
-  test('one organization sees nothing of another', async () => {
+  test('one organization sees nothing of another organization', async () => {
     const theirs = (await service.api<AnyRecord[]>('/company', { key: foreign.apiKey })).body;
     const own = await companiesOf(service);
     expect(own).toHaveLength(2);
@@ -66,7 +66,7 @@ describe('authentication', () => {
     }
   });
 
-  test('an organization added later has its own key, in use by no other, and nothing in it', async () => {
+  test('an organization that is added later has its own unique key, and nothing in it', async () => {
     const add = (asked: object) =>
       service.control<{ apiKey: string }>('POST', '/sandbox/organizations', asked);
     const added = await add({ name: 'Third' });
@@ -77,7 +77,7 @@ describe('authentication', () => {
 });
 
 describe('errors', () => {
-  test('a malformed id is 400, an unknown one 404, an unknown path 404, each with a JSON body that says so', async () => {
+  test('a malformed id is answered with 400, and an unknown id or path with 404, each with a JSON body that says so', async () => {
     const cases = [
       ['/document/company/not-a-uuid', 400],
       [`/document/company/${randomUUID()}`, 404],
@@ -98,7 +98,7 @@ describe('errors', () => {
     expect(await (await fetch(service.sandbox.url)).text()).toContain('/v2.2');
   });
 
-  test('a NUL in a JSON body or a form of the portal is 400; a backslash before u0000 is none', async () => {
+  test('a NUL in a JSON body or a form of the portal is answered with 400, and a backslash before u0000 is not a NUL', async () => {
     const add = (name: string) => service.control('POST', '/sandbox/organizations', { name });
     await expect(add('a\0b')).rejects.toThrow('400 {"detail":"No value has a NUL."}');
     expect(await add('a\\u0000b')).toMatchObject({ name: 'a\\u0000b' });
@@ -124,7 +124,7 @@ describe('webhook configuration', () => {
   });
 
   test.each(versions)(
-    'service.md 4 row 1, 4 row 2, 3.1 row 1, 3.1 row 2: under %s GET reads, PATCH turns on and off and returns the new state',
+    'service.md 4 row 1, 4 row 2, 3.1 row 1, 3.1 row 2: under %s GET reads, and PATCH turns on and off and returns the new state',
     async (version) => {
       const path = '/external/configure_webhook';
       for (const enabled of [true, true, false]) {
@@ -144,7 +144,7 @@ describe('webhook configuration', () => {
     expect((await service.api('/external/configure_webhook')).body).toEqual({ enabled: false });
   });
 
-  test('service.md 4 row 3, 3.1 row 1, 7 row 4: POST returns a portal link while enabled and is refused while disabled', async () => {
+  test('service.md 4 row 3, 3.1 row 1, 7 row 4: POST returns a portal link if webhooks are enabled and is refused otherwise', async () => {
     const path = '/external/configure_webhook';
     const refused = await service.api<{ detail: string }>(path, { method: 'POST' });
     expect(refused.status).toBe(403);
@@ -155,7 +155,7 @@ describe('webhook configuration', () => {
     expect((await fetch(body.url)).status).toBe(200);
   });
 
-  test('POST may name JSON and have no body', async () => {
+  test('POST may declare JSON and have no body', async () => {
     await service.enableWebhooks();
     const headers = { 'X-API-Key': service.sandbox.apiKey, 'content-type': 'application/json' };
     const url = `${service.sandbox.apiUrl}/external/configure_webhook`;
@@ -270,7 +270,7 @@ describe('records', () => {
     expect(ofMeter.items).toContainEqual(row);
   });
 
-  test('meters are found by company, site and connection, and alone', async () => {
+  test('meters are found by company, site and connection, and by their id', async () => {
     const meters = await recordsOf(service, 'meter', company.id, 'meters');
     const [meter] = meters;
     expect((await service.api(`/meter/${meter.id}`)).body).toEqual(meter);

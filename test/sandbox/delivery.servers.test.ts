@@ -58,7 +58,7 @@ const stateOf = async (id: string) => {
 };
 
 describe('a delivery', () => {
-  test('service.md 4.1.1, 1.4: is a POST with a JSON body to every subscribed endpoint, the stored payload byte for byte', async () => {
+  test('service.md 4.1.1, 1.4: is a POST with a JSON body to every subscribed endpoint, with the stored payload byte for byte', async () => {
     await endpoint();
     await endpoint();
     const { events } = await bill();
@@ -72,7 +72,7 @@ describe('a delivery', () => {
     expect(receiver.deliveries[0]?.body).toBe(receiver.deliveries[1]?.body);
   });
 
-  test('service.md 5.2, 5.3, 5.4, 7 row 3: is signed with the secret of its endpoint; two libraries verify it', async () => {
+  test('service.md 5.2, 5.3, 5.4, 7 row 3: is signed with the secret of its endpoint, and two libraries verify it', async () => {
     const one = await endpoint();
     const other = await endpoint();
     expect(one.secret).toMatch(/^whsec_/);
@@ -103,7 +103,7 @@ describe('a delivery', () => {
     }
   });
 
-  test('service.md 6.1.2: an endpoint without types gets every event, one with types only those', async () => {
+  test('service.md 6.1.2: reaches an endpoint without types for every event, and an endpoint with types only for those', async () => {
     const other = await startReceiver();
     await endpoint();
     await endpoint({ url: other.url, eventTypes: ['connection.validated.v2'] });
@@ -123,7 +123,7 @@ describe('a delivery', () => {
     await other.close();
   });
 
-  test('event types of an endpoint can be changed', async () => {
+  test('follows the event types of an endpoint when they change', async () => {
     const { id } = await endpoint({ eventTypes: ['intervals.synced'] });
     await bill();
     await service.control('PATCH', `/sandbox/endpoints/${id}`, { eventTypes: ['document.created.v2'] });
@@ -132,14 +132,17 @@ describe('a delivery', () => {
     expect(receiver.deliveries).toHaveLength(1);
   });
 
-  test.each([200, 201, 202, 204, 299])('service.md 4.1.2: %i is success with any body', async (status) => {
-    receiver.answer = answerWith(status, {}, status === 204 ? '' : '{"error": "ignored"}');
-    const { id } = await endpoint();
-    await bill();
-    expect(await settled(id, 'delivered')).toMatchObject({ attempts: 1 });
-  });
+  test.each([200, 201, 202, 204, 299])(
+    'service.md 4.1.2: succeeds with status %i and any body',
+    async (status) => {
+      receiver.answer = answerWith(status, {}, status === 204 ? '' : '{"error": "ignored"}');
+      const { id } = await endpoint();
+      await bill();
+      expect(await settled(id, 'delivered')).toMatchObject({ attempts: 1 });
+    },
+  );
 
-  test('service.md 4.1.2: a status of success counts, even if its body breaks off', async () => {
+  test('service.md 4.1.2: succeeds with a status of success, even if the body breaks off', async () => {
     receiver.answer = (_delivery, response) => {
       response.writeHead(200, { 'content-length': '100' }).write('begun', () => response.destroy());
     };
@@ -150,7 +153,7 @@ describe('a delivery', () => {
   });
 
   test.each([301, 302, 308, 400, 404, 410, 429, 500, 503])(
-    'service.md 4.1.3, 7 row 2: %i is a failed delivery',
+    'service.md 4.1.3, 7 row 2: fails with status %i',
     async (status) => {
       receiver.answer = answerWith(status, { location: `${receiver.url}/elsewhere` });
       const { id } = await endpoint();
@@ -164,7 +167,7 @@ describe('a delivery', () => {
     },
   );
 
-  test('service.md 4.1.3: a closed connection and a refused one are failed deliveries', async () => {
+  test('service.md 4.1.3: fails if the connection is closed or refused', async () => {
     receiver.answer = (_delivery, response) => response.destroy();
     const { id } = await endpoint();
     await bill();
@@ -175,7 +178,7 @@ describe('a delivery', () => {
     expect(attempt).toMatchObject({ status: null, error: expect.any(String) });
   });
 
-  test('service.md 4.1.2, 8 row 4: no answer within 15 seconds is a failed delivery, also if the endpoint is edited meanwhile', async () => {
+  test('service.md 4.1.2, 8 row 4: fails without an answer within 15 seconds, even if the endpoint is edited meanwhile', async () => {
     const held: (() => void)[] = [];
     receiver.answer = (_delivery, response) => held.push(() => response.writeHead(204).end());
     const [{ id }, edited] = [await endpoint(), await endpoint()];
@@ -196,7 +199,7 @@ describe('a delivery', () => {
     for (const release of held) release();
   });
 
-  test('an attempt keeps status, headers, duration and the first 20 kB of the answer', async () => {
+  test('keeps the status, headers, duration and the first 20 kB of the answer of each attempt', async () => {
     receiver.answer = answerWith(200, { 'x-answer': 'yes' }, `${'a'.repeat(30_000)}\u0000`);
     const { id } = await endpoint();
     await bill();
@@ -209,7 +212,7 @@ describe('a delivery', () => {
     expect(attempt?.durationMs).toBeTypeOf('number');
   });
 
-  test('several are in flight for an endpoint, and no more than allowed', async () => {
+  test('may be in flight with others to an endpoint, but no more than allowed', async () => {
     const held: (() => void)[] = [];
     receiver.answer = (_delivery, response) => held.push(() => response.writeHead(204).end());
     await endpoint();
@@ -255,7 +258,7 @@ describe('the retry schedule', () => {
     expect(await stateOf(id)).toBe('active');
   });
 
-  test('service.md 6.4: every attempt has the same id and bytes, and a signature of its own that verifies', async () => {
+  test('service.md 6.4: every attempt has the same id and bytes, and its own signature that verifies', async () => {
     receiver.answer = answerWith(500);
     const { id, secret } = await endpoint();
     await service.control('POST', '/sandbox/clock', { signatures: 'virtual' });
@@ -277,7 +280,7 @@ describe('the retry schedule', () => {
     }
   });
 
-  test('signatures carry real time however far the clock was moved', async () => {
+  test('signatures have the real time, however far the clock was moved', async () => {
     const { secret } = await endpoint();
     await advance(40 * 86_400);
     await bill();
@@ -322,7 +325,7 @@ describe('the retry schedule', () => {
 
 describe('control routes', () => {
   test.each(['http://user:secret@127.0.0.1/x', 'http://127.0.0.1/x#part', 'ftp://127.0.0.1/x'])(
-    'refuse the endpoint %s, as the portal does',
+    'refuse the endpoint %s, like the portal',
     async (url) => {
       const { id } = await endpoint();
       await expect(service.control('POST', '/sandbox/endpoints', { url })).rejects.toThrow('400');
@@ -408,7 +411,7 @@ describe('endpoint states', () => {
 });
 
 describe('secret rotation', () => {
-  test('keeps the old secret valid for 24 hours, signing with both, and then no more', async () => {
+  test('keeps the old secret valid for 24 hours, signs with both secrets, and then only with the new one', async () => {
     const { id, secret: old } = await endpoint();
     const rotated = await service.control<Endpoint>('POST', `/sandbox/endpoints/${id}/secret`, {});
     expect(rotated.secret).not.toBe(old);

@@ -40,16 +40,16 @@ const allowed = [
   '2606:2800:21f::1',
 ];
 
-describe('messages may be sent', () => {
-  test.each(allowed)('to this machine and public addresses: %s', (address) => {
+describe('messages can be sent', () => {
+  test.each(allowed)('to this machine and to public addresses: %s', (address) => {
     expect(allowDestinations()(address)).toBe(true);
   });
 
-  test.each(refused)('to no other: %s', (address) => {
+  test.each(refused)('to no other address: %s', (address) => {
     expect(allowDestinations()(address)).toBe(false);
   });
 
-  test('to the named networks, and to no others of their kind', () => {
+  test('to the named networks, and to no other private networks', () => {
     const allows = allowDestinations(['172.16.0.0/12', '10.0.0.7', 'fd12::/16']);
     const asked = [
       '172.17.0.2',
@@ -64,7 +64,7 @@ describe('messages may be sent', () => {
   });
 
   test.each(['', 'docker', '10.0.0.0/33', '10.0.0.0/8 '])(
-    'a network that is none ends the start: %j',
+    'a value that is not a network ends the start: %j',
     async (network) => {
       expect(() => allowDestinations([network])).toThrow('is no network');
     },
@@ -93,13 +93,13 @@ describe('a connection', () => {
     });
   }
 
-  test('goes to a name of this machine', async () => {
+  test('can be made to a name of this machine', async () => {
     const socket = await connect('hooks.example', ['127.0.0.1']);
     expect(socket.remoteAddress).toBe('127.0.0.1');
     socket.destroy();
   });
 
-  test('goes to the allowed addresses of a name', async () => {
+  test('can be made to the allowed addresses of a name', async () => {
     const socket = await connect('hooks.example', ['169.254.169.254', '10.0.0.7', '127.0.0.1']);
     expect(socket.remoteAddress).toBe('127.0.0.1');
     socket.destroy();

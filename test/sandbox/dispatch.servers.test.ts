@@ -31,7 +31,7 @@ const companyObject = () => {
 };
 
 describe('connection events', () => {
-  test('service.md 6.2 row 1, 2.4, 1.2: connection.created.v2 once, without eventType, old and protectedChanges', async () => {
+  test('service.md 6.2 row 1, 2.4, 1.2: connection.created.v2 is emitted once, without eventType, old and protectedChanges', async () => {
     const [event, ...more] = await eventsOf({ type: 'createConnection', companyId: company.id });
     expect(more).toEqual([]);
     expect(event?.type).toBe('connection.created.v2');
@@ -56,7 +56,7 @@ describe('connection events', () => {
     expect(types(await eventsOf(change))).toEqual(['connection.updated.v2']);
   });
 
-  test('service.md 3.3 row 1: PENDING moves to CONNECTED when credentials are verified: validated and updated', async () => {
+  test('service.md 3.3 row 1: PENDING becomes CONNECTED when credentials are verified, which emits validated and updated', async () => {
     const [created] = await eventsOf({ type: 'createConnection', companyId: company.id });
     const connectionId = created?.payload.id;
     const events = await eventsOf({ type: 'validateConnection', connectionId });
@@ -95,7 +95,7 @@ describe('connection events', () => {
     }
   });
 
-  test('service.md 6.3.1: one change of status and another field makes both events, each with both fields in old', async () => {
+  test('service.md 6.3.1: a change of status and of another field emits both events, each with both fields in old', async () => {
     const { id, status, externalId } = await connection();
     const change = { type: 'updateConnection', connectionId: id, status: 'OTHER_ERROR', externalId: 'moved' };
     const events = await eventsOf(change);
@@ -109,7 +109,7 @@ describe('connection events', () => {
     }
   });
 
-  test('service.md 6.3.3: another field alone emits updated only, with its previous value', async () => {
+  test('service.md 6.3.3: a change of another field only emits updated, with its previous value', async () => {
     const { id, url } = await connection();
     const [event, ...more] = await eventsOf({
       type: 'updateConnection',
@@ -176,7 +176,7 @@ describe('connection events', () => {
 });
 
 describe('document events', () => {
-  test('service.md 6.2 row 4, 2.5, 1.3: document.created.v2 for a new bill', async () => {
+  test('service.md 6.2 row 4, 2.5, 1.3: document.created.v2 is emitted for a new bill', async () => {
     const [event, ...more] = await eventsOf({ type: 'createDocument', meterId: meter.id });
     expect(more).toEqual([]);
     expect(event?.type).toBe('document.created.v2');
@@ -194,7 +194,7 @@ describe('document events', () => {
   });
 
   test.each(['correction', 'usageUpdate'])(
-    'service.md 6.2 row 5: document.updated.v2 with old after a %s',
+    'service.md 6.2 row 5: document.updated.v2 with old is emitted after a %s',
     async (reason) => {
       const before = await document();
       const [event, ...more] = await eventsOf({ type: 'reprocessDocument', documentId: before.id, reason });
@@ -239,7 +239,7 @@ describe('document events', () => {
     expect(await eventsOf(change)).toEqual([]);
   });
 
-  test('a superseding document is created, and the old one updated with the link to it, which can be cleared', async () => {
+  test('a superseding document is created, and the old one is updated with the link to it, which can be cleared', async () => {
     const before = await document();
     const events = await eventsOf({ type: 'supersedeDocument', documentId: before.id });
     expect(events).toMatchObject([
@@ -267,7 +267,7 @@ describe('document events', () => {
     expect(await eventsOf(clear)).toEqual([]);
   });
 
-  test('service.md 6.2 row 6, 2.5: document.deleted.v2 carries the state at deletion', async () => {
+  test('service.md 6.2 row 6, 2.5: document.deleted.v2 has the state at the deletion', async () => {
     const { id, company: of, site, created, updated, usageData } = await document();
     const [event, ...more] = await eventsOf({ type: 'deleteDocument', documentId: id });
     expect(more).toEqual([]);
@@ -283,7 +283,7 @@ describe('document events', () => {
     expect((await service.api(`/usage/${usageData[0].id}`)).status).toBe(404);
   });
 
-  test('service.md 6.2 row 1: a record is created once, and its id is refused for another', async () => {
+  test('service.md 6.2 row 1: a record is created once, and its id is refused for another record', async () => {
     const [one, { id }] = [await connection(), await document()];
     const { id: siteId } = company.sites[0];
     const before = (await service.api(`/connection/${one.id}`)).text;
@@ -327,7 +327,7 @@ describe('interval events', () => {
     ...more,
   });
 
-  test('service.md 6.2 row 7, 2.6: intervals.synced names a range, without eventType and without values', async () => {
+  test('service.md 6.2 row 7, 2.6: intervals.synced names a range, without eventType and without readings', async () => {
     const [event, ...more] = await eventsOf(sync({ usageUnits: 'kWh', quality: 'ESTIMATED' }));
     expect(more).toEqual([]);
     expect(event?.type).toBe('intervals.synced');
@@ -367,7 +367,7 @@ describe('interval events', () => {
     },
   );
 
-  test('service.md 2.6 row 9, 2.6 row 10, 2.6 row 11: granularities, units and qualities are all those of the range', async () => {
+  test('service.md 2.6 row 9, 2.6 row 10, 2.6 row 11: granularities, units and qualities are those of all readings in the range', async () => {
     const range = { start: '2026-08-10T00:00:00', end: '2026-08-10T03:00:00' };
     await eventsOf(sync({ ...range, usageUnits: 'KW', quality: 'ESTIMATED' }));
     const [event] = await eventsOf(sync({ ...range, usageUnits: 'kWh', granularitySeconds: 900 }));
@@ -379,7 +379,7 @@ describe('interval events', () => {
     });
   });
 
-  test('an update changes values and moves updated; nothing to write emits nothing', async () => {
+  test('an update changes values and moves updated, and an update without a change emits nothing', async () => {
     const range = { start: '2026-08-05', end: '2026-08-06', usageUnits: 'KW' };
     expect(await eventsOf(sync({ ...range, mode: 'update' }))).toEqual([]);
     await eventsOf(sync(range));
@@ -398,7 +398,7 @@ describe('interval events', () => {
 });
 
 describe('when events fire', () => {
-  test('service.md 6.1.3: a change of timestamps alone fires nothing, though updated moves', async () => {
+  test('service.md 6.1.3: a change of only timestamps emits nothing, although updated moves', async () => {
     for (const [resource, record] of [
       ['connection', await connection()],
       ['document', await document()],
@@ -410,7 +410,7 @@ describe('when events fire', () => {
     }
   });
 
-  test('service.md 6.1.3: a no-op update fires nothing and moves nothing', async () => {
+  test('service.md 6.1.3: an update without a change emits nothing and moves nothing', async () => {
     const { id } = await document();
     const before = (await service.api(`/document/${id}`)).text;
     expect(await eventsOf({ type: 'noop', resource: 'document', id })).toEqual([]);
@@ -468,7 +468,7 @@ describe('when events fire', () => {
 });
 
 describe('random changes', () => {
-  test('have the requested number, are valid and make events of every type', async () => {
+  test('have the requested number, are valid and emit events of every type', async () => {
     const result = await service.control<AnyRecord>('POST', '/sandbox/random', { count: 600, seed: 3 });
     expect(result.changes).toBe(600);
     const sum = (counts: Record<string, number>) => Object.values(counts).reduce((total, n) => total + n, 0);
@@ -478,7 +478,7 @@ describe('random changes', () => {
     expect(service.errors).toEqual([]);
   });
 
-  test('are of the requested types only', async () => {
+  test('have only the requested types', async () => {
     const body = { count: 30, types: ['createDocument', 'touch'] };
     const result = await service.control<AnyRecord>('POST', '/sandbox/random', body);
     expect(Object.keys(result.changesByType).sort()).toEqual(['createDocument', 'touch']);

@@ -29,7 +29,7 @@ const ids = () => receiver.deliveries.map(({ headers }) => String(headers['webho
 const status = async () => (await service.control<AnyRecord>('GET', '/sandbox/status')).deliveries;
 
 describe('disturbed deliveries', () => {
-  test('duplicates are the same message again, each copy signed and verifiable', async () => {
+  test('repeat the same message as duplicates, and each copy is signed and verifiable', async () => {
     const before = await status();
     await disturb({ duplicate: 1 });
     const events = await fire(50);
@@ -41,7 +41,7 @@ describe('disturbed deliveries', () => {
     expect((await status()).duplicates - before.duplicates).toBe(events);
   });
 
-  test('dropped deliveries never arrive, are counted and listed', async () => {
+  test('can be dropped, which is counted and listed', async () => {
     const before = await status();
     await disturb({ drop: 0.5, seed: 9 });
     const events = await fire(80);
@@ -59,7 +59,7 @@ describe('disturbed deliveries', () => {
     for (const { eventId } of deliveries) expect(ids()).not.toContain(eventId);
   });
 
-  test('shuffled deliveries arrive out of order, and all arrive', async () => {
+  test('arrive out of order if they are shuffled, and all of them arrive', async () => {
     const [last] = (await service.eventsAfter(0)).slice(-1);
     await disturb({ shuffle: true });
     const events = await fire(200);
@@ -70,7 +70,7 @@ describe('disturbed deliveries', () => {
     expect(moved.length).toBeGreaterThan(events / 2);
   });
 
-  test('delayed deliveries arrive within their bounds', async () => {
+  test('arrive within the bounds of their delay', async () => {
     await disturb({ delayMs: [300, 600] });
     const begun = Date.now();
     await fire(20);
@@ -78,7 +78,7 @@ describe('disturbed deliveries', () => {
     for (const { at } of receiver.deliveries) expect(at - begun).toBeGreaterThanOrEqual(300);
   });
 
-  test('one endpoint can be disturbed alone, and {} ends it', async () => {
+  test('can be limited to one endpoint, and {} ends the disturbance', async () => {
     const other = await startReceiver();
     const { id } = await service.control<{ id: string }>('POST', '/sandbox/endpoints', { url: other.url });
     await disturb({});
@@ -92,7 +92,7 @@ describe('disturbed deliveries', () => {
     await other.close();
   });
 
-  test('an endpoint that there never was is 404', async () => {
+  test('of an endpoint that never existed are answered with 404', async () => {
     await expect(disturb({ endpointId: 'ep_nobody', drop: 1 })).rejects.toThrow('404');
     const asked = service.control('GET', '/sandbox/deliveries?endpointId=ep_nobody');
     await expect(asked).rejects.toThrow('404');
@@ -109,7 +109,7 @@ describe('disturbed deliveries', () => {
 describe('the fate of a delivery', () => {
   const some = (more: Partial<Disturbance>): Disturbance => ({ ...disturbanceSchema.parse({}), ...more });
 
-  test('is decided by seed and delivery alone', () => {
+  test('depends only on the seed and the delivery', () => {
     fc.assert(
       fc.property(fc.integer(), fc.nat(), fc.double({ min: 0, max: 1, noNaN: true }), (seed, id, share) => {
         const disturbance = some({ seed, drop: share, duplicate: share });
@@ -128,7 +128,7 @@ describe('the fate of a delivery', () => {
     expect(share(({ duplicate }) => duplicate !== 'none')).toBeCloseTo(0.27, 1);
   });
 
-  test('shuffling loses and invents nothing', () => {
+  test('loses and invents nothing by shuffling', () => {
     fc.assert(
       fc.property(fc.array(fc.nat()), fc.string(), (items, seed) => {
         expect(shuffled(items, seed).sort()).toEqual([...items].sort());

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { wrongWithAddress } from '../../sandbox/delivery/endpoint-address.ts';
 
-describe('an address of an endpoint', () => {
+describe('the address of an endpoint', () => {
   test.each([
     'https://example.com/webhooks',
     'http://127.0.0.1:8080/',
     'HTTPS://EXAMPLE.COM',
     'https://[::1]:9/x?y=z',
     'https://bücher.example/ü',
-  ])('may be %s', (address) => {
+  ])('can be %s', (address) => {
     expect(wrongWithAddress(address)).toBeUndefined();
   });
 
@@ -26,7 +26,7 @@ describe('an address of an endpoint', () => {
     ['https://:secret@example.com', 'Leave out the user name'],
     ['https://example.com/#part', 'from # on'],
     [`https://example.com/${'a'.repeat(2_048)}`, '2048 characters at most'],
-  ])('may not be %j', (address, words) => {
+  ])('cannot be %j', (address, words) => {
     expect(wrongWithAddress(address)).toContain(words);
   });
 });

@@ -29,7 +29,7 @@ describe('faults of the API', () => {
     expect(answer.body.detail).toContain(String(status));
   });
 
-  test('strike the given number of times, on the given path, under every version', async () => {
+  test('occur the given number of times, on the given path, in every version', async () => {
     await fault({ kind: 'status', status: 500, times: 2, path: '/document' });
     expect((await service.api(`/connection/company/${companyId}`)).status).toBe(200);
     const statuses: number[] = [];
@@ -39,7 +39,7 @@ describe('faults of the API', () => {
     expect(await service.control('GET', '/sandbox/faults')).toEqual({ faults: [] });
   });
 
-  test('strike with the given probability', async () => {
+  test('occur with the given probability', async () => {
     await fault({ kind: 'status', status: 502, probability: 0.5 });
     const statuses: number[] = [];
     for (let n = 0; n < 60; n++) statuses.push((await service.api('/ping')).status);
@@ -76,7 +76,7 @@ describe('faults of the API', () => {
     expect((await service.api(list)).status).toBe(200);
   });
 
-  test('can answer 200 with no JSON', async () => {
+  test('can answer 200 without JSON', async () => {
     await fault({ kind: 'garbage', times: 1 });
     const response = await fetch(service.sandbox.apiUrl + list, {
       headers: { 'X-API-Key': service.sandbox.apiKey },
@@ -87,7 +87,7 @@ describe('faults of the API', () => {
     expect(() => JSON.parse(text)).toThrow();
   });
 
-  test('can insert a record between two pages: a walk sees one twice and the total grows', async () => {
+  test('can insert a record between two pages: a walk sees a record twice and the total grows', async () => {
     const [honest] = await walk();
     await fault({ kind: 'itemInserted' });
     const [first, second] = await walk();
@@ -98,7 +98,7 @@ describe('faults of the API', () => {
     expect(new Set(seen).size).toBe(honest.total - 1);
   });
 
-  test('can remove a record between two pages: a walk misses one and the total shrinks', async () => {
+  test('can remove a record between two pages: a walk misses a record and the total shrinks', async () => {
     const [honest] = await walk();
     await fault({ kind: 'itemRemoved' });
     const [first, second] = await walk();
@@ -107,7 +107,7 @@ describe('faults of the API', () => {
     expect(seen.size).toBe(honest.total - 1);
   });
 
-  test('can serve lists and records as of the moment of the fault', async () => {
+  test('can return lists and records as they were at the moment of the fault', async () => {
     const [connection] = await recordsOf(service, 'connection', companyId, 'connections');
     const path = `/connection/${connection.id}`;
     await fault({ kind: 'stale', path: '/connection' });

@@ -18,7 +18,7 @@ const found = async (resource: string, items: string, query: string) => {
 const middle = () => documents[Math.floor(documents.length / 2)] as AnyRecord;
 
 describe('dates', () => {
-  test('BILL_DATE compares the bill date, both bounds included, and is the default of documents and usage', async () => {
+  test('BILL_DATE compares the bill date, both bounds included, and is the default for documents and usage', async () => {
     const { billDate } = middle();
     const query = `startDate=${billDate}&endDate=${billDate}`;
     const expected = ids(documents.filter((one) => one.billDate === billDate));
@@ -29,7 +29,7 @@ describe('dates', () => {
     expect(ids(rows)).toEqual(ids(usage.filter((row) => row.document.billDate === billDate)));
   });
 
-  test('USAGE_PERIOD matches any shared day', async () => {
+  test('USAGE_PERIOD matches if any day is shared', async () => {
     const { startDate, endDate } = middle();
     const query = `dateType=USAGE_PERIOD&startDate=${endDate}&endDate=${endDate}`;
     const expected = documents.filter((one) => one.startDate <= endDate && one.endDate >= endDate);
@@ -75,7 +75,7 @@ describe('dates', () => {
 });
 
 describe('filters of meters', () => {
-  test('datasourceType is repeatable and filters documents, usage and meters', async () => {
+  test('datasourceType can be repeated, and filters documents, usage and meters', async () => {
     const meters = await recordsOf(service, 'meter', company.id, 'meters');
     const types = [...new Set(meters.map((meter) => meter.datasourceType))];
     expect(types.length).toBeGreaterThan(1);
@@ -94,7 +94,7 @@ describe('filters of meters', () => {
     expect((await service.api(`/usage/company/${company.id}?datasourceType=COAL`)).status).toBe(400);
   });
 
-  test('identifier is compared without separators, leading zeros and case', async () => {
+  test('identifier is compared without separators, leading zeros and upper or lower case', async () => {
     const [meter] = await recordsOf(service, 'meter', company.id, 'meters');
     const value = meter.identifiers[0].value as string;
     const written = encodeURIComponent(`00-${value.slice(0, 3)} ${value.slice(3)}`);
@@ -105,7 +105,7 @@ describe('filters of meters', () => {
 });
 
 describe('deleted documents', () => {
-  test('are listed only with isDeleted=true, beside the others', async () => {
+  test('are listed only with isDeleted=true, together with the others', async () => {
     const { id } = middle();
     await service.change({ type: 'deleteDocument', documentId: id });
     expect(ids(await found('document', 'documents', ''))).not.toContain(id);
@@ -120,7 +120,7 @@ describe('deleted documents', () => {
 });
 
 describe('connections', () => {
-  test('are filtered by status, owner and sites', async () => {
+  test('can be filtered by status, owner and sites', async () => {
     const all = await recordsOf(service, 'connection', company.id, 'connections');
     await service.change({
       type: 'updateConnection',
@@ -142,7 +142,7 @@ describe('connections', () => {
 });
 
 describe('intervals', () => {
-  test('are those that lie in [startDate, endDate), given as dates or times with and without zones', async () => {
+  test('are the readings in [startDate, endDate), given as dates or as times with or without zones', async () => {
     const [meter] = await recordsOf(service, 'meter', company.id, 'meters');
     const read = async (query: string) =>
       envelope<AnyRecord>(await service.api(`/interval/meter/${meter.id}?${query}`), 'intervals').items;
@@ -172,7 +172,7 @@ describe('intervals', () => {
       ]);
   });
 
-  test('of a connection are those of all its meters', async () => {
+  test('of a connection are the readings of all its meters', async () => {
     const [connection] = await recordsOf(service, 'connection', company.id, 'connections');
     const meters = connection.accounts.flatMap((account: AnyRecord) => account.meters) as string[];
     const total = async (path: string) => envelope(await service.api(path), 'intervals').total;

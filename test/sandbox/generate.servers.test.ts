@@ -22,7 +22,7 @@ async function fingerprint(databaseUrl: string): Promise<string[]> {
 }
 
 describe('generated data', () => {
-  test('depends on the seed alone, and the API key does not', async () => {
+  test('depends only on the seed, and the API key does not depend on it', async () => {
     const [one, same, other] = [
       await startService({ seed: 7, companies: 5 }),
       await startService({ seed: 7, companies: 5 }),
@@ -87,7 +87,7 @@ describe('data until today', () => {
     );
   });
 
-  test('random changes move no bill to a meter of another commodity', async () => {
+  test('is not damaged by random changes, which move no bill to a meter of another commodity', async () => {
     await service.control('POST', '/sandbox/random', { count: 400, types: ['reprocessDocument'], seed: 3 });
     const [moved] = await ask<{ changes: string }>(
       `select count(*) as changes from sandbox.documents where updated > now() at time zone 'UTC' - interval '1 hour'`,
@@ -119,7 +119,7 @@ describe('generated data looks real', () => {
   const everywhere = async (resource: string, items: string) =>
     (await Promise.all(companies.map(({ id }) => recordsOf(service, resource, id, items)))).flat();
 
-  test('connections are found in every status and at several utilities', async () => {
+  test('has connections in every status and at several utilities', async () => {
     const connections = await everywhere('connection', 'connections');
     const statuses = new Set(connections.map(({ status }) => status));
     for (const named of ['PENDING', 'CONNECTED', 'MFA_TOKEN_EXPIRED']) expect(statuses).toContain(named);
@@ -130,12 +130,12 @@ describe('generated data looks real', () => {
     expect(new Set(connections.map(({ datasource }) => datasource.name)).size).toBeGreaterThan(5);
   });
 
-  test('meters read electricity, gas and water', async () => {
+  test('has meters for electricity, gas and water', async () => {
     const types = new Set((await everywhere('meter', 'meters')).map(({ datasourceType }) => datasourceType));
     expect([...types].sort()).toEqual(['ELECTRICITY', 'GAS', 'WATER']);
   });
 
-  test('bills follow one another by month, some with a gap or an overlap of a day', async () => {
+  test('has bills that follow one another by month, some with a gap or an overlap of a day', async () => {
     const documents = await everywhere('document', 'documents');
     const steps = new Set<number>();
     for (const bills of Map.groupBy(documents, ({ accountNumber }) => accountNumber).values()) {
@@ -148,7 +148,7 @@ describe('generated data looks real', () => {
     expect([...steps].sort()).toEqual([0, 1, 2]);
   });
 
-  test('some bills are estimated, corrected, flagged, or carry a balance', async () => {
+  test('has some bills that are estimated, corrected or flagged, or carry a balance', async () => {
     const documents = await everywhere('document', 'documents');
     const some = (has: (document: AnyRecord) => boolean) => documents.filter(has).length;
     expect(some(({ isEstimated }) => isEstimated)).toBeGreaterThan(10);
@@ -158,7 +158,7 @@ describe('generated data looks real', () => {
     expect(some(({ created, updated }) => created !== updated)).toBeGreaterThan(10);
   });
 
-  test('intervals come by the quarter-hour and the hour, in several units and qualities', async () => {
+  test('has readings by the quarter-hour and the hour, in several units and qualities', async () => {
     const client = new pg.Client({ connectionString: service.databaseUrl });
     await client.connect();
     const { rows } = await client.query(`select array_agg(distinct seconds) as seconds,
@@ -177,7 +177,7 @@ describe('generated data looks real', () => {
 });
 
 describe('irregular bills', () => {
-  test('are a share of all, of every kind, and depend on the seed alone', async () => {
+  test('are a share of all bills, of every kind, and depend only on the seed', async () => {
     const options = { seed: 7, companies: 12, documents: 48, intervalDays: 0, irregular: 0.4 };
     const [one, same] = [await startService(options), await startService(options)];
     expect(await fingerprint(same.databaseUrl)).toEqual(await fingerprint(one.databaseUrl));

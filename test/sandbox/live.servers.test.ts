@@ -8,7 +8,7 @@ afterEach(() => service.stop());
 const total = async () => (await service.control<AnyRecord>('GET', '/sandbox/status')).events.total as number;
 
 describe('live changes', () => {
-  test('go on at the given rate until it is 0', async () => {
+  test('continue at the given rate until it is 0', async () => {
     service = await startService({ live: 1200 });
     await service.enableWebhooks();
     await until('changes happen by themselves', async () => (await total()) >= 10);
@@ -20,7 +20,7 @@ describe('live changes', () => {
     expect(service.errors).toEqual([]);
   });
 
-  test('beyond what the machine does leave no queue behind', async () => {
+  test('leave no queue behind if the rate is more than the machine can do', async () => {
     service = await startService();
     await service.enableWebhooks();
     await service.control('POST', '/sandbox/live', { perMinute: 60_000 });
@@ -56,7 +56,7 @@ const implausible = () =>
 const noon = BigInt(Date.parse('2026-07-02T12:00:00Z')) * 1000n;
 
 describe('readings', () => {
-  test('are of times that are over', async () => {
+  test('are only for times that are over', async () => {
     service = await startService({ now: () => noon });
     const readings = () =>
       ask<{ early: number; all: number }>(
@@ -73,7 +73,7 @@ describe('readings', () => {
   });
 });
 
-test('connections get an account, and a company gets no more of them without end', async () => {
+test('belong to connections that get an account, without giving a company ever more accounts', async () => {
   service = await startService({ companies: 2, documents: 30 });
   await service.enableWebhooks();
   const counts = () =>
@@ -92,7 +92,7 @@ test('connections get an account, and a company gets no more of them without end
 });
 
 describe('bills', () => {
-  test('are of the next period once it is over, else corrections: no month is billed twice', async () => {
+  test('are for the next period once it is over, and otherwise corrections: no month is billed twice', async () => {
     service = await startService({ documents: 60 });
     const { bills } = await implausible();
     const drawn = { createDocument: 0, reprocessDocument: 0 };
@@ -109,7 +109,7 @@ describe('bills', () => {
     expect(drawn.reprocessDocument).toBeGreaterThan(10);
   });
 
-  test('do not wear out: what is deleted comes back', async () => {
+  test('do not run out, because deleted bills come back', async () => {
     service = await startService({ documents: 30, now: () => noon });
     const kept = async () => (await service.control<AnyRecord>('GET', '/sandbox/status')).documents as number;
     const before = await kept();
@@ -120,7 +120,7 @@ describe('bills', () => {
     expect(await kept()).toBeGreaterThan(before - 10);
   });
 
-  test('that are requested by type are older ones while the next period is not over', async () => {
+  test('that are requested by type are older bills while the next period is not over', async () => {
     service = await startService({ documents: 60 });
     const { bills } = await implausible();
     await service.control('POST', '/sandbox/random', { count: 200, types: ['createDocument'] });

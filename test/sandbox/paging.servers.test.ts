@@ -24,7 +24,7 @@ describe('the envelope of lists', () => {
     expect(documents).toHaveLength(100);
   });
 
-  test('service.md 8 row 3: pages begin at 1, which is the default', async () => {
+  test('service.md 8 row 3: pages start at 1, which is the default', async () => {
     const [without, one] = await Promise.all([
       service.api(`/document/company/${companyId}`),
       service.api(`/document/company/${companyId}?page=1`),
@@ -59,7 +59,7 @@ describe('the envelope of lists', () => {
     expect(items).toHaveLength(100);
   });
 
-  test('service.md 8 row 2, 4 row 6: limit is honoured by the list of connections, 1 to 500', async () => {
+  test('service.md 8 row 2, 4 row 6: the list of connections accepts a limit from 1 to 500', async () => {
     const all = await recordsOf(service, 'connection', companyId, 'connections');
     const two = await page(`/connection/company/${companyId}?limit=2&page=2`, 'connections');
     expect(two).toMatchObject({ perPage: 2, currentPage: 2, totalPages: Math.ceil(all.length / 2) });
@@ -100,7 +100,7 @@ describe('lists at their edges', () => {
     }
   });
 
-  test('a list of exactly 100 has one page, of exactly 200 two', async () => {
+  test('a list of exactly 100 has one page, and a list of exactly 200 has two', async () => {
     const documents = await recordsOf(service, 'document', companyId, 'documents');
     const [meter] = await recordsOf(service, 'meter', companyId, 'meters');
     const remove = async (count: number, from: readonly AnyRecord[]) =>
@@ -127,7 +127,7 @@ describe('lists at their edges', () => {
     });
   });
 
-  test('a page that was read before contains a change at once', async () => {
+  test('a page that was read before shows a change at once', async () => {
     const [connection] = await recordsOf(service, 'connection', companyId, 'connections');
     await service.change({ type: 'updateConnection', connectionId: connection.id, externalId: 'another' });
     const [after] = await recordsOf(service, 'connection', companyId, 'connections');

@@ -92,7 +92,7 @@ describe('the process', () => {
     expect(await exitOf(child)).toBe(0);
   });
 
-  test('prints a summary with a curl line otherwise', async () => {
+  test('prints a summary with a curl command otherwise', async () => {
     const child = run(await newDatabase(), ['--companies', '1', '--documents', '0']);
     let output = '';
     child.stdout?.on('data', (chunk: Buffer) => {
@@ -104,7 +104,7 @@ describe('the process', () => {
     expect(await exitOf(child)).toBe(0);
   });
 
-  test('ends with its parent, with --with-parent', async () => {
+  test('ends with its parent if it was started with --with-parent', async () => {
     const { child } = await start(await newDatabase(), ['--with-parent'], 'pipe');
     child.stdin?.end();
     expect(await exitOf(child)).toBe(0);
@@ -129,13 +129,13 @@ describe('the process', () => {
     expect(output).toContain('ECONNREFUSED');
   });
 
-  test('shares its database with no other sandbox', async () => {
+  test('does not share its database with another sandbox', async () => {
     const databaseUrl = await newDatabase();
     await start(databaseUrl);
     await expect(startSandbox({ databaseUrl })).rejects.toThrow('another sandbox');
   });
 
-  test('takes its database again after a lost connection, and ends with 1 if another was faster', async () => {
+  test('takes its database again after a lost connection, and ends with 1 if another sandbox was faster', async () => {
     const databaseUrl = await newDatabase();
     const { child, stderr } = await start(databaseUrl);
     const other = new pg.Client({ connectionString: databaseUrl });
@@ -174,7 +174,7 @@ describe('the process', () => {
 });
 
 describe('a restart', () => {
-  test('keeps data, changes, endpoints, the clock and disturbances, not faults; nothing is generated again', async () => {
+  test('keeps data, changes, endpoints, the clock and disturbances, but not faults, and generates nothing again', async () => {
     const databaseUrl = await newDatabase();
     const before = await start(databaseUrl, ['--time-scale', '1000']);
     await before.service.enableWebhooks();
@@ -195,7 +195,7 @@ describe('a restart', () => {
     expect(await after.service.control('GET', '/sandbox/faults')).toEqual({ faults: [] });
   });
 
-  test('moves inspection URLs to the port that it has now', async () => {
+  test('moves inspection URLs to its current port', async () => {
     const databaseUrl = await newDatabase();
     const before = await start(databaseUrl);
     await before.service.enableWebhooks();

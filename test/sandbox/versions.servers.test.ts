@@ -10,7 +10,7 @@ const [company] = (await companiesOf(service)) as [AnyRecord];
 const inAll = (path: string) =>
   Promise.all(versions.map((version) => service.api<AnyRecord>(path, { version })));
 
-describe('versions side by side', () => {
+describe('versions next to one another', () => {
   test('service.md 9.1: all versions share key, paths and pagination', async () => {
     for (const [resource, items] of [
       ['document', 'documents'],
@@ -95,13 +95,13 @@ describe('versions side by side', () => {
   });
 
   test.each(versions)(
-    'service.md 9.5, 4 row 4, 9 row 1, 9 row 2, 9 row 3: ping under %s returns that version',
+    'service.md 9.5, 4 row 4, 9 row 1, 9 row 2, 9 row 3: ping under %s returns this version',
     async (version) => {
       expect((await service.api('/ping', { version })).body).toMatchObject({ version });
     },
   );
 
-  test('service.md 9.6, 1.6: a write under one version is read under all', async () => {
+  test('service.md 9.6, 1.6: a write in one version is visible in all', async () => {
     for (const [index, version] of versions.entries()) {
       const enabled = index % 2 === 0;
       await service.api('/external/configure_webhook', { version, method: 'PATCH', body: { enabled } });

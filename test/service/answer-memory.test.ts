@@ -21,7 +21,7 @@ interface Reading {
   readonly whileWaiting: boolean;
 }
 
-test('is never exceeded, every answer ends, and all of it is given back, in any order', async () => {
+test('is never exceeded, every answer ends, and all memory is returned, in any order', async () => {
   const piece = fc.integer({ min: 1, max: 6 * start });
   const pieces = fc
     .array(piece, { maxLength: 8 })
@@ -58,7 +58,7 @@ test('is never exceeded, every answer ends, and all of it is given back, in any 
   );
 });
 
-test('lets the oldest answer grow to its bound while all others wait', async () => {
+test('lets the oldest answer grow to its limit while all others wait', async () => {
   const { signal } = new AbortController();
   const memory = createAnswerMemory({ total, answerMax });
   const answers = Array.from({ length: 10 }, () => memory.begin(signal).part);
@@ -79,7 +79,7 @@ test('lets the oldest answer grow to its bound while all others wait', async () 
   expect(memory.used).toBeLessThanOrEqual(total);
 });
 
-test('refuses an answer that takes more than one may, and counts small objects as more than their text', () => {
+test('refuses an answer that takes more than one answer may, and counts small objects as more than their text', () => {
   const { signal } = new AbortController();
   const memory = createAnswerMemory({ total, answerMax });
   const refused = { code: 'SERVICE_ANSWER_UNREADABLE', message: expect.stringContaining('memory') };
@@ -105,7 +105,7 @@ describe('a client', () => {
     return part.release;
   }
 
-  test('gives back what an answer took as soon as it was read, refused or cut', async () => {
+  test('returns the memory of an answer as soon as it was read, refused or cut', async () => {
     const memory = createAnswerMemory({ total, answerMax });
     const replies: Reply[] = [page(10), { status: 404, body: 'no' }, { cut: '{' }, { body: 'no JSON' }];
     const { client } = await setup(({ number }) => replies[number - 1] ?? 'hang up', { ...once, memory });
@@ -114,7 +114,7 @@ describe('a client', () => {
     expect(memory.used).toBe(0);
   });
 
-  test('holds what a page of a walk takes until the next page is asked for', async () => {
+  test('keeps the memory of a page of a walk until the next page is requested', async () => {
     const memory = createAnswerMemory({ total, answerMax });
     const { client } = await setup(
       ({ query }) => ({
@@ -135,7 +135,7 @@ describe('a client', () => {
     expect(memory.used).toBe(0);
   });
 
-  test('waits for memory without blaming the service, and reads on when there is some', async () => {
+  test('waits for memory without blaming the service, and continues when there is some', async () => {
     const clock = new VirtualClock();
     const memory = createAnswerMemory({ total, answerMax });
     const releases = [holdBytes(memory), holdBytes(memory, 10 * start)];
@@ -161,7 +161,7 @@ describe('a client', () => {
     expect(memory.used).toBe(0);
   });
 
-  test('refuses an answer for which there is no memory in time, and one after it is read', async () => {
+  test('refuses an answer for which there is no memory in time, and reads the next answer', async () => {
     const clock = new VirtualClock();
     const memory = createAnswerMemory({ total, answerMax });
     const releases = [holdBytes(memory), holdBytes(memory)];

@@ -34,7 +34,7 @@ const listing = (times: readonly number[]): WantedRecord[] =>
 const ascending = (a: number, b: number) => a - b;
 
 describe('a record of an ordered listing', () => {
-  test('is found at any position, in either order, with equal keys or not, and no page is read twice', async () => {
+  test('is found at any position, in either order, with or without equal keys, and no page is read twice', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.nat(40), { minLength: 9, maxLength: 120 }),
@@ -53,7 +53,7 @@ describe('a record of an ordered listing', () => {
     );
   });
 
-  test('costs a request for each halving of its pages, none on the first or last page', async () => {
+  test('costs one request for each halving of its pages, and none on the first or last page', async () => {
     const records = listing(Array.from({ length: perPage * 1_000 }, (_, at) => at));
     const [newest, middle] = [records.at(-1), records[2_222]] as [WantedRecord, WantedRecord];
     expect((await search(records, [newest])).asked).toEqual([]);

@@ -62,7 +62,7 @@ describe('an error', () => {
     ['without a code', new TypeError('x is undefined')],
     ['with a number for a code', new DOMException('aborted', 'AbortError')],
     ['that is no Error', 'ECONNREFUSED'],
-  ])('%s is nothing that the service did', (_, error) => {
+  ])('%s is not the fault of the service', (_, error) => {
     expect(failureOfError(error)).toBeUndefined();
   });
 });
@@ -85,7 +85,7 @@ describe('Retry-After', () => {
     ['-5', undefined, undefined],
     ['soon', undefined, undefined],
     [undefined, undefined, undefined],
-  ])('%j beside Date %j is %j ms', (retryAfter, date, ms) => {
+  ])('%j with the Date %j is %j ms', (retryAfter, date, ms) => {
     expect(retryAfterMs({ retryAfter, date, now })).toBe(ms);
   });
 });

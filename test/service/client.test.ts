@@ -25,7 +25,7 @@ describe('a request', () => {
     expect(server.asked[0]?.query.toString()).toBe('page=1');
   });
 
-  test('accepts a base address with a slash at its end', async () => {
+  test('accepts a base address that ends in a slash', async () => {
     const { server, client } = await setup((asked) => pageOf([], asked));
     const other = createServiceClient({ ...silent, baseUrl: `${server.url}/` });
     await other.page(documents());
@@ -91,7 +91,7 @@ describe('an answer', () => {
     [
       'that is a web page',
       { body: '<html>maintenance</html>' },
-      'expected JSON, got 24 characters of application/json: no JSON from character 0 on',
+      'expected JSON, got 24 characters of application/json: not JSON from character 0 on',
     ],
     ['that is JSON cut in the middle', { body: body.slice(0, 20) }, 'expected JSON'],
     ['that is empty', { body: '' }, 'an empty body'],
@@ -154,7 +154,7 @@ describe('secrets', () => {
     '{"documents": [{"id": "a", "login": {"Password": "hush"}, "amount": 1.10}], "hasNext": false}';
   const kept = '{"documents": [{"id": "a", "login": {}, "amount": 1.10}], "hasNext": false}';
 
-  test('are in no page and no record, neither as text nor as values', async () => {
+  test('are in no page and no record, neither in the text nor in the values', async () => {
     const { client } = await setup(({ path }) => ({
       body: path.endsWith('/d1') ? text.replace('documents', 'x') : text,
     }));
@@ -164,7 +164,7 @@ describe('secrets', () => {
     expect(await client.record(document)).toMatchObject({ body: kept.replace('documents', 'x') });
   });
 
-  test('are in no quote of a refusal', async () => {
+  test('are not in the quote of a refusal', async () => {
     const { client } = await setup(
       () => ({ status: 422, json: { detail: 'no', accessToken: 'hush' } }),
       once,
@@ -189,12 +189,12 @@ describe('a record', () => {
     expect(await client.record(document)).toEqual({ found: false });
   });
 
-  test('that is no object is unreadable', async () => {
+  test('that is not an object is unreadable', async () => {
     const { client } = await setup(() => ({ json: [{ id: 'd1' }] }), once);
     expect(await rejection(client.record(document))).toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
   });
 
-  test('of an endpoint that the catalogue lacks is a failure, not a deleted record', async () => {
+  test('of an endpoint that the catalogue lacks is a failure, and not a deleted record', async () => {
     const endpoints = { ...defaultEndpoints, document: null };
     const { server, client } = await setup(() => ({ json: {} }), { endpoints });
     expect(client.has('document')).toBe(false);
@@ -229,7 +229,7 @@ describe('the API key', () => {
     ['a refusal', { status: 401, body: `key ${apiKey} is unknown` }, 'answered 401 with 35 characters'],
     ['a denial, encoded', { status: 403, body: `no ${base64}` }, 'answered 403 with 31 characters'],
   ];
-  test.each(echo)('is in no error and no log when the service echoes it in %s', async (_, reply, said) => {
+  test.each(echo)('is in no error and no log if the service echoes it in %s', async (_, reply, said) => {
     const { client, logged } = await setup(() => reply);
     const error = await rejection(client.page(documents()));
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toContain(apiKey);
@@ -243,7 +243,7 @@ describe('the API key', () => {
     { json: { key: apiKey } },
     { body: 'x', headers: { 'content-encoding': apiKey, 'content-type': apiKey } },
     { status: 206, body: apiKey },
-  ])('is in no error when a success holds it: %j', async (reply) => {
+  ])('is in no error if a successful answer contains it: %j', async (reply) => {
     const { client, logged } = await setup(() => reply);
     const error = await rejection(client.page(documents()));
     expect(error).toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
@@ -252,7 +252,7 @@ describe('the API key', () => {
     );
   });
 
-  test('is in no error when a server without HTTP echoes it', async () => {
+  test('is in no error if a server that does not speak HTTP echoes it', async () => {
     const server = createServer((socket) =>
       socket.end(`HTTP/1.1 200 OK\r\nx y\x01: ${apiKey}\r\n\r\n${apiKey}`),
     );
@@ -270,7 +270,7 @@ describe('the API key', () => {
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toContain(apiKey);
   });
 
-  test.each<Reply>(['hang up', { cut: '[' }])('is in no error when the network fails: %j', async (reply) => {
+  test.each<Reply>(['hang up', { cut: '[' }])('is in no error if the network fails: %j', async (reply) => {
     const { client, logged } = await setup(() => reply);
     const error = await rejection(client.page(documents()));
     expect(inspect([error, logged], { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toContain(
@@ -278,18 +278,21 @@ describe('the API key', () => {
     );
   });
 
-  test.each(['', 'two words', 'line\nbreak', 'schlüssel'])('is refused when it is %j, unquoted', (key) => {
-    const create = () => createServiceClient({ ...silent, apiKey: key, baseUrl: 'http://localhost/v2.2' });
-    expect(create).toThrow('printable ASCII');
-    if (key !== '') expect(create).not.toThrow(key);
-  });
+  test.each(['', 'two words', 'line\nbreak', 'schlüssel'])(
+    'is refused without being quoted if it is %j',
+    (key) => {
+      const create = () => createServiceClient({ ...silent, apiKey: key, baseUrl: 'http://localhost/v2.2' });
+      expect(create).toThrow('printable ASCII');
+      if (key !== '') expect(create).not.toThrow(key);
+    },
+  );
 });
 
 test.each(['', 'localhost', 'ftp://service/v2', '/v2'])('the base address %j is refused', (baseUrl) => {
   expect(() => createServiceClient({ ...silent, baseUrl })).toThrow('http or https URL');
 });
 
-test('a service that is not there is SERVICE_UNREACHABLE', async () => {
+test('a service that does not exist is SERVICE_UNREACHABLE', async () => {
   const { server, client } = await setup(() => ({ json: [] }), once);
   const gone = createServiceClient({ ...silent, ...once, baseUrl: server.url });
   await server.stop();
@@ -297,7 +300,7 @@ test('a service that is not there is SERVICE_UNREACHABLE', async () => {
   await Promise.all([gone.close(), client.close()]);
 });
 
-test('a client that is closed under a request fails it at once, without a retry', async () => {
+test('a client that is closed during a request fails it at once, without a retry', async () => {
   const { server, client } = await setup(() => 'silence');
   const page = rejection(client.page(documents()));
   await until('the number of requests at the server is 1', () => server.inFlight === 1);

@@ -39,7 +39,7 @@ describe('interval columns', () => {
     expect(readIntervals(body, null, JSON.parse(body))).toEqual(read(JSON.stringify(reading)));
   });
 
-  test('take other names for the bounds and the meter', () => {
+  test('accept other names for the bounds and the meter', () => {
     const columns = read(
       '{"startDate": "2025-01-01", "endDate": "2025-01-02", "meter": "m2", "usage": null}',
       '{"start": 1735689600, "end": 1735690500, "meter": {"id": "m3", "name": "x"}}',
@@ -52,7 +52,7 @@ describe('interval columns', () => {
     expect(columns.usage).toEqual([null, null, null, null]);
   });
 
-  test('take the granularity where it is sent in whole seconds', () => {
+  test('accept a granularity that is sent in whole seconds', () => {
     const columns = read(
       '{"start": "a", "granularitySeconds": 900}',
       '{"start": "a", "end": "b", "granularity": "3600"}',
@@ -71,7 +71,7 @@ describe('interval columns', () => {
     expect(columns.usage).toEqual(['1.2300']);
   });
 
-  test('hold a value of the wrong kind as its JSON, for the warehouse to refuse', () => {
+  test('keep a value of the wrong kind as its JSON, for the warehouse to refuse', () => {
     expect(read('{"start": "a", "end": "b", "usage": {"value": 1}}').usage).toEqual(['{"value":1}']);
   });
 });
@@ -107,11 +107,11 @@ describe('an amount that is a number', () => {
       'as a text, with room around the colon',
       '{"note": "usage", "usage"\t:\n1.50, "start": "a", "end": "b"}',
     ],
-  ])('is not mixed up with another "usage" %s', (_, record) => {
+  ])('is not confused with another "usage" %s', (_, record) => {
     expect(read(ofUsage('2.250'), record, ofUsage('3.30')).usage).toEqual(['2.250', '1.50', '3.30']);
   });
 
-  test('is not confused when one record lacks it and another nests it', () => {
+  test('is not confused if one record lacks it and another nests it', () => {
     const columns = read('{"start": "a", "end": "b"}', '{"start": "a", "end": "b", "parts": {"usage": 7}}');
     expect(columns.usage).toEqual([null, null]);
     const mixed = read(
@@ -127,7 +127,7 @@ describe('an amount that is a number', () => {
     expect(readIntervals(body, 'intervals').usage).toEqual(['1.50']);
   });
 
-  test('stands beside other numbers that a float would round', () => {
+  test('is kept next to other numbers that a float would round', () => {
     const columns = read(
       '{"start": 1735689600.1234567891, "end": "b", "usage": 1.50, "meter": {"id": 12.50}}',
     );

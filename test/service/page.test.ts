@@ -26,7 +26,7 @@ const without = (...fields: string[]) =>
   Object.fromEntries(Object.entries(full).filter(([field]) => !fields.includes(field)));
 
 describe('a page', () => {
-  test('of a whole envelope', () => {
+  test('is read from a whole envelope', () => {
     const body = `  ${JSON.stringify(full)}\n`;
     expect(read(body, 2)).toEqual({
       body,
@@ -42,7 +42,7 @@ describe('a page', () => {
     });
   });
 
-  test('that is a bare array is the only one, whichever was requested', () => {
+  test('that is a bare array is the only page, whichever was requested', () => {
     expect(read([{ id: 'a' }], 4)).toMatchObject({
       itemsKey: null,
       ids: ['a'],
@@ -53,12 +53,12 @@ describe('a page', () => {
     });
   });
 
-  test('takes hasNext from the service, even against the counts', () => {
+  test('takes hasNext from the service, even if the counts contradict it', () => {
     expect(read({ ...full, hasNext: false })).toMatchObject({ hasNext: false, hasExplicitEnd: true });
     expect(read({ ...full, hasNext: true, totalPages: 1 })).toMatchObject({ hasNext: true });
   });
 
-  test('without hasNext goes by totalPages', () => {
+  test('uses totalPages if hasNext is missing', () => {
     expect(read(without('hasNext'), 2)).toMatchObject({ hasNext: true, hasExplicitEnd: true });
     expect(read({ ...without('hasNext'), currentPage: 3 }, 3)).toMatchObject({
       hasNext: false,
@@ -67,7 +67,7 @@ describe('a page', () => {
     expect(read({ ...full, hasNext: 'true', totalPages: 2 }, 2)).toMatchObject({ hasNext: false });
   });
 
-  test('without either has a next one unless it is empty', () => {
+  test('has a next page unless it is empty, if both are missing', () => {
     expect(read(without('hasNext', 'totalPages'))).toMatchObject({ hasNext: true, hasExplicitEnd: false });
     expect(read({ ...without('hasNext', 'totalPages'), documents: [] })).toMatchObject({
       hasNext: false,
@@ -75,7 +75,7 @@ describe('a page', () => {
     });
   });
 
-  test('without a number is the requested one', () => {
+  test('without a number is the requested page', () => {
     expect(read(without('currentPage'), 7).currentPage).toBe(7);
     expect(read({ ...full, currentPage: '2' }, 7).currentPage).toBe(7);
   });
@@ -92,7 +92,7 @@ describe('a page', () => {
     });
   });
 
-  test('finds the total under another name than the catalogue gives, if it is the only one', () => {
+  test('finds the total under another name than in the catalogue, if it is the only number', () => {
     expect(read({ ...without('totalDocuments'), totalBills: 9 }).total).toBe(9);
     expect(read({ ...without('totalDocuments'), total: 9 }).total).toBe(9);
     expect(read({ ...without('totalDocuments'), totalBills: 9, totalCharges: 3 }).total).toBeNull();
@@ -113,25 +113,25 @@ describe('a page', () => {
     expect(read('[{"id": 9007199254740993}]').ids).toEqual(['9007199254740993']);
   });
 
-  test('has no id where Postgres could not keep it', () => {
+  test('has no id if Postgres could not store it', () => {
     expect(read('[{"id": "a\\u0000b"}, {"id": "c"}]').ids).toEqual([null, 'c']);
   });
 });
 
-describe('what is no page', () => {
+describe('an answer that is not a page', () => {
   const array = 'expected an array "documents", got';
   test.each([
     ['another object', { detail: 'nothing here' }, `${array} 25 characters of text/html: it has no array`],
     ['two arrays of unknown names', { a: [], b: ['hush'], 'x 1': [] }, 'it has the arrays a, b'],
     ['records that are null', { documents: null }, 'it has no array'],
-    ['a scalar', '7', `${array} 1 characters of text/html: it is no object`],
-    ['null', 'null', 'it is no object'],
+    ['a scalar', '7', `${array} 1 characters of text/html: it is not an object`],
+    ['null', 'null', 'it is not an object'],
     [
       'a web page',
       '<html>\n<title>hush</title>',
-      'expected JSON, got 26 characters of text/html: no JSON from character 0 on',
+      'expected JSON, got 26 characters of text/html: not JSON from character 0 on',
     ],
-    ['an answer that goes wrong', '{"documents": [hush]}', 'no JSON from character 15 on'],
+    ['an answer that goes wrong', '{"documents": [hush]}', 'not JSON from character 15 on'],
     ['an answer cut short', '{"documents": [{"note": "hush"},', 'cut short'],
     ['a text that JSON does not allow', '["hush\0"]', 'wrong inside one of its texts'],
     ['nothing at all', '', 'expected JSON, got an empty body'],
@@ -141,7 +141,7 @@ describe('what is no page', () => {
     expect(() => read(value)).not.toThrow(/hush|nothing here/);
   });
 
-  test('is described by well-known content types, and no other text of the answer', () => {
+  test('is described by well-known content types, without any other text of the answer', () => {
     const parsing = (contentType: string | undefined) => () =>
       readPage({ text: '7', contentType }, endpoint, 1);
     expect(parsing('Application/JSON; charset=hush')).toThrow('of application/json: it');

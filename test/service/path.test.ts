@@ -27,7 +27,7 @@ describe('the path of a request', () => {
     expect(requestPath({ ...intervals, params: { meterId: 'm' } })).toBe('/interval/meter/m?page=1');
   });
 
-  test('keeps every value one segment that reads back as itself', () => {
+  test('keeps every value as one segment that decodes to the value', () => {
     const value = fc
       .string({ unit: 'grapheme', minLength: 1 })
       .filter((text) => text !== '.' && text !== '..');
@@ -45,7 +45,7 @@ describe('the path of a request', () => {
     );
   });
 
-  test.each([undefined, '', '.', '..'])('is refused when a placeholder holds %j', (id) => {
+  test.each([undefined, '', '.', '..'])('is refused if a placeholder contains %j', (id) => {
     const params = id === undefined ? {} : { id };
     expect(() =>
       requestPath({ endpoint: endpoint('document'), params: params as Record<string, string> }),

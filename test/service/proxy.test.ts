@@ -25,7 +25,7 @@ const plain = 'http://service.example/v2.2';
 const refusal = async (client: Awaited<ReturnType<typeof behindProxy>>['client']) =>
   (await rejection(client.page(documents()))) as Error & { code: string };
 
-test('a request goes through the proxy, which alone gets its login, and alone knows the host', async () => {
+test('a request goes through the proxy, and only the proxy gets its login and resolves the host', async () => {
   const { client, server, proxy } = await behindProxy(plain);
   const { count } = await client.page(documents());
   expect(count).toBe(1);
@@ -35,7 +35,7 @@ test('a request goes through the proxy, which alone gets its login, and alone kn
   expect(headers).toMatchObject({ host: 'service.example', 'x-api-key': apiKey });
 });
 
-test('a login without a password, as a token is, comes to the proxy', async () => {
+test('a login without a password, such as a token, reaches the proxy', async () => {
   const { client, proxy } = await behindProxy(plain, 't%40ken');
   await client.page(documents());
   expect(proxy.asked.map(({ login }) => login)).toEqual(['t@ken:']);
@@ -46,7 +46,7 @@ test.each<[HttpProxy['tunnels'], string]>([
   [407, 'it answered 407'],
   [502, 'it answered 502'],
   ['hang up', 'other side closed'],
-])('a tunnel that ends in %s is asked for once, and the failure names the proxy', async (tunnels, reason) => {
+])('a tunnel that ends in %s is requested once, and the failure names the proxy', async (tunnels, reason) => {
   const { client, proxy } = await behindProxy('https://service.example/v2.2');
   proxy.tunnels = tunnels;
   const { code, message } = await refusal(client);
@@ -56,7 +56,7 @@ test.each<[HttpProxy['tunnels'], string]>([
   expect(proxy.asked.map(({ line }) => line)).toEqual(['CONNECT service.example:443']);
 });
 
-test('a proxy that keeps a tunnel waiting fails it', async () => {
+test('a proxy that does not open a tunnel in time fails it', async () => {
   const proxy = await startHttpProxy({});
   const url = new URL(`http://${proxy.host}`);
   const dispatcher = throughProxies({ https: url, http: undefined, none: '' }, 1, 50) as Dispatcher;
@@ -75,7 +75,7 @@ test('a proxy that keeps a tunnel waiting fails it', async () => {
   });
 });
 
-test('a proxy that is away is named, without its password', async () => {
+test('an unreachable proxy is named, without its password', async () => {
   const { client, proxy } = await behindProxy(plain);
   await proxy.stop();
   const { code, message, stack } = await refusal(client);
@@ -86,7 +86,7 @@ test('a proxy that is away is named, without its password', async () => {
   expect(`${message}${stack}`).not.toMatch(/p(@|%40)ss/);
 });
 
-test('this machine, and what NO_PROXY names, are reached directly', async () => {
+test('this machine, and hosts in NO_PROXY, are reached directly', async () => {
   const { client, server, proxy } = await behindProxy(plain);
   await client.page(documents());
   const { port } = new URL(server.url);

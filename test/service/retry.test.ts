@@ -24,7 +24,7 @@ describe('a temporary failure', () => {
     ['half an answer', { cut: '[' }],
     ['a web page', { body: '<html>one moment</html>' }],
   ];
-  test.each(passing)('%s is tried again after a wait', async (_, reply) => {
+  test.each(passing)('%s is retried after a wait', async (_, reply) => {
     const { server, client, clock, logged, ended } = await setup(inTurn(reply, reply, good));
     expect((await client.page(documents())).ids).toEqual(['d1']);
     expect(server.asked).toHaveLength(3);
@@ -42,7 +42,7 @@ describe('a temporary failure', () => {
     expect(clock.slept).toEqual([500, 1000, 2000]);
   });
 
-  test('waits anywhere between nothing and the ceiling', async () => {
+  test('waits for any time between zero and the ceiling', async () => {
     const jitter = [0, 0.999, 0.25];
     const { client, clock } = await setup(() => refused(500), { random: () => jitter.shift() ?? 0 });
     await rejection(client.page(documents()));
@@ -58,7 +58,7 @@ describe('a temporary failure', () => {
     expect(server.asked).toHaveLength(5);
   });
 
-  test('of one request does not slow the others', async () => {
+  test('of one request does not slow down the others', async () => {
     const { server, client, clock } = await setup(({ query }) =>
       query.get('page') === '1' ? refused(500) : good,
     );
@@ -70,7 +70,7 @@ describe('a temporary failure', () => {
   });
 });
 
-test.each([400, 401, 403, 404, 422])('%i is not tried again', async (status) => {
+test.each([400, 401, 403, 404, 422])('%i is not retried', async (status) => {
   const { server, client } = await setup(() => refused(status));
   expect(await rejection(client.page(documents()))).toMatchObject({ status });
   expect(server.asked).toHaveLength(1);
@@ -80,7 +80,7 @@ describe('when the service asks to slow down', () => {
   test.each([
     ['in seconds', '7'],
     ['by a date', 'Wed, 01 Jan 2025 00:00:07 GMT'],
-  ])('%s, the request waits that long', async (_, retryAfter) => {
+  ])('%s, the request waits for that time', async (_, retryAfter) => {
     const headers = { 'retry-after': retryAfter, date: 'Wed, 01 Jan 2025 00:00:00 GMT' };
     const { client, clock, ended } = await setup(inTurn(refused(429, headers), good));
     await client.page({ ...documents(), lane: 'live' });
@@ -98,7 +98,7 @@ describe('when the service asks to slow down', () => {
   });
 
   test.each(['0', '0.1', 'Wed, 21 Oct 2015 07:28:00 GMT'])(
-    'Retry-After %s shortens no wait of the backoff',
+    'Retry-After %s does not shorten the wait of the backoff',
     async (retryAfter) => {
       const { client, clock } = await setup(() => refused(503, { 'retry-after': retryAfter }));
       await rejection(client.page({ ...documents(), lane: 'live' }));
@@ -106,17 +106,14 @@ describe('when the service asks to slow down', () => {
     },
   );
 
-  test.each(['live', 'backfill'] as const)(
-    'for just as long as the budget, a %s request waits',
-    async (lane) => {
-      const { client, clock } = await setup(inTurn(refused(429, { 'retry-after': '60' }), good));
-      await client.page({ ...documents(), lane });
-      // A backfill lets live requests go first.
-      expect(clock.slept).toEqual([lane === 'live' ? 60_000 : 60_125]);
-    },
-  );
+  test.each(['live', 'backfill'] as const)('for exactly the budget, a %s request waits', async (lane) => {
+    const { client, clock } = await setup(inTurn(refused(429, { 'retry-after': '60' }), good));
+    await client.page({ ...documents(), lane });
+    // A backfill lets live requests go first.
+    expect(clock.slept).toEqual([lane === 'live' ? 60_000 : 60_125]);
+  });
 
-  test('for longer than the budget, the call fails at once with that time', async () => {
+  test('for longer than the budget, the call fails at once and names that time', async () => {
     const { server, client, clock } = await setup(() => refused(429, { 'retry-after': '600' }));
     expect(await rejection(client.page(documents()))).toMatchObject({
       code: 'SERVICE_BUSY',

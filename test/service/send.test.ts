@@ -24,7 +24,7 @@ describe('the deadline', () => {
     await until('the number of requests at the server is 0', () => server.inFlight === 0);
   });
 
-  test('is each attempt’s own, and is forgotten when the answer is there', async () => {
+  test('belongs to each attempt, and is cleared when the answer has arrived', async () => {
     const clock = new VirtualClock();
     const { client } = await setup(() => ({ json: [] }), { clock, timeoutMs: 30_000 });
     await client.page(documents());
@@ -36,7 +36,7 @@ describe('the deadline', () => {
 
 describe('an aborted signal ends a request at once', () => {
   const never: Reply[] = ['silence', 'trickle'];
-  test.each(never)('while the answer is awaited: %s', async (reply) => {
+  test.each(never)('while it waits for the answer: %s', async (reply) => {
     const { server, client } = await setup(() => reply);
     const controller = new AbortController();
     const error = rejection(client.page({ ...documents(), signal: controller.signal }));

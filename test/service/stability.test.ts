@@ -26,7 +26,7 @@ describe('a pass', () => {
     ['2 distinct records of a total of 3', [page(1, ['a', 'b'])]],
     ['4 distinct records of a total of 3', [first, page(2, ['c', 'd'])]],
     ['1 records have no id', [first, page(2, [null])]],
-  ])('is not stable when %s', (reason, manifest) => {
+  ])('is not stable if %s', (reason, manifest) => {
     const judgement = judgePass(manifest);
     expect(judgement.stable).toBe(false);
     expect(judgement.reasons).toContain(reason);
@@ -103,8 +103,8 @@ const stepsOf = (change: fc.Arbitrary<Change>) =>
   fc.array(fc.array(change, { maxLength: 3 }), { minLength: 40, maxLength: 40 });
 const runs = { numRuns: cases(400, 3_000) };
 
-describe('over a listing that changes between the reads of its pages', () => {
-  test('a pass is stable when nothing changes', () => {
+describe('over a listing that changes while its pages are read', () => {
+  test('a pass is stable if nothing changes', () => {
     fc.assert(
       fc.property(fc.record(sizes), fc.boolean(), ({ size, perPage }, givesTotal) => {
         const listing = new Listing(size, perPage, givesTotal);
@@ -114,7 +114,7 @@ describe('over a listing that changes between the reads of its pages', () => {
     );
   });
 
-  test('a stable pass missed as many records as it saw before they were deleted', () => {
+  test('a stable pass missed as many records as it saw that were deleted later', () => {
     fc.assert(
       fc.property(
         fc.record(sizes),
@@ -138,7 +138,7 @@ describe('over a listing that changes between the reads of its pages', () => {
     ['deleted or moved', fc.oneof(deletion, move)],
     ['moved', move],
   ] as [string, fc.Arbitrary<Change>][])(
-    'a stable pass saw exactly the records of the listing, if they were only %s',
+    'a stable pass saw exactly the records of the listing if they were only %s',
     (_, change) => {
       fc.assert(
         fc.property(fc.record(sizes), stepsOf(change), ({ size, perPage }, steps) => {
@@ -152,7 +152,7 @@ describe('over a listing that changes between the reads of its pages', () => {
     },
   );
 
-  test('a pass can be stable and wrong only when a deletion and an insertion balance', () => {
+  test('a pass can be stable and wrong only if a deletion and an insertion balance', () => {
     const listing = new Listing(4, 2);
     const manifest = listing.pass([
       [
@@ -176,10 +176,10 @@ describe('over a listing that changes between the reads of its pages', () => {
   });
 
   test.each([true, false])(
-    'a pass that a later one confirms saw exactly the records at its end (total: %s)',
+    'a pass that a later pass confirms saw exactly the records at its end (total: %s)',
     (givesTotal) => {
       const change = fc.oneof({ weight: 3, arbitrary: deletion }, { weight: 3, arbitrary: insertion }, move);
-      // Most steps change nothing: otherwise hardly any pass is stable, let alone two.
+      // Most steps change nothing, because otherwise hardly any pass would be stable, and never two in a row.
       const steps = fc.array(
         fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(change, { maxLength: 4 })),
         {
@@ -221,7 +221,7 @@ describe('a later pass confirms an earlier one', () => {
     expect(confirmsPass(earlier, later)).toBe(confirmed);
   });
 
-  test('not when the earlier is not stable', () => {
+  test('but not if the earlier pass is not stable', () => {
     const unstable = [page(1, ['a', 'b'])];
     expect(confirmsPass(unstable, unstable)).toBe(false);
   });

@@ -11,7 +11,7 @@ const pages = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 describe('requests in flight', () => {
-  test.each([10, 3, 1])('reach the bound of %i and never exceed it', async (maxConcurrency) => {
+  test.each([10, 3, 1])('reach the limit of %i and never exceed it', async (maxConcurrency) => {
     const door = createDoor();
     const { server, client } = await setup(
       async () => {
@@ -45,7 +45,7 @@ describe('requests in flight', () => {
   });
 });
 
-test('a live request goes before an earlier one of a backfill', async () => {
+test('a live request is sent before an earlier request of a backfill', async () => {
   const door = createDoor();
   const { server, client } = await setup(
     async () => {
@@ -63,7 +63,7 @@ test('a live request goes before an earlier one of a backfill', async () => {
 });
 
 describe('one 429', () => {
-  test('holds back every request for the time of its Retry-After', async () => {
+  test('holds back every request for its Retry-After', async () => {
     const clock = new VirtualClock();
     const { server, client } = await setup(({ number }) => (number === 1 ? busy : good), {
       clock,
@@ -79,7 +79,7 @@ describe('one 429', () => {
     expect(server.asked).toHaveLength(41);
   });
 
-  test('that asks for less time than another does not open the gate sooner', async () => {
+  test('that asks for less time than another does not end the wait sooner', async () => {
     const clock = new VirtualClock();
     const door = createDoor();
     const waits = new Map([

@@ -6,8 +6,8 @@ interface Sleeper {
 }
 
 /**
- * Time that moves only when the test moves it, or by itself over every sleep shorter than `skipBelowMs`:
- * the waits between attempts pass at once, in order, while the deadline of a request stays where it is.
+ * Time that moves only when the test moves it, or by itself over every sleep shorter than `skipBelowMs`: the
+ * waits between attempts are skipped in order, while the deadline of a request stays where it is.
  */
 export class VirtualClock implements WallClock {
   /** Sleeps that were skipped, in milliseconds, in the order in which they began. */
@@ -52,7 +52,7 @@ export class VirtualClock implements WallClock {
       this.#sleepers.add(sleeper);
       if (ms >= this.#skipBelowMs) return;
       this.slept.push(ms);
-      // After other sleepers have started: the one that is due first moves the time.
+      // After other sleepers have started: the sleeper that is due first moves the time.
       setImmediate(() => this.#skipTo(due));
     });
   }

@@ -100,7 +100,7 @@ describe('a listing that does not change', () => {
     expect(judgement).toMatchObject({ stable: true, distinct: 200, pages: 2 });
   });
 
-  test('without an end in its answers may also end with an empty page', async () => {
+  test('without an end in its answers can also end with an empty page', async () => {
     const items = someDocuments(150);
     const { ids, asked, judgement } = await walked(({ query }) => {
       const page = Number(query.get('page'));
@@ -111,7 +111,7 @@ describe('a listing that does not change', () => {
     expect(judgement).toMatchObject({ stable: true, distinct: 150 });
   });
 
-  test('may have short pages, and an empty one, before the last', async () => {
+  test('can have short pages, and an empty page, before the last', async () => {
     const pages = [['a', 'b'], ['c'], [], ['d']];
     const { ids, judgement } = await walked(({ query }) => {
       const page = Number(query.get('page'));
@@ -124,7 +124,7 @@ describe('a listing that does not change', () => {
 });
 
 describe('a listing that changes during the walk', () => {
-  test('becomes shorter: the last page, answered again, is not read twice', async () => {
+  test('and becomes shorter repeats its last page, which is not read twice', async () => {
     let items = someDocuments(300);
     const { ids, asked, report, judgement } = await walked((request) => {
       if (request.number === 3) items = items.slice(0, 200);
@@ -137,7 +137,7 @@ describe('a listing that changes during the walk', () => {
     expect(judgement.reasons).toContain('1 of 3 pages were not the requested page');
   });
 
-  test('becomes empty: the answer is the first page', async () => {
+  test('and becomes empty answers with the first page', async () => {
     let items = someDocuments(300);
     const { report, judgement } = await walked((request) => {
       if (request.number === 2) items = [];
@@ -147,7 +147,7 @@ describe('a listing that changes during the walk', () => {
     expect(judgement.stable).toBe(false);
   });
 
-  test('becomes longer: the walk goes on to the new end', async () => {
+  test('and becomes longer is read to its new end', async () => {
     let items = someDocuments(150);
     const { ids, judgement } = await walked((request) => {
       if (request.number === 2) items = someDocuments(350);
@@ -160,7 +160,7 @@ describe('a listing that changes during the walk', () => {
     ]);
   });
 
-  test('loses a record that was read: the skipped one is noticed', async () => {
+  test('and loses a record that was read reveals that another was skipped', async () => {
     let items = someDocuments(250);
     const { ids, judgement } = await walked((request) => {
       if (request.number === 2) items = items.slice(1);
@@ -170,7 +170,7 @@ describe('a listing that changes during the walk', () => {
     expect(judgement.stable).toBe(false);
   });
 
-  test('gains a record at its head: the one that comes twice is noticed', async () => {
+  test('and gains a record at its start reveals the record that comes twice', async () => {
     let items = someDocuments(250);
     const { judgement } = await walked((request) => {
       if (request.number === 2) items = [{ id: 'new' }, ...items];
@@ -179,7 +179,7 @@ describe('a listing that changes during the walk', () => {
     expect(judgement.reasons).toContain('1 records came twice');
   });
 
-  test('balances a loss and a gain: the pass looks stable, and the next one does not confirm it', async () => {
+  test('and balances a loss and a gain looks stable, but the next pass does not confirm it', async () => {
     let items = someDocuments(250);
     const drifting = await walked((request) => {
       if (request.number === 2) items = [...items.slice(1), { id: 'new' }];
@@ -194,8 +194,8 @@ describe('a listing that changes during the walk', () => {
   });
 });
 
-describe('a service that loops', () => {
-  test('with the same page forever ends the walk at the first repetition', async () => {
+describe('a service that repeats pages', () => {
+  test('ends the walk at the first repetition if it repeats one page forever', async () => {
     const { asked, report, judgement } = await walked(({ query }) => ({
       json: {
         documents: [{ id: 'a' }],
@@ -209,7 +209,7 @@ describe('a service that loops', () => {
     expect(judgement.stable).toBe(false);
   });
 
-  test('with the last page forever (service.md 7), which says that one follows, ends it, too', async () => {
+  test('ends the walk if it repeats the last page forever and says that another follows (service.md 7)', async () => {
     const items = someDocuments(200);
     const { ids, asked, report } = await walked((request) => {
       const { json } = pageOf(items, request) as { json: Record<string, unknown> };
@@ -220,7 +220,7 @@ describe('a service that loops', () => {
     expect(report.ended).toBe('shrunk');
   });
 
-  test('with records without ids is recognized by the records', async () => {
+  test('is recognized by its records if they have no ids', async () => {
     const { asked, report, judgement } = await walked(({ query }) => ({
       json: {
         documents: [{ name: Math.min(Number(query.get('page')), 3) }],
@@ -233,7 +233,7 @@ describe('a service that loops', () => {
     expect(judgement.reasons).toContain('4 records have no id');
   });
 
-  test('over several pages ends the walk once as many had nothing new as came before', async () => {
+  test('ends the walk over several pages once as many had nothing new as came before', async () => {
     const pages = [['a'], ['b', 'c'], [], ['d']];
     const { asked, report, judgement } = await walked(({ query }) => {
       const page = Number(query.get('page'));
@@ -245,7 +245,7 @@ describe('a service that loops', () => {
     expect(judgement.reasons).toEqual(['4 records came twice', 'the last page was not reached']);
   });
 
-  test('for a while is read to its end: it may list records twice, or have none with ids', async () => {
+  test('for a while is read to its end, because it may list records twice or without ids', async () => {
     const pages = [['a'], ['b'], ['a'], ['c'], ['b'], ['a'], ['c'], ['d']];
     const { ids, report } = await walked(({ query }) => {
       const page = Number(query.get('page'));
@@ -261,7 +261,7 @@ describe('a service that loops', () => {
     expect(without.report).toMatchObject({ ended: 'last', rows: 9 });
   });
 
-  test('without any repetition ends at a bound', async () => {
+  test('without any repetition is read up to a limit', async () => {
     const { asked, report, judgement } = await walked(({ query }) => {
       const page = Number(query.get('page'));
       return { json: { documents: [{ id: `d${page}` }], currentPage: page, totalPages: 3, hasNext: true } };
@@ -273,19 +273,19 @@ describe('a service that loops', () => {
 });
 
 describe('a walk', () => {
-  test('begins at the page of a cursor', async () => {
+  test('starts at the page of a cursor', async () => {
     const { ids, asked } = await walked(listed(250), { from: 3 });
     expect(asked).toEqual([3]);
     expect(ids).toEqual(idsOf(250).slice(200));
   });
 
-  test('that begins beyond the end finds no records', async () => {
+  test('that starts beyond the end finds no records', async () => {
     const { ids, report } = await walked(listed(250), { from: 7 });
     expect(ids).toEqual([]);
     expect(report).toMatchObject({ ended: 'shrunk', shrunk: true, pages: 0 });
   });
 
-  test('reports its progress at any page, and requests no page ahead', async () => {
+  test('reports its progress at any page, and requests no page in advance', async () => {
     const { server, client } = await setup(listed(300));
     const walk = walkPages({ client, endpoint: 'documents', params: { companyId: 'c1' }, lane: 'live' });
     expect(walk.report()).toMatchObject({ ended: null, pages: 0 });
@@ -301,7 +301,7 @@ describe('a walk', () => {
     expect(judgePass(walk.report().manifest).reasons).toContain('the last page was not reached');
   });
 
-  test('ends with its signal', async () => {
+  test('ends when its signal aborts', async () => {
     const controller = new AbortController();
     const reason = new Error('enough');
     const script: Script = (asked) => {

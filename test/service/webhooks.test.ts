@@ -28,7 +28,7 @@ describe('webhookConfiguration', () => {
     ]);
   });
 
-  test('the portal is the first address in the answer, under any name', async () => {
+  test('finds the portal as the first address in the answer, under any name', async () => {
     const webhooks = await against({
       json: { expires: 7, appPortal: 'https://portal.example/x' },
       status: 201,
@@ -40,7 +40,7 @@ describe('webhookConfiguration', () => {
     [401, 'SERVICE_KEY_REFUSED', 'answered 401 with 39 characters'],
     [403, 'SERVICE_ACCESS_DENIED', 'answered 403 with 39 characters'],
     [500, 'SERVICE_ERROR', 'detail'],
-  ])('a refusal with %i is a %s that shows no key', async (status, code, said) => {
+  ])('reports a refusal with %i as %s, without the key', async (status, code, said) => {
     const webhooks = await against({ json: { detail: `no ${apiKey}` }, status });
     const error = await webhooks.portal().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code, status, message: expect.stringContaining(said) });
@@ -51,7 +51,7 @@ describe('webhookConfiguration', () => {
     ['no JSON', { body: '<html>hush' }],
     ['another shape', { json: { enabled: 'yes' } }],
     ['a portal without an address', { json: { url: 'hush' } }],
-  ])('%s is an unreadable answer', async (_name, reply) => {
+  ])('reports %s as an unreadable answer', async (_name, reply) => {
     const webhooks = await against(reply);
     await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
     await expect(webhooks.portal()).rejects.toMatchObject({
@@ -60,7 +60,7 @@ describe('webhookConfiguration', () => {
     });
   });
 
-  test('any answer has a bound of bytes', async () => {
+  test('limits the bytes of any answer', async () => {
     const enabled = `{"enabled":true,"more":"${'x'.repeat(1024 * 1024)}"}`;
     const webhooks = await against({ body: enabled });
     const tooLong = { code: 'SERVICE_ANSWER_UNREADABLE', message: expect.stringContaining('longer than') };
@@ -68,12 +68,12 @@ describe('webhookConfiguration', () => {
     await expect(webhooks.portal()).rejects.toMatchObject(tooLong);
   });
 
-  test('a long refusal is read only as far as it is quoted', async () => {
+  test('reads a long refusal only as far as it quotes it', async () => {
     const webhooks = await against({ body: 'x'.repeat(64 * 1024 * 1024), status: 500 });
     await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_ERROR' });
   });
 
-  test.each<Reply>(['silence', 'trickle'])('an answer that is %s has a bound of time', async (reply) => {
+  test.each<Reply>(['silence', 'trickle'])('limits the time of an answer that is %s', async (reply) => {
     const webhooks = await against(reply);
     const asked = webhooks.enabled().catch((error: unknown) => error);
     await until('the deadline is set', async () => clock.sleeping === 1);
@@ -84,7 +84,7 @@ describe('webhookConfiguration', () => {
     });
   });
 
-  test('a cut connection is SERVICE_UNREACHABLE', async () => {
+  test('reports a cut connection as SERVICE_UNREACHABLE', async () => {
     const webhooks = await against('hang up');
     await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' });
   });

@@ -61,7 +61,7 @@ const beforeAllReads = '2026-01-01T00:00:00Z';
 
 const day = (at: number) => `2026-03-${String(at).padStart(2, '0')}`;
 
-/** One company's life in the warehouse and, beside it, in a map. */
+/** One company's life in the warehouse and, in parallel, in a map. */
 export class BillHistory {
   readonly company: BilledCompany;
   readonly ids = Array.from({ length: documents }, () => randomUUID());

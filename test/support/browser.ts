@@ -15,7 +15,7 @@ const args = [
   '--headless',
   '--no-sandbox',
   '--disable-gpu',
-  // As with windows: else a browser without them rounds the width of each letter.
+  // As in a browser with windows. Without windows, it would round the width of each letter.
   '--font-render-hinting=none',
   '--disable-quic',
   '--no-first-run',
@@ -91,9 +91,9 @@ const views = [
 const rulesOfLook = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 
 /**
- * Checks a page as people see it: at a desk and on a phone, zoomed, with large text, in the fonts of
- * different machines. Nothing is wider than the page. axe finds no serious violation: in light at a desk by
- * its own choice of rules, in dark on a phone by those of looks.
+ * Checks a page as people see it: on a desktop and on a phone, zoomed, with large text, in the fonts of
+ * different machines. Nothing is wider than the page. axe finds no serious violation: in light on a desktop
+ * with its default rules, and in dark on a phone with the rules about looks.
  */
 export async function expectGoodPage(page: Page, name: string): Promise<void> {
   await loadFonts(page);
@@ -131,7 +131,7 @@ const beyondWidth = (page: Page) =>
 
 let source: string | undefined;
 
-/** Axe without comments and long names: each page reads it anew. */
+/** Axe without comments and long names, because each page reads it again. */
 function axeSource(): string {
   source ??= readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
   return source;

@@ -5,7 +5,7 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Path of the browser for tests; a missing path when there is none. */
+    /** Path of the browser for tests; a path that does not exist if there is none. */
     chromium: string;
   }
 }
@@ -15,8 +15,8 @@ const debians = '/usr/bin/chromium-headless-shell';
 const known = [debians, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 /**
- * Finds a Chromium, or installs Debian's where that is allowed: npm packages have none that runs without
- * more. Where it is not allowed, the tests that need it say what to install.
+ * Finds a Chromium, or installs Debian's if that is allowed: no npm package has one that runs without further
+ * packages. If it is not allowed, the tests that need a browser say what to install.
  */
 export default async function setup(project: TestProject): Promise<void> {
   const named = process.env.CHROMIUM;

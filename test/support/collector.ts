@@ -20,7 +20,7 @@ export interface Collector {
   stop(): Promise<void>;
 }
 
-/** @param answer returns the status of the answer, when it is to be given */
+/** @param answer returns the status of the answer, when it should be sent */
 export async function startCollector(
   answer: (got: Collected) => number | Promise<number> = () => 200,
 ): Promise<Collector> {

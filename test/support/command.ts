@@ -23,8 +23,8 @@ const signals = ['SIGINT', 'SIGTERM'] as const;
 let running: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs `metersync ARGS` in this process with an environment, a folder and streams of its own. A tenth of what
- * a process costs; command-process.ts starts those.
+ * Runs `metersync ARGS` in this process with its own environment, folder and streams, which costs a tenth of
+ * a process; command-process.ts starts processes.
  */
 export function runCommand(args: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
   const outcome = running.then(() => runAlone(args, options));
@@ -35,7 +35,7 @@ export function runCommand(args: readonly string[], options: CommandOptions = {}
 async function runAlone(args: readonly string[], options: CommandOptions): Promise<Outcome> {
   const [stdout, stderr] = [collect(options.stalled), collect()];
   const restores = [
-    // First, as it alone can fail.
+    // First, because only this can fail.
     replaceFolder(options.cwd),
     replaceEnvironment(options.env ?? {}),
     replaceStream('stdin', Readable.from(options.input ?? '')),

@@ -106,7 +106,7 @@ export const health = (a: Partial<WarehouseHealth> = {}, b: Partial<TemporalHeal
   schema,
 });
 
-/** A state with one finding, and what is said of it. */
+/** A state with one finding, and what the finding says. */
 export interface Ill {
   /** Its entry in the catalogue. */
   readonly type: string;
@@ -151,12 +151,12 @@ export const ills: readonly Ill[] = [
   inTemporal('WorkersGone', { absent: 'build 2' }, /gives events to build 2/, /set-current-version/),
   inTemporal('QueueIdle', { idle: ['checks'] }, /running for checks/, /metersync worker/),
   inTemporal('WorkflowsStuck', { stuckWorkflows: 1 }, /1 workflow keep/, /WorkflowsStuck/),
-  inTemporal('CertificateExpires', { certificate }, /expires 2026-12-01/, /Renew it/),
+  inTemporal('CertificateExpires', { certificate }, /expires 2026-12-01/, /Renew the certificate/),
   inTemporal('SchedulePaused', { schedules: [paused] }, /^paused: a move$/, /resume full/, 'schedule=full'),
   inTemporal(
     'ScheduleGone',
     { schedules: [{ ...paused, state: 'absent' }] },
-    /^there is none, though BACKFILL_CRON/,
+    /^the schedule does not exist, although BACKFILL_CRON/,
     /Restart a worker/,
     'schedule=full',
   ),
@@ -170,7 +170,7 @@ export const ills: readonly Ill[] = [
     /NOTIFY_URL/,
   ),
   inWarehouse('KeyRefused', parked('SERVICE_KEY_REFUSED'), /^SERVICE_KEY_REFUSED/, /SERVICE_API_KEY/),
-  inWarehouse('ServiceDown', parked('SERVICE_OUTAGE'), /^SERVICE_OUTAGE/, /ask the service/),
+  inWarehouse('ServiceDown', parked('SERVICE_OUTAGE'), /^SERVICE_OUTAGE/, /ask the operator/),
   inWarehouse(
     'Parked',
     parked('SERVICE_ACCESS_DENIED', 1, 2),

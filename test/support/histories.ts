@@ -385,7 +385,7 @@ class Pool {
     await writeIntervals(this.#warehouse, this.#meterId, readAt, columnsOf(readings), { confirms });
   }
 
-  /** Lists the ids that the passes listed, and those of lives without such a pass. */
+  /** Lists the ids that the passes listed, and the ids of lives without such a pass. */
   async #seen(
     listing: 'documents' | 'usageData' | 'connections',
     reads: readonly Read[],

@@ -57,7 +57,7 @@ const hostileTexts = [
   '\0'.repeat(100),
 ];
 
-/** JSON numbers in odd spellings; some unfold to 131,072 digits, and some are no double. */
+/** JSON numbers in odd spellings; some become 131,072 digits, and some are not doubles. */
 const hostileNumbers = [
   '0',
   '-0',
@@ -82,7 +82,7 @@ const hostileNumbers = [
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...hostileTexts) },
   { weight: 2, arbitrary: fc.string({ unit: anyCharacter, maxLength: 40 }) },
-  // Lone halves of surrogate pairs, beside any other characters.
+  // Single halves of surrogate pairs, next to any other characters.
   fc
     .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 12 })
     .map((codes) => String.fromCharCode(...codes)),

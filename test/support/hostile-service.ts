@@ -99,9 +99,9 @@ class Armed {
     return text;
   }
 
-  /** Adds hostile records to a page; undefined if the body is no page of a listing, or an empty one. */
+  /** Adds hostile records to a page; undefined if the body is not a page of a listing, or is an empty page. */
   mixed(path: string, body: string): string | undefined {
-    // A record by itself is no listing, though it has arrays.
+    // A record by itself is not a listing, although it has arrays.
     if (/^\/[^/]+\/document\/(?!company\/)/.test(path)) return undefined;
     const parsed: unknown = JSON.parse(body);
     const envelope = Array.isArray(parsed) ? undefined : (parsed as Json);
@@ -131,9 +131,9 @@ class Armed {
   }
 
   /**
-   * Makes hostile records. In some listings they have no ids, or invalid ones, so no pass can prove the
-   * listing. In others each has an id of its own. So it is in a document's usage: a row without id could be
-   * any row, and its events would rightly wait.
+   * Makes hostile records. In some listings they have no ids, or invalid ids, so no pass can prove the
+   * listing. In others each has an id of its own, also in a document's usage, where a row without an id could
+   * be any row and its events would rightly wait.
    */
   #beside(path: string, place: string, record: Json): string[] {
     const identified = path.includes('/usage/document/') || this.#number(path) % 2 === 0;

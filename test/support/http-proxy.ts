@@ -9,7 +9,7 @@ export interface ProxyAsked {
   readonly login: string | undefined;
 }
 
-/** An HTTP proxy as companies have them. It alone knows the hosts. */
+/** An HTTP proxy as companies have it. Only the proxy knows the hosts. */
 export interface HttpProxy {
   readonly host: string;
   readonly asked: ProxyAsked[];

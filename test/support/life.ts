@@ -216,7 +216,7 @@ export class Life {
     this.#emit(intervalsEvent(meterId, this.timeOf(slot), this.timeOf(end), changed.length));
   }
 
-  /** No change is silent beside late answers, as states could not be ordered. */
+  /** No change is silent if answers may be late, because states could not be ordered. */
   #silently = (silent: boolean): boolean => silent && this.habits.answers !== 'late';
 
   #otherSite = (siteId: string): string => this.#sites.find((other) => other !== siteId) ?? siteId;

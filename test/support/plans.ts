@@ -87,8 +87,9 @@ function readPlan(message: string): Ran | undefined {
 }
 
 /**
- * Runs a query and returns the blocks of tables and indexes that it touched, in memory or not: the fewer of two
- * runs. One that has to read the catalogue anew, after changes in any database, touches twice as many.
+ * Runs a query and returns the blocks of tables and indexes that it touched, in memory or not: the fewer of
+ * two runs. A query that has to read the catalogue again, after changes in any database, touches twice as
+ * many.
  */
 export async function blocksTouched({ db }: Pick<Warehouse, 'db'>, query: SQL): Promise<number> {
   const run = async (): Promise<number> => {

@@ -19,8 +19,9 @@ export function installOnce(): void {
 }
 
 /**
- * Runs a part in this process, composed as `metersync worker` and `metersync receiver` do: a process of its own
- * costs two seconds of processor more. Its servers have to be there, and its warehouse has to be migrated.
+ * Runs a part in this process, composed like `metersync worker` and `metersync receiver`. A separate process
+ * would cost two seconds of processor time more. Its servers have to exist, and its warehouse has to be
+ * migrated.
  */
 export async function runPart(part: Part, env: Readonly<Record<string, string>>): Promise<Running> {
   const settings = readSettings(env);

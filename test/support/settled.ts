@@ -3,7 +3,7 @@ import type { Executor } from '../../db/connection/connect.ts';
 
 /**
  * Settles the waiting events of the journal `e` that `which` selects, as if their records had been read or
- * given up. Other events of the same records are left alone.
+ * given up. Other events of the same records are not changed.
  */
 export async function settleAs(
   db: Executor,

@@ -11,7 +11,7 @@ import './without-promise-hooks.ts';
 const seed = process.env.PROPERTY_SEED ?? (process.env.CI === undefined ? undefined : '1');
 if (seed !== undefined) fc.configureGlobal({ seed: Number(seed) });
 
-// Vitest asks Node to search each file for a source map. Ours run as they are written.
+// Vitest lets Node search each file for a source map. metersync's files run as they are written.
 module.setSourceMapsSupport(false);
 
 afterAll(cleanUpFile);

@@ -16,7 +16,7 @@ declare module 'vitest' {
     postgresUrl: string;
     /** Host and port of the run's Temporal. */
     temporalAddress: string;
-    /** A data folder of Postgres on which no server ever ran, to copy; undefined where there is none. */
+    /** A data folder of Postgres on which no server has ever run, to copy; undefined if there is none. */
     freshPostgres: string | undefined;
   }
 }
@@ -81,8 +81,8 @@ async function countStatements(postgresUrl: string): Promise<void> {
 }
 
 /**
- * Keeps the superuser's password under one hash instead of 4096. A run opens thousands of connections, and for
- * each both sides would hash it anew.
+ * Stores the superuser's password with one round of hashing instead of 4096. A run opens thousands of
+ * connections, and both sides would hash it again for each.
  */
 async function hashPasswordOnce(postgresUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: postgresUrl });

@@ -16,9 +16,9 @@ export interface TemporalProxy {
   readonly address: string;
   /** Polls that passed, and polls that it took and never answered. */
   readonly polls: { readonly passed: number; readonly held: number };
-  /** From now on a poll's answer begins and never ends; all else passes. */
+  /** From now on the answer to a poll begins and never ends; everything else passes. */
   holdPolls(): void;
-  /** Ends all connections and refuses new ones, as if Temporal were away. */
+  /** Ends all connections and refuses new ones, as if Temporal were down. */
   leave(): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ function pass(near: ServerHttp2Stream, headers: IncomingHttpHeaders, session: Cl
   near.on('close', () => far.close(constants.NGHTTP2_CANCEL));
   far.on('response', (answer, flags) => {
     if (near.destroyed) return far.close(constants.NGHTTP2_CANCEL);
-    // A failure may be an answer of headers alone.
+    // A failure may be an answer with only headers.
     if ((flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0) return near.respond(answer, { endStream: true });
     near.respond(answer, { waitForTrailers: true });
     near.on('wantTrailers', async () => {

@@ -9,9 +9,9 @@ const abandonedMs = 24 * 3_600_000;
 const ofTests = /^metersync-(?:arrows|bench|embedded|package|test)-/;
 
 /**
- * Returns the folder for what tests write: one in memory where there is room and programs may run, else the
- * system's. A run makes hundreds of databases, of five hundred files each: on a disk that costs five times as
- * much of the processor.
+ * Returns the folder for what tests write: a folder in memory if there is room and programs may run there,
+ * and otherwise the system's. A run creates hundreds of databases of five hundred files each; on a disk that
+ * takes five times as much processor time.
  */
 export function temporaryRoot(): string {
   return hasRoom() && programsRun() ? memory : tmpdir();

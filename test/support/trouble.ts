@@ -16,8 +16,8 @@ export interface Trouble {
 }
 
 /**
- * Fills a warehouse with everything that may need somebody: parked, dead and missing events, a suspect run whose
- * deletes wait, a run under way, an unhealthy connection, issues of the data, hostile names.
+ * Fills a warehouse with everything that may need attention: parked, dead and missing events, a suspect run
+ * whose deletions wait, a run under way, an unhealthy connection, issues of the data, hostile names.
  */
 export async function fillTrouble({ db }: Warehouse): Promise<Trouble> {
   const companies = [randomUUID(), randomUUID(), randomUUID()] as const;
@@ -58,7 +58,7 @@ export async function fillTrouble({ db }: Warehouse): Promise<Trouble> {
   return { companies, document, connection, runs, dead: 'msg_dead_1', issue: rows[0]?.id ?? 0 };
 }
 
-/** Months of two sites, one of which lacks a bill and has one in part. */
+/** Months of two sites, one of which lacks one bill and has another only in part. */
 async function fillMonths({ db }: Pick<Warehouse, 'db'>, company: string): Promise<void> {
   const sites = [randomUUID(), randomUUID()] as const;
   await db.execute(sql`

@@ -13,7 +13,10 @@ declare module 'vitest' {
   }
 }
 
-/** Migrates a warehouse once for the run, which takes a second, and a sandbox; those of tests are copies. */
+/**
+ * Migrates a warehouse once for the run, which takes a second, and a sandbox. The databases of tests are
+ * copies of them.
+ */
 export default async function makeTemplates(project: TestProject): Promise<void> {
   const { postgresUrl, warehouseTemplate: made } = project.getProvidedContext();
   if (made !== undefined) return;

@@ -25,7 +25,7 @@ async function contentsOf({ db }: TestWarehouse): Promise<Record<string, unknown
   return contents;
 }
 
-test('a borrowed warehouse that a test gave back is as a new one', async () => {
+test('a borrowed warehouse that a test returned is like a new one', async () => {
   const created = await createWarehouse();
   const before = await contentsOf(created);
   await created.drop();

@@ -24,8 +24,8 @@ export async function createWarehouse(timeZone = 'UTC'): Promise<TestWarehouse> 
 const returned: TestWarehouse[] = [];
 
 /**
- * Lends a warehouse to a test: that of an earlier test of the file, emptied, as its sessions have plans by now. A
- * new one costs a seventh of a second of processor. `drop` gives it back.
+ * Lends a warehouse to a test: the warehouse of an earlier test of the file, emptied, because its sessions
+ * have plans already. A new one costs a seventh of a second of processor time. `drop` returns it.
  */
 export async function borrowWarehouse(): Promise<TestWarehouse> {
   atFileEnd.add(dropReturned);

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
 import type { Executor, Warehouse } from '../../db/connection/connect.ts';
 
-/** Whether an event is pending or a backfill runs. Polls ask it, so it asks nothing else, as a status does. */
+/** Whether an event is pending or a backfill runs. Tests poll it, so it asks for nothing else, unlike the status. */
 async function isWorkLeft(db: Executor): Promise<boolean> {
   const { rows } = await db.execute<{ left: boolean }>(sql`
     select
@@ -15,8 +15,8 @@ async function isWorkLeft(db: Executor): Promise<boolean> {
 }
 
 /**
- * Whether no event is pending and no workflow runs but those of the named types. It asks Temporal, too, as a
- * backfill has no row before it begins.
+ * Whether no event is pending and no workflow is running except workflows of the named types. It asks
+ * Temporal, too, because a backfill has no row before it begins.
  */
 export async function isAllDone(
   { client, warehouse }: { readonly client: Client; readonly warehouse: Pick<Warehouse, 'db'> },

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startAlertmanager } from '../support/alertmanager.ts';
 import { until } from '../support/poll.ts';
 
-test('Alertmanager keeps back what another alarm explains', { timeout: 60_000 }, async () => {
+test('Alertmanager suppresses alarms that another alarm explains', { timeout: 60_000 }, async () => {
   const manager = await startAlertmanager('http://127.0.0.1:1/alarms');
   onTestFinished(() => manager.stop());
   const post = async (...all: Record<string, string>[]) => {

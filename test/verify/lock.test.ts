@@ -7,7 +7,7 @@ import { type Lock, problemsOfLock } from '../../verify/lock.ts';
 const checkout = resolve(import.meta.dirname, '../..');
 const lock = JSON.parse(readFileSync(resolve(checkout, 'package-lock.json'), 'utf8')) as Lock;
 
-test('Node is a package of the lock, with a digest and without an install script', () => {
+test('Node is a package of the lock file, with a digest and without an install script', () => {
   const program = realpathSync(resolve(checkout, 'node_modules/.bin/node'));
   const [name = ''] = relative(realpathSync(resolve(checkout, 'node_modules')), program).split(sep);
   const locked = lock.packages[`node_modules/${name}`];
@@ -21,7 +21,7 @@ test('Node is a package of the lock, with a digest and without an install script
   if (realpathSync(process.execPath) !== program) expect(digest(process.execPath)).toBe(digest(program));
 });
 
-test('the lock names the Node of every platform', () => {
+test('the lock file names the Node of every platform', () => {
   const nodes = Object.keys(lock.packages).filter((name) => /^node_modules\/node-.*-(x64|arm64)$/.test(name));
   expect(nodes.map((name) => name.replace(/^node_modules\/node-(bin-)?/, '')).sort()).toEqual([
     'darwin-arm64',
@@ -33,7 +33,7 @@ test('the lock names the Node of every platform', () => {
   expect(problemsOfLock(lock)).toEqual([]);
 });
 
-test('the check names each package that the lock leaves to the registry', () => {
+test('the check names each package that the lock file leaves to the registry', () => {
   const { '': root = {}, ...packages } = lock.packages;
   const bad: Lock = {
     packages: {

@@ -9,7 +9,7 @@ const laidOut = (text: string, lengthMax = enough) =>
     .join('');
 
 describe('JSON laid out for a reader', () => {
-  test('is indented as JSON.stringify would', () => {
+  test('is indented like JSON.stringify', () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         const value: unknown = JSON.parse(text);
@@ -36,7 +36,7 @@ describe('JSON laid out for a reader', () => {
     ]);
   });
 
-  test('is bounded for a long text, a long word and endless brackets', () => {
+  test('is limited for a long text, a long word and endless brackets', () => {
     for (const text of [
       JSON.stringify(Array.from({ length: 200_000 }, (_, n) => n)),
       JSON.stringify('x'.repeat(1_000_000)),
@@ -46,7 +46,7 @@ describe('JSON laid out for a reader', () => {
     }
   });
 
-  test('is undefined for text that is no JSON', () => {
+  test('is undefined for text that is not JSON', () => {
     for (const text of ['', '{', 'hello', '{"a":1} more', "{'a':1}"])
       expect(layOutJson(text, enough)).toBeUndefined();
   });

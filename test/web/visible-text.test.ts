@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { visibleText } from '../../web/visible-text.ts';
 import { anyCharacter } from '../support/text.ts';
 
-describe('text as a reader may trust it', () => {
+describe('text that a reader can trust', () => {
   test.each([
     ['right-to-left override', 'invoice\u202efdp.exe', String.raw`invoice\u202efdp.exe`],
     ['isolates', 'a\u2066b\u2069', String.raw`a\u2066b\u2069`],
@@ -16,12 +16,12 @@ describe('text as a reader may trust it', () => {
     expect(visibleText(text)).toBe(shown);
   });
 
-  test('leaves words of every script, emoji, tabs and lines alone', () => {
+  test('leaves words of every script, emoji, tabs and lines unchanged', () => {
     const text = 'Ærø – 東京電力 – كهرباء – חשמל – 🔌\n\tend';
     expect(visibleText(text)).toBe(text);
   });
 
-  test('leaves no hidden character, and changes nothing a second time', () => {
+  test('contains no hidden character, and is unchanged a second time', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter }), (text) => {
         const shown = visibleText(text);

@@ -5,7 +5,7 @@ import type { Slice, SliceRead } from '../../activities/backfill/slice.ts';
 import { taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { withStubs } from '../support/stub-worker.ts';
 
-test('workflows one after the other read a company with very many meters, and none has a long history', async () => {
+test('several workflows in turn read a company with very many meters, and none of them has a long history', async () => {
   const places: (string | null)[] = [];
   const runIds = new Set<string>();
   const activities = {

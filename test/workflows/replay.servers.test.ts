@@ -36,9 +36,9 @@ const turn = 'backfillAll.turn';
 const names = [...types, ...Object.keys(long).map((type) => `${type}.long`), turn];
 
 /**
- * Replays histories that earlier code recorded on the code of today: a change that would break runs in flight
- * fails here, before it is deployed. `RECORD_HISTORIES=1 npm test -- test/workflows` records them anew, after
- * a change that is meant to break them.
+ * Replays histories that earlier code recorded on the current code: a change that would break running
+ * workflows fails here, before it is deployed. `RECORD_HISTORIES=1 npm test -- test/workflows` records them
+ * again, after a change that is meant to break them.
  */
 describe('replay', () => {
   if (process.env.RECORD_HISTORIES === '1')
@@ -96,7 +96,7 @@ describe('replay', () => {
   });
 
   test.each(Object.entries(long))(
-    'the long history of %s takes the branches of a long one',
+    'the long history of %s takes the branches of a long history',
     async (type, { events, endsWith, holds }) => {
       const all = (await read(`${type}.long`)).events ?? [];
       expect(all.length).toBeGreaterThanOrEqual(events);
@@ -105,7 +105,7 @@ describe('replay', () => {
     },
   );
 
-  test('every recorded history replays on the code of today', async () => {
+  test('every recorded history replays on the current code', async () => {
     const workflowBundle = await bundleOfToday(pino({ level: 'silent' }));
     const histories = await Promise.all(
       names.map(async (name) => ({ workflowId: name, history: await read(name) })),

@@ -8,7 +8,7 @@ export const isId = (text: string): boolean => /^\w{1,100}$/.test(text);
 export interface PortalEndpoint {
   readonly id: string;
   readonly url: string;
-  /** None chosen: all of them (service.md 6.1.2). */
+  /** No chosen type means all of them (service.md 6.1.2). */
   readonly eventTypes: readonly string[];
   readonly state: 'active' | 'disabled' | 'removed';
   readonly created: string;

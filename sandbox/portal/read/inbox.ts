@@ -16,7 +16,7 @@ export interface InboxRequest {
   readonly body: Buffer;
   /** Whether the endpoint's secret signed it. */
   readonly verified: boolean;
-  /** The message that it carried, for verified ones. */
+  /** The message that it carried, for verified requests. */
   readonly messageId: string | null;
   readonly type: string | null;
 }
@@ -24,7 +24,7 @@ export interface InboxRequest {
 /** Requests that an inbox keeps, all on its page; the oldest go. */
 export const inboxRequestsKept = 30;
 
-/** @throws Problem 404 when the endpoint is no inspection URL. */
+/** @throws Problem 404 if the endpoint is not an inspection URL. */
 export async function readInbox(pool: Pool, endpointId: string): Promise<Inbox> {
   const { rows } = await pool.query<Inbox>(
     `select token, to_char(expires_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as "expiresAt"

@@ -12,7 +12,7 @@ export interface Message {
   readonly payload: string;
 }
 
-/** A message and one endpoint: how it stands there. `missing` when nothing was ever sent. */
+/** The state of a message for one endpoint. `missing` if nothing was ever sent. */
 export interface Standing {
   readonly endpointId: string;
   readonly url: string;

@@ -5,7 +5,7 @@ import type { MessageStatus } from '../views/status.ts';
 export interface MessageFilter {
   readonly type: string | null;
   readonly status: MessageStatus | null;
-  /** Statuses are those with this endpoint, and messages that it did not choose are left out. */
+  /** Statuses are for this endpoint only, and messages that it did not choose are left out. */
   readonly endpointId: string | null;
   readonly from: string | null;
   readonly until: string | null;
@@ -41,8 +41,8 @@ const candidates = `select e.seq, e.id, e.type, e.example, e.created from sandbo
   order by e.seq desc limit ${messagesSearchedMax}`;
 
 /**
- * Messages of an organization, the newest first, from before number `before`. The status over several endpoints is
- * the one that needs attention most.
+ * Messages of an organization, the newest first, from before number `before`. The status over several
+ * endpoints is the one that needs attention most.
  */
 export async function readMessages(
   pool: Pool,

@@ -46,7 +46,7 @@ const responseOf = (body: string): Markup =>
     ? html`<p class="muted">The answer had no body.</p>`
     : html`<h4>Answer</h4>${payloadText(body, 'Answer body')}`;
 
-/** Seed 6.5: a message is resent from the options menu of an attempt. */
+/** service.md 6.5: a message is resent from the options menu of an attempt. */
 const options = (
   address: string,
   { endpointId, endpointState }: Standing,
@@ -59,7 +59,7 @@ const options = (
 <div class="menu-items"><form method="post" action="${address}/resend"><input type="hidden" name="endpoint" value="${endpointId}"><button>Resend message</button></form>
 <form method="post" action="${address}/replay-since"><input type="hidden" name="endpoint" value="${endpointId}"><button>Replay all failures since this message</button></form></div></details>`;
 
-/** Headers as they were kept: a JSON object of names with one value or several. */
+/** Headers as they were stored: a JSON object of names with one value or several. */
 export function headers(title: string, kept: string | null): Markup | '' {
   if (kept === null) return '';
   const pairs = Object.entries(JSON.parse(kept) as Record<string, string | string[]>);

@@ -18,7 +18,7 @@ const tabNames: Readonly<Record<EndpointTab, string>> = {
   settings: 'Settings',
 };
 
-/** What stands on top of every page of an endpoint: which it is, its state, what is wrong, and the pages. */
+/** The head of every page of an endpoint: which endpoint it is, its state, what is wrong, and the pages. */
 export function endpointHead(base: string, endpoint: PortalEndpoint, tab: EndpointTab, now: Micros): Markup {
   const { id, url, state, failingSince, inboxToken } = endpoint;
   const address = `${base}/endpoints/${id}`;
@@ -37,7 +37,7 @@ ${state === 'active' && failingSince !== null && failingBanner(failingSince, now
   )}</nav>`;
 }
 
-/** Seed 3.2: "Enable Endpoint". */
+/** service.md 3.2: "Enable Endpoint". */
 const disabledBanner = (address: string): Markup => html`<div class="banner bad">
 <p class="with-icon">${icons.warning}<span><strong>This endpoint is disabled.</strong> Nothing is sent to it, and its remaining attempts were cancelled.
 Once it is enabled, recover what it missed below.</span></p>

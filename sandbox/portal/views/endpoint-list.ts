@@ -16,7 +16,7 @@ export interface EndpointListView {
   readonly activity: ReadonlyMap<string, Activity>;
 }
 
-/** All endpoints with their state and how their newest messages went, or what to do when there is none. */
+/** All endpoints with their state and the results of their newest messages, or what to do if there is none. */
 export function endpointList(view: EndpointListView): Markup {
   const { base, endpoints } = view;
   if (endpoints.length === 0) return noEndpoints(base);
@@ -43,7 +43,7 @@ function figures(activity: Activity | undefined): Markup | '' {
 ${open > 0 && html`<span><b>${open}</b> on the way</span>`}`;
 }
 
-/** Seed 6.1.2: none chosen is all. */
+/** service.md 6.1.2: no chosen type means all. */
 const eventChoice = (eventTypes: readonly string[]): string =>
   eventTypes.length === 0
     ? 'All events'

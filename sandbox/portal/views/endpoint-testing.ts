@@ -18,7 +18,10 @@ export interface TestingView {
   readonly sent: readonly RecentMessage[];
 }
 
-/** Seed 6.5: example events of each type, with the payload that will be sent, and how the last ones went. */
+/**
+ * service.md 6.5: example events of each type, with the payload that will be sent, and the results of the
+ * last examples.
+ */
 export function endpointTesting({ base, now, endpoint, type, example, sent }: TestingView): Markup {
   const address = `${base}/endpoints/${endpoint.id}/testing`;
   const shut = endpoint.state !== 'active';

@@ -13,7 +13,7 @@ export const eventMeanings: Readonly<Record<EventType, string>> = {
   'intervals.synced': 'Interval data of a meter is inserted or updated.',
 };
 
-/** Check boxes for event types; none chosen is all of them (service.md 6.1.2). */
+/** Check boxes for event types; if none is chosen, all of them are meant (service.md 6.1.2). */
 export const eventChooser = (chosen: readonly string[]): Markup => html`<fieldset class="chooser">
 <legend>Event types</legend>
 <p class="muted small" id="types-hint">Choose none to receive all events, also those that are added later.</p>

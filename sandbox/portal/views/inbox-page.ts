@@ -22,7 +22,7 @@ export interface InboxView {
   readonly requests: readonly InboxRequest[];
 }
 
-/** Seed 6.5: what a temporary inspection URL has received, live. */
+/** service.md 6.5: what a temporary inspection URL has received, live. */
 export function inboxPage({ base, now, endpoint, inbox, requests }: InboxView): Markup {
   const ended = fromText(inbox.expiresAt) <= now;
   return html`${endpointHead(base, endpoint, 'inbox', now)}

@@ -12,7 +12,7 @@ export interface MessageRow {
   readonly created: string;
   readonly example: boolean;
   readonly status: MessageStatus;
-  /** What else is worth a word: attempts, endpoints. */
+  /** What else is worth mentioning: attempts, endpoints. */
   readonly note: string;
 }
 

@@ -20,7 +20,7 @@ export interface RecoveryDraft {
 
 const offered = ['1h', '24h', '7d', 'any', 'custom'] as const;
 
-/** Seed 6.5: bulk replay of failures in a time window, and recovery of what was never tried. */
+/** service.md 6.5: bulk replay of failures in a time window, and recovery of what was never tried. */
 export function recovery(base: string, endpoint: PortalEndpoint, draft: RecoveryDraft): Markup {
   const action = `${base}/endpoints/${endpoint.id}/replays`;
   const shut = endpoint.state !== 'active';

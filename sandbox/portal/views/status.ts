@@ -1,7 +1,7 @@
 import { badge, type Tone } from '../../../web/badge.ts';
 import type { Markup } from '../../../web/markup.ts';
 
-/** How a message stands, with one endpoint or overall (docs/guides/sandbox.md). */
+/** The state of a message, for one endpoint or overall (docs/guides/sandbox.md). */
 export const messageStatuses = ['delivered', 'pending', 'retrying', 'failed', 'missing'] as const;
 export type MessageStatus = (typeof messageStatuses)[number];
 
@@ -23,7 +23,7 @@ const tones: Readonly<Record<MessageStatus, Tone>> = {
 
 export const statusBadge = (status: MessageStatus): Markup => badge(tones[status], statusNames[status]);
 
-/** Seed 3.2, and whether an active endpoint's last attempts failed. */
+/** service.md 3.2, and whether an active endpoint's last attempts failed. */
 export function endpointBadge(state: string, failingSince: string | null): Markup {
   if (state === 'removed') return badge('plain', 'Removed');
   if (state === 'disabled') return badge('bad', 'Disabled');

@@ -3,7 +3,7 @@ import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
 import { type WindowChoice, type WindowName, windows } from '../time-window.ts';
 
-/** Chooses a time: one of the usual ones, or from and until. `name` keeps ids apart when a page has several. */
+/** Chooses a time: one of the usual choices, or from and until. `name` keeps ids distinct if a page has several. */
 export const windowFields = (
   name: string,
   chosen: WindowChoice,

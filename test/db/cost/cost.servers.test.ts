@@ -14,9 +14,9 @@ import type { Work } from './work/work.ts';
 const plotsOfWork = 3 * everything.length + 10;
 /** Further plots of a large warehouse: to read all of it costs twice as much, and half as much more is allowed. */
 const plotsBeside = cases(250, 1_000);
-/** Reconciles that a large warehouse keeps of each company of the work: those of a day. */
+/** Reconciles of one day, which a large warehouse has for each company of the work. */
 const reconciles = 24;
-/** Tables of which work reads the beginning. Postgres rightly reads all of one in which that is a large part. */
+/** Tables of which work reads the beginning. Postgres rightly reads a whole table in which that is a large part. */
 const readInPart = ['utility.companies', 'metersync.stale_records'] as const;
 
 type Which = 'small' | 'never analysed' | 'analysed at rest' | 'analysed';
@@ -74,8 +74,8 @@ function sessionOf(which: Which, settings: Readonly<Record<string, string>>): Ex
 async function does(work: Work, plot: number, which: Which, planned: Planned): Promise<Ran[]> {
   const settings = {
     plan_cache_mode: planned === 'for any' ? 'force_generic_plan' : 'force_custom_plan',
-    // In a small warehouse the planner rightly scans; its plans for more data are what is compared. There a
-    // look-up costs what Postgres assumes: four times as much as reading on.
+    // In a small warehouse the planner rightly scans, so its plans for more data are compared. There a look-up
+    // costs what Postgres assumes: four times as much as sequential reading.
     ...(which === 'small' ? { enable_seqscan: 'off' } : { random_page_cost: '4' }),
     // Functions called for every row would log each call.
     ...(work.asksForAll === undefined ? {} : { 'auto_explain.log_nested_statements': 'off' }),
@@ -86,8 +86,8 @@ async function does(work: Work, plot: number, which: Which, planned: Planned): P
 }
 
 /**
- * The states in which work is compared. Old or absent statistics lead a plan astray; fresh ones are left to
- * `npm run test:long`. One state shows that work has to ask for all.
+ * The states in which work is compared. Old or absent statistics mislead a plan; fresh statistics are left to
+ * `npm run test:long`. One state is enough to show that work has to ask for everything.
  */
 const states: readonly Which[] = [
   'never analysed',
@@ -132,7 +132,7 @@ const everyWay = everything.flatMap((work, at) => {
 });
 
 test.each(everyWay)(
-  '%s, planned %s: costs as little in a large warehouse as in a small one',
+  '%s, planned %s, costs as little in a large warehouse as in a small one',
   async (_, planned, work, plot) => {
     const complaints = await complaintsOf(work, plot, planned);
     if (work.asksForAll !== undefined) expect(complaints, 'it need not ask for all').not.toEqual([]);
@@ -195,19 +195,19 @@ test('every exception is needed', () => {
   expect(exceptions.flatMap(({ statement }) => (excused.has(statement) ? [] : [statement]))).toEqual([]);
 });
 
-describe('this test can fail', () => {
+describe('this test', () => {
   const plot = 2 * everything.length + 1;
   const said = async (work: Work): Promise<string[]> =>
     (await complaintsOf(work, plot)).map((complaint) => complaint.said.replaceAll(/\d+/g, 'n'));
 
-  test('a statement without an index is found, with any statistics', async () => {
+  test('finds a statement without an index, with any statistics', async () => {
     const run: Work['run'] = ({ db }) =>
       db.execute(sql`select from utility.documents where id::text = ${idOf('document', plot)}`);
     const found = await said({ name: 'a look-up by a text', rows: 1, run });
     for (const which of states) expect(found).toContain(`${which}: reads all of utility.documents`);
   });
 
-  test('a statement that the planner serves with an index of all stale records is found', async () => {
+  test('finds a statement that the planner serves with an index of all stale records', async () => {
     const run: Work['run'] = ({ db }) =>
       db.execute(sql`select key from metersync.stale_records
         where queue = ${`document/${idOf('company', plot)}`} order by key`);
@@ -216,7 +216,7 @@ describe('this test can fail', () => {
     ]);
   });
 
-  test('a trigger that scans a table is found', async () => {
+  test('finds a trigger that scans a table', async () => {
     const prepare: Work['prepare'] = async ({ db }) => {
       await db.execute(sql`create function metersync.look() returns trigger language plpgsql as $$
         begin perform count(*) from utility.usage_data; return null; end $$`);

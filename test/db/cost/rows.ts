@@ -27,7 +27,7 @@ export function idOf(kind: Kind, plot: number, n = 1): string {
 export const eventOf = (plot: number, n: number): string => `event ${plot} ${n}`;
 export const meterOf = (plot: number, n: number): string => `meter ${plot} ${n}`;
 
-/** The id as SQL; `n` is an expression. That of its company is a column of a plot, as most rows have it. */
+/** The id as SQL; `n` is an expression. The id of its company is a column of a plot, because most rows have it. */
 const id = (kind: Kind, n = '1'): string =>
   kind === 'company' ? 'plot.company' : `md5('${kind} ' || p || ' ' || ${n})::uuid`;
 

@@ -36,7 +36,7 @@ beforeEach(() => {
 });
 
 describe('the field catalogue', () => {
-  test('has new fields when the note returns, and counts after a flush', async () => {
+  test('has new fields once the note returns, and counts after a flush', async () => {
     const catalogue = open();
     await catalogue.note(resource, 'v2', [{ id: 1, status: 'OPEN' }, { id: 2 }]);
     await catalogue.note(resource, 'v2', [{ id: 3 }, { id: 4, status: null }]);
@@ -53,7 +53,7 @@ describe('the field catalogue', () => {
     ]);
   });
 
-  test('of several processes adds up, in any order', async () => {
+  test('adds up over several processes, in any order', async () => {
     const catalogues = [open(), open(), open()];
     await Promise.all(
       catalogues.flatMap((catalogue, n) =>
@@ -158,7 +158,7 @@ describe('the field catalogue', () => {
 });
 
 describe('contract changes', () => {
-  test('list each first sight of a resource, a field, a type, a value', async () => {
+  test('list each first occurrence of a resource, a field, a type or a value', async () => {
     const [one, other] = [open(), open()];
     await one.note(resource, 'v2', [{ status: 'OPEN' }]);
     await other.note(resource, 'v2', [{ status: 'OPEN' }]);
@@ -173,7 +173,7 @@ describe('contract changes', () => {
     ]);
   });
 
-  test('are no baseline once a backfill of all companies has ended for some minutes', async () => {
+  test('are not a baseline once a backfill of all companies has ended for some minutes', async () => {
     const catalogue = open();
     const isBaseline = async (field: string) => {
       await catalogue.note(resource, 'v2', [{ a: 1, [field]: 1 }]);

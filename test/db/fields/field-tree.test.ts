@@ -13,7 +13,7 @@ function seenOf(records: readonly unknown[]): Map<string, SeenField> {
 }
 
 describe('a field of records', () => {
-  test('of records whose values are secret has no example and no values', () => {
+  test('with secret values has no example and no values', () => {
     const tree = new FieldTree({ namesAlone: true });
     tree.observe({ name: 'Acme', lines: [{ amount: 2, isOpen: true }], address: ['Main street'] });
     const taken = tree.take(true);
@@ -53,21 +53,21 @@ describe('a field of records', () => {
     expect(seen.get('/id')).toMatchObject({ values: [] });
   });
 
-  test('with more than 20 texts, or a long one, is no enumeration', () => {
+  test('with more than 20 texts, or with a long text, is not an enumeration', () => {
     const many = Array.from({ length: 21 }, (_, n) => ({ name: `name ${n}`, note: 'n'.repeat(n * 2 + 1) }));
     expect(seenOf(many.slice(0, 20)).get('/name')?.values).toHaveLength(20);
     expect(seenOf(many).get('/name')?.values).toBeNull();
     expect(seenOf(many).get('/note')?.values).toBeNull();
   });
 
-  test('has an example that is cut short and that Postgres can hold', () => {
+  test('has an example that is cut to its limit and that Postgres can hold', () => {
     const { example } = seenOf([{ a: `\0${'😀'.repeat(100)}\ud800` }]).get('/a') as SeenField;
     expect(example?.length).toBeLessThanOrEqual(80);
     expect(example).not.toContain('\0');
     expect(example?.isWellFormed()).toBe(true);
   });
 
-  test('is taken once: again after a new kind, or for its counts when all are taken', () => {
+  test('is taken once, and again after a new kind or, for its counts, when all are taken', () => {
     const tree = new FieldTree();
     tree.observe({ a: 1, b: true });
     expect(tree.take(false).map(({ path }) => path)).toEqual(['', '/a', '/b']);
@@ -105,7 +105,7 @@ describe('memory is bounded:', () => {
     expect(seen.get('/many/*/n')?.kinds).toEqual(['number', 'text']);
   });
 
-  test('a record with more than 300 fields keeps 300, and the others are one', () => {
+  test('a record with more than 300 fields keeps 300, and the others become one', () => {
     const record = Object.fromEntries(Array.from({ length: 310 }, (_, n) => [`f${n}`, n]));
     const seen = seenOf([record]);
     expect([seen.size, seen.has('/f299'), seen.has('/f300'), seen.has('/*')]).toEqual([
@@ -125,7 +125,7 @@ describe('memory is bounded:', () => {
     expect(seen.get('/long/*')?.kinds).toEqual(['number']);
   });
 
-  test('5,000 fields of a resource, for any records', () => {
+  test('a resource has at most 5,000 fields, for any records', () => {
     const tree = new FieldTree();
     for (let n = 0; n < 2_000; n++) {
       const fields = Array.from({ length: 10 }, (_, m) => [
@@ -137,7 +137,7 @@ describe('memory is bounded:', () => {
     expect(tree.take(true).length).toBeLessThan(10_000);
   });
 
-  test('a million characters of names, examples and values', () => {
+  test('names, examples and values have at most a million characters', () => {
     const charactersOf = (
       rounds: number,
       name: (n: number) => string,
@@ -160,7 +160,7 @@ describe('memory is bounded:', () => {
     expect(charactersOf(20, short, (n, round) => `${n} ${round}`.padEnd(40, 'é'))).toBeLessThan(1_000_000);
   });
 
-  test('values of fields that turn out no enumeration are released', () => {
+  test('values are released when their field turns out not to be an enumeration', () => {
     const tree = new FieldTree();
     for (let n = 0; n < 300; n++) {
       const names = Array.from({ length: 100 }, (_, m) => [`name ${m}`, `${n} ${m} any text`]);
@@ -171,7 +171,7 @@ describe('memory is bounded:', () => {
   });
 });
 
-test('a path keeps any name', () => {
+test('a path can contain any name', () => {
   fc.assert(
     fc.property(fc.array(fc.string()), (names) => {
       const path = names.map((name) => `/${stepOf(name)}`).join('');
@@ -201,7 +201,7 @@ describe('types of columns', () => {
     expect(kindOfText(text)).toBe(kind);
   });
 
-  test('only widen, for any records', () => {
+  test('can only become wider, for any records', () => {
     // The types that hold all values of a type.
     const wider: Readonly<Record<ColumnType, readonly ColumnType[]>> = {
       boolean: ['boolean', 'text', 'jsonb'],

@@ -66,7 +66,7 @@ export async function missingValues(warehouse: Warehouse, resource: string): Pro
       visit(inner, `${path}/${stepOf(name)}`, path, place);
     }
   };
-  /** The fields of a record without a column stand in one together. */
+  /** The fields of a record without columns of their own are together in one column. */
   const isAmongOthers = (place: string, name: string, value: unknown): boolean => {
     const others = columns.get('')?.get('/*');
     const row = viewRows.get('')?.find((one) => one.place === place);

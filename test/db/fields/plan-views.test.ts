@@ -22,17 +22,21 @@ test.each([
   ['a record', '', (fields: object) => fields],
   ['an object', '/in', (fields: object) => ({ in: fields })],
   ['an element', '/in/*', (fields: object) => ({ in: [fields] })],
-])('of more objects in %s than a resource has views, each has a view or a column', (_, owner, made) => {
-  const views = plan(made(objects('o', 205)));
-  const columns = views.find(({ path }) => path === owner)?.columns ?? [];
-  const whole = Object.keys(objects('o', 205)).filter(
-    (name) => !views.some(({ path }) => path === `${owner}/${name}`),
-  );
-  expect(whole.length).toBeGreaterThan(5);
-  for (const name of whole) expect(columns).toContainEqual({ name, path: `${owner}/${name}`, type: 'jsonb' });
+])(
+  'each object in %s has a view or a column, even if a resource has more objects than views',
+  (_, owner, made) => {
+    const views = plan(made(objects('o', 205)));
+    const columns = views.find(({ path }) => path === owner)?.columns ?? [];
+    const whole = Object.keys(objects('o', 205)).filter(
+      (name) => !views.some(({ path }) => path === `${owner}/${name}`),
+    );
+    expect(whole.length).toBeGreaterThan(5);
+    for (const name of whole)
+      expect(columns).toContainEqual({ name, path: `${owner}/${name}`, type: 'jsonb' });
 
-  const later = plan(made(objects('o', 205)), made({ ...objects('o', 205), ...objects('later', 3) }));
-  expect(later.map(({ name }) => name)).toEqual(views.map(({ name }) => name));
-  const now = later.find(({ path }) => path === owner)?.columns ?? [];
-  expect(now).toEqual(expect.arrayContaining([...columns]));
-});
+    const later = plan(made(objects('o', 205)), made({ ...objects('o', 205), ...objects('later', 3) }));
+    expect(later.map(({ name }) => name)).toEqual(views.map(({ name }) => name));
+    const now = later.find(({ path }) => path === owner)?.columns ?? [];
+    expect(now).toEqual(expect.arrayContaining([...columns]));
+  },
+);

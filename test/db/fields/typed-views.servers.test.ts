@@ -115,7 +115,7 @@ describe('typed views', () => {
     );
   });
 
-  test("read times without a zone in the zone of the service, not the reader's", async () => {
+  test('read times without a zone in the time zone of the service, not of the reader', async () => {
     const other = await createWarehouse('America/New_York');
     try {
       const own = createFieldCatalogue({ db: other.db, onError: () => {} });
@@ -147,7 +147,7 @@ describe('typed views', () => {
     expect(await rows(`select a from fields.documents_lines`)).toEqual([{ a: '2' }]);
   });
 
-  test('comment the origin of every view and column', async () => {
+  test('have comments with the origin of every view and column', async () => {
     await sync([{ id: randomUUID(), amount: '1.50', lines: [{ kind: 'A' }] }]);
     const silent = await rows(`select c.relname, a.attname from pg_class c
       left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
@@ -159,7 +159,7 @@ describe('typed views', () => {
     ]);
   });
 
-  test('can be read by analysts, also later ones', async () => {
+  test('can be read by analysts, including those added later', async () => {
     await sync([{ id: randomUUID(), lines: [{ a: 1 }] }]);
     await warehouse.db.transaction(async (tx) => {
       await tx.execute(sql`set local role metersync_analyst`);
@@ -205,7 +205,7 @@ describe('a change of what the service sends', () => {
     }
   });
 
-  test('keeps other grants where a column that somebody may read goes', async () => {
+  test('keeps other grants when a column that somebody may read is removed', async () => {
     await sync([record({ map: { a: 1 }, b: 1 })]);
     await rows(`grant select (map_a, b) on fields.documents to public`);
     const many = Object.fromEntries(Array.from({ length: 301 }, (_, n) => [`key${n}`, n]));
@@ -242,7 +242,7 @@ describe('a change of what the service sends', () => {
     expect(await fieldsWithoutColumn(warehouse.db)).toEqual([]);
   });
 
-  test('is made by the printed statements, too', async () => {
+  test('can be made by the printed statements, too', async () => {
     await sync([record({ a: 1, gone: { b: 1 } })]);
     await writeRecords(warehouse, 'documents', [record({ a: 'x', c: [{ d: "it's" }] })], { companyId });
     await catalogue.note('documents', 'v2.2', [record({ a: 'x', c: [{ d: "it's" }] })]);
@@ -252,7 +252,7 @@ describe('a change of what the service sends', () => {
     expect(await rows('select d from fields.documents_c')).toEqual([{ d: "it's" }]);
   });
 
-  test('to another API version fills its columns by a backfill; versions stay apart', async () => {
+  test('to another API version fills its columns by a backfill, and versions stay separate', async () => {
     const [one, other] = [randomUUID(), randomUUID()];
     const updated = '2026-05-01T00:00:00.000001';
     await sync(
@@ -286,7 +286,7 @@ describe('a change of what the service sends', () => {
     ).toEqual([{ comment: '/charges: number, object; in v2, v2.2.' }]);
   });
 
-  test('that makes a map shows all of it in one column', async () => {
+  test('that turns an object into a map shows all of it in one column', async () => {
     await sync([record({ map: { k0: 1, k1: { a: 1 } } })]);
     const many = Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`k${n}`, 'text']));
     await sync([record({ map: many })]);
@@ -319,7 +319,7 @@ describe('a change of what the service sends', () => {
     await migrateWarehouse(warehouse.db);
   });
 
-  test('of a record whose view is full puts new fields into other_fields', async () => {
+  test('in a record whose view is full puts new fields into other_fields', async () => {
     const inner = Object.fromEntries(Array.from({ length: 250 }, (_, n) => [`f${n}`, n]));
     const wide = { ...inner, one: inner, two: inner, three: inner, four: inner, five: inner };
     for (let more = 0; more < 50; more++) Object.assign(wide, { [`more${more}`]: more });
@@ -340,7 +340,7 @@ describe('a change of what the service sends', () => {
 });
 
 describe('names', () => {
-  test('of any kind make working views', async () => {
+  test('of any kind lead to working views', async () => {
     const long = 'n'.repeat(200);
     const names = [
       'select',
@@ -400,7 +400,7 @@ describe('names', () => {
     expect(await missingValues(warehouse, 'documents')).toEqual([]);
   });
 
-  test("of others' relations in schema fields are left to them", async () => {
+  test("of other users' relations in the schema fields are left to them", async () => {
     await rows(`create table fields.documents_lines (mine int)`);
     await sync([{ id: randomUUID(), lines: [{ a: 1 }] }]);
     expect(await types('documents_lines')).toEqual({ mine: 'integer' });
@@ -419,7 +419,7 @@ describe('names', () => {
   });
 });
 
-test('a writer may not change views; the owner is not led astray by what it put into the catalogue', async () => {
+test('a writer cannot change views, and cannot trick the owner through the catalogue', async () => {
   const writer = await loginAs('metersync_writer', warehouse);
   await rows(`create or replace function public.called() returns text language sql as $$ select 'called' $$`);
   await rows('create view fields.mine as select 1 as mine');
@@ -445,7 +445,7 @@ test('a writer may not change views; the owner is not led astray by what it put 
   await rows('drop function public.called()');
 });
 
-test('typed views lose no value of any records, in any order', async () => {
+test('typed views lose no value, for any records in any order', async () => {
   const scalar = fc.oneof(
     fc.jsonValue({ maxDepth: 0 }),
     fc.constantFrom(

@@ -33,7 +33,7 @@ async function listTwoPages(db: Executor, filter: EventFilter): Promise<void> {
   await listEvents(db, filter, { limit: 10, after: next ?? undefined });
 }
 
-/** What the pages of the console read, beside what commands read. */
+/** What the pages of the console read in addition to what commands read. */
 export const consolePages: readonly Work[] = [
   {
     name: 'a company is shown',
