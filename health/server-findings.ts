@@ -147,7 +147,6 @@ export const serverFindings = {
       'The workflow `watch` fails: its failure is shown there.',
     ],
     todo: 'Fix the cause, or restart a worker.',
-    over: '`metersync alerts list` says when the watch last ran.',
   },
   SchemaMismatch: {
     name: 'schema',
@@ -181,11 +180,10 @@ export const serverFindings = {
     ),
     forMinutes: 0,
     causes: [
-      '`metersync alerts list` has the last error.',
+      '`metersync status` has the last error.',
       '4xx: its address, key or `NOTIFY_SECRET`. No answer: the network.',
     ],
     todo: 'Correct `NOTIFY_URL` and `NOTIFY_SECRET`, and restart the workers. Open alarms are sent then, and those that closed within a day.',
-    over: '`metersync alerts list` says when each alarm was sent.',
   },
   CertificateExpires: {
     name: 'certificate',

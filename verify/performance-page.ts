@@ -8,14 +8,8 @@ import { markdownTable, replaceGenerated } from './markdown.ts';
  * bench/goals.ts.
  */
 export function performancePage(page: string, measured: AllMeasured = readMeasured()): string {
-  const parts = [
-    '## Figures, goals and what was measured last',
-    '',
-    goalTable(measured),
-    '',
-    machines(measured).join('\n\n'),
-  ];
-  return replaceGenerated(page, parts.join('\n'));
+  const title = '## Figures, goals and what was measured last';
+  return replaceGenerated(page, [title, goalTable(measured), ...machines(measured)].join('\n\n'));
 }
 
 /** Lists the goals with the figures that were measured; then those without a figure. */

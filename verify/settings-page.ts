@@ -107,15 +107,11 @@ const ours: Readonly<Record<string, Setting>> = {
   METRICS_PORT: { default: '9464', means: 'The private port; 0 for none.' },
   CONSOLE_HOST: {
     default: '127.0.0.1',
-    means: 'Where the console listens. Other than loopback needs passwords or a proxy.',
+    means: 'Where the console listens. Other than loopback needs a proxy that says who somebody is.',
   },
   CONSOLE_PORT: { default: '8090', means: 'Its port; 0 for none.' },
-  CONSOLE_PASSWORDS_FILE: {
-    means: 'File of users, a line each of `metersync console password`, read again on a change.',
-    hasTo: '',
-  },
   CONSOLE_USER_HEADER: {
-    means: 'Instead of passwords: header in which your proxy names the user.',
+    means: 'Header in which your proxy names the user.',
     hasTo: '',
   },
   CONSOLE_TRUSTED_PROXIES: {

@@ -8,8 +8,6 @@ const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
 export interface QueuePollers {
   /** Whether a worker of it runs, also one whose slots are all in use. */
   readonly polled: boolean;
-  /** Build ids of the workers that poll it. */
-  readonly builds: readonly string[];
   /** The workers that Temporal gives its tasks to, if none of them polls; else null. */
   readonly absent: string | null;
 }
@@ -32,10 +30,6 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
     queue === 'checks' ? describe('watch', activities) : describe(queue, workflows),
   ]);
   const pollers = answers.flatMap((answer) => answer.pollers ?? []);
-  const builds = pollers.flatMap(({ deploymentOptions, workerVersionCapabilities }) => {
-    const build = deploymentOptions?.buildId || workerVersionCapabilities?.buildId;
-    return build ? [build] : [];
-  });
   const [current = null] = answers.flatMap(
     ({ versioningInfo }) => versioningInfo?.currentDeploymentVersion?.buildId || [],
   );
@@ -49,7 +43,6 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
       : versioned.some(({ deploymentOptions }) => deploymentOptions?.buildId === current);
   return {
     polled: pollers.length > 0,
-    builds: [...new Set(builds)].toSorted(),
     absent: isServed || pollers.length === 0 ? null : current === null ? 'no build' : `build ${current}`,
   };
 }
