@@ -47,7 +47,6 @@ export async function startReceiver(options: {
   connectionsMax?: number;
   /** Bounds of groups that a measurement replaces. */
   groups?: Partial<GroupCommitLimits>;
-  /** How often it reports what it refused. */
   refusedEveryMs?: number;
   observer?: ReceiverObserver | undefined;
   log: Logger;

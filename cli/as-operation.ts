@@ -2,7 +2,6 @@ import { systemUser } from '../app/process/system-user.ts';
 import type { Settings } from '../app/settings/settings.ts';
 import type { OperationAction } from '../contract/names.ts';
 import type { Operation } from '../db/operations.ts';
-import { say } from './print.ts';
 
 /** Characters of a command line that the log of operations keeps. */
 const typedMax = 500;
@@ -32,6 +31,3 @@ export function asOperation(
     target: Object.fromEntries(named) as Record<string, string>,
   };
 }
-
-/** Says why what was done is not in the log of operations. */
-export const sayUnnoted = (reason: string): void => say(`Not in the log of operations: ${reason}`);

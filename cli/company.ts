@@ -2,7 +2,6 @@ import { companiesOfExternalId, hasCompany } from '../db/backfill/companies.ts';
 import type { Database } from '../db/connection/connect.ts';
 import { CommandError, UsageError } from './errors.ts';
 
-/** Options that name one company. */
 export interface CompanyOptions {
   readonly company?: string;
   readonly externalId?: string;

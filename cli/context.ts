@@ -19,9 +19,7 @@ export interface Context {
   readonly stack: Stack;
   readonly service: { readonly url: string; readonly apiKey: string };
   readonly sandbox: SandboxProcess | undefined;
-  /** Connections that are not safe. */
   readonly insecure: readonly Insecure[];
-  /** Opens a client of the service. */
   access(): Promise<ServiceAccess>;
   stop(): Promise<void>;
 }
@@ -134,6 +132,16 @@ export async function openContext(need: Need): Promise<Context> {
     await sandbox?.stop();
     await stack.stop();
     throw error;
+  }
+}
+
+/** Opens what a command needs, and closes it when the work is over. */
+export async function withContext<T>(need: Need, work: (context: Context) => Promise<T>): Promise<T> {
+  const context = await openContext(need);
+  try {
+    return await work(context);
+  } finally {
+    await context.stop();
   }
 }
 

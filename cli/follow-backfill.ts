@@ -4,24 +4,19 @@ import { runEnd } from '../app/backfill.ts';
 import { type RunState, workflowIds } from '../contract/names.ts';
 import type { Database } from '../db/connection/connect.ts';
 import { type RunProgress, readRunProgress } from '../db/read/run-progress.ts';
-import { createRate, describeRun } from './describe-run.ts';
+import { describeRun } from './describe-run.ts';
 import type { Progress } from './terminal.ts';
 
 const lookEveryMs = 300;
 
-/**
- * Shows a run's progress until it is over; returns how it ended.
- * @throws the signal's reason when it aborts: the run goes on
- */
+/** Shows a run's progress until it is over; returns how it ended. */
 export async function followBackfill(options: {
   client: Client;
   db: Database;
   runId: string;
   progress: Progress;
-  signal?: AbortSignal | undefined;
 }): Promise<{ state: RunState; run: RunProgress }> {
-  const { client, db, runId, progress, signal } = options;
-  const rate = createRate();
+  const { client, db, runId, progress } = options;
   const { workflowId } = await readRunProgress(db, runId);
   let ended: RunState | undefined;
   void runEnd(client, workflowId ?? workflowIds.backfillAll(runId)).then((state) => {
@@ -29,7 +24,7 @@ export async function followBackfill(options: {
   });
   const show = async (): Promise<RunProgress> => {
     const run = await readRunProgress(db, runId);
-    progress.show(describeRun({ run, rate: rate({ atMs: performance.now(), rows: run.rows }) }));
+    progress.show(describeRun(run));
     return run;
   };
   try {
@@ -39,7 +34,7 @@ export async function followBackfill(options: {
       const run = await show();
       if (state !== undefined) return { state, run };
       if (run.state !== null && run.state !== 'running') return { state: run.state, run };
-      await wait(lookEveryMs, undefined, { signal });
+      await wait(lookEveryMs);
     }
   } finally {
     progress.done();

@@ -10,7 +10,6 @@ import { add, pointToHelp } from './help.ts';
 import {
   addAlerts,
   addChecks,
-  addConsole,
   addDeletes,
   addEvents,
   addSchedule,
@@ -68,7 +67,12 @@ function addRun(program: Command): void {
   add(program, 'worker', 'Run only the worker', 'metersync worker').action(async () =>
     (await import('./commands/start.ts')).start(['worker']),
   );
-  addConsole(program);
+  add(
+    program,
+    'console',
+    'Run the console alone: pages that show the state and act on it',
+    'metersync console',
+  ).action(async () => (await import('./commands/console.ts')).consoleCommand());
   add(program, 'migrate', "Bring the warehouse's schema up to date", 'metersync migrate --plan')
     .option('--plan', 'only show the statements of the migrations that would run')
     .option('--json', 'as JSON')

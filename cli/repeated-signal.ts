@@ -1,3 +1,6 @@
+/** Exit status of a program that Ctrl-C ended. */
+export const interruptedStatus = 130;
+
 /**
  * One Ctrl-C may come twice: from the terminal, and from npm, which passes its own signal on. A signal within
  * this time of the first counts as the same.

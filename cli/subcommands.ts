@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import { checkNames } from '../contract/check-names.ts';
 import { failureTypes } from '../contract/failures.ts';
-import { eventOutcomes, operatorRoles, runKinds, severities } from '../contract/names.ts';
+import { eventOutcomes, runKinds, severities } from '../contract/names.ts';
 import { alarmNames } from '../health/findings.ts';
 import type { Decision } from '../operations/decide-deletes.ts';
 import { atLeastOne, issueId, timeOrAgo, uuid } from './arguments.ts';
@@ -65,28 +65,6 @@ export function addEvents(program: Command): void {
     .action(async (ids, options) => (await import('./commands/events.ts')).eventsIgnore(ids, options));
 }
 
-export function addConsole(program: Command): void {
-  const console = add(
-    program,
-    'console',
-    'Run only the console: web pages that show the state and let operators act',
-    'metersync console',
-  ).action(async () => (await import('./commands/console.ts')).consoleCommand());
-  add(
-    console,
-    'password',
-    'Print a line for CONSOLE_PASSWORDS_FILE; the password is asked for, or read from standard input',
-    'metersync console password ada --role operator',
-  )
-    .argument('<name>', 'name of the user')
-    .addOption(
-      new Option('--role <role>', 'a viewer can only look, an operator can act')
-        .choices(operatorRoles)
-        .default('viewer'),
-    )
-    .action(async (name, options) => (await import('./commands/console.ts')).consolePassword(name, options));
-}
-
 export function addChecks(program: Command): void {
   const checks = program
     .command('checks')
@@ -120,19 +98,7 @@ export function addChecks(program: Command): void {
 }
 
 export function addAlerts(program: Command): void {
-  const alerts = program
-    .command('alerts')
-    .description('Show the alarms that workers raised, and acknowledge findings');
-  add(
-    alerts,
-    'list',
-    'List open alarms, since when, and when they were sent',
-    'metersync alerts list --closed',
-  )
-    .option('--closed', 'closed alarms instead of open alarms, the last first')
-    .option('--limit <n>', 'at most this many', atLeastOne, 50)
-    .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/alerts.ts')).alertsList(options));
+  const alerts = program.command('alerts').description('Acknowledge findings');
   add(
     alerts,
     'acknowledge',
@@ -213,9 +179,9 @@ export function addWebhooks(program: Command): void {
   addAction('enable', 'Turn events on for the whole organization', 'metersync webhooks enable');
   addAction(
     'disable',
-    'Turn events off for the whole organization; asks first',
+    'Turn events off for the whole organization',
     'metersync webhooks disable --yes',
-  ).option('--yes', 'do not ask');
+  ).option('--yes', 'say that every endpoint of the organization may get no events');
   addAction(
     'portal',
     'Print an address of the portal that is valid for 7 days',

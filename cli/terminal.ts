@@ -37,52 +37,29 @@ export async function createProgress(stream: NodeJS.WriteStream = process.stderr
   };
 }
 
-/** One text on a line of its own, several such texts, or a number. */
-type Cell = string | readonly string[] | number;
-
-export interface Rows {
-  readonly head: readonly string[];
-  readonly rows: readonly (readonly Cell[])[];
-}
-
 /**
- * Draws a table without inner borders, with numbers to the right. In a terminal it is no wider than that:
- * texts are wrapped, never cut.
+ * Draws a table of short cells without inner borders, with numbers to the right. What may be longer than a
+ * terminal is wide is printed by `paragraph`.
  */
-export function table(
-  head: readonly string[],
-  rows: readonly (readonly Cell[])[],
-  columns = width(),
-): string[] {
-  const numeric = head.map((_, column) => rows.every((row) => isNumber(row[column] ?? '')));
-  const lines = [head, ...rows].map((row) => row.map(linesOf));
-  const widths = shrink(lines, columns);
-  const [top = [], ...rest] = lines.map((row) =>
-    row.map((cell, column) => cell.flatMap((line) => wrap(line, widths[column] ?? line.length)).join('\n')),
-  );
+export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string[] {
+  const isNumeric = (column: number) => rows.every((row) => isNumber(row[column] ?? ''));
   const built = new Table({
-    head: top,
-    colAligns: numeric.map((is) => (is ? 'right' : 'left')),
-    // Rows of one line need no rule between them.
-    style: { head: [], border: [], compact: !rest.flat().some((cell) => cell.includes('\n')) },
+    head: [...head],
+    colAligns: head.map((_, column) => (isNumeric(column) ? 'right' : 'left')),
+    style: { head: [], border: [], compact: true },
   });
-  built.push(...rest);
+  built.push(...rows.map((row) => row.map(textOf)));
   return built.toString().split('\n');
 }
 
 /** Whether a cell is a number, a count beyond what is counted, or empty. An account's digits are a text. */
-const isNumber = (cell: Cell): boolean =>
-  typeof cell === 'number' || (typeof cell === 'string' && /^(|[\d,]+\+)$/.test(cell));
+const isNumber = (cell: string | number): boolean => typeof cell === 'number' || /^(|[\d,]+\+)$/.test(cell);
 
-/** Draws the first of the tables that fits into the terminal; if none does, the last one, wrapped to fit. */
-export function tableOf(choices: readonly [Rows, ...Rows[]], columns = width()): string[] {
-  const fits = ({ head, rows }: Rows): boolean => {
-    const widths = columnWidths([head, ...rows].map((row) => row.map(linesOf)));
-    return columns === undefined || widths.reduce(sum, edges(widths)) <= columns;
-  };
-  const { head, rows } = choices.find(fits) ?? (choices.at(-1) as Rows);
-  return table(head, rows, columns);
-}
+const textOf = (cell: string | number): string =>
+  typeof cell === 'number' ? cell.toLocaleString('en') : printable(cell);
+
+/** Minimum width of a text after its lead. */
+const narrowest = 10;
 
 /** Writes a text after a lead; in a terminal its further lines are indented below its first. */
 export function paragraph(lead: string, text: string, columns = width()): string[] {
@@ -97,43 +74,6 @@ export function paragraph(lead: string, text: string, columns = width()): string
  */
 const width = (): number | undefined => (process.stdout.isTTY ? process.stdout.columns : undefined);
 
-const sum = (a: number, b: number): number => a + b;
-const edges = (widths: readonly number[]): number => 3 * widths.length + 1;
-
-/** Returns for each column the lines of its cells, including its head. */
-const columnsOf = (lines: readonly (readonly (readonly string[])[])[]): string[][] =>
-  (lines[0] ?? []).map((_, column) => lines.flatMap((row) => row[column] ?? []));
-
-const longest = (texts: readonly string[]): number => Math.max(...texts.map((text) => text.length));
-
-const columnWidths = (lines: readonly (readonly (readonly string[])[])[]): number[] =>
-  columnsOf(lines).map(longest);
-
-/** Minimum width of a column. */
-const narrowest = 10;
-/** A word of this length or more is an id, which people may want to copy. */
-const idLength = 30;
-
-/**
- * Narrows the widest columns until all fit: first without breaking words, then without breaking ids, then
- * anyhow.
- */
-function shrink(lines: readonly (readonly (readonly string[])[])[], columns: number | undefined): number[] {
-  const widths = columnWidths(lines);
-  if (columns === undefined) return widths;
-  const words = columnsOf(lines).map((texts) => longest(texts.flatMap((text) => text.split(' '))));
-  const ids = words.map((word) => (word < idLength ? narrowest : word));
-  for (const floors of [words, ids, words.map(() => narrowest)]) {
-    while (widths.reduce(sum, edges(widths)) > columns) {
-      const spare = widths.map((width, column) => (width > (floors[column] ?? 0) ? width : 0));
-      const widest = Math.max(...spare);
-      if (widest <= narrowest) break;
-      widths[spare.indexOf(widest)] = widest - 1;
-    }
-  }
-  return widths;
-}
-
 /** Breaks a line between words, and a word that is too long anywhere. */
 function wrap(line: string, most: number): string[] {
   const wrapped: string[] = [];
@@ -145,11 +85,6 @@ function wrap(line: string, most: number): string[] {
     rest = rest.slice(at).trimStart();
   }
   return [...wrapped, rest];
-}
-
-function linesOf(cell: Cell): string[] {
-  if (typeof cell === 'number') return [cell.toLocaleString('en')];
-  return typeof cell === 'string' ? [printable(cell)] : cell.map(printable);
 }
 
 export const milliseconds = (ms: number | null): string =>

@@ -1,29 +1,56 @@
+import type { Settings } from '../app/settings/settings.ts';
 import { requireAnswer, requireSchema } from '../app/warehouse/prepare.ts';
-import { openWarehouse } from '../app/warehouse/warehouse.ts';
+import { openToAsk, openWarehouse } from '../app/warehouse/warehouse.ts';
 import type { Database, Warehouse } from '../db/connection/connect.ts';
-import { type Context, openContext } from './context.ts';
+import type { Operation } from '../db/operations.ts';
+import { recordedWherePossible } from '../operations/recorded.ts';
+import { type Context, type Need, withContext } from './context.ts';
+import { say } from './print.ts';
 
 /** Opens the warehouse for a command that reads it, and closes everything when the work is over. */
 export async function withWarehouse<T>(
-  need: { readonly temporal: boolean | 'if running' },
+  {
+    connections = () => 4,
+    ...need
+  }: Pick<Need, 'temporal'> & {
+    readonly service?: Need['service'];
+    readonly connections?: (settings: Settings) => number;
+  },
   work: (opened: {
     readonly db: Database;
     readonly warehouse: Warehouse;
     readonly context: Context;
   }) => Promise<T>,
 ): Promise<T> {
-  const context = await openContext({ ...need, service: false, quiet: true, existing: true });
-  try {
+  return await withContext({ service: false, ...need, quiet: true, existing: true }, async (context) => {
     const { settings, stack, log } = context;
     await requireAnswer(settings, stack.databaseUrl, log);
     await requireSchema(settings, stack.databaseUrl, log);
-    const warehouse = openWarehouse(settings, stack.databaseUrl, log, 4);
+    const warehouse = openWarehouse(settings, stack.databaseUrl, log, connections(settings));
     try {
       return await work({ db: warehouse.db, warehouse, context });
     } finally {
       await warehouse.close();
     }
+  });
+}
+
+/**
+ * Acts, and notes it in the log of operations, if the warehouse is there: some actions come before it is made, or
+ * need no Postgres. Says so where what was done is not in the log.
+ */
+export async function notedWherePossible<T>(
+  { settings, stack, log }: Pick<Context, 'settings' | 'stack' | 'log'>,
+  operation: Operation,
+  action: () => Promise<T>,
+  inWords: (result: T) => string,
+): Promise<T> {
+  const warehouse = openToAsk(settings, stack.databaseUrl, log, 1);
+  try {
+    return await recordedWherePossible(warehouse.db, operation, action, inWords, (reason) =>
+      say(`Not in the log of operations: ${reason}`),
+    );
   } finally {
-    await context.stop();
+    await warehouse.close();
   }
 }

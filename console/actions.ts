@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { html } from 'hono/html';
 import { startBackfill } from '../app/backfill.ts';
-import { pauseSchedule, readSchedule, resumeSchedule, triggerSchedule } from '../app/temporal/schedules.ts';
-import { connectClient } from '../app/temporal/temporal.ts';
+import { pauseSchedule, readSchedule, resumeSchedule } from '../app/temporal/schedules.ts';
+import { withClient } from '../app/temporal/temporal.ts';
 import { parkingCodes } from '../contract/failures.ts';
 import { canonicalUuid } from '../contract/ids.ts';
 import { limits } from '../contract/limits.ts';
@@ -13,7 +13,6 @@ import { readDeletes } from '../db/deletes/decide.ts';
 import { readCompany } from '../db/read/companies.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
 import { type CountedEvents, countEvents } from '../db/read/events.ts';
-import { headline } from '../health/verdict.ts';
 import { canDecide, type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
 import { ignoreDead, ignoredInWords } from '../operations/ignore.ts';
 import { Refused } from '../operations/recorded.ts';
@@ -33,8 +32,6 @@ export const actions = {
   replay: askReplay,
   'events ignore': askIgnore,
   backfill: askBackfill,
-  doctor: askDoctor,
-  'schedule trigger': askTrigger,
   'schedule pause': askPause,
   'schedule resume': askResumeSchedule,
   'deletes approve': (asking) => askDecision(asking, 'approve'),
@@ -54,13 +51,10 @@ async function withTemporal<T>(
   work: (client: Client) => Promise<T>,
   queue?: keyof typeof taskQueues,
 ): Promise<T> {
-  const { client, close } = await connectClient(deps.temporal);
-  try {
+  return await withClient(deps.temporal, async (client) => {
     if (queue !== undefined) await requireWorker(client, queue);
     return await work(client);
-  } finally {
-    await close();
-  }
+  });
 }
 
 async function askResume(asking: Asking): Promise<Question> {
@@ -177,42 +171,11 @@ async function askBackfill(asking: Asking): Promise<Question> {
   };
 }
 
-async function askDoctor({ deps, activity }: Asking): Promise<Question> {
-  const { publicUrl } = deps.settings.webhooks;
-  return {
-    title: 'Examine everything',
-    says: `The doctor asks the service, the warehouse and Temporal.${publicUrl === undefined ? '' : ' It sends one signed event, which is ignored, through RECEIVER_PUBLIC_URL.'} It changes nothing.`,
-    button: 'Examine',
-    act: async () => {
-      const examination = await deps.examine();
-      activity.examined = { at: deps.now(), examination };
-      return headline(examination.verdict);
-    },
-  };
-}
-
 const kindOf = ({ query }: Asking): RunKind => {
   const kind = oneOf(query, 'kind', runKinds);
   if (kind === undefined) throw new Refused(`choose a schedule: ${runKinds.join(' or ')}`);
   return kind;
 };
-
-async function askTrigger(asking: Asking): Promise<Question> {
-  const kind = kindOf(asking);
-  return {
-    title: `Run ${kind} now`,
-    says:
-      kind === 'full'
-        ? 'One run starts, or waits for the one that is running. It reads everything that the service has.'
-        : 'One run starts, or waits for the one that is running. It reads what the service updated recently.',
-    button: 'Run now',
-    act: () =>
-      withTemporal(asking, async (client) => {
-        await triggerSchedule(client, kind);
-        return `a ${kind} run was requested`;
-      }),
-  };
-}
 
 async function askPause(asking: Asking): Promise<Question> {
   const { deps, identity } = asking;

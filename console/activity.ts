@@ -1,17 +1,7 @@
-import type { Examination } from '../operations/doctor/doctor.ts';
-
 /** What this console is doing and has done, in addition to the log of operations. */
 export interface Activity {
   /** How far operations under way have come, by their ids. */
   readonly progress: Map<number, string>;
   /** Actions under way, which a stop waits for. */
   readonly running: Set<Promise<unknown>>;
-  /** The last examination by the doctor. */
-  examined: { readonly at: number; readonly examination: Examination } | undefined;
 }
-
-export const createActivity = (): Activity => ({
-  progress: new Map(),
-  running: new Set(),
-  examined: undefined,
-});

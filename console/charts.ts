@@ -5,7 +5,7 @@ import type { HourOfEvents } from '../db/read/arrivals.ts';
 import type { CompanyMonths } from '../db/read/company-months.ts';
 import type { ListedRun } from '../db/read/runs.ts';
 import { amount } from '../operations/report/amounts.ts';
-import { categories, drawChart, grid, legend, seriesColours, values } from '../web/chart.ts';
+import { bars, categories, drawChart, grid, legend, seriesColours, values } from '../web/chart.ts';
 import type { Markup } from '../web/markup.ts';
 import { count, text } from './parts.ts';
 
@@ -206,25 +206,10 @@ export function monthCharts({ months, cost, usage }: CompanyMonths): Markup {
     chartCard({
       title,
       says: `${title}, for ${names.length} months. The table has the numbers.`,
-      chart: drawChart(
-        {
-          grid: { ...grid, top: 16 },
-          xAxis: categories(names),
-          yAxis: values(),
-          series: [
-            {
-              type: 'bar',
-              barMaxWidth,
-              // A float is enough for the height of a bar: the table has the exact figures.
-              data: months.map((month) =>
-                Number(rows.find((row) => row.month === month)?.value ?? Number.NaN),
-              ),
-              itemStyle: { color: seriesColours[colour % seriesColours.length] },
-            },
-          ],
-        },
-        180,
-        halfWidth,
+      chart: bars(
+        names,
+        months.map((month) => rows.find((row) => row.month === month)?.value),
+        { colour, height: 180, width: halfWidth },
       ),
       table: {
         head: ['Month', title],

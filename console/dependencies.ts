@@ -3,7 +3,6 @@ import type { Settings } from '../app/settings/settings.ts';
 import type { TemporalPlace } from '../app/temporal/place.ts';
 import type { Database } from '../db/connection/connect.ts';
 import type { Away, Health } from '../health/measured.ts';
-import type { Examination } from '../operations/doctor/doctor.ts';
 import type { Identify } from './identify.ts';
 
 /** What the console's pages work with. */
@@ -20,7 +19,6 @@ export interface ConsoleDependencies {
   readonly readHealth: () => Promise<Health>;
   /** Asks Postgres whether it is there; undefined if it is. Never rejects, and waits shortly. */
   readonly readAbsence: () => Promise<Away | undefined>;
-  readonly examine: () => Promise<Examination>;
   readonly identify: Identify;
   readonly log: Logger;
   /** Unix time in milliseconds. */

@@ -11,20 +11,19 @@ import { readableTime } from '../web/times.ts';
 import { visibleText } from '../web/visible-text.ts';
 import type { Identity } from './identity.ts';
 
-/** Pages in the order of the navigation, and the key after `g` that opens each. */
+/** Pages in the order of the navigation. */
 export const sections = {
-  Overview: { at: '/', key: 'o' },
-  Events: { at: '/events', key: 'e' },
-  Companies: { at: '/companies', key: 'c' },
-  Runs: { at: '/runs', key: 'r' },
-  Deletes: { at: '/deletes', key: 'd' },
-  Issues: { at: '/issues', key: 'u' },
-  System: { at: '/system', key: 's' },
-  Log: { at: '/log', key: 'l' },
+  Overview: '/',
+  Events: '/events',
+  Companies: '/companies',
+  Runs: '/runs',
+  Deletes: '/deletes',
+  Issues: '/issues',
+  System: '/system',
+  Log: '/log',
 } as const;
 export type Section = keyof typeof sections;
 
-/** What every page knows. */
 export interface Frame {
   readonly identity: Identity;
   readonly verdict: Verdict;
@@ -65,9 +64,9 @@ export function layout(frame: Frame, page: Page): Markup {
   <p class="brand">${icons.mark}<span><strong>metersync</strong></span></p>
   <form class="search" action="/trace" role="search"><label class="unseen" for="search">Search an id, a number or a name</label>
   <input id="search" name="q" type="search" placeholder="Id, invoice, meter, name" autocomplete="off" spellcheck="false" maxlength="300"><button class="outline small">Trace</button></form>
-  <nav class="tabs" aria-label="Pages" id="navigation">${Object.entries(sections).map(
-    ([name, { at, key }]) =>
-      html`<a href="${at}" data-key="${key}" ${name === section ? raw('aria-current="page"') : ''}>${name}${name === 'Overview' && countOf(verdict)}</a>`,
+  <nav class="tabs" aria-label="Pages">${Object.entries(sections).map(
+    ([name, at]) =>
+      html`<a href="${at}" ${name === section ? raw('aria-current="page"') : ''}>${name}${name === 'Overview' && countOf(verdict)}</a>`,
   )}</nav>
 </div></header>
 <main id="main" class="wide" tabindex="-1">
@@ -76,9 +75,8 @@ export function layout(frame: Frame, page: Page): Markup {
   <div id="page" ${live ? raw(`data-live="${consolePolicy.renewMs}"`) : ''}>${body}</div>
 </main>
 <footer class="wide muted small"><span id="as-of" ${live ? raw(`data-live="${consolePolicy.renewMs}"`) : ''}>As of <time datetime="${new Date(now).toISOString()}">${readableTime(new Date(now))}</time></span>
-  <span class="actions">${live && html`<button type="button" class="outline small" data-pause hidden>Pause updates</button>`}<button type="button" class="outline small" data-dialog="keys" hidden>Keys</button></span>
-  <span>${visibleText(identity.name)}, ${identity.role}</span></footer>
-${keys}`,
+  ${live && html`<button type="button" class="outline small" data-pause hidden>Pause updates</button>`}
+  <span>${visibleText(identity.name)}, ${identity.role}</span></footer>`,
   );
 }
 
@@ -87,14 +85,6 @@ function countOf({ findings }: Verdict): Markup | '' {
   const ill = findings.filter(({ word }) => word !== 'In sync' && word !== 'Catching up').length;
   return ill === 0 ? '' : html`<span class="count">${ill}<span class="unseen"> need attention</span></span>`;
 }
-
-const keys = html`<dialog id="keys" aria-labelledby="keys-title"><article>
-<h2 id="keys-title">Keys</h2>
-<dl class="keys"><div><dt><kbd>/</kbd></dt><dd>search</dd></div>
-${Object.entries(sections).map(([name, { key }]) => html`<div><dt><kbd>g</kbd> <kbd>${key}</kbd></dt><dd>${name}</dd></div>`)}
-<div><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>next row, the one before</dd></div>
-<div><dt><kbd>Enter</kbd></dt><dd>open the row</dd></div><div><dt><kbd>?</kbd></dt><dd>these keys</dd></div></dl>
-<form method="dialog"><button class="outline">Close</button></form></article></dialog>`;
 
 export const verdictBadge = (word: VerdictWord): Markup => badge(verdictTones[word], word);
 

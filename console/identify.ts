@@ -3,11 +3,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import type { ConsoleAccess } from '../app/settings/console-access.ts';
 import type { Identity } from './identity.ts';
-import type { Passwords } from './passwords.ts';
 
 /** Why a request is answered nothing. */
 export interface TurnedAway {
-  readonly status: 401 | 403 | 503;
   readonly words: string;
 }
 
@@ -26,7 +24,6 @@ export const identifyLocal =
     // A page that had its own name resolve to this machine would name itself.
     if (!isLocalHost(headers.host))
       return {
-        status: 403,
         words: 'Open the console with the address of this machine, for example http://127.0.0.1.',
       };
     return { name, role: 'operator' };
@@ -38,33 +35,15 @@ function isLocalHost(header: string | undefined): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
 }
 
-/** Asks for a name and a password of the file. */
-export const identifyByPassword =
-  (passwords: Passwords): Identify =>
-  async ({ headers }) => {
-    const given = credentialsOf(headers.authorization);
-    if (given === undefined) return { status: 401, words: 'Sign in with a name and a password.' };
-    const found = await passwords.check(given.name, given.password);
-    if (found === 'busy') return { status: 503, words: 'Too many passwords are being checked: try again.' };
-    return found ?? { status: 401, words: 'Wrong name or password.' };
-  };
-
-function credentialsOf(header: string | undefined): { name: string; password: string } | undefined {
-  const [, encoded = ''] = /^basic ([a-z0-9+/=]{1,2000})$/i.exec(header ?? '') ?? [];
-  const text = Buffer.from(encoded, 'base64').toString('utf8');
-  const colon = text.indexOf(':');
-  return colon < 1 ? undefined : { name: text.slice(0, colon), password: text.slice(colon + 1) };
-}
-
 /** Takes the name that a trusted proxy sends; a header from any other peer is worth nothing. */
 export function identifyByProxy(access: Extract<ConsoleAccess, { by: 'proxy' }>): Identify {
   const trusted = blockListOf(access.proxies);
   return async ({ headers, peer }) => {
     if (!isAmong(trusted, peer))
-      return { status: 403, words: 'The console only answers the proxies in CONSOLE_TRUSTED_PROXIES.' };
+      return { words: 'The console only answers the proxies in CONSOLE_TRUSTED_PROXIES.' };
     const name = textOf(headers[access.header]);
     if (name === undefined || !/^[^\p{Cc}]{1,200}$/u.test(name))
-      return { status: 403, words: `The proxy named no user in ${access.header}.` };
+      return { words: `The proxy named no user in ${access.header}.` };
     return { name, role: access.operators.includes(name) ? 'operator' : 'viewer' };
   };
 }

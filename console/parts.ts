@@ -56,11 +56,9 @@ export function table<Row>(
   )}</tbody></table></div>`;
 }
 
-/** A link over a whole row. */
 export const rowLink = (to: string, words: Content): Markup =>
-  html`<a class="stretched" data-row href="${to}">${words}</a>`;
+  html`<a class="stretched" href="${to}">${words}</a>`;
 
-/** Names and values. */
 export const facts = (pairs: readonly (readonly [string, Content])[]): Markup =>
   html`<dl class="facts">${pairs
     .filter(([, value]) => value !== null && value !== undefined && value !== false)

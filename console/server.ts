@@ -1,19 +1,15 @@
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { html } from 'hono/html';
-import { consoleBounds } from '../contract/limits.ts';
 import { sqlMessage, sqlState } from '../db/connection/failures.ts';
 import { readOperation } from '../db/operations.ts';
-import { readStatusAbout } from '../db/read/status.ts';
-import { alarmTypes, isAlarmName } from '../health/findings.ts';
 import { verdictOf } from '../health/verdict.ts';
-import { readAlarms } from '../operations/alarms.ts';
 import { type AssetAddresses, type Assets, serveAssets } from '../web/assets.ts';
 import { queryOf, takeForms } from '../web/form.ts';
 import { pageHeaders } from '../web/page-headers.ts';
 import { fromOwnPages } from '../web/same-origin.ts';
 import { actionRoutes } from './action-routes.ts';
-import { type Activity, createActivity } from './activity.ts';
+import type { Activity } from './activity.ts';
 import type { Asking, MakePage } from './asking.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
 import { type Frame, layout, missing, type Page, plainPage } from './frame.ts';
@@ -56,13 +52,11 @@ const pages: Readonly<Record<string, MakePage>> = {
   '/log/:id': operationPage,
 };
 
-const own = (name: string): string => new URL(`./assets/${name}`, import.meta.url).href;
 const site: Assets = {
-  styles: { 'console.css': own('console.css') },
-  scripts: { 'console.js': own('console.js') },
+  styles: { 'console.css': new URL('./assets/console.css', import.meta.url).href },
+  scripts: {},
 };
 
-/** A console that listens. */
 export interface RunningConsole {
   /** `http://host:port` */
   readonly url: string;
@@ -82,7 +76,7 @@ export async function serveConsole(
     // Ids of events have had up to 256 characters, and each takes up to three in an address.
     routerOptions: { maxParamLength: 3 * 256 },
   });
-  const activity = createActivity();
+  const activity: Activity = { progress: new Map(), running: new Set() };
   const assets = await serveAssets(app, '/assets', site);
   app.decorateRequest('identity');
   showFailures(app, deps, assets);
@@ -101,7 +95,6 @@ export async function serveConsole(
       askingOf: (request) => askingOf(request, deps, activity),
       show: (reply, asking, page, status) => show(reply, asking, assets, page, status),
     });
-    jsonRoutes(guarded, deps, activity);
     guarded.get('/*', async (request, reply) =>
       show(reply, await askingOf(request, deps, activity), assets, missing, 404),
     );
@@ -123,21 +116,13 @@ function admitKnown(app: FastifyInstance, deps: ConsoleDependencies, assets: Ass
   app.addHook('onRequest', async (request, reply) => {
     const { headers, socket } = request;
     const known = await deps.identify({ headers, peer: socket.remoteAddress });
-    if ('status' in known) {
-      if (known.status === 401) reply.header('www-authenticate', 'Basic realm="metersync", charset="UTF-8"');
-      return await turnAway(reply, assets, known.status, known.words);
-    }
+    if ('words' in known) return await turnAway(reply, assets, 403, known.words);
     request.identity = known;
     if (request.method !== 'GET' && request.method !== 'HEAD' && !fromOwnPages(headers))
       return await turnAway(reply, assets, 403, 'This request came from another site. Nothing was done.');
     return undefined;
   });
 }
-
-const titles: Readonly<Record<number, string>> = {
-  401: 'Who are you?',
-  503: 'This page cannot be shown now',
-};
 
 async function turnAway(
   reply: FastifyReply,
@@ -148,7 +133,9 @@ async function turnAway(
   return reply
     .status(status)
     .headers(pageHeaders)
-    .send(String(await plainPage(assets, titles[status] ?? 'Not here', words)));
+    .send(
+      String(await plainPage(assets, status === 503 ? 'This page cannot be shown now' : 'Not here', words)),
+    );
 }
 
 async function askingOf(
@@ -217,34 +204,6 @@ async function withNotice({ deps, query }: Asking, page: Page): Promise<Page> {
   const { action, detail, outcome } = operation;
   const words = html`<a href="/log/${operation.id}">${action}</a>: ${outcome === null ? 'under way' : text(detail)}`;
   return { ...page, notice: { tone: operationTone(outcome), words } };
-}
-
-/** The JSON of the commands, for programs; `?fail=page` makes plain monitors see what is broken. */
-function jsonRoutes(app: FastifyInstance, deps: ConsoleDependencies, activity: Activity): void {
-  const answer = (reply: FastifyReply, asking: Asking, body: unknown, answered = 200) => {
-    const { verdict, health } = asking;
-    const raised = 'away' in health.warehouse ? [] : health.warehouse.watch.open;
-    const broken =
-      ['Broken', 'Unknown'].includes(verdict.word) ||
-      raised.some(({ name }) => isAlarmName(name) && alarmTypes[name].severity === 'page');
-    return reply
-      .status(asking.query.get('fail') === 'page' && broken ? 503 : answered)
-      .headers({ ...pageHeaders, 'content-type': 'application/json; charset=utf-8' })
-      .send(JSON.stringify(body));
-  };
-  app.get('/api/status', async (request, reply) => {
-    const asking = await askingOf(request, deps, activity);
-    const { health, verdict } = asking;
-    const { warehouse } = health;
-    const status = 'away' in warehouse ? {} : await readStatusAbout(deps.db, warehouse);
-    return answer(reply, asking, { verdict, ...status });
-  });
-  app.get('/api/alerts', async (request, reply) => {
-    const asking = await askingOf(request, deps, activity);
-    const alarms = await unlessAway(asking, () => readAlarms(deps.db, { limit: consoleBounds.rows }));
-    if ('away' in alarms) return answer(reply, asking, alarms, 503);
-    return answer(reply, asking, alarms);
-  });
 }
 
 const queryCanceled = '57014';

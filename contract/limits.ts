@@ -146,7 +146,4 @@ export const consoleBounds = {
   arrivalsMax: 20_000,
   /** Connections that need attention, among which a page finds the oldest; each takes three look-ups. */
   connectionsMax: 4_000,
-  /** Password checks under way; each takes 32 MiB and a tenth of a second of processor. */
-  passwordChecksAtOnce: 2,
-  passwordChecksWaiting: 20,
 } as const;

@@ -283,8 +283,6 @@ export const consolePolicy = {
   healthForMs: 4 * seconds,
   /** An action that takes longer goes on, and its page follows it. */
   actionShownMs: 3 * seconds,
-  /** How often the file of passwords is looked at. */
-  passwordsCheckMs: 1 * seconds,
 } as const;
 
 /** Keeping the months of companies, each minute. */

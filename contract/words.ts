@@ -1,4 +1,3 @@
-/** Names and counts for people. */
 import { limits } from './limits.ts';
 
 /** Formats a count: `1 bill`, `2 bills`, `0 companies`. */

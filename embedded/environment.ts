@@ -26,7 +26,6 @@ export function installerEnvironment(): Record<string, string> {
   return childEnvironment(chosen(ofInstallers));
 }
 
-/** Returns the user's folder for caches. */
 export function cacheHome(): string {
   const { XDG_CACHE_HOME } = process.env;
   // The XDG specification ignores a relative path.

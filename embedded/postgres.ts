@@ -2,7 +2,6 @@ import { createHmac } from 'node:crypto';
 import pg from 'pg';
 import type { Addresses } from './running.ts';
 
-/** The embedded Postgres, for its users. */
 export interface EmbeddedPostgres {
   /** Returns a database's URL as the superuser, for set-up and tests only: no program works with it. */
   superuserUrl(database: string): string;
@@ -18,7 +17,6 @@ export interface EmbeddedPostgres {
 export interface OwnerRights {
   /** Whether the owner can create roles and let them connect. Otherwise only the owner can use the database. */
   readonly createRoles?: boolean;
-  /** Search path of every session. */
   readonly searchPath?: readonly string[];
 }
 

@@ -22,7 +22,6 @@ export function identify(pid: number): ProcessIdentity | undefined {
   return stdout.trim() === '' || state.startsWith('Z') ? undefined : { pid, started: started.join(' ') };
 }
 
-/** Whether exactly this process still runs. */
 export function isRunning(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.started === identity.started;
 }

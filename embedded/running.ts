@@ -6,7 +6,6 @@ import { identify, isRunning, type ProcessIdentity } from './processes.ts';
 
 export type ServerName = 'postgres' | 'temporal';
 
-/** Addresses of the servers. */
 export interface Addresses {
   postgres?: { port: number; user: string; password: string };
   temporal?: { address: string; uiUrl?: string };
@@ -27,7 +26,6 @@ export interface Running {
   addresses: Addresses;
 }
 
-/** Returns the path of `running.json` in a data folder. */
 export function runningFile(dir: string): string {
   return join(dir, 'running.json');
 }

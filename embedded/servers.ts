@@ -8,7 +8,6 @@ import { EmbeddedError } from './failure.ts';
 import { endProcess, identify, type ProcessIdentity } from './processes.ts';
 import type { Running, ServerName } from './running.ts';
 
-/** How to run one server. */
 export interface ServerCommand {
   name: ServerName;
   command: string;

@@ -25,9 +25,7 @@ import { findTemporal, type WayTo } from './temporal-binary.ts';
 export interface EmbeddedOptions {
   /** The data folder, by convention `.metersync`. It holds everything and survives a restart. */
   dir: string;
-  /** Whether Postgres is wanted. */
   postgres: boolean;
-  /** Whether Temporal is wanted. */
   temporal: boolean;
   /** Whether a Temporal that this starts serves its web page; by default not. */
   temporalUi?: boolean;
@@ -39,7 +37,6 @@ export interface EmbeddedOptions {
   wayTo?: WayTo;
 }
 
-/** The running embedded stack. */
 export interface Embedded {
   postgres?: EmbeddedPostgres;
   temporal?: EmbeddedTemporal;

@@ -4,11 +4,8 @@ import { join } from 'node:path';
 import type { Addresses } from './running.ts';
 import type { ServerCommand } from './servers.ts';
 
-/** The embedded Temporal, for its users. */
 export interface EmbeddedTemporal {
-  /** Host and port of its gRPC service. */
   address: string;
-  /** URL of its web page, when it was started with one. */
   uiUrl?: string;
 }
 
@@ -60,7 +57,6 @@ export function temporalServer(options: { dir: string; binary: string; port: num
 
 const databaseName = 'temporal.db';
 
-/** Returns the path of Temporal's database. */
 export function temporalFile(dir: string): string {
   return join(dir, databaseName);
 }
@@ -87,7 +83,6 @@ export async function temporalAnswers({ address }: NonNullable<Addresses['tempor
   }
 }
 
-/** Whether something listens at this host and port. */
 export async function accepts(address: string): Promise<boolean> {
   const { hostname, port } = new URL(`tcp://${address}`);
   const socket = connect({ host: hostname, port: Number(port) });

@@ -149,7 +149,6 @@ export const serverFindings = {
       'The workflow `watch` fails. Temporal’s web page shows its failure.',
     ],
     todo: 'Fix the cause, or restart a worker.',
-    over: '`metersync alerts list` says when the watch last ran.',
   },
   SchemaMismatch: {
     name: 'schema',
@@ -183,11 +182,10 @@ export const serverFindings = {
     ),
     forMinutes: 0,
     causes: [
-      '`metersync alerts list` has the last error.',
+      '`metersync status` has the last error.',
       'An answer of 4xx points to the address, a key in it, or `NOTIFY_SECRET`. No answer points to the network.',
     ],
     todo: 'Correct `NOTIFY_URL` and `NOTIFY_SECRET`, and restart the workers. They then send open alarms, and alarms that closed within the last day.',
-    over: '`metersync alerts list` says when each alarm was sent.',
   },
   CertificateExpires: {
     name: 'certificate',

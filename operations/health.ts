@@ -4,7 +4,7 @@ import type { Settings } from '../app/settings/settings.ts';
 import { certificateExpiry, inWords, type TemporalPlace } from '../app/temporal/place.ts';
 import { readPollers } from '../app/temporal/queue-pollers.ts';
 import { readScheduleHealth } from '../app/temporal/schedules.ts';
-import { connectClient } from '../app/temporal/temporal.ts';
+import { withClient } from '../app/temporal/temporal.ts';
 import { absenceOf, placeOf } from '../app/warehouse/absence.ts';
 import { requireZone } from '../app/warehouse/prepare.ts';
 import { type RunKind, runKinds, scheduleIds, taskQueues, workflowNames } from '../contract/names.ts';
@@ -31,7 +31,6 @@ export async function readDeployment(options: {
   readonly silenceHours: number;
   /** Time zone in which sessions have to read the service's times. */
   readonly timeZone: string;
-  /** The schedules that the settings ask for. */
   readonly wanted?: readonly RunKind[];
   /** How long to wait until Postgres says anything at all. */
   readonly answerMs?: number | undefined;
@@ -146,14 +145,15 @@ async function readTemporal({
 
 /** Asks Temporal within the time of a health page. @throws Error that says where it is */
 async function askPlace<T>(place: TemporalPlace, ask: (client: Client) => Promise<T>): Promise<T> {
-  const { client, close } = await connectClient(place, serverWaits.healthWithinMs);
-  try {
-    return await client.withDeadline(Date.now() + serverWaits.healthWithinMs, () => ask(client));
-  } catch (error) {
-    throw inWords(error, place);
-  } finally {
-    await close();
-  }
+  const { healthWithinMs } = serverWaits;
+  return await withClient(
+    place,
+    async (client) => {
+      const asked = client.withDeadline(Date.now() + healthWithinMs, () => ask(client));
+      return await asked.catch((error: unknown) => Promise.reject(inWords(error, place)));
+    },
+    healthWithinMs,
+  );
 }
 
 /** Reads since when the watch has found Postgres away, by its last run that ended; null if it did not. */

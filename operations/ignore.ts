@@ -29,7 +29,6 @@ export async function ignoreDead(db: Executor, filter: EventFilter): Promise<num
   return ignored;
 }
 
-/** Who ignored an event, and why. */
 export interface Ignored {
   readonly by: string;
   readonly at: string;

@@ -1,6 +1,7 @@
+import type { Client } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { TemporalPlace } from '../app/temporal/place.ts';
-import { connectClient, dataConverterOf } from '../app/temporal/temporal.ts';
+import { dataConverterOf, withClient } from '../app/temporal/temporal.ts';
 import type { DeliveredEvent, EventGroup } from '../contract/delivery.ts';
 import { type DecodedEvent, decodeEvent } from '../contract/event.ts';
 import { withoutByteOrderMark } from '../contract/json.ts';
@@ -22,11 +23,10 @@ export async function openEventsOf(
   kind: TracedKind,
   recordId: string,
 ): Promise<readonly OpenEvent[]> {
-  const { client, close } = await connectClient(place, serverWaits.healthWithinMs);
   const [codec] = dataConverterOf(place).payloadCodecs ?? [];
   const found: OpenEvent[] = [];
-  try {
-    const query = `WorkflowType = '${workflowNames.applyEvents}' and ExecutionStatus = 'Running'`;
+  const query = `WorkflowType = '${workflowNames.applyEvents}' and ExecutionStatus = 'Running'`;
+  const list = async (client: Client): Promise<void> => {
     let groups = 0;
     for await (const { workflowId, runId } of client.workflow.list({ query })) {
       const { history } = await client.workflowService.getWorkflowExecutionHistory({
@@ -46,9 +46,8 @@ export async function openEventsOf(
       groups += 1;
       if (groups === groupsMax) break;
     }
-  } finally {
-    await close();
-  }
+  };
+  await withClient(place, list, serverWaits.healthWithinMs);
   return found.toSorted((a, b) => (a.receivedAt < b.receivedAt ? -1 : 1));
 }
 

@@ -5,9 +5,7 @@ import { beginOperation, finishOperation, type Operation } from '../db/operation
 /** An action was not begun, as there is nothing to do or nobody to do it. */
 export class Refused extends Error {}
 
-/** An action that is noted in the log of operations. */
 export interface Recorded<T> {
-  /** Its id in the log. */
   readonly id: number;
   readonly ended: Promise<T>;
 }

@@ -9,7 +9,6 @@ import { failedParts, reviveParked } from '../db/catch-up/parking.ts';
 import type { Database } from '../db/connection/connect.ts';
 
 export interface ResumeReport {
-  /** Number of events that became due. */
   readonly events: number;
   /** The backfill that reads the failed parts again; null when none had failed. */
   readonly runId: string | null;
@@ -38,7 +37,6 @@ export async function resumeParked(options: {
   return { events, runId, companies: failed.companies.length };
 }
 
-/** Describes what was resumed, in lines for people. */
 export function describeResumed({ events, runId, companies }: ResumeReport): string[] {
   if (events === 0 && runId === null) return ['Nothing is parked.'];
   const lines = [`${counted(events, 'event')} ${events === 1 ? 'is' : 'are'} due again`];

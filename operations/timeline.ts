@@ -17,11 +17,9 @@ export function isPartOf(
 const isBetween = (at: string, from: string, until: string | null): boolean =>
   order(from) <= order(at) && (until === null || order(at) <= order(until));
 
-/** Something that happened to a record. */
 export interface Moment {
   readonly at: string;
   readonly what: string;
-  /** Details, a line each. */
   readonly more?: readonly string[];
 }
 

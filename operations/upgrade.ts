@@ -7,7 +7,6 @@ import { workflowNames } from '../contract/names.ts';
 import type { SchemaVersions } from '../contract/schema-versions.ts';
 import type { MigrationPlan } from '../db/migrate/migration-plan.ts';
 
-/** Whether this code may take over from the deployment that runs. */
 export interface UpgradeCheck {
   readonly go: boolean;
   readonly schema: SchemaVersions & {

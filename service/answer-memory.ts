@@ -6,7 +6,6 @@ const answerBytesMin = 16 * 1024;
 const containerBytes = 8;
 const [openBracket, openBrace] = [0x5b, 0x7b];
 
-/** One answer's part of the memory. */
 export interface AnswerPart {
   /**
    * Takes memory for a piece of the answer. Returns undefined if it was free; otherwise a promise that waits

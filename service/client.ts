@@ -27,7 +27,6 @@ export interface PageRequest extends Request {
    * it the page counts as small.
    */
   readonly hold?: ((release: () => void) => void) | undefined;
-  /** Filters of the catalogue to apply. */
   readonly filters?: readonly ListingFilter[] | undefined;
   /**
    * 1-indexed (service.md 8). Beyond the last page the service answers with the last (service.md 7): compare

@@ -44,7 +44,6 @@ export interface Pace {
 }
 
 export function createThrottle(options: {
-  /** Requests in flight at once. */
   readonly concurrency: number;
   readonly clock: WallClock;
   readonly random: () => number;

@@ -15,7 +15,6 @@ export interface ServiceClientOptions {
   readonly baseUrl: string;
   readonly apiKey: string;
   readonly endpoints: EndpointCatalogue;
-  /** Requests in flight at once. */
   readonly maxConcurrency?: number;
   /** Of one attempt, from connecting to the last byte. */
   readonly timeoutMs?: number;
@@ -28,9 +27,7 @@ export interface ServiceClientOptions {
   /** Returns a number from 0 to below 1, for jitter. */
   readonly random: () => number;
   readonly log: Pick<Log, 'debug' | 'warn'>;
-  /** Gets each request that ended, retries included. */
   readonly onRequest?: OnRequest;
-  /** Version of metersync, for the user agent. */
   readonly version?: string;
   readonly proxies?: Proxies | undefined;
   /** Replaces the client's own pool if there is no proxy; the caller closes it. */

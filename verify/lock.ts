@@ -10,12 +10,9 @@ import { promisify } from 'node:util';
  * its platforms.
  */
 export async function verifyLock(project: string): Promise<string[]> {
-  const problems = [
+  return [
     ...(await npm(project, 'ci', '--dry-run')),
     ...(await npm(project, 'ls', '--all', '--package-lock-only')),
-  ];
-  return [
-    ...problems,
     ...problemsOfLock(JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8'))),
   ];
 }

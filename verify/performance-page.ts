@@ -5,14 +5,8 @@ import { markdownTable, replaceGenerated } from './markdown.ts';
 
 /** Creates docs/performance.md with the latest figures of bench/measured.json next to the goals of bench/goals.ts. */
 export function performancePage(page: string, measured: AllMeasured = readMeasured()): string {
-  const parts = [
-    '## Figures, goals and what was measured last',
-    '',
-    goalTable(measured),
-    '',
-    machines(measured).join('\n\n'),
-  ];
-  return replaceGenerated(page, parts.join('\n'));
+  const title = '## Figures, goals and what was measured last';
+  return replaceGenerated(page, [title, goalTable(measured), ...machines(measured)].join('\n\n'));
 }
 
 /** Lists the goals with measured figures, and then the goals without. */

@@ -112,16 +112,11 @@ const ours: Readonly<Record<string, Setting>> = {
   METRICS_PORT: { default: '9464', means: 'The private port; 0 for none.' },
   CONSOLE_HOST: {
     default: '127.0.0.1',
-    means: 'Address on which the console listens. Any address besides loopback needs passwords or a proxy.',
+    means: 'Address on which the console listens. Any address besides loopback needs a proxy that names the user.',
   },
   CONSOLE_PORT: { default: '8090', means: 'Its port; 0 for none.' },
-  CONSOLE_PASSWORDS_FILE: {
-    means:
-      'File of users, with one line for each, which `metersync console password` prints. It is read again when it changes.',
-    hasTo: '',
-  },
   CONSOLE_USER_HEADER: {
-    means: 'Header in which your proxy names the user, instead of passwords.',
+    means: 'Header in which your proxy names the user.',
     hasTo: '',
   },
   CONSOLE_TRUSTED_PROXIES: {

@@ -70,3 +70,30 @@ export const grid = {
   outerBoundsMode: 'same',
   outerBoundsContain: 'axisLabel',
 };
+
+/**
+ * Draws a bar for each name. A float is enough for the height of a bar: the exact figures are in a table beside it.
+ * @param heights null or undefined for a name without one
+ */
+export const bars = (
+  names: readonly string[],
+  heights: readonly (string | number | null | undefined)[],
+  { colour = 0, height = 220, width = 880, yAxis = {}, top = 16 },
+): string =>
+  drawChart(
+    {
+      grid: { ...grid, top },
+      xAxis: categories(names),
+      yAxis: values(yAxis),
+      series: [
+        {
+          type: 'bar',
+          barMaxWidth: 48,
+          data: heights.map((of) => (of === null || of === undefined ? null : Number(of))),
+          itemStyle: { color: seriesColours[colour % seriesColours.length] },
+        },
+      ],
+    },
+    height,
+    width,
+  );

@@ -2,7 +2,6 @@ import type { Metrics } from '../../health/registry.ts';
 import type { WatchedPart } from '../process/private-port.ts';
 import { readVersion } from '../process/version.ts';
 
-/** What runs in a process, besides its version. */
 export interface Build {
   /** How many migrations it knows; empty if it needs none. */
   readonly schema: string;

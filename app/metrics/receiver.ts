@@ -12,7 +12,6 @@ export interface ReceiverParts {
   readonly ready: () => Promise<boolean>;
 }
 
-/** What a receiver reports while it runs. */
 export interface ReceiverObserver {
   onAnswer(reason: AnswerReason, ms: number): void;
   onGroup(figures: GroupFigures): void;

@@ -13,11 +13,9 @@ export interface WorkerParts {
   readonly liveness: Liveness;
   /** The build id of its workers, as Temporal shows it. */
   readonly buildId: string;
-  /** Names of its activities. */
   readonly activities: readonly string[];
 }
 
-/** What a worker reports while it runs. */
 export interface WorkerObserver {
   onRequest(figures: RequestFigures): void;
   onRecorded(recorded: Pick<Recorded, 'fresh' | 'duplicates' | 'dead'>): void;

@@ -3,7 +3,6 @@ import { counted } from '../../contract/words.ts';
 import type { Database } from '../../db/connection/connect.ts';
 import { recordsWaiting } from '../../db/read/waiting.ts';
 
-/** Counts of the events of a recorded group. */
 interface Recorded {
   readonly fresh: number;
   readonly dead: number;
@@ -11,7 +10,6 @@ interface Recorded {
 
 export interface EventsLog {
   add(recorded: Recorded): void;
-  /** Logs the rest. */
   stop(): Promise<void>;
 }
 
@@ -41,7 +39,6 @@ export function logEvents(options: { db: Database; log: Logger; everyMs: number 
   };
 }
 
-/** Waiting records beyond this are not counted. */
 const waitingMax = 1_000;
 
 /** `12 events recorded, all settled`. */

@@ -8,7 +8,6 @@ export interface QueueLiveness {
   readonly polls: boolean;
 }
 
-/** Whether the workers of this process still poll. */
 export interface Liveness {
   queues(): Promise<readonly QueueLiveness[]>;
 }
@@ -58,7 +57,6 @@ export function watchPolls(options: {
   };
 }
 
-/** Adds up the long polls of a queue, including failed polls. */
 export const pollsOf = (text: string, queue: string): number =>
   valuesOf(text, 'temporal_long_request_total{', queue).reduce((sum, { value }) => sum + value, 0);
 

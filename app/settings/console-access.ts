@@ -1,9 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** Who may use the console. */
 export type ConsoleAccess =
   | { readonly by: 'loopback' }
-  | { readonly by: 'passwords'; readonly file: string }
   /** A proxy names the user in a header; no other peer may send it. */
   | {
       readonly by: 'proxy';
@@ -12,10 +10,8 @@ export type ConsoleAccess =
       readonly operators: readonly string[];
     };
 
-/** The variables that say where the console listens, and who may use it. */
 interface Environment {
   readonly CONSOLE_HOST: string;
-  readonly CONSOLE_PASSWORDS_FILE?: string | undefined;
   readonly CONSOLE_USER_HEADER?: string | undefined;
   readonly CONSOLE_TRUSTED_PROXIES: readonly string[];
   readonly CONSOLE_OPERATORS: readonly string[];
@@ -29,20 +25,12 @@ export function accessOf(e: Environment): ConsoleAccess {
       proxies: e.CONSOLE_TRUSTED_PROXIES,
       operators: e.CONSOLE_OPERATORS,
     };
-  if (e.CONSOLE_PASSWORDS_FILE !== undefined) return { by: 'passwords', file: e.CONSOLE_PASSWORDS_FILE };
   return { by: 'loopback' };
 }
 
-/**
- * Lists what is wrong with the settings of the console. Other machines need a password or a proxy to reach
- * it.
- */
+/** Lists what is wrong with the settings of the console. Other machines need a proxy to reach it. */
 export function problemsOfConsole(e: Environment): readonly string[] {
   const { CONSOLE_HOST: host, CONSOLE_USER_HEADER: header, CONSOLE_TRUSTED_PROXIES: proxies } = e;
-  if (header !== undefined && e.CONSOLE_PASSWORDS_FILE !== undefined)
-    return [
-      'CONSOLE_USER_HEADER and CONSOLE_PASSWORDS_FILE are two ways to know users: set only one of them',
-    ];
   if (header !== undefined && proxies.length === 0)
     return [
       'CONSOLE_TRUSTED_PROXIES has to be set together with CONSOLE_USER_HEADER: otherwise anybody could send that header',
@@ -53,7 +41,7 @@ export function problemsOfConsole(e: Environment): readonly string[] {
     ];
   if (accessOf(e).by === 'loopback' && !isLoopback(host))
     return [
-      `CONSOLE_HOST is ${host}, which other machines reach: set CONSOLE_PASSWORDS_FILE, or CONSOLE_USER_HEADER and CONSOLE_TRUSTED_PROXIES behind a proxy that logs users in`,
+      `CONSOLE_HOST is ${host}, which other machines reach: put a proxy that logs users in in front of it, and set CONSOLE_USER_HEADER and CONSOLE_TRUSTED_PROXIES`,
     ];
   return [];
 }

@@ -1,5 +1,4 @@
 interface Removed {
-  /** What to do instead of setting it. */
   readonly instead: string;
   /** Whether a start is refused: something that must not change unnoticed depended on it. */
   readonly refused?: true;
@@ -7,9 +6,10 @@ interface Removed {
 
 const notify =
   'set NOTIFY_URL for Slack or an address that accepts JSON; use Alertmanager for others, with deploy/prometheus/rules.yml';
+const signIn =
+  'put a proxy that asks for passwords before the console, and set CONSOLE_USER_HEADER and CONSOLE_TRUSTED_PROXIES';
 const retention = 'set RETENTION_DAYS for bodies of events and parts of runs';
 
-/** Settings of earlier versions. */
 const removed: Readonly<Record<string, Removed>> = {
   MAKE_SCHEDULES: { instead: 'set BACKFILL_CRON and RECONCILE_EVERY to none for no schedules' },
   RECONCILE_DAYS: { instead: 'a reconcile reads two days, and the backfill of each night the rest' },
@@ -19,6 +19,8 @@ const removed: Readonly<Record<string, Removed>> = {
   // Without an error, bodies that should be kept would be dropped.
   JOURNAL_PAYLOAD_DAYS: { instead: retention, refused: true },
   RUNS_DAYS: { instead: retention, refused: true },
+  // Without an error, the users of the file could not sign in.
+  CONSOLE_PASSWORDS_FILE: { instead: signIn, refused: true },
   // Without an error, alarms would reach nobody.
   NOTIFY_URLS: { instead: notify, refused: true },
   NOTIFY_URLS_FILE: { instead: notify, refused: true },

@@ -54,7 +54,7 @@ function unreadable(error: unknown): Problem {
  * Reads a file of secrets. A pipe is refused, because opening one waits until somebody writes to it, perhaps
  * forever.
  */
-export function readSecretFile(path: string): string {
+function readSecretFile(path: string): string {
   // A system without the flag has undefined here, which counts as 0.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {

@@ -1,92 +1,20 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { NotifyTarget } from '../../activities/notifier.ts';
-import { type CheckName, checkNames } from '../../contract/check-names.ts';
+import { checkNames } from '../../contract/check-names.ts';
 import { endpointOverrides } from '../../contract/endpoint-file.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import { withoutByteOrderMark } from '../../contract/json.ts';
 import type { RunKind } from '../../contract/names.ts';
 import { parseSecrets, SecretsError } from '../../receiver/secrets.ts';
-import type { Proxies } from '../../service/proxy.ts';
-import type { CodecKey, Plaintext } from '../temporal/payload-codec.ts';
+import type { CodecKey } from '../temporal/payload-codec.ts';
 import { cronHasTo, parseCron, parseDuration, type ScheduleTimes } from '../temporal/schedule-times.ts';
-import { accessOf, type ConsoleAccess, isNetwork, problemsOfConsole } from './console-access.ts';
+import { accessOf, isNetwork, problemsOfConsole } from './console-access.ts';
 import { removedSettings } from './removed-settings.ts';
 import { readSecretFiles, setTwice } from './secret-files.ts';
 
-/** Everything that metersync reads from its environment, decoded once. */
-export interface Settings {
-  readonly service: {
-    /** Versioned base URL; undefined if the sandbox is used. */
-    readonly url: string | undefined;
-    readonly apiKey: string | undefined;
-    readonly companies: readonly string[];
-    readonly timeZone: string;
-    readonly maxConcurrency: number;
-    readonly endpoints: EndpointCatalogue;
-  };
-  /** A run tombstones no more absent records of a listing than the smaller of both. */
-  readonly deletesCap: { readonly rows: number; readonly percent: number };
-  /** Days after which bodies of settled events and superseded parts of runs are dropped; 0 keeps them. */
-  readonly retentionDays: number;
-  readonly webhooks: {
-    readonly secrets: readonly string[];
-    readonly secretsFile: string | undefined;
-    readonly headerPrefix: string | undefined;
-    readonly toleranceSeconds: number;
-    /** The address to which the service sends events; undefined when not configured. */
-    readonly publicUrl: string | undefined;
-  };
-  /** Undefined if the embedded Postgres is used. */
-  readonly databaseUrl: string | undefined;
-  /**
-   * Which connections to other machines are refused without verified TLS: all (`on`), all except those to
-   * Postgres and Temporal (`outside`), or none (`off`). The others only log a warning.
-   */
-  readonly strictTls: (typeof strictness)[number];
-  readonly proxies: Proxies;
-  /** Whether Node is set to accept any certificate. */
-  readonly certificatesIgnored: boolean;
-  /** Whether Temporal's own environment configuration names a server; if not, the embedded Temporal is used. */
-  readonly temporalConfigured: boolean;
-  /** Checks of the data that are switched off. */
-  readonly checksOff: readonly CheckName[];
-  /** Keys of Temporal's payloads; the first encrypts. Without keys nothing is encrypted. */
-  readonly temporalCodecKeys: readonly CodecKey[];
-  /** How to treat a payload that is not encrypted, where there are keys. */
-  readonly temporalPlaintext: Plaintext;
-  /** The build of the workers, where Temporal is to know their versions. */
-  readonly workerVersion: { readonly deploymentName: string; readonly buildId: string } | undefined;
-  /** When backfills and reconciles start by themselves; undefined for never. */
-  readonly schedules: Readonly<Record<RunKind, ScheduleTimes | undefined>>;
-  readonly receiver: { readonly host: string; readonly port: number };
-  /** The private port of monitors; `port` 0 turns it off. */
-  readonly metrics: { readonly host: string; readonly port: number };
-  /** The console; `port` 0 turns it off. */
-  readonly console: {
-    readonly host: string;
-    readonly port: number;
-    readonly access: ConsoleAccess;
-    /** Address of Temporal's web page; undefined when not configured. */
-    readonly temporalUi: string | undefined;
-  };
-  /** Who runs commands, for the log of operations; undefined: the user of the system. */
-  readonly actor: string | undefined;
-  /** Hours without any event after which events probably cannot arrive; 0 for never. */
-  readonly silenceHours: number;
-  readonly notify: {
-    readonly target: NotifyTarget | undefined;
-    /** Signs JSON. */
-    readonly secret: string | undefined;
-    /** Called each minute while no page is open. */
-    readonly heartbeatUrl: string | undefined;
-  };
-  readonly logLevel: string;
-  /** Folder of the embedded stack. */
-  readonly dataDir: string;
-  /** Sentences about settings that no longer have an effect. */
-  readonly warnings: readonly string[];
-}
+/** Everything that metersync reads from its environment, decoded once; undefined where something is not set. */
+export type Settings = Readonly<ReturnType<typeof readSettings>>;
 
 /** What activities take from the settings. */
 export const activitySettings = (settings: Settings) => ({
@@ -242,7 +170,6 @@ const environment = z.object({
   METRICS_PORT: integer(0, 65_535, 9464),
   CONSOLE_HOST: z.string().min(1).default('127.0.0.1'),
   CONSOLE_PORT: integer(0, 65_535, 8090),
-  CONSOLE_PASSWORDS_FILE: z.string().optional(),
   CONSOLE_USER_HEADER: z
     .string()
     .regex(/^[a-z0-9-]{1,60}$/i, 'has to be the name of a header, for example x-forwarded-user')
@@ -277,7 +204,7 @@ const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'] as const;
  * Decodes the environment and the files of secrets that it names.
  * @throws SettingsError naming every wrong variable
  */
-export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
+export function readSettings(env: Readonly<Record<string, string | undefined>>) {
   const { given, problems: ofFiles } = readSecretFiles(env);
   // Both spellings are usual; curl prefers the lower one, too.
   for (const name of proxyVariables) {
@@ -309,13 +236,14 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       'TEMPORAL_DEPLOYMENT_NAME and TEMPORAL_WORKER_BUILD_ID have to be set together: they name a build of the workers',
     );
   }
-  problems.push(...problemsOfSecrets(list.parse(given.WEBHOOK_SECRETS)));
+  problems.push(...problemsOfSecrets('WEBHOOK_SECRETS', list.parse(given.WEBHOOK_SECRETS)));
   problems.push(...problemsOfNotifySecret(given.NOTIFY_SECRET, given.NOTIFY_URL));
   const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
   if (decoded.success) problems.push(...problemsOfConsole(decoded.data));
   if (!decoded.success || problems.length > 0) throw new SettingsError(problems);
   const e = decoded.data;
   return {
+    /** Without a URL the sandbox stands in. */
     service: {
       url: e.SERVICE_URL?.replace(/\/$/, ''),
       apiKey: e.SERVICE_API_KEY,
@@ -324,7 +252,9 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       maxConcurrency: e.SERVICE_MAX_CONCURRENCY,
       endpoints,
     },
+    /** A run tombstones no more absent records of a listing than the smaller of both. */
     deletesCap: { rows: e.DELETES_CAP_ROWS, percent: e.DELETES_CAP_PERCENT },
+    /** Days after which bodies of settled events and superseded parts of runs are dropped; 0 keeps them. */
     retentionDays: e.RETENTION_DAYS,
     webhooks: {
       secrets: e.WEBHOOK_SECRETS,
@@ -333,20 +263,31 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       toleranceSeconds: e.WEBHOOK_TOLERANCE_SECONDS,
       publicUrl: e.RECEIVER_PUBLIC_URL,
     },
+    /** Without it the embedded Postgres stands in. */
     databaseUrl: e.DATABASE_URL,
+    /**
+     * Which connections to other machines are refused without verified TLS: all, all but those to Postgres and
+     * Temporal, or none. Others only log a warning.
+     */
     strictTls: e.STRICT_TLS,
     proxies: { https: e.HTTPS_PROXY, http: e.HTTP_PROXY, none: e.NO_PROXY },
+    /** Whether Node is set to accept any certificate. */
     certificatesIgnored: given.NODE_TLS_REJECT_UNAUTHORIZED === '0',
+    /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
     checksOff: e.CHECKS_OFF,
+    /** The first encrypts. Without keys nothing is encrypted. */
     temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
     temporalPlaintext: e.TEMPORAL_PLAINTEXT,
+    /** The build of the workers, where Temporal is to know their versions. */
     workerVersion: workerVersionOf(e.TEMPORAL_DEPLOYMENT_NAME, e.TEMPORAL_WORKER_BUILD_ID),
+    /** When backfills and reconciles start by themselves; undefined for never. */
     schedules: {
       full: e.BACKFILL_CRON,
       reconcile: e.RECONCILE_EVERY === undefined ? undefined : { everyMs: e.RECONCILE_EVERY },
-    },
+    } satisfies Record<RunKind, ScheduleTimes | undefined>,
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
+    /** The private port of monitors. Port 0 turns it off, and the console, too. */
     metrics: { host: e.METRICS_HOST, port: e.METRICS_PORT },
     console: {
       host: e.CONSOLE_HOST,
@@ -354,33 +295,32 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       access: accessOf(e),
       temporalUi: e.TEMPORAL_UI_URL?.replace(/\/$/, ''),
     },
+    /** Who runs commands, for the log of operations; otherwise the user of the system. */
     actor: e.METERSYNC_ACTOR,
+    /** Hours without any event after which events probably cannot arrive; 0 for never. */
     silenceHours: e.SILENCE_HOURS,
     notify: { target: e.NOTIFY_URL, secret: e.NOTIFY_SECRET, heartbeatUrl: e.HEARTBEAT_URL },
     logLevel: e.LOG_LEVEL,
     dataDir: e.METERSYNC_DIR,
+    /** Sentences about settings that no longer have an effect. */
     warnings: removed.warnings,
   };
 }
 
-const workerVersionOf = (
-  deploymentName: string | undefined,
-  buildId: string | undefined,
-): Settings['workerVersion'] =>
+const workerVersionOf = (deploymentName: string | undefined, buildId: string | undefined) =>
   deploymentName === undefined || buildId === undefined ? undefined : { deploymentName, buildId };
 
 /** Variables of Temporal's environment configuration that name a server. */
 const temporalVariables = ['TEMPORAL_ADDRESS', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_PROFILE'] as const;
 
-/** Lists what is wrong with signing secrets, without quoting any. */
-function problemsOfSecrets(secrets: readonly string[]): readonly string[] {
-  if (secrets.length === 0) return [];
+/** Lists what is wrong with the signing secrets of a setting, without quoting any. */
+function problemsOfSecrets(setting: string, secrets: readonly string[]): readonly string[] {
   try {
-    parseSecrets(secrets);
+    if (secrets.length > 0) parseSecrets(secrets);
     return [];
   } catch (error) {
     if (!(error instanceof SecretsError)) throw error;
-    return error.problems.map((problem) => `WEBHOOK_SECRETS: ${problem}`);
+    return error.problems.map((problem) => `${setting}: ${problem}`);
   }
 }
 
@@ -391,17 +331,10 @@ function parseTarget(text: string): NotifyTarget | undefined {
 }
 
 function problemsOfNotifySecret(secret: string | undefined, url: string | undefined): readonly string[] {
-  if (secret === undefined)
-    return url === undefined || url.startsWith('slack+')
-      ? []
-      : ['NOTIFY_SECRET has to be set together with NOTIFY_URL: it signs what is sent there'];
-  try {
-    parseSecrets([secret]);
-    return [];
-  } catch (error) {
-    if (!(error instanceof SecretsError)) throw error;
-    return error.problems.map((problem) => `NOTIFY_SECRET: ${problem}`);
-  }
+  if (secret !== undefined) return problemsOfSecrets('NOTIFY_SECRET', [secret]);
+  return url === undefined || url.startsWith('slack+')
+    ? []
+    : ['NOTIFY_SECRET has to be set together with NOTIFY_URL: it signs what is sent there'];
 }
 
 function readEndpoints(path: string | undefined, problems: string[]): EndpointCatalogue {

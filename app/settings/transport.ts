@@ -4,7 +4,7 @@ import { type Transport, transportOf } from '../../db/connection/connect.ts';
 import { connectOptions } from '../temporal/place.ts';
 import { type Settings, SettingsError } from './settings.ts';
 
-/** A connection on which others may read the data or answer in the server's place. */
+/** Why others may read the data on a connection, or answer in the server's place. */
 export interface Insecure {
   readonly setting:
     | 'DATABASE_URL'
@@ -24,17 +24,12 @@ export interface Connects {
   readonly temporal: boolean;
 }
 
-/**
- * The target of each connection; undefined if no connection is made, or an embedded server or the sandbox is
- * used.
- */
-export interface Transports {
-  readonly warehouse?: Transport | undefined;
-  /** The service's base URL. */
-  readonly service?: string | undefined;
-  readonly temporal?: { readonly address?: string | undefined; readonly tls: boolean } | undefined;
-  /** What workers call: each by its setting. */
-  readonly notified?: readonly { readonly setting: 'NOTIFY_URL' | 'HEARTBEAT_URL'; readonly url: string }[];
+interface Connection {
+  readonly host: string;
+  /** Undefined where it has verified TLS. */
+  readonly insecure: Insecure | undefined;
+  /** Whether STRICT_TLS=outside says that its network is the user's own. */
+  readonly isInside: boolean;
 }
 
 /**
@@ -44,7 +39,7 @@ export interface Transports {
  */
 export function requireSafeTransport(settings: Settings, connects: Connects): readonly Insecure[] {
   const { strictTls } = settings;
-  const insecure = judgeTransport(transportsOf(settings, connects), settings);
+  const insecure = insecureAmong(connectionsOf(settings, connects), settings);
   if (strictTls !== 'off' && insecure.length > 0) {
     throw new SettingsError(
       insecure.map(({ saw, todo }) => `${saw}, and STRICT_TLS is ${strictTls}. ${todo}`),
@@ -53,68 +48,52 @@ export function requireSafeTransport(settings: Settings, connects: Connects): re
   return insecure;
 }
 
-function transportsOf(settings: Settings, connects: Connects): Transports {
+/** Embedded servers and the sandbox are on this machine, to which any connection is safe. */
+function connectionsOf(settings: Settings, connects: Connects): Connection[] {
   const { databaseUrl, service, temporalConfigured, notify } = settings;
-  const called = [
-    ...(notify.target === undefined ? [] : [{ setting: 'NOTIFY_URL' as const, url: notify.target.url }]),
-    ...(notify.heartbeatUrl === undefined
-      ? []
-      : [{ setting: 'HEARTBEAT_URL' as const, url: notify.heartbeatUrl }]),
-  ];
-  return {
-    warehouse: connects.postgres && databaseUrl !== undefined ? warehouseOf(databaseUrl) : undefined,
-    service: connects.service ? service.url : undefined,
-    temporal: connects.temporal && temporalConfigured ? temporalOf() : undefined,
-    // The processes that ask the service are workers, which also send alarms.
-    notified: connects.service ? called : [],
-  };
-}
-
-function temporalOf(): Transports['temporal'] {
-  const { address, tls } = connectOptions({}).connectionOptions;
-  return { address, tls: Boolean(tls) };
-}
-
-function warehouseOf(url: string): Transport {
-  try {
-    return transportOf(url);
-  } catch (error) {
-    throw new SettingsError([`DATABASE_URL cannot be used: ${(error as Error).message}`]);
+  const connections: Connection[] = [];
+  if (connects.postgres && databaseUrl !== undefined) connections.push(warehouseAt(databaseUrl));
+  if (connects.temporal && temporalConfigured) {
+    const { address, tls } = connectOptions({}).connectionOptions;
+    connections.push(temporalAt(address, Boolean(tls)));
   }
+  // Those that ask the service are the workers, who notify.
+  if (!connects.service) return connections;
+  const risk = 'anyone on the way can read alarms, and the key in the address';
+  for (const [setting, url, reads, todo] of [
+    [
+      'SERVICE_URL',
+      service.url,
+      'anyone on the way can read the API key and every record',
+      'Begin it with https://.',
+    ],
+    ['NOTIFY_URL', notify.target?.url, risk, 'Use https.'],
+    ['HEARTBEAT_URL', notify.heartbeatUrl, risk, 'Use https.'],
+  ] as const) {
+    if (url === undefined) continue;
+    const { protocol, host } = new URL(url);
+    // Quotes the host alone, as the rest may be a secret.
+    const saw = `${setting} leads to ${host} without TLS: ${reads}`;
+    const insecure = protocol === 'https:' ? undefined : { setting, saw, todo };
+    connections.push({ host: hostOf(host), insecure, isInside: false });
+  }
+  return connections;
 }
 
-/**
- * Judges each connection by its target. Any connection to this machine is safe. If STRICT_TLS is `outside`,
- * connections to Postgres and Temporal are, too.
- */
-export function judgeTransport(
-  { warehouse, service, temporal, notified = [] }: Transports,
+/** Leaves out connections to this machine, and those within the user's networks if STRICT_TLS is `outside`. */
+export function insecureAmong(
+  connections: readonly Connection[],
   { strictTls, certificatesIgnored }: Pick<Settings, 'strictTls' | 'certificatesIgnored'>,
 ): readonly Insecure[] {
-  const isOurs = strictTls === 'outside';
-  const insecure: Insecure[] = [];
-  let far = false;
-  const judge = (host: string, verdict: Insecure | undefined) => {
-    if (isThisMachine(host)) return;
-    far = true;
-    if (verdict !== undefined) insecure.push(verdict);
-  };
-  if (warehouse !== undefined && !isOurs) judge(warehouse.host, judgeWarehouse(warehouse));
-  if (service !== undefined) judge(hostOf(new URL(service).host), judgeService(new URL(service)));
-  if (temporal !== undefined && !isOurs) {
-    const { address = 'localhost', tls } = temporal;
-    judge(hostOf(address), tls ? undefined : plainTemporal(address));
-  }
-  for (const { setting, url } of notified) {
-    const { protocol, host } = new URL(url);
-    judge(hostOf(host), protocol === 'https:' ? undefined : plainNotified(setting, host));
-  }
-  if (far && certificatesIgnored) insecure.push(anyCertificate);
-  return insecure;
+  const far = connections.filter(
+    ({ host, isInside }) => !isThisMachine(host) && !(isInside && strictTls === 'outside'),
+  );
+  const insecure = far.flatMap((connection) => connection.insecure ?? []);
+  return far.length > 0 && certificatesIgnored ? [...insecure, anyCertificate] : insecure;
 }
 
 /** Includes Unix sockets, whose host is a folder. */
-export function isThisMachine(host: string): boolean {
+function isThisMachine(host: string): boolean {
   if (host.startsWith('/') || host.toLowerCase() === 'localhost') return true;
   return isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback';
 }
@@ -122,42 +101,36 @@ export function isThisMachine(host: string): boolean {
 /** Removes port and brackets. */
 const hostOf = (address: string): string => address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
 
-function judgeWarehouse({ host, tls }: Transport): Insecure | undefined {
-  if (tls === 'verified') return undefined;
+const ownNetwork = 'If the networks to Postgres and Temporal are yours alone, set STRICT_TLS=outside.';
+
+function warehouseAt(url: string): Connection {
+  const { host, tls } = transportTo(url);
   const saw =
     tls === 'none'
       ? `DATABASE_URL leads to ${host} without TLS: anyone on the way can read the password and every row`
-      : `DATABASE_URL does not verify the certificate of ${host}: anyone on the way can answer in its place and gets the password`;
-  const todo = `Add ?sslmode=verify-full&sslrootcert=FILE to it, with the certificate of the CA. ${ownNetwork}`;
-  return { setting: 'DATABASE_URL', saw, todo };
+      : `DATABASE_URL does not verify the certificate of ${host}: anyone on the way can answer, and gets the password`;
+  const todo = `End it in ?sslmode=verify-full&sslrootcert=FILE, the certificate of the CA. ${ownNetwork}`;
+  const insecure = tls === 'verified' ? undefined : ({ setting: 'DATABASE_URL', saw, todo } as const);
+  return { host, insecure, isInside: true };
 }
 
-function judgeService({ protocol, host }: URL): Insecure | undefined {
-  if (protocol === 'https:') return undefined;
-  return {
-    setting: 'SERVICE_URL',
-    saw: `SERVICE_URL leads to ${host} without TLS: anyone on the way can read the API key and every record`,
-    todo: 'Use an https:// address.',
-  };
+function transportTo(url: string): Transport {
+  try {
+    return transportOf(url);
+  } catch (error) {
+    throw new SettingsError([`DATABASE_URL cannot be used: ${(error as Error).message}`]);
+  }
 }
 
-const plainTemporal = (address: string): Insecure => ({
-  setting: 'TEMPORAL_ADDRESS',
-  saw: `TEMPORAL_ADDRESS leads to ${address} without TLS: anyone on the way can read events, and start work`,
-  todo: `Set TEMPORAL_TLS=true, and TEMPORAL_TLS_SERVER_CA_CERT_PATH if it has your own CA. ${ownNetwork}`,
-});
-
-/** Quotes only the host, because the rest may be a secret. */
-const plainNotified = (setting: 'NOTIFY_URL' | 'HEARTBEAT_URL', host: string): Insecure => ({
-  setting,
-  saw: `${setting} leads to ${host} without TLS: anyone on the way can read alarms, and the key in the address`,
-  todo: 'Use https.',
-});
+export function temporalAt(address: string | undefined, tls: boolean): Connection {
+  const saw = `TEMPORAL_ADDRESS leads to ${address} without TLS: anyone on the way can read events, and start work`;
+  const todo = `Set TEMPORAL_TLS=true, and TEMPORAL_TLS_SERVER_CA_CERT_PATH where its CA is your own. ${ownNetwork}`;
+  const insecure = tls ? undefined : ({ setting: 'TEMPORAL_ADDRESS', saw, todo } as const);
+  return { host: hostOf(address ?? 'localhost'), insecure, isInside: true };
+}
 
 const anyCertificate: Insecure = {
   setting: 'NODE_TLS_REJECT_UNAUTHORIZED',
   saw: 'NODE_TLS_REJECT_UNAUTHORIZED is 0: any certificate is accepted, so anyone on the way can answer in place of the other side',
   todo: 'Unset it, and name your own CA in NODE_EXTRA_CA_CERTS.',
 };
-
-const ownNetwork = 'If only you use the networks to Postgres and Temporal, set STRICT_TLS=outside.';

@@ -9,7 +9,6 @@ import { type TemporalProblem, temporalProblem } from './problem.ts';
 
 /** Waits that a test may shorten. */
 export interface ArrivalWaits {
-  /** Time from one attempt to the next. */
   readonly everyMs: number;
   /** How long a refusal may last: at a first start the server and its namespace need some seconds. */
   readonly refusedForMs: number;

@@ -89,7 +89,6 @@ function requireUsable({ connectionOptions: { apiKey, metadata, tls } }: ClientC
   }
 }
 
-/** Describes Temporal's address for people. */
 export function whereIs(place: TemporalPlace): string {
   return `Temporal at ${connectOptions(place).connectionOptions.address ?? 'localhost:7233'} (TEMPORAL_ADDRESS)`;
 }

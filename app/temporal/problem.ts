@@ -9,10 +9,8 @@ export interface TemporalProblem {
   readonly reason: string;
 }
 
-/** Status codes of gRPC. */
 const [notFound, permissionDenied, unauthenticated] = [5, 7, 16];
 
-/** Explains an error of Temporal's client. */
 export function temporalProblem(error: unknown, where: string, namespace: string): TemporalProblem {
   const reason = reasonOf(error);
   const refusal = (words: string): TemporalProblem => ({ refused: true, words, reason });

@@ -8,9 +8,7 @@ const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
 export interface QueuePollers {
   /** Whether a worker of the queue is running, even if its slots are all in use. */
   readonly polled: boolean;
-  /** Build ids of the workers that poll it. */
-  readonly builds: readonly string[];
-  /** The workers to which Temporal gives its tasks, if none of them polls; otherwise null. */
+  /** The workers that Temporal gives its tasks to, if none of them polls; else null. */
   readonly absent: string | null;
 }
 
@@ -33,10 +31,6 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
     queue === 'checks' ? describe('watch', activities) : describe(queue, workflows),
   ]);
   const pollers = answers.flatMap((answer) => answer.pollers ?? []);
-  const builds = pollers.flatMap(({ deploymentOptions, workerVersionCapabilities }) => {
-    const build = deploymentOptions?.buildId || workerVersionCapabilities?.buildId;
-    return build ? [build] : [];
-  });
   const [current = null] = answers.flatMap(
     ({ versioningInfo }) => versioningInfo?.currentDeploymentVersion?.buildId || [],
   );
@@ -50,7 +44,6 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
       : versioned.some(({ deploymentOptions }) => deploymentOptions?.buildId === current);
   return {
     polled: pollers.length > 0,
-    builds: [...new Set(builds)].toSorted(),
     absent: isServed || pollers.length === 0 ? null : current === null ? 'no build' : `build ${current}`,
   };
 }

@@ -147,11 +147,6 @@ export async function resumeSchedule(client: Client, name: RunKind): Promise<voi
   await (await there(client, name)).unpause('resumed with metersync schedule resume');
 }
 
-/** Starts a run now; while one runs, it waits for its turn. */
-export async function triggerSchedule(client: Client, name: RunKind): Promise<void> {
-  await (await there(client, name)).trigger(ScheduleOverlapPolicy.BUFFER_ONE);
-}
-
 export async function readSchedule(client: Client, name: RunKind): Promise<ScheduleState> {
   const existing = await describe(client, name);
   const none = { next: [], running: [], last: [], missed: 0, reason: null, times: null };

@@ -72,6 +72,20 @@ export async function connectClient(
   return { client, close: () => open.close() };
 }
 
+/** Works with a client that it connects, and closes it. */
+export async function withClient<T>(
+  place: TemporalPlace,
+  work: (client: Client) => Promise<T>,
+  withinMs?: number,
+): Promise<T> {
+  const { client, close } = await connectClient(place, withinMs);
+  try {
+    return await work(client);
+  } finally {
+    await close();
+  }
+}
+
 /**
  * Makes the function that starts applyEvents for a group. It resolves when Temporal has the group on disk,
  * also if an earlier attempt put it there.

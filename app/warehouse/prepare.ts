@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { describeFit, fitOf } from '../../contract/schema-versions.ts';
@@ -28,26 +27,20 @@ export async function requireAnswer(settings: Settings, url: string, log: Logger
 }
 
 /** Migrates the warehouse's schema to the newest version. */
-export async function migrate(
-  settings: Settings,
-  url: string,
-  log: Logger,
-): ReturnType<typeof migrateWarehouse> {
-  const warehouse = openWarehouse(settings, url, log, 2);
-  try {
-    return await migrateWarehouse(warehouse.db);
-  } catch (error) {
-    throw inWords(error, url);
-  } finally {
-    await warehouse.close();
-  }
-}
+export const migrate = (settings: Settings, url: string, log: Logger): ReturnType<typeof migrateWarehouse> =>
+  withWarehouse(openWarehouse(settings, url, log, 2), url, ({ db }) => migrateWarehouse(db));
 
 /** Lists the statements that a migration of the warehouse would run; it changes nothing. */
-export async function planOf(settings: Settings, url: string, log: Logger): Promise<MigrationPlan> {
-  const warehouse = openWarehouse(settings, url, log, 1);
+export const planOf = (settings: Settings, url: string, log: Logger): Promise<MigrationPlan> =>
+  withWarehouse(openWarehouse(settings, url, log, 1), url, ({ db }) => planMigration(db));
+
+async function withWarehouse<T>(
+  warehouse: Warehouse,
+  url: string,
+  work: (warehouse: Warehouse) => Promise<T>,
+): Promise<T> {
   try {
-    return await planMigration(warehouse.db);
+    return await work(warehouse);
   } catch (error) {
     throw inWords(error, url);
   } finally {
@@ -73,8 +66,7 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
     if (fit === 'ahead') log.warn(versions, `${saw}. ${todo}`);
     else if (fit !== 'same') throw new Error(`${saw}: ${asClause(todo)}`);
     await requireZone(warehouse, settings.service.timeZone);
-    await warnOfSearchPath(warehouse, log);
-    await warnOfIsolation(warehouse, log);
+    await warnOfDropped(warehouse, log);
   } finally {
     await warehouse.close();
   }
@@ -93,34 +85,26 @@ export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: strin
   );
 }
 
-/** Warns if a pooler drops the search path, because a function that somebody made in `public` could then run. */
-export async function warnOfSearchPath(
-  { db }: Pick<Warehouse, 'db'>,
-  log: Pick<Logger, 'warn'>,
-): Promise<void> {
-  const searched = (await readSetting(db, 'search_path')).split(/ *, */);
-  if (isDeepStrictEqual(searched, searchPath)) return;
-  const wanted = searchPath.join(', ');
-  log.warn(
-    { searched },
-    `sessions of DATABASE_URL search ${searched.join(', ')} instead of ${wanted}: a pooler drops their options. Run "alter role … set search_path = ${wanted}" for the role of DATABASE_URL (Behind a pooler, docs/guides/running.md)`,
-  );
-}
-
 /**
- * Warns if a pooler drops the isolation, because groups of events that write at the same time fail with 40001
- * in another.
+ * Settings that a pooler may drop with the options of sessions. In another search path a function that somebody
+ * made in `public` could run; in another isolation groups of events that write at once fail with 40001.
  */
-export async function warnOfIsolation(
-  { db }: Pick<Warehouse, 'db'>,
-  log: Pick<Logger, 'warn'>,
-): Promise<void> {
-  const isolation = await readSetting(db, 'default_transaction_isolation');
-  if (isolation === 'read committed') return;
-  log.warn(
-    { isolation },
-    `sessions of DATABASE_URL begin transactions in ${isolation} instead of read committed: a pooler drops their options. Run "alter role … set default_transaction_isolation = 'read committed'" for the role of DATABASE_URL (Behind a pooler, docs/guides/running.md)`,
-  );
+const settingsOfSessions = {
+  search_path: { wanted: searchPath.join(', '), written: searchPath.join(', ') },
+  default_transaction_isolation: { wanted: 'read committed', written: "'read committed'" },
+} as const;
+
+/** Warns of settings that a pooler drops. */
+export async function warnOfDropped({ db }: Pick<Warehouse, 'db'>, log: Pick<Logger, 'warn'>): Promise<void> {
+  for (const name of ['search_path', 'default_transaction_isolation'] as const) {
+    const { wanted, written } = settingsOfSessions[name];
+    const set = (await readSetting(db, name)).replaceAll(/ *, */g, ', ');
+    if (set === wanted) continue;
+    log.warn(
+      { [name]: set },
+      `sessions of DATABASE_URL have ${name} ${set} instead of ${wanted}: a pooler drops their options. Run "alter role … set ${name} = ${written}" for the role of DATABASE_URL (Behind a pooler, docs/guides/running.md)`,
+    );
+  }
 }
 
 /** `Run metersync migrate.` as the end of another sentence. */

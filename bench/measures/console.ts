@@ -103,15 +103,12 @@ const pages: readonly string[] = [
   '/issues',
   '/issues?known=yes&after=100',
   '/issues/1',
-  '/data',
   '/system',
   '/log',
   '/act/replay?outcome=missing&back=/',
   '/trace',
   `/trace?q=${idOf('document', 2)}`,
   `/trace?kind=meter&id=${encodeURIComponent(meterOf(2, 1))}`,
-  '/api/status',
-  '/api/alerts',
 ];
 
 /** Times health and each page: the median of some requests, after one that is not counted. */
@@ -129,8 +126,6 @@ async function time(
   const served = await startConsole(
     {
       settings,
-      service: { url: 'http://127.0.0.1:9/v2.2', apiKey: 'bench' },
-      insecure: [],
       log,
       stack: {
         databaseUrl: url,

@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import type { Settings } from '../../app/settings/settings.ts';
-import { requireAnswer, requireSchema } from '../../app/warehouse/prepare.ts';
-import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import type { AuditResource } from '../../contract/endpoints.ts';
 import { timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
@@ -16,10 +14,10 @@ import type { Sample } from '../../operations/audit/sample.ts';
 import { whyRefused } from '../../operations/named-company.ts';
 import { recorded, recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
-import { openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
+import { withWarehouse } from '../warehouse.ts';
 
 export interface AuditCommandOptions {
   readonly company?: string;
@@ -42,33 +40,24 @@ const listingsAtOnceMax = 16;
  */
 export async function auditCommand(options: AuditCommandOptions): Promise<void> {
   if (options.seed !== undefined && options.sample === undefined)
-    throw new UsageError('--seed repeats a sample: give its size with --sample, for example --sample 1%');
-  const context = await openContext({ temporal: false, service: true, quiet: true, existing: true });
-  const { settings, stack, log } = context;
-  const { databaseUrl } = stack;
-  try {
-    await requireAnswer(settings, databaseUrl, log);
-    await requireSchema(settings, databaseUrl, log);
-    const concurrency = Math.min(settings.service.maxConcurrency, listingsAtOnceMax);
-    const warehouse = openWarehouse(settings, databaseUrl, log, concurrency);
-    const access = await context.access();
+    throw new UsageError('--seed repeats a sample: name its size with --sample, for example --sample 1%');
+  const listings = (settings: Settings) => Math.min(settings.service.maxConcurrency, listingsAtOnceMax);
+  const need = { temporal: false, service: true, connections: listings };
+  await withWarehouse(need, async ({ db, warehouse, context }) => {
+    const { settings } = context;
+    const { client, apiVersion } = await context.access();
     try {
       if (options.company !== undefined) {
-        const reason = await whyRefused(warehouse.db, access.client, options.company);
+        const reason = await whyRefused(db, client, options.company);
         if (reason !== undefined) throw new UsageError(reason);
       }
       const configured = settings.service.companies;
-      await compare(
-        { warehouse, service: access.client, concurrency, configured },
-        { apiVersion: access.apiVersion, settings },
-        options,
-      );
+      const sides = { warehouse, service: client, concurrency: listings(settings), configured };
+      await compare(sides, { apiVersion, settings }, options);
     } finally {
-      await Promise.allSettled([access.client.close(), warehouse.close()]);
+      await client.close();
     }
-  } finally {
-    await context.stop();
-  }
+  });
 }
 
 async function compare(

@@ -1,8 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { runIsStarted, startBackfill } from '../../app/backfill.ts';
-import { connectClient } from '../../app/temporal/temporal.ts';
-import { requireAnswer, requireSchema } from '../../app/warehouse/prepare.ts';
-import { openWarehouse } from '../../app/warehouse/warehouse.ts';
+import { withClient } from '../../app/temporal/temporal.ts';
 import type { Database } from '../../db/connection/connect.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { whyRefused } from '../../operations/named-company.ts';
@@ -11,20 +9,19 @@ import { requireWorker } from '../../operations/require-worker.ts';
 import { asOperation } from '../as-operation.ts';
 import { companyOf } from '../company.ts';
 import { readCompanyIds } from '../company-ids.ts';
-import { type Context, openContext } from '../context.ts';
+import type { Context } from '../context.ts';
 import { describePart } from '../describe-run.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
-import { interruptedStatus, untilInterrupted } from '../interruption.ts';
 import { print, say } from '../print.ts';
+import { interruptedStatus } from '../repeated-signal.ts';
 import { createProgress } from '../terminal.ts';
+import { withWarehouse } from '../warehouse.ts';
 
 export interface BackfillOptions {
-  /** Run id of an existing run to follow. */
   run?: string;
   company?: string;
   externalId?: string;
-  /** A file of company ids, `-` for standard input. */
   companiesFile?: string;
   follow?: boolean;
 }
@@ -37,17 +34,10 @@ export async function backfill(scope: string | undefined, options: BackfillOptio
   const { company, companiesFile } = options;
   requireOne(scope, options);
   const ids = companiesFile === undefined ? undefined : await readCompanyIds(companiesFile);
-  const context = await openContext({
-    temporal: true,
-    quiet: true,
-    existing: true,
-    service: company === undefined ? false : 'if known',
-  });
-  try {
-    await run(context, options, ids);
-  } finally {
-    await context.stop();
-  }
+  const service = company === undefined ? false : 'if known';
+  await withWarehouse({ temporal: true, service }, async ({ db, context }) =>
+    withClient(context.stack.temporal, (client) => run(context, client, db, options, ids)),
+  );
 }
 
 /** @throws UsageError unless exactly one thing is said of what to read, or which run to follow */
@@ -75,41 +65,30 @@ function requireOne(
 
 async function run(
   context: Context,
+  client: Client,
+  db: Database,
   options: BackfillOptions,
   ids: readonly string[] | undefined,
 ): Promise<void> {
-  const { settings, stack, log } = context;
-  await requireAnswer(settings, stack.databaseUrl, log);
-  await requireSchema(settings, stack.databaseUrl, log);
-  const warehouse = openWarehouse(settings, stack.databaseUrl, log, 2);
-  const { client, close } = await connectClient(stack.temporal);
-  try {
-    if (options.run !== undefined) {
-      await follow(client, warehouse.db, await knownRun(client, warehouse.db, options.run));
-      return;
-    }
-    const company = await companyOf(warehouse.db, options);
-    if (options.company !== undefined) await refuseIfUnknown(context, warehouse.db, options.company);
-    const companies = ids ?? (company === undefined ? undefined : [company]);
-    const runId = await recorded(
-      warehouse.db,
-      asOperation(settings, 'backfill', {
-        company,
-        companies: ids === undefined ? undefined : String(ids.length),
-      }),
-      async () => {
-        await requireWorker(client, 'backfill');
-        return await startBackfill(client, companies && { db: warehouse.db, companies });
-      },
-      (started) => `backfill ${started} started`,
-    );
-    print(`backfill ${runId} started${ids === undefined ? '' : `: ${ids.length} companies`}`);
-    if (options.follow) await follow(client, warehouse.db, runId);
-    else say(`To follow it: metersync backfill --run ${runId}`);
-  } finally {
-    await close();
-    await warehouse.close();
-  }
+  if (options.run !== undefined) return await follow(client, db, await knownRun(client, db, options.run));
+  const company = await companyOf(db, options);
+  if (options.company !== undefined) await refuseIfUnknown(context, db, options.company);
+  const companies = ids ?? (company === undefined ? undefined : [company]);
+  const runId = await recorded(
+    db,
+    asOperation(context.settings, 'backfill', {
+      company,
+      companies: ids === undefined ? undefined : String(ids.length),
+    }),
+    async () => {
+      await requireWorker(client, 'backfill');
+      return await startBackfill(client, companies && { db, companies });
+    },
+    (started) => `backfill ${started} started`,
+  );
+  print(`backfill ${runId} started${ids === undefined ? '' : `: ${ids.length} companies`}`);
+  if (options.follow) await follow(client, db, runId);
+  else say(`To follow it: metersync backfill --run ${runId}`);
 }
 
 /**
@@ -129,21 +108,22 @@ async function refuseIfUnknown(context: Context, db: Database, companyId: string
 
 /** Shows a run's progress until it is over, or until Ctrl-C, which leaves it running. */
 async function follow(client: Client, db: Database, runId: string): Promise<void> {
-  const { signal, forget } = untilInterrupted(process);
+  const progress = await createProgress();
+  const interrupted = () => {
+    progress.done();
+    print(`The backfill goes on. Look again with: metersync backfill --run ${runId}`);
+    process.exit(interruptedStatus);
+  };
+  process.on('SIGINT', interrupted);
   try {
-    const progress = await createProgress();
-    const { state, run } = await followBackfill({ client, db, runId, progress, signal });
+    const { state, run } = await followBackfill({ client, db, runId, progress });
     print(
       `backfill ${runId}: ${state}${run.error === null ? '' : `: ${run.error}`}`,
       ...run.failed.map(describePart),
     );
     if (state !== 'complete') process.exitCode = 1;
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    print(`The backfill continues. To follow it again: metersync backfill --run ${runId}`);
-    process.exitCode = interruptedStatus;
   } finally {
-    forget();
+    process.off('SIGINT', interrupted);
   }
 }
 

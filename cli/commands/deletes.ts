@@ -1,4 +1,4 @@
-import { nameInWords } from '../../contract/words.ts';
+import { countedRows, nameInWords } from '../../contract/words.ts';
 import type { Database } from '../../db/connection/connect.ts';
 import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { type DeletedRow, listDeletedRows, sumDeletedRows } from '../../db/deletes/list-rows.ts';
@@ -8,7 +8,7 @@ import { recorded } from '../../operations/recorded.ts';
 import { amount } from '../../operations/report/amounts.ts';
 import { asOperation } from '../as-operation.ts';
 import { asJson, print } from '../print.ts';
-import { tableOf } from '../terminal.ts';
+import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface DeletesOptions {
@@ -40,43 +40,24 @@ export async function deletesDecide(
   });
 }
 
-/** Lists all rows that a run found gone, and what they add up to. */
 async function listOf(db: Database, run: string, { json }: DeletesOptions): Promise<string[]> {
   const rows = await listDeletedRows(db, run);
   const sums = await sumDeletedRows(db, run);
   if (json) return [asJson({ deletes: await readDeletes(db, { all: true, run }), rows, sums })];
   if (rows.length === 0) return [`Run ${run} found no deletion.`];
-  const says = ({ listedAsDeleted }: DeletedRow) => (listedAsDeleted ? 'deleted' : 'not listed');
+  const says = ({ listedAsDeleted }: DeletedRow) =>
+    listedAsDeleted ? 'the service says deleted' : 'not listed';
   const cost = (row: DeletedRow) =>
     row.cost === null ? '' : `${amount(row.cost)} ${row.currency ?? ''}`.trim();
   return [
-    ...tableOf([
-      {
-        head: ['company', 'resource', 'provider', 'name', 'date', 'cost', 'service says', 'state', 'id'],
-        rows: rows.map((row) => [
-          row.company ?? row.companyId ?? '',
-          nameInWords(row.resource),
-          row.provider ?? '',
-          row.name ?? '',
-          row.date ?? '',
-          cost(row),
-          says(row),
-          row.state,
-          row.id,
-        ]),
-      },
-      {
-        head: ['what', 'date and cost', 'service says'],
-        rows: rows.map((row) => [
-          [
-            [row.provider, row.name ?? row.id].filter((part) => part !== null).join(' '),
-            row.company ?? row.companyId ?? '',
-          ],
-          [row.date ?? '', cost(row)],
-          [says(row), row.state],
-        ]),
-      },
-    ]),
+    ...rows.flatMap((row) => {
+      const { company, companyId, resource, provider, name, date, state, id } = row;
+      const what = [provider, name, date, cost(row), says(row)].filter((part) => part);
+      return paragraph(
+        '',
+        `${company ?? companyId ?? 'no company'}: ${nameInWords(resource)} ${id} (${state}): ${what.join(', ')}`,
+      );
+    }),
     ...sums.map(describeSum),
     ...(rows.some(({ state }) => state === 'quarantined')
       ? [`To decide: metersync deletes approve ${run}, or metersync deletes reject ${run}`]
@@ -88,33 +69,19 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
 async function list(db: Database, { all = false, json }: DeletesOptions): Promise<string[]> {
   const found = await readDeletes(db, { all });
   if (json) return [asJson({ deletes: found })];
-  if (found.length === 0) return [all ? 'No run found any deletion.' : 'No deletion waits for a decision.'];
-  const wide = ({ runId, company, companyId, resource, state, reason, rows, ...of }: InferredDeletes) => [
-    runId,
-    company ?? companyId ?? '',
-    nameInWords(resource),
-    state,
-    reason,
-    rows,
-    examplesOf(of).join(', '),
-  ];
-  const narrow = ({ runId, company, companyId, resource, state, reason, rows, ...of }: InferredDeletes) => [
-    [`run ${runId}`, ...(companyId === null ? [] : [`company ${company ?? companyId}`]), ...examplesOf(of)],
-    [nameInWords(resource), state, reason],
-    rows,
-  ];
+  if (found.length === 0)
+    return [all ? 'No run found any deletion.' : 'No deletion waits for a decision.'];
   return [
-    ...tableOf([
-      {
-        head: ['run', 'company', 'resource', 'state', 'reason', 'rows', 'for example'],
-        rows: found.map(wide),
-      },
-      { head: ['of', 'what', 'rows'], rows: found.map(narrow) },
-    ]),
+    ...found.flatMap(({ runId, company, companyId, resource, state, reason, rows, ...of }) => {
+      const whose = companyId === null ? '' : `, ${company ?? companyId}`;
+      return paragraph(
+        '',
+        `run ${runId}${whose}: ${countedRows(rows, resource)}, ${reason}, ${state}; for example ${examplesOf(of).join(', ')}`,
+      );
+    }),
     'To see each row with its cost: metersync deletes list RUN',
   ];
 }
 
-/** Names the examples, each with the id that other commands take. */
 const examplesOf = ({ examples, names }: Pick<InferredDeletes, 'examples' | 'names'>): string[] =>
   examples.map((id, at) => (names[at] ? `${names[at]} (${id})` : id));

@@ -26,9 +26,8 @@ import { type Context, openContext } from '../context.ts';
 import { CommandError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { howCalled } from '../how-called.ts';
-import { interruptedStatus } from '../interruption.ts';
 import { print, say } from '../print.ts';
-import { signalsCounted } from '../repeated-signal.ts';
+import { interruptedStatus, signalsCounted } from '../repeated-signal.ts';
 import { type SandboxControl, sandboxControl } from '../sandbox-control.ts';
 import { createProgress, milliseconds, type Progress, table } from '../terminal.ts';
 import { untilAsked } from '../until-asked.ts';
@@ -168,7 +167,6 @@ async function openDemo(dataDir: string, options: DemoOptions, progress: Progres
   });
 }
 
-/** Serves the console on a free port, with the demo's health. */
 async function openConsole(context: Context): Promise<Running & { readonly url: string }> {
   const { startConsole } = await import('./console.ts');
   return await startConsole(context, { host: '127.0.0.1', port: 0 });
@@ -263,7 +261,6 @@ async function play(
   }
 }
 
-/** Waits until the service has delivered every event and none is pending. */
 async function untilSettled(
   db: Database,
   control: SandboxControl,

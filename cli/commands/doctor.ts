@@ -4,20 +4,14 @@ import { doctorPolicy } from '../../contract/retry-policy.ts';
 import { headline, verdictStatus } from '../../health/verdict.ts';
 import type { Check } from '../../operations/doctor/check.ts';
 import { examine } from '../../operations/doctor/doctor.ts';
-import { openContext } from '../context.ts';
+import { withContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';
 
 /** `metersync doctor`: prints a verdict and its checks; status 1 unless all is in sync or catching up. */
 export async function doctor(options: { json?: boolean }): Promise<void> {
-  const context = await openContext({
-    temporal: 'if running',
-    service: 'if known',
-    quiet: true,
-    existing: true,
-  });
-  try {
-    const { settings, stack, service, insecure, log } = context;
+  const need = { temporal: 'if running', service: 'if known', quiet: true, existing: true } as const;
+  await withContext(need, async ({ settings, stack, service, insecure, log }) => {
     const { checks, verdict } = await examine({
       settings,
       service,
@@ -35,9 +29,7 @@ export async function doctor(options: { json?: boolean }): Promise<void> {
     if (options.json) printJson({ ok, verdict: { word: verdict.word, says: headline(verdict) }, checks });
     else print(headline(verdict), ...describe(checks));
     if (!ok) process.exitCode = 1;
-  } finally {
-    await context.stop();
-  }
+  });
 }
 
 function describe(checks: readonly Check[]): string[] {

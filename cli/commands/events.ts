@@ -1,4 +1,4 @@
-import type { EventOutcome } from '../../contract/names.ts';
+import { type EventOutcome, eventOutcomes } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
 import { ignoreEvents } from '../../db/events/ignore-events.ts';
@@ -11,7 +11,7 @@ import { describeReplay, replayEvents, wasReplayed } from '../../operations/repl
 import { asOperation } from '../as-operation.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { asJson, print, printJson } from '../print.ts';
-import { createProgress, tableOf } from '../terminal.ts';
+import { createProgress, paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface EventsChosen {
@@ -69,6 +69,8 @@ const whyOf = (
   ];
 };
 
+const outcomeWidth = Math.max(...eventOutcomes.map(({ length }) => length));
+
 function describeList(
   events: readonly JournalledEvent[],
   ignored: ReadonlyMap<string, Ignored>,
@@ -81,28 +83,14 @@ function describeList(
         : `No event matches so far. To search earlier events: --before ${next}`,
     ];
   }
-  const rows = events.map((event) => ({
-    ...event,
-    received: formatTime(event.receivedAt),
-    why: whyOf(event, ignored),
-  }));
-  const wide = rows.map(({ received, outcome, type, id, recordId, why }) => [
-    received,
-    outcome,
-    type,
-    id,
-    recordId ?? '',
-    why.join('; '),
-  ]);
-  const narrow = rows.map(({ received, outcome, type, id, recordId, why }) => [
-    received,
-    [type, outcome, ...why],
-    [id, recordId ?? ''],
-  ]);
-  const lines = tableOf([
-    { head: ['received', 'outcome', 'type', 'event', 'record', 'why'], rows: wide },
-    { head: ['received', 'type and outcome', 'event and record'], rows: narrow },
-  ]);
+  const lines = events.flatMap((event) => {
+    const { id, type, outcome, recordId, receivedAt } = event;
+    const what = [type, id, ...(recordId === null ? [] : [`record ${recordId}`])].join(', ');
+    return paragraph(
+      `${formatTime(receivedAt)}  ${outcome.padEnd(outcomeWidth)}  `,
+      [what, ...whyOf(event, ignored)].join('; '),
+    );
+  });
   if (next !== null) lines.push(`More: --before ${next}`);
   return lines;
 }
@@ -141,7 +129,6 @@ function describeEvent({ payload, body, ...event }: EventDetails): string[] {
   return lines;
 }
 
-/** Formats a value of an event; a time also says how long ago it was. */
 const formatValue = (value: unknown): string => {
   const text = String(value);
   return formatTime(text) === text ? text : timeAgo(text);
@@ -164,11 +151,10 @@ export async function eventsReplay(
   await withWarehouse({ temporal: true }, async ({ db, context }) => {
     // Loaded on demand: the other commands of the journal need no Temporal.
     const { requireWorker } = await import('../../operations/require-worker.ts');
-    const { connectClient } = await import('../../app/temporal/temporal.ts');
-    const { client, close } = await connectClient(context.stack.temporal);
+    const { withClient } = await import('../../app/temporal/temporal.ts');
     const progress = await createProgress();
-    try {
-      const report = await recorded(
+    const report = await withClient(context.stack.temporal, (client) =>
+      recorded(
         db,
         asOperation(context.settings, 'replay', {
           ...chosen,
@@ -188,14 +174,12 @@ export async function eventsReplay(
         },
         (done) => describeReplay(done).slice(0, idsNoted).join('; '),
         wasReplayed,
-      );
-      progress.done();
-      if (json) printJson(report);
-      else print(...describeReplay(report));
-      if (!wasReplayed(report)) process.exitCode = 1;
-    } finally {
-      await close();
-    }
+      ),
+    );
+    progress.done();
+    if (json) printJson(report);
+    else print(...describeReplay(report));
+    if (!wasReplayed(report)) process.exitCode = 1;
   });
 }
 

@@ -1,13 +1,12 @@
 import { migrate, planOf, requireAnswer } from '../../app/warehouse/prepare.ts';
-import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
 import type { MigrationPlan, Rewrite } from '../../db/migrate/migration-plan.ts';
 import { roles } from '../../db/migrate/roles.ts';
-import { recordedWherePossible } from '../../operations/recorded.ts';
-import { asOperation, sayUnnoted } from '../as-operation.ts';
-import { type Context, openContext } from '../context.ts';
+import { asOperation } from '../as-operation.ts';
+import { withContext } from '../context.ts';
 import { print, printJson, say } from '../print.ts';
+import { notedWherePossible } from '../warehouse.ts';
 import { describeBlocked } from './views.ts';
 
 interface MigrateOptions {
@@ -17,20 +16,23 @@ interface MigrateOptions {
 
 /** `metersync migrate`: migrates the warehouse's schema to the newest version, or says what that would run. */
 export async function migrateCommand(options: MigrateOptions): Promise<void> {
-  const context = await openContext({ temporal: false, service: false, quiet: true });
-  try {
+  await withContext({ temporal: false, service: false, quiet: true }, async (context) => {
     const { settings, stack, log, insecure } = context;
     for (const { saw, todo } of insecure) say(`Warning: ${saw}. ${todo}`);
     await requireAnswer(settings, stack.databaseUrl, log);
+    const plan = await planOf(settings, stack.databaseUrl, log);
     if (options.plan) {
-      const plan = await planOf(settings, stack.databaseUrl, log);
       if (options.json) printJson(plan);
       else print(...describePlan(plan));
       return;
     }
-    const { rewrites } = await planOf(settings, stack.databaseUrl, log);
-    for (const line of rewrites.flatMap(describeLong)) say(line);
-    const migrated = await noted(context);
+    for (const line of plan.rewrites.flatMap(describeLong)) say(line);
+    const migrated = await notedWherePossible(
+      context,
+      asOperation(settings, 'migrate', {}),
+      () => migrate(settings, stack.databaseUrl, log),
+      ({ applied }) => inWords(applied),
+    );
     const { applied, blocked, rolesMissing, unreadable } = migrated;
     if (options.json) {
       printJson({ ...migrated, blocked: blocked.map(describeBlocked) });
@@ -49,9 +51,7 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
       const more = others.length === 0 ? '' : ` and ${others.length} more`;
       print(`${roles.analyst} cannot read ${first}${more}: only its owner can grant this.`);
     }
-  } finally {
-    await context.stop();
-  }
+  });
 }
 
 const inWords = (applied: number): string =>
@@ -85,20 +85,4 @@ function describeLong({ table, rows }: Rewrite): string[] {
   return [
     `${table} is rewritten, with about ${counted(rows, 'row')}. This takes about ${formatSeconds(seconds)}. It is one transaction: if it is interrupted, run metersync migrate again.`,
   ];
-}
-
-/** Migrates, and notes it in the log of operations, which the first migration makes. */
-async function noted({ settings, stack, log }: Context): ReturnType<typeof migrate> {
-  const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
-  try {
-    return await recordedWherePossible(
-      warehouse.db,
-      asOperation(settings, 'migrate', {}),
-      () => migrate(settings, stack.databaseUrl, log),
-      ({ applied }) => inWords(applied),
-      sayUnnoted,
-    );
-  } finally {
-    await warehouse.close();
-  }
 }

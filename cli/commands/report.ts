@@ -1,6 +1,6 @@
 import type { Database } from '../../db/connection/connect.ts';
 import { type Report, readReport } from '../../db/read/report.ts';
-import { reportPage, reportText } from '../../operations/report/report.ts';
+import { reportText } from '../../operations/report/summary.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';
 import { requireFolder, writeOutputFile } from '../output-file.ts';
 import { print, printJson, say } from '../print.ts';
@@ -30,6 +30,8 @@ export async function report(options: ReportOptions): Promise<void> {
     await writeOutputFile(html, async (file) => {
       const read = await readWithProgress(db, options);
       if (json) printJson(read);
+      // Loaded on demand: a report in the terminal has no charts.
+      const { reportPage } = await import('../../operations/report/page.ts');
       file.write(await reportPage(read));
     });
     say(`report written to ${html}`);

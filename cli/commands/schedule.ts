@@ -5,16 +5,15 @@ import {
   resumeSchedule,
   type ScheduleState,
 } from '../../app/temporal/schedules.ts';
-import { connectClient } from '../../app/temporal/temporal.ts';
-import { openToAsk } from '../../app/warehouse/warehouse.ts';
+import { withClient } from '../../app/temporal/temporal.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
 import { pausedInWords } from '../../health/run-findings.ts';
-import { recordedWherePossible } from '../../operations/recorded.ts';
-import { asOperation, sayUnnoted } from '../as-operation.ts';
-import { type Context, openContext } from '../context.ts';
+import { asOperation } from '../as-operation.ts';
+import { withContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
+import { notedWherePossible } from '../warehouse.ts';
 
 export type ScheduleAction = 'show' | 'pause' | 'resume';
 
@@ -31,61 +30,29 @@ export async function schedule(
   name: RunKind | undefined,
   options: ScheduleOptions,
 ): Promise<void> {
-  const context = await openContext({
-    // Changes are noted in the warehouse's log of operations, if the warehouse is there.
-    postgres: action !== 'show',
-    temporal: true,
-    service: false,
-    quiet: true,
-    existing: true,
-  });
-  try {
-    const { client, close } = await connectClient(context.stack.temporal);
-    try {
-      if (action !== 'show' && name !== undefined)
-        await noted(context, action, name, options, (by) =>
+  // Changes are noted in the warehouse's log of operations, if the warehouse is there.
+  const need = { postgres: action !== 'show', temporal: true, service: false, quiet: true, existing: true };
+  await withContext(need, (context) =>
+    withClient(context.stack.temporal, async (client) => {
+      if (action !== 'show' && name !== undefined) {
+        const { reason } = options;
+        const target = { schedule: name, reason };
+        const operation = asOperation(context.settings, `schedule ${action}`, target);
+        const by = operation.actor;
+        const change = () =>
           action === 'pause'
-            ? pauseSchedule(client, name, { by, reason: options.reason, at: new Date() })
-            : resumeSchedule(client, name),
-        );
+            ? pauseSchedule(client, name, { by, reason, at: new Date() })
+            : resumeSchedule(client, name);
+        await notedWherePossible(context, operation, change, () => 'done');
+      }
       const names = name === undefined ? runKinds : [name];
       const schedules = await Promise.all(names.map((kind) => readSchedule(client, kind)));
       if (options.json) printJson({ schedules });
       else print(...schedules.flatMap(describeSchedule));
-    } finally {
-      await close();
-    }
-  } finally {
-    await context.stop();
-  }
+    }),
+  );
 }
 
-async function noted(
-  { settings, stack, log }: Context,
-  action: Exclude<ScheduleAction, 'show'>,
-  name: RunKind,
-  { reason }: ScheduleOptions,
-  work: (by: string) => Promise<void>,
-): Promise<void> {
-  const operation = asOperation(settings, `schedule ${action}`, {
-    schedule: name,
-    ...(reason === undefined ? {} : { reason }),
-  });
-  const warehouse = openToAsk(settings, stack.databaseUrl, log, 1);
-  try {
-    await recordedWherePossible(
-      warehouse.db,
-      operation,
-      () => work(operation.actor),
-      () => 'done',
-      sayUnnoted,
-    );
-  } finally {
-    await warehouse.close();
-  }
-}
-
-/** Says in what state a schedule is, and what to do about it. */
 function stateOf({ name, state, reason }: ScheduleState): string[] {
   if (state === 'active') return [];
   if (state === 'absent')
@@ -101,7 +68,6 @@ function localTime(at: string, times: string | null): string {
   return `, ${clock} in ${timeZone}`;
 }
 
-/** Describes a schedule in lines for people. */
 function describeSchedule(now: ScheduleState): string[] {
   const { name, times, next, last, running, missed } = now;
   const window = `jitter ${shortDuration(now.jitterSeconds * 1000)}, catches up ${shortDuration(now.catchUpSeconds * 1000)}`;

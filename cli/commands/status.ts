@@ -14,13 +14,12 @@ import {
   acknowledgedInWords,
   type Finding,
   headline,
-  plain,
   type Verdict,
   verdictOf,
   verdictStatus,
 } from '../../health/verdict.ts';
 import { healthOf } from '../../operations/health.ts';
-import { openContext } from '../context.ts';
+import { withContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph, table } from '../terminal.ts';
 
@@ -33,32 +32,22 @@ export async function status(options: {
   exitCode?: boolean;
   exact?: boolean;
 }): Promise<void> {
-  const context = await openContext({
-    temporal: 'if running',
-    service: false,
-    quiet: true,
-    existing: true,
-  });
-  const { settings, stack, log } = context;
-  try {
-    const warehouse = openToAsk(settings, stack.databaseUrl, log, 2);
+  const need = { temporal: 'if running', service: false, quiet: true, existing: true } as const;
+  await withContext(need, async ({ settings, stack, log }) => {
+    const { databaseUrl } = stack;
+    const { db, close } = openToAsk(settings, databaseUrl, log, 2);
     try {
       const temporal = stack.hasTemporal ? stack.temporal : undefined;
-      const readHealth = healthOf({
-        settings,
-        databaseUrl: stack.databaseUrl,
-        temporal,
-        answerMs: serverWaits.answerMs,
-      });
-      const health = await readHealth(warehouse.db);
+      const { answerMs } = serverWaits;
+      const health = await healthOf({ settings, databaseUrl, temporal, answerMs })(db);
       const verdict = verdictOf(health);
-      const reachable = !('away' in health.warehouse);
+      const isAway = 'away' in health.warehouse;
       const now =
         'away' in health.warehouse
           ? undefined
           : options.exact
-            ? await readStatus(warehouse.db)
-            : await readStatusAbout(warehouse.db, health.warehouse);
+            ? await readStatus(db)
+            : await readStatusAbout(db, health.warehouse);
       if (options.json) printJson({ verdict, ...now });
       else
         print(
@@ -67,13 +56,11 @@ export async function status(options: {
           ...(now === undefined ? [] : ['', ...describe(now, options.exact ?? false)]),
         );
       if (options.exitCode) process.exitCode = verdictStatus[verdict.word];
-      else if (!reachable) process.exitCode = 1;
+      else if (isAway) process.exitCode = 1;
     } finally {
-      await warehouse.close();
+      await close();
     }
-  } finally {
-    await context.stop();
-  }
+  });
 }
 
 /** Describes a verdict on one line. Then each finding, with what to do, and since when its alarm is open. */
@@ -94,7 +81,6 @@ function describeVerdict(verdict: Verdict): string[] {
   ];
 }
 
-/** Says since when an alarm is open, and whether anybody was notified. */
 function openInWords(open: Finding['open']): string {
   if (open === null) return 'not open yet';
   const notified = open.notifiedAt === null ? 'nobody was notified' : `notified ${timeAgo(open.notifiedAt)}`;
@@ -150,11 +136,7 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
       `values that could not be read: ${inWords(now.unreadableValues)}; their columns are empty (metersync checks list --check unreadable_value)`,
     );
   lines.push(...describeIssues(now.issues), ...describeFields(now.fieldsWithoutColumn));
-  lines.push(...now.parked.flatMap(describeParked));
-  if (now.events.missing > 0)
-    lines.push(
-      `${counted(now.events.missing, 'event')} missing: the service never showed their record, or only an older state (metersync events list --outcome missing)`,
-    );
+  lines.push(...now.parked.map(describeParked));
   const { events: shortEvents, readings } = now.intervalShortfall;
   if (shortEvents > 0)
     lines.push(
@@ -172,7 +154,6 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
 const ownersOf = (owners: number): string =>
   owners === 1 ? '1 company or meter' : `${owners} companies or meters`;
 
-/** Fields that `metersync status` names: further ones are counted. */
 const fieldsNamed = 10;
 
 function describeFields(fields: WarehouseStatus['fieldsWithoutColumn']): string[] {
@@ -192,16 +173,8 @@ function describeIssues({ error, warning, info, acknowledged }: WarehouseStatus[
   ];
 }
 
-function describeParked(parked: ParkedStatus): string[] {
-  const { code, events, owners, backfillParts, since, nextAttemptAt, operator } = parked;
-  const what = [
-    ...(events > 0 ? [`${counted(events, 'event')} of ${ownersOf(owners)}`] : []),
-    ...(backfillParts > 0 ? [`${counted(backfillParts, 'part')} of backfills`] : []),
-  ];
-  const next = nextAttemptAt === null ? '' : `, tried again at ${timeAgo(nextAttemptAt)}`;
-  return [
-    `parked since ${timeAgo(since)}: ${code}: ${what.join(' and ') || 'nothing waits yet'}${next}`,
-    `  ${parked.reason}`,
-    `  What to do: ${plain(operator)}`,
-  ];
+/** Says since when work is parked, and why; the finding says how much it is, and what to do. */
+function describeParked({ code, since, nextAttemptAt, reason }: ParkedStatus): string {
+  const next = nextAttemptAt === null ? '' : `; tried again at ${timeAgo(nextAttemptAt)}`;
+  return `parked since ${timeAgo(since)}: ${code}: ${reason}${next}`;
 }

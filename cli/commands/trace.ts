@@ -7,7 +7,7 @@ import { type Found, findById, findByName } from '../../db/read/find.ts';
 import { type Trace, traceRecord } from '../../db/read/trace.ts';
 import { openEventsOf } from '../../operations/open-events.ts';
 import { factsOf, isPartOf, timelineOf } from '../../operations/timeline.ts';
-import { openContext } from '../context.ts';
+import { withContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
@@ -28,15 +28,14 @@ export async function trace(
 
 /** What needs no Postgres: the events that Temporal keeps until they can be recorded. */
 async function traceInTemporal(kind: TracedKind, id: string, { json }: { json?: boolean }): Promise<void> {
-  const context = await openContext({
+  const need = {
     postgres: false,
     temporal: 'if running',
     service: false,
     quiet: true,
     existing: true,
-  });
-  try {
-    const { stack } = context;
+  } as const;
+  await withContext(need, async ({ stack }) => {
     if (!stack.hasTemporal) return;
     const open = await openEventsOf(stack.temporal, kind, kind === 'meter' ? id : id.toLowerCase());
     if (json) return printJson({ openEvents: open });
@@ -47,9 +46,7 @@ async function traceInTemporal(kind: TracedKind, id: string, { json }: { json?: 
           `${formatTime(event.receivedAt)}  event ${event.id}: ${event.type}, received; ${event.workflowId}`,
       ),
     );
-  } finally {
-    await context.stop();
-  }
+  });
 }
 
 async function traceInWarehouse(

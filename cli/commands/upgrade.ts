@@ -1,10 +1,10 @@
 import { installRuntime } from '../../app/temporal/native.ts';
-import { connectClient, dataConverterOf } from '../../app/temporal/temporal.ts';
+import { dataConverterOf, withClient } from '../../app/temporal/temporal.ts';
 import { workflowBundle } from '../../app/temporal/workflow-bundle.ts';
 import { planOf } from '../../app/warehouse/prepare.ts';
 import { counted } from '../../contract/words.ts';
 import { checkUpgrade, type UpgradeCheck } from '../../operations/upgrade.ts';
-import { openContext } from '../context.ts';
+import { withContext } from '../context.ts';
 import { print, printJson, say } from '../print.ts';
 
 interface UpgradeOptions {
@@ -14,39 +14,28 @@ interface UpgradeOptions {
 
 /** `metersync upgrade check`: says whether this version may take over from the one that runs; status 1 if not. */
 export async function upgradeCheck({ temporal = false, json }: UpgradeOptions): Promise<void> {
-  const context = await openContext({
-    temporal: 'if running',
-    service: false,
-    quiet: true,
-    existing: true,
-  });
-  try {
-    const { settings, stack, log } = context;
+  const need = { temporal: 'if running', service: false, quiet: true, existing: true } as const;
+  await withContext(need, async ({ settings, stack, log }) => {
     if (!stack.hasTemporal)
       throw new Error(
         'no Temporal is running here: set TEMPORAL_ADDRESS to the Temporal of the running deployment',
       );
     installRuntime(log);
     const plan = await planOf(settings, stack.databaseUrl, log);
-    const { client, close } = await connectClient(stack.temporal);
-    try {
+    const check = await withClient(stack.temporal, async (client) => {
       say('Replaying the running workflows…');
-      const check = await checkUpgrade({
+      return await checkUpgrade({
         plan,
         client,
         workflowBundle: await workflowBundle(log),
         dataConverter: dataConverterOf(stack.temporal),
         replacesTemporal: temporal,
       });
-      if (json) printJson(check);
-      else print(...describe(check, temporal));
-      if (!check.go) process.exitCode = 1;
-    } finally {
-      await close();
-    }
-  } finally {
-    await context.stop();
-  }
+    });
+    if (json) printJson(check);
+    else print(...describe(check, temporal));
+    if (!check.go) process.exitCode = 1;
+  });
 }
 
 function describe(check: UpgradeCheck, replacesTemporal: boolean): string[] {

@@ -47,7 +47,6 @@ function explain(error: unknown): never {
 const inWords = ({ applied }: AppliedTypedViews): string =>
   applied.length === 0 ? 'No view had to change.' : `Applied ${counted(applied.length, 'view')}.`;
 
-/** Says what keeps a view from being replaced, and what to do. */
 export function describeBlocked({ view, by, error }: BlockedView): string {
   if (by.length === 0) return `${view} could not be applied: ${error}`;
   const built = by.length === 1 ? 'depends on it. Drop that view' : 'depend on it. Drop those views';

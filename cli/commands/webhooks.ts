@@ -1,11 +1,9 @@
-import { createInterface } from 'node:readline/promises';
 import { webhooksOf } from '../../app/service.ts';
-import { openToAsk } from '../../app/warehouse/warehouse.ts';
-import { recordedWherePossible } from '../../operations/recorded.ts';
-import { asOperation, sayUnnoted } from '../as-operation.ts';
-import { type Context, openContext } from '../context.ts';
+import { asOperation } from '../as-operation.ts';
+import { type Context, withContext } from '../context.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson, say } from '../print.ts';
+import { notedWherePossible } from '../warehouse.ts';
 
 export type WebhooksAction = 'enable' | 'disable' | 'portal';
 
@@ -14,58 +12,35 @@ export async function webhooks(
   action: WebhooksAction,
   options: { json?: boolean; yes?: boolean },
 ): Promise<void> {
-  if (action === 'disable' && !options.yes) await confirm();
+  if (action === 'disable' && !options.yes)
+    throw new UsageError('This turns events off for every endpoint of the organization: say --yes');
   const changes = action === 'enable' || action === 'disable';
-  const context = await openContext({
-    // Changes are noted in the warehouse's log of operations, where there is one: events come before it is made.
-    postgres: changes ? 'if there' : false,
-    temporal: false,
-    // The portal of a sandbox of this command would end with it.
-    service: action === 'portal' ? 'if known' : true,
-    quiet: true,
-    existing: true,
-  });
-  try {
-    const result = changes ? await noted(context, action) : await act(context, action);
-    if (options.json) printJson(result);
-    else print(describe(result));
-    if ('portal' in result && !options.json) say('(valid for 7 days)');
-  } finally {
-    await context.stop();
-  }
-}
-
-/** Asks before events are turned off, which other receivers of the organization would miss too. */
-async function confirm(): Promise<void> {
-  const what = 'This turns events off for every endpoint of the organization';
-  if (!process.stdin.isTTY || !process.stderr.isTTY) throw new UsageError(`${what}: add --yes to confirm`);
-  const asked = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await asked.question(`${what}. Continue? [y/N] `);
-    if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError('nothing was changed');
-  } finally {
-    asked.close();
-  }
-}
-
-async function noted(
-  context: Context,
-  action: Extract<WebhooksAction, 'enable' | 'disable'>,
-): Promise<Result> {
-  const { settings, stack, log } = context;
-  if (stack.databaseUrl === '') return await act(context, action);
-  const warehouse = openToAsk(settings, stack.databaseUrl, log, 1);
-  try {
-    return await recordedWherePossible(
-      warehouse.db,
-      asOperation(settings, `webhooks ${action}`, {}),
-      () => act(context, action),
-      describe,
-      sayUnnoted,
-    );
-  } finally {
-    await warehouse.close();
-  }
+  await withContext(
+    {
+      // Changes are noted in the warehouse's log of operations, where there is one: events come before it is made.
+      postgres: changes ? 'if there' : false,
+      temporal: false,
+      // The portal of a sandbox of this command would end with it.
+      service: action === 'portal' ? 'if known' : true,
+      quiet: true,
+      existing: true,
+    },
+    async (context) => {
+      const work = () => act(context, action);
+      const result =
+        changes && context.stack.databaseUrl !== ''
+          ? await notedWherePossible(
+              context,
+              asOperation(context.settings, `webhooks ${action}`, {}),
+              work,
+              describe,
+            )
+          : await work();
+      if (options.json) printJson(result);
+      else print(describe(result));
+      if ('portal' in result && !options.json) say('(valid for 7 days)');
+    },
+  );
 }
 
 type Result = { readonly enabled: boolean } | { readonly portal: string };

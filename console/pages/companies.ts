@@ -34,7 +34,7 @@ import {
   text,
 } from '../parts.ts';
 import { eventTable } from './events.ts';
-import { issueCards } from './issues.ts';
+import { issueTable } from './issues.ts';
 
 /** Which customer is behind? */
 export const companyList: MakePage = async ({ deps, query, now }) => {
@@ -163,7 +163,7 @@ ${section(
 )}
 ${months.billed.length > 0 && section('Bills by month', billCalendar(months))}
 ${months.months.length > 0 && section('Cost and usage by month', monthCharts(months))}
-${issues.length > 0 && section('Open issues', await issueCards(db, issues), html`<a href="/issues?company=${id}">All</a>`)}
+${issues.length > 0 && section('Open issues', await issueTable(db, issues, now), html`<a href="/issues?company=${id}">All</a>`)}
 ${events.length > 0 && section('Events that wait', eventTable(events, now), html`<a href="/events?company=${id}">All events</a>`)}`,
   };
 };

@@ -48,7 +48,7 @@ ${
           {
             name: 'Rows',
             of: ({ resource, rows }) =>
-              html`<a class="stretched" data-row href="/deletes?run=${id}">${countedRows(rows, resource)}</a>`,
+              html`<a class="stretched" href="/deletes?run=${id}">${countedRows(rows, resource)}</a>`,
           },
           { name: 'State', of: ({ state }) => badge(state === 'quarantined' ? 'uneasy' : 'plain', state) },
           { name: 'Company', of: ({ companyId, company }) => text(company ?? companyId) },

@@ -11,7 +11,6 @@ import { placeText, readPlace } from '../../db/read/event-place.ts';
 import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
 import { describeIgnored, whoIgnored } from '../../operations/ignore.ts';
 import type { Markup } from '../../web/markup.ts';
-import { payloadText } from '../../web/payload.ts';
 import { type Asking, asked, type MakePage, mayAct, oneOf } from '../asking.ts';
 import {
   actButton,
@@ -62,7 +61,6 @@ export const asQuery = (filter: EventFilter): Record<string, string | undefined>
   until: filter.until,
 });
 
-/** Where is this event? */
 export const eventList: MakePage = async (asking) => {
   const { deps, query, now } = asking;
   const filter = filterOf(query);
@@ -218,10 +216,15 @@ function workflow({ deps }: Asking, { workflowId, workflowRunId }: EventDetails)
   ])}</div>`;
 }
 
+/** Characters of a payload that the page shows. */
+const payloadMax = 60_000;
+
 function payload({ payload, body, payloadDroppedAt }: EventDetails, at: string, shown: boolean): Markup {
   if (payloadDroppedAt !== null)
     return html`<p class="muted">The payload was dropped because of its age. The id is kept.</p>`;
   if (!shown)
     return html`<div class="card row"><p>It may hold data of a customer.</p><a class="button outline small" href="${at}?show=payload">Show it</a></div>`;
-  return payloadText(payload ?? body?.toString('utf8') ?? '', 'What was signed');
+  const signed = payload ?? body?.toString('utf8') ?? '';
+  return html`<pre class="payload" tabindex="0" role="region" aria-label="What was signed"><code>${text(signed.slice(0, payloadMax))}</code></pre>
+${signed.length > payloadMax && html`<p class="muted small">Only the first ${payloadMax.toLocaleString('en')} characters are shown.</p>`}`;
 }

@@ -30,7 +30,6 @@ import {
   textField,
 } from '../parts.ts';
 
-/** How many weeks the chart of issues shows by themselves. */
 const chartedWeeks = 12;
 
 /** What is wrong, odd or missing in the data itself? */
@@ -96,7 +95,7 @@ ${first && (await attentionSection(asking))}`,
 };
 
 /** Each issue with what it is about, as several of a company can have the same sentence. */
-async function issueTable(db: Executor, issues: readonly DataIssue[], now: number): Promise<Markup> {
+export async function issueTable(db: Executor, issues: readonly DataIssue[], now: number): Promise<Markup> {
   const subjects = await subjectsOf(db, issues);
   return table(
     'Issues, the gravest first',
@@ -118,15 +117,6 @@ async function issueTable(db: Executor, issues: readonly DataIssue[], now: numbe
     issues,
     ({ id }) => String(id),
   );
-}
-
-/** The same as cards. */
-export async function issueCards(db: Executor, issues: readonly DataIssue[]): Promise<Markup> {
-  const subjects = await subjectsOf(db, issues);
-  return html`<ul class="cards">${issues.map(
-    ({ id, severity, sentence, company, companyId }) =>
-      html`<li class="card"><div class="row"><a class="stretched" data-row href="/issues/${id}">${text(sentence)}</a>${severityBadge(severity)}</div><p class="meta">${text(company ?? companyId)}, ${text(subjects.get(id))}</p></li>`,
-  )}</ul>`;
 }
 
 const issueId = (value: string | undefined): number | undefined =>

@@ -18,7 +18,6 @@ import {
   textField,
 } from '../parts.ts';
 
-/** Who did what? */
 export const logList: MakePage = async ({ deps, query, now }) => {
   const actor = asked(query, 'actor');
   const before = operationId(asked(query, 'before'));

@@ -1,7 +1,6 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { consoleBounds } from '../../contract/limits.ts';
-import { runKinds } from '../../contract/names.ts';
 import { formatSeconds, rfc3339 } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import { readDeletes } from '../../db/deletes/decide.ts';
@@ -45,7 +44,7 @@ export const runList: MakePage = async (asking) => {
     section: 'Runs',
     live: before === undefined,
     body: html`<div class="head"><div><h1>Runs</h1><p class="muted">What each backfill and reconcile did, newest first.</p></div>
-${mayAct(asking) && html`<span class="actions">${runKinds.map((kind) => actButton(`/act/schedule-trigger?kind=${kind}&back=/runs`, `Run ${kind} now`))}</span>`}</div>
+${mayAct(asking) && actButton('/act/backfill?back=/runs', 'Read everything now')}</div>
 ${before === undefined && ended.length > 1 && runCharts(ended.slice(0, chartedRuns), (run) => msOf(run, now))}
 ${
   rows.length === 0
@@ -76,7 +75,6 @@ ${
   };
 };
 
-/** How many runs the charts show. */
 const chartedRuns = 30;
 
 function msOf({ startedAt, finishedAt }: ListedRun, now: number): number {

@@ -1,16 +1,14 @@
 import { html } from 'hono/html';
 import { readVersion } from '../../app/process/version.ts';
 import { readSchedule, type ScheduleState } from '../../app/temporal/schedules.ts';
-import { connectClient } from '../../app/temporal/temporal.ts';
+import { withClient } from '../../app/temporal/temporal.ts';
 import { runKinds } from '../../contract/names.ts';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { describeFit, fitOf } from '../../contract/schema-versions.ts';
 import { readServer } from '../../db/read/session.ts';
-import type { Check } from '../../operations/doctor/check.ts';
-import { badge, type Tone } from '../../web/badge.ts';
-import type { Markup } from '../../web/markup.ts';
+import { badge } from '../../web/badge.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
-import { actButton, ago, type Content, facts, inFull, nothing, section, table, text } from '../parts.ts';
+import { actButton, ago, type Content, facts, nothing, section, table, text } from '../parts.ts';
 
 /** Is everything that it depends on healthy? */
 export const systemPage: MakePage = async (asking) => {
@@ -18,8 +16,7 @@ export const systemPage: MakePage = async (asking) => {
   return {
     title: 'System',
     section: 'System',
-    body: html`<div class="head"><div><h1>System</h1><p class="muted">The servers and versions that metersync uses.</p></div>${mayAct(asking) && actButton('/act/doctor?back=/system', 'Examine it now')}</div>
-${examined(asking)}
+    body: html`<div class="head"><div><h1>System</h1><p class="muted">The servers and versions that metersync uses. <code>metersync doctor</code> checks more.</p></div></div>
 ${section('Versions', html`<div class="card">${facts(versions)}</div>`)}
 ${section('Schedules', schedules)}
 ${section('Watch', watchOf(asking))}`,
@@ -32,43 +29,6 @@ function watchOf({ health: { warehouse }, now }: Asking): Content {
   const { lookedAt } = warehouse.watch;
   return html`<p class="muted">It looks for alarms each minute, and last ran ${ago(lookedAt, now)}.</p>`;
 }
-
-const tones: Readonly<Record<Check['state'], Tone>> = {
-  ok: 'good',
-  warn: 'uneasy',
-  fail: 'bad',
-  'not checked': 'plain',
-};
-
-function examined({ activity, now }: Asking): Markup {
-  const last = activity.examined;
-  if (last === undefined)
-    return section(
-      'Doctor',
-      html`<p class="muted">Not examined from this console yet. <code>metersync doctor</code> does the same.</p>`,
-    );
-  const checks = last.examination.checks.toSorted((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
-  return section(
-    'Doctor',
-    table(
-      'What the doctor found',
-      [
-        { name: 'Check', of: ({ name }) => html`<b>${text(name)}</b>` },
-        { name: 'State', of: ({ state }) => badge(tones[state], state) },
-        {
-          name: 'Saw',
-          of: ({ saw, todo }) =>
-            html`${text(saw)}${todo !== null && html`<br><b>What to do:</b> ${text(todo)}`}`,
-        },
-      ],
-      checks.map((check, place) => ({ ...check, place })),
-      ({ place }) => `check-${place}`,
-    ),
-    inFull(new Date(last.at).toISOString(), now),
-  );
-}
-
-const order: readonly Check['state'][] = ['fail', 'warn', 'not checked', 'ok'];
 
 async function readVersions({ deps, health }: Asking): Promise<(readonly [string, Content])[]> {
   const { temporal, warehouse, schema: versions } = health;
@@ -98,33 +58,32 @@ async function readVersions({ deps, health }: Asking): Promise<(readonly [string
 async function schedulesOf(asking: Asking): Promise<Content> {
   const { deps, now } = asking;
   try {
-    const { client, close } = await connectClient(deps.temporal, serverWaits.healthWithinMs);
-    try {
-      const schedules = await Promise.all(runKinds.map((kind) => readSchedule(client, kind)));
-      return table(
-        'Schedules',
-        [
-          { name: 'Schedule', of: ({ name }) => html`<b>${name}</b>` },
-          {
-            name: 'State',
-            of: ({ state, reason }) =>
-              html`${badge(state === 'active' ? 'good' : 'uneasy', state)} <small>${text(reason)}</small>`,
-          },
-          { name: 'When', of: ({ times }) => times ?? '–' },
-          { name: 'Next', of: ({ next }) => ago(next[0], now) },
-          {
-            name: 'Last',
-            of: ({ last: [latest] }) => latest && html`${ago(latest.scheduledAt, now)}, ${latest.state}`,
-          },
-          { name: 'Missed', end: true, of: ({ missed }) => missed },
-          { name: '', end: true, of: (schedule) => mayAct(asking) && actions(schedule) },
-        ],
-        schedules,
-        ({ name }) => name,
-      );
-    } finally {
-      await close();
-    }
+    const schedules = await withClient(
+      deps.temporal,
+      (client) => Promise.all(runKinds.map((kind) => readSchedule(client, kind))),
+      serverWaits.healthWithinMs,
+    );
+    return table(
+      'Schedules',
+      [
+        { name: 'Schedule', of: ({ name }) => html`<b>${name}</b>` },
+        {
+          name: 'State',
+          of: ({ state, reason }) =>
+            html`${badge(state === 'active' ? 'good' : 'uneasy', state)} <small>${text(reason)}</small>`,
+        },
+        { name: 'When', of: ({ times }) => times ?? '–' },
+        { name: 'Next', of: ({ next }) => ago(next[0], now) },
+        {
+          name: 'Last',
+          of: ({ last: [latest] }) => latest && html`${ago(latest.scheduledAt, now)}, ${latest.state}`,
+        },
+        { name: 'Missed', end: true, of: ({ missed }) => missed },
+        { name: '', end: true, of: (schedule) => mayAct(asking) && actions(schedule) },
+      ],
+      schedules,
+      ({ name }) => name,
+    );
   } catch (error) {
     return nothing('Unknown while Temporal cannot be reached', text((error as Error).message));
   }

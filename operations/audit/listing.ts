@@ -13,7 +13,6 @@ export const listingOf = <R extends string>(resource: R | 'sites'): R | 'compani
 /** A page of a walk, with the warehouse's time before its request. */
 export type ReadPage = Pick<Page, 'body' | 'itemsKey' | 'items' | 'ids'> & { readonly readAt: string };
 
-/** Dates the pages of a walk. */
 export async function* dated(db: Executor, walk: Walk): AsyncGenerator<ReadPage> {
   let readAt = await warehouseNow(db);
   for await (const page of walk) {
@@ -28,10 +27,8 @@ export function doubtOf(walk: Walk): string | undefined {
   return stable ? undefined : reasons.join('; ');
 }
 
-/** The ids of records that have one. */
 export const present = (ids: readonly (string | null)[]): string[] => ids.filter((id) => id !== null);
 
-/** The ids of a company's sites in its record. */
 export function siteIds(company: unknown): string[] {
   const sites = (company as { sites?: unknown } | null)?.sites;
   return Array.isArray(sites) ? present(idsOf(sites)) : [];

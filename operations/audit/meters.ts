@@ -18,7 +18,6 @@ import type { Repairer } from './repairer.ts';
 import { type AuditReport, addTo } from './report.ts';
 import type { Pass, Tally } from './tally.ts';
 
-/** Compares the readings of meters. */
 export class MeterAudit {
   readonly #warehouse: Warehouse;
   readonly #service: ServiceClient;
@@ -66,7 +65,6 @@ export class MeterAudit {
     return meters;
   }
 
-  /** Compares the readings of a meter. */
   async compare(companyId: string, meterId: string): Promise<void> {
     const listing = { resource: 'intervals', id: meterId, companyId } as const;
     await this.#tally.read(listing, (found) => this.#pass(found, meterId));

@@ -4,20 +4,17 @@ import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import type { Walk } from '../../service/walk.ts';
 
-/** The readings of a page. */
 export interface PageOfReadings {
   readonly columns: IntervalColumns;
   /** Strays, under the ids of their refusals: no table has them. */
   readonly strays: readonly Difference[];
 }
 
-/** A walk over the readings of a meter. */
 export interface ReadingsWalk extends AsyncIterable<PageOfReadings> {
   /** Why the walk may lack readings; undefined if it has all. */
   doubt(): string | undefined;
 }
 
-/** Walks the readings of a meter, and judges their number. */
 export function walkReadings(meterId: string, walk: Walk): ReadingsWalk {
   const totals = new Set<number | null>();
   async function* read(): AsyncGenerator<PageOfReadings> {

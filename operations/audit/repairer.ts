@@ -57,7 +57,6 @@ export class Repairer {
     return doubtOf(walk) === undefined ? seen : undefined;
   }
 
-  /** Replaces the readings of a meter by those of a proved pass. */
   async replaceReadings(tx: Transaction, pass: Omit<ProvedPass, 'runId'>): Promise<void> {
     const proved = { ...pass, runId: this.#options.runId };
     await lockReadings(tx, pass.meterId, pass.readAt);

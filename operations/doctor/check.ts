@@ -3,17 +3,14 @@ import { sqlMessage } from '../../db/connection/failures.ts';
 
 export type CheckState = 'ok' | 'warn' | 'fail' | 'not checked';
 
-/** One check of the doctor. */
 export interface Check {
   readonly name: string;
   readonly state: CheckState;
-  /** What the check found, in words. */
   readonly saw: string;
   /** What to do about it; null when there is nothing to do. */
   readonly todo: string | null;
 }
 
-/** The result of a check, without its name. */
 export type Verdict = Omit<Check, 'name'>;
 
 export const ok = (saw: string): Verdict => ({ state: 'ok', saw, todo: null });

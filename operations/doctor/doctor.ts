@@ -37,7 +37,6 @@ export interface DoctorOptions {
   readonly temporal: TemporalPlace | undefined;
   /** Its URL is empty where none is configured and no sandbox runs. */
   readonly service: { readonly url: string; readonly apiKey: string };
-  /** Connections that are not safe. */
   readonly insecure: readonly Insecure[];
   /** Whether the sandbox replaces the service; only metersync start knows its secret. */
   readonly standIn: boolean;
@@ -98,7 +97,6 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   }
 }
 
-/** Sends a probe, if there is a secret to sign it with. */
 async function examineReceiver({ db }: Stored, options: DoctorOptions): Promise<Check> {
   const { settings, secrets, probeId, now, probeArrivesWithinMs } = options;
   if ((await checkSecrets(options)).state !== 'ok')
@@ -114,7 +112,6 @@ async function examineReceiver({ db }: Stored, options: DoctorOptions): Promise<
   });
 }
 
-/** Warns of settings that no longer have an effect. */
 function judgeRemoved({ warnings }: Settings): Judged {
   if (warnings.length === 0) return ok('each still has an effect');
   return warn(warnings.join('; '), 'Unset them, and do what is said above instead.');

@@ -32,7 +32,6 @@ export const monthAt = (day: string, time: string): string =>
 /** Whether the month of a first day was over at a time in UTC. */
 export const hasEnded = (day: string, time: string): boolean => monthOf(day) < monthOf(time);
 
-/** Formats a time in UTC as `2026-03-01 12:00`. */
 export const timeOf = (time: string | null): string =>
   time === null ? '–' : time.replace('T', ' ').replace(/:\d\dZ$/, '');
 

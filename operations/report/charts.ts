@@ -1,7 +1,7 @@
 import type { Report } from '../../db/read/report.ts';
 import {
+  bars,
   categories,
-  seriesColours as colours,
   drawChart,
   grid,
   legend,
@@ -13,44 +13,32 @@ import { monthAt, weekdays } from './amounts.ts';
 
 const draw = (height: number, option: object): string => drawChart(option, height, 880);
 
-// A float is enough for the height of a bar: the table below has the exact figures.
-const height = (exact: string | null | undefined) =>
-  exact === null || exact === undefined ? null : Number(exact);
-
-const unique = <T>(all: readonly T[]): T[] => [...new Set(all)];
-
-/** Makes the axis of all months, which marks the one that has not ended. */
-const monthAxis = (months: readonly string[], madeAt: string) =>
-  categories(months.map((month) => monthAt(month, madeAt)));
+/** Names months, and marks the one that has not ended. */
+const namesOf = (months: readonly string[], madeAt: string) => months.map((month) => monthAt(month, madeAt));
 
 /** Draws a chart for each currency, as a bar of one is no measure of another's. */
 export function costCharts({ cost, months, madeAt }: Report): string {
-  const currencies = unique(cost.map(({ currency }) => currency));
-  return currencies
-    .map((currency, place) => {
-      const data = months.map((month) =>
-        height(cost.find((row) => row.month === month && row.currency === currency)?.cost),
-      );
-      return draw(220, {
-        grid,
-        xAxis: monthAxis(months, madeAt),
-        yAxis: values({ name: currency ?? 'no currency', nameTextStyle: { ...text, align: 'left' } }),
-        series: [{ type: 'bar', data, itemStyle: { color: colours[place % 8] } }],
-      });
-    })
+  return [...Map.groupBy(cost, ({ currency }) => currency)]
+    .map(([currency, rows], colour) =>
+      bars(
+        namesOf(months, madeAt),
+        months.map((month) => rows.find((row) => row.month === month)?.cost),
+        {
+          colour,
+          top: 40,
+          yAxis: { name: currency ?? 'no currency', nameTextStyle: { ...text, align: 'left' } },
+        },
+      ),
+    )
     .join('');
 }
 
-/** Draws the usage of one commodity in one unit. */
-export function usageChart({ months, madeAt }: Report, usage: Report['usage'], colour: number): string {
-  const data = months.map((month) => height(usage.find((row) => row.month === month)?.usage));
-  return draw(220, {
-    grid: { ...grid, top: 16 },
-    xAxis: monthAxis(months, madeAt),
-    yAxis: values(),
-    series: [{ type: 'bar', data, itemStyle: { color: colours[colour % 8] } }],
-  });
-}
+export const usageChart = ({ months, madeAt }: Report, usage: Report['usage'], colour: number): string =>
+  bars(
+    namesOf(months, madeAt),
+    months.map((month) => usage.find((row) => row.month === month)?.usage),
+    { colour },
+  );
 
 export function coverageChart({ coverage, months, madeAt }: Report): string {
   const percents = (part: 'bills' | 'readings') =>
@@ -72,20 +60,20 @@ export function coverageChart({ coverage, months, madeAt }: Report): string {
     ...legend(series),
     grid,
     series,
-    xAxis: monthAxis(months, madeAt),
+    xAxis: categories(namesOf(months, madeAt)),
     yAxis: values({ min: 0, max: 100, axisLabel: { ...text, formatter: '{value} %' } }),
   });
 }
 
-export function correctionsChart({ corrections: { byMonth }, madeAt }: Report): string {
-  const months = byMonth.map(({ month }) => month);
-  return draw(220, {
-    grid: { ...grid, top: 16 },
-    xAxis: monthAxis(months, madeAt),
-    yAxis: values({ minInterval: 1 }),
-    series: [{ type: 'bar', data: byMonth.map(({ bills }) => bills), barMaxWidth: 48 }],
-  });
-}
+export const correctionsChart = ({ corrections: { byMonth }, madeAt }: Report): string =>
+  bars(
+    namesOf(
+      byMonth.map(({ month }) => month),
+      madeAt,
+    ),
+    byMonth.map(({ bills }) => bills),
+    { yAxis: { minInterval: 1 } },
+  );
 
 /** Formats kW in a few characters: six steps stand in a line. */
 const power = (kw: number): string => kw.toLocaleString('en', { maximumSignificantDigits: 3 });

@@ -18,7 +18,7 @@ type Html = ReturnType<typeof html>;
 type Cell = string | number;
 
 /** Writes the report as one page without script or network, with charts as SVG. */
-export async function pageOf(report: Report): Promise<string> {
+export async function reportPage(report: Report): Promise<string> {
   const title = `Energy report: ${scopeOf(report)}`;
   return String(
     await html`<!doctype html>
@@ -225,7 +225,6 @@ function freshnessSection(report: Report, figure: string): Html {
 
 interface Section {
   readonly title: string;
-  /** The section's main figure. */
   readonly figure: string;
   readonly caption: string;
   readonly chart?: string | undefined;
@@ -234,7 +233,6 @@ interface Section {
   /** Label of the table while it is folded. */
   readonly summary?: string;
   readonly open?: boolean;
-  /** Text for a section without rows. */
   readonly none: string;
 }
 

@@ -176,10 +176,8 @@ function freshnessFigure({ freshness }: Report): string {
 const withUndated = (figure: string, undated: string): string =>
   undated === '' ? figure : `${figure}; ${undated}`;
 
-/** Connections that a terminal shows. */
 const printedMax = 25;
 
-/** Writes the figures as lines for a terminal. */
 export function reportText(report: Report): string[] {
   const head = `${scopeOf(report)}: ${countsOf(report)}`;
   if (isEmpty(report))

@@ -12,10 +12,12 @@ import { doorRoute, requireLink, showProblems } from './session.ts';
 import { settingsRoutes } from './settings-routes.ts';
 import { testingRoutes } from './testing-routes.ts';
 
+const at = (name: string): string => new URL(`./assets/${name}`, import.meta.url).href;
+
 /** What this site has beyond the looks that all share. */
 const own: Assets = {
-  styles: { 'messages.css': new URL('./assets/messages.css', import.meta.url).href },
-  scripts: {},
+  styles: { 'portal.css': at('portal.css'), 'messages.css': at('messages.css') },
+  scripts: { 'portal.js': at('portal.js') },
 };
 
 /** The webhook portal (service.md 6.5): pages below `/portal`, opened by the link of `POST /external/configure_webhook`. */

@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { requireZone, warnOfIsolation, warnOfSearchPath } from '../../app/warehouse/prepare.ts';
+import { requireZone, warnOfDropped } from '../../app/warehouse/prepare.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 test('refuses sessions in another time zone than the configured one, with advice', async () => {
@@ -25,18 +25,16 @@ test('warns of sessions with another search path or isolation than they ask for,
     await warehouse.drop();
   });
   const warn = vi.fn();
-  await warnOfSearchPath(warehouse, { warn });
-  await warnOfIsolation(warehouse, { warn });
+  await warnOfDropped(warehouse, { warn });
   expect(warn).not.toHaveBeenCalled();
-  await warnOfSearchPath({ db: drizzle(pool) }, { warn });
-  await warnOfIsolation({ db: drizzle(pool) }, { warn });
+  await warnOfDropped({ db: drizzle(pool) }, { warn });
   expect(warn.mock.calls).toEqual([
     [
-      { searched: ['"$user"', 'public'] },
+      { search_path: '"$user", public' },
       expect.stringMatching(/alter role … set search_path = pg_catalog, pg_temp".*running\.md/),
     ],
     [
-      { isolation: 'serializable' },
+      { default_transaction_isolation: 'serializable' },
       expect.stringMatching(
         /alter role … set default_transaction_isolation = 'read committed'".*running\.md/,
       ),

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { readPollers, workerIsPolling } from '../../app/temporal/queue-pollers.ts';
 import { taskQueues } from '../../contract/names.ts';
 import { until } from '../support/poll.ts';
+import { pollingBuilds } from '../support/polling-builds.ts';
 import { promote } from '../support/promote.ts';
 import { openNamespace, withStubs } from '../support/stub-worker.ts';
 
@@ -36,8 +37,7 @@ test('a build whose slots are in use has the work, even next to a build that has
     });
   const [busy, idle] = await Promise.all([workerOf('busy', {}), workerOf('idle', { look: async () => {} })]);
   const promoted = async () => {
-    const seen = async () => (await readPollers(client, 'events')).builds.length === 2;
-    await until('both are seen', seen);
+    await until('both are seen', async () => (await pollingBuilds(client)).length === 2);
     await promote(client, 'd', 'busy');
     await until('the busy one serves', async () => (await readPollers(client, 'events')).absent === null);
   };

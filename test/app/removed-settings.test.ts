@@ -18,6 +18,7 @@ test('names the former limit of requests per second', () => {
 test.each([
   ['NOTIFY_URLS', 'pagerduty://geheim', /set NOTIFY_URL for Slack/],
   ['NOTIFY_URLS_FILE', '/geheim', /set NOTIFY_URL for Slack/],
+  ['CONSOLE_PASSWORDS_FILE', '/geheim', /put a proxy that asks for passwords before the console/],
   ['JOURNAL_PAYLOAD_DAYS', 'geheim', /set RETENTION_DAYS/],
   ['RUNS_DAYS', 'geheim', /set RETENTION_DAYS/],
   ['PLAINTEXT_HOSTS', 'geheim', /set STRICT_TLS to outside/],

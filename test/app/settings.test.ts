@@ -265,7 +265,7 @@ describe('wrong settings', () => {
     ['TEMPORAL_CODEC_KEYS', 'a:c2hvcnQ=', 'has to hold id:key pairs'],
     ['TEMPORAL_CODEC_KEYS', `a:${'A'.repeat(43)}=,a:${'B'.repeat(43)}=`, 'each id once'],
     ['TEMPORAL_PLAINTEXT', 'on', 'has to be refused or accepted'],
-    ['CONSOLE_HOST', '0.0.0.0', 'which other machines reach: set CONSOLE_PASSWORDS_FILE'],
+    ['CONSOLE_HOST', '0.0.0.0', 'which other machines reach: put a proxy before it'],
     ['CONSOLE_HOST', 'console.example', 'which other machines reach'],
     ['CONSOLE_TRUSTED_PROXIES', '10.0.0.0/33', 'has to hold addresses or networks'],
     ['CONSOLE_TRUSTED_PROXIES', 'proxy', 'has to hold addresses or networks'],
@@ -301,17 +301,13 @@ describe('wrong settings', () => {
   });
 });
 
-test('a console accepts no user header from just anybody, and has one way to know users', () => {
+test('a console accepts no user header from just anybody', () => {
   const header = { CONSOLE_USER_HEADER: 'x-user' };
   for (const name of ['CONSOLE_TRUSTED_PROXIES', 'CONSOLE_OPERATORS'])
     expect(problemsOf({ [name]: '10.0.0.1' })).toEqual([
       expect.stringContaining('CONSOLE_USER_HEADER has to be set'),
     ]);
   expect(problemsOf(header)).toEqual([expect.stringContaining('CONSOLE_TRUSTED_PROXIES has to be set')]);
-  expect(problemsOf({ ...header, CONSOLE_PASSWORDS_FILE: 'people' })).toEqual([
-    expect.stringContaining('two ways'),
-  ]);
-  expect(problemsOf({ CONSOLE_HOST: '0.0.0.0', CONSOLE_PASSWORDS_FILE: 'people' })).toEqual([]);
   expect(problemsOf({ CONSOLE_HOST: '127.0.0.2' })).toEqual([]);
 });
 

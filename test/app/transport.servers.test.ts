@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openService } from '../../app/service.ts';
 import { readSettings, SettingsError } from '../../app/settings/settings.ts';
-import { judgeTransport, requireSafeTransport } from '../../app/settings/transport.ts';
+import { insecureAmong, requireSafeTransport, temporalAt } from '../../app/settings/transport.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { runCommand } from '../support/command.ts';
 import { startCommand } from '../support/command-process.ts';
@@ -120,7 +120,7 @@ describe('service and Temporal', () => {
     ['10.0.0.7:7233', false, ['TEMPORAL_ADDRESS']],
     ['dns:///temporal.example:7233', false, ['TEMPORAL_ADDRESS']],
   ])('Temporal at %s, with TLS %s: %j', (address, tls, settings) => {
-    const judged = judgeTransport({ temporal: { address, tls } }, readSettings({}));
+    const judged = insecureAmong([temporalAt(address, tls)], readSettings({}));
     expect(judged.map(({ setting }) => setting)).toEqual(settings);
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readSchedule, type ScheduleState, triggerSchedule } from '../../app/temporal/schedules.ts';
+import { readSchedule, type ScheduleState } from '../../app/temporal/schedules.ts';
 import { type RunKind, scheduleIds } from '../../contract/names.ts';
 import { type Outcome, runCommand } from '../support/command.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -126,7 +126,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
 
   test('starts a run and reports its end when it is triggered', async () => {
     const worker = await pipeline.run('worker', { BACKFILL_CRON: '' });
-    await triggerSchedule(pipeline.client, 'full');
+    await pipeline.client.schedule.getHandle(scheduleIds.full).trigger();
     const last = await until('the run is over', async () => {
       const [latest] = (await now()).last;
       return latest?.state === 'complete' ? latest : undefined;

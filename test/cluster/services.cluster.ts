@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { ScheduleOverlapPolicy } from '@temporalio/client';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import { type ScheduleState, triggerSchedule } from '../../app/temporal/schedules.ts';
+import type { ScheduleState } from '../../app/temporal/schedules.ts';
 import { createRandom } from '../../bench/load/random.ts';
-import { workflowIds } from '../../contract/names.ts';
+import { scheduleIds, workflowIds } from '../../contract/names.ts';
 import type { AlarmName } from '../../health/findings.ts';
 import { fault, say, seeds, times } from '../faults/fault.ts';
 import { eventsPerSecond, startLoad } from '../faults/load.ts';
@@ -41,7 +42,7 @@ fault('T1', 'backfill, disturbed events and schedules', seeds(), { may: found },
 async function scheduledRuns(rig: Rig): Promise<string[]> {
   const ends: string[] = [];
   for (const name of ['reconcile', 'full'] as const) {
-    await triggerSchedule(rig.client, name);
+    await rig.client.schedule.getHandle(scheduleIds[name]).trigger(ScheduleOverlapPolicy.BUFFER_ONE);
     const end = await until(
       `the run of ${name} ends`,
       async () => {

@@ -19,8 +19,6 @@ beforeAll(async () => {
   running = await startConsole(
     {
       settings: readSettings({ METERSYNC_ACTOR: 'ada' }),
-      service: { url: '', apiKey: '' },
-      insecure: [],
       log: pino({ level: 'silent' }),
       stack: {
         databaseUrl: warehouse.url,
@@ -68,32 +66,6 @@ test('each page looks right on a desktop and on a phone, in light and dark', asy
     await expectGoodPage(page, `console-${name}`);
   }
   expect(errors).toEqual([]);
-  await context.close();
-});
-
-test('can be used with only the keyboard, and no key acts in a field', async () => {
-  const context = await browser.person();
-  const page = await context.newPage();
-  await page.goto(running.url);
-  await page.keyboard.press('g');
-  await page.keyboard.press('e');
-  await page.waitForURL(`${running.url}/events`);
-  await page.keyboard.press('j');
-  await page.keyboard.press('j');
-  await page.keyboard.press('k');
-  const row = await page.locator(':focus').getAttribute('href');
-  await page.keyboard.press('Enter');
-  await page.waitForURL(running.url + row);
-  await page.keyboard.press('/');
-  await page.keyboard.type('g? jk');
-  expect(await page.inputValue('#search')).toBe('g? jk');
-  await page.fill('#search', trouble.document);
-  await page.keyboard.press('Enter');
-  await page.waitForURL(`${running.url}/trace?*`);
-  await page.keyboard.press('?');
-  await eventually(() => page.locator('dialog#keys').isVisible()).toBe(true);
-  await page.keyboard.press('Escape');
-  await eventually(() => page.locator('dialog#keys').isVisible()).toBe(false);
   await context.close();
 });
 

@@ -190,7 +190,6 @@ describe('deploy/kubernetes', () => {
       containerOf(part).ports?.find((one) => one.name === name)?.containerPort;
     expect(port('receiver', 'webhooks')).toBe(Number(/EXPOSE (\d+)/.exec(read('Dockerfile'))?.[1]));
     expect(port('receiver', 'webhooks')).toBe(Number(settings.RECEIVER_PORT?.default));
-    expect(port('console', 'console')).toBe(Number(settings.CONSOLE_PORT?.default));
     for (const part of running) {
       expect(port(part, 'metrics')).toBe(Number(settings.METRICS_PORT?.default));
       expect(containerOf(part)).toMatchObject({
@@ -198,8 +197,7 @@ describe('deploy/kubernetes', () => {
         readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
       });
     }
-    for (const part of ['receiver', 'console'])
-      expect(port(part, named('Service', part).spec.ports[0]?.targetPort ?? '')).toBeDefined();
+    expect(port('receiver', named('Service', 'receiver').spec.ports[0]?.targetPort ?? '')).toBeDefined();
   });
 
   test('the overlay of the Prometheus Operator has the rules of deploy/prometheus', () => {

@@ -8,7 +8,8 @@ import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.
 import { listDataIssues } from '../../db/read/issues.ts';
 import { readReport } from '../../db/read/report.ts';
 import { keepMonths } from '../../db/watch/months.ts';
-import { reportPage, reportText } from '../../operations/report/report.ts';
+import { reportPage } from '../../operations/report/page.ts';
+import { reportText } from '../../operations/report/summary.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { type Browser, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
 import { runCommand } from '../support/command.ts';

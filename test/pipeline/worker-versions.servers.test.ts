@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { readPollers } from '../../app/temporal/queue-pollers.ts';
 import { startOf } from '../../app/temporal/temporal.ts';
 import type { RunningWorker } from '../../app/worker-part.ts';
 import { runCommand } from '../support/command.ts';
 import { forFile } from '../support/for-file.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
+import { pollingBuilds } from '../support/polling-builds.ts';
 import { promote } from '../support/promote.ts';
 
 const deployment = (build: string) => ({
@@ -18,7 +18,7 @@ const pipeline = await forFile(startPipeline({ size: { companies: 2, documents: 
 /** Runs a worker and waits until Temporal sees it poll. */
 async function worker(build: string) {
   const running = pipeline.run('worker', deployment(build)) as Promise<RunningWorker>;
-  const polls = async () => (await readPollers(pipeline.client, 'events')).builds.includes(build);
+  const polls = async () => (await pollingBuilds(pipeline.client)).includes(build);
   await until(`build ${build} polls`, polls, { everyMs: 5 });
   return await running;
 }

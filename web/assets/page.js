@@ -1,6 +1,6 @@
 /**
- * What pages do beyond links and forms: parts that follow what happens, questions before something is lost, menus
- * that close, buttons that copy. Every task can be done without it.
+ * What pages do beyond links and forms: parts that follow what happens, buttons that copy, forms that are sent
+ * once. Every task can be done without it.
  */
 
 /** Defined by the script before this one. */
@@ -86,34 +86,11 @@ function say(words) {
   setTimeout(() => line.remove(), 4_000);
 }
 
-const openMenus = () => document.querySelectorAll('details.menu[open]');
-
 document.addEventListener('click', async (event) => {
-  const at = event.target instanceof Element ? event.target : null;
-  for (const menu of openMenus()) if (!menu.contains(at)) menu.open = false;
-  const copier = at?.closest('[data-copy]');
-  if (copier) {
-    await copy(copier.dataset.copy);
-    say('Copied.');
-  }
-  const asker = at?.closest('[data-dialog]');
-  if (asker) {
-    event.preventDefault();
-    document.getElementById(asker.dataset.dialog)?.showModal();
-  }
-  const dialog = at?.closest('[data-close]')?.closest('dialog');
-  if (dialog) {
-    event.preventDefault();
-    dialog.close();
-  }
-});
-
-document.addEventListener('keydown', (event) => {
-  if (event.key !== 'Escape') return;
-  for (const menu of openMenus()) {
-    menu.open = false;
-    menu.querySelector('summary')?.focus();
-  }
+  const copier = event.target instanceof Element ? event.target.closest('[data-copy]') : null;
+  if (copier === null) return;
+  await copy(copier.dataset.copy);
+  say('Copied.');
 });
 
 /** A second click sends nothing. */
@@ -131,19 +108,13 @@ addEventListener('pageshow', () => {
   }
 });
 
-/** Shows the dialog that the address asks for; removes it and the result from the address, so that a reload repeats neither. */
-function forgetQuestion() {
+/** Removes the result of the last action from the address, so that a reload does not repeat it. */
+function forgetResult() {
   const address = new URL(location.href);
-  const question = document.getElementById(address.searchParams.get('ask') ?? '');
-  if (question instanceof HTMLDialogElement) {
-    question.removeAttribute('open');
-    question.showModal();
-  }
-  if (!address.searchParams.has('done') && !address.searchParams.has('ask')) return;
+  if (!address.searchParams.has('done')) return;
   address.searchParams.delete('done');
-  address.searchParams.delete('ask');
   history.replaceState(null, '', address);
 }
 
-forgetQuestion();
+forgetResult();
 follow();

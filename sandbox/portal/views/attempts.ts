@@ -1,11 +1,11 @@
 import { STATUS_CODES } from 'node:http';
 import { html } from 'hono/html';
 import { badge } from '../../../web/badge.ts';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
-import { payloadText } from '../../../web/payload.ts';
 import { visibleText } from '../../../web/visible-text.ts';
 import type { Micros } from '../../timestamps.ts';
+import { icons } from '../icons.ts';
+import { payloadText } from '../payload.ts';
 import type { Attempt, Standing } from '../read/message.ts';
 import { timeInFull } from './time.ts';
 

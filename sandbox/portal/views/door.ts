@@ -1,9 +1,9 @@
 import { html } from 'hono/html';
 import type { AssetAddresses } from '../../../web/assets.ts';
 import { documentOf } from '../../../web/document.ts';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
 import { visibleText } from '../../../web/visible-text.ts';
+import { icons } from '../icons.ts';
 import type { LinkRefusal } from '../links.ts';
 
 /** Leads from the link into the portal, with and without script. */

@@ -1,6 +1,6 @@
 import { html, raw } from 'hono/html';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
+import { icons } from '../icons.ts';
 import { eventChooser } from './event-chooser.ts';
 
 export interface EndpointDraft {

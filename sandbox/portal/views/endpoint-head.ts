@@ -1,10 +1,10 @@
 import { html, raw } from 'hono/html';
 import { badge } from '../../../web/badge.ts';
 import { copyable } from '../../../web/copyable.ts';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
 import { visibleText } from '../../../web/visible-text.ts';
 import type { Micros } from '../../timestamps.ts';
+import { icons } from '../icons.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import { endpointBadge } from './status.ts';
 import { timeAgo } from './time.ts';

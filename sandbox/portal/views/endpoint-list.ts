@@ -1,9 +1,9 @@
 import { html } from 'hono/html';
 import { badge } from '../../../web/badge.ts';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
 import { visibleText } from '../../../web/visible-text.ts';
 import type { Micros } from '../../timestamps.ts';
+import { icons } from '../icons.ts';
 import type { Activity } from '../read/activity.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import { endpointBadge } from './status.ts';

@@ -1,8 +1,8 @@
 import { html, raw } from 'hono/html';
 import type { Markup } from '../../../web/markup.ts';
-import { payloadText } from '../../../web/payload.ts';
 import { type EventType, eventTypes } from '../../events/payloads.ts';
 import type { Micros } from '../../timestamps.ts';
+import { payloadText } from '../payload.ts';
 import type { RecentMessage } from '../read/activity.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import { endpointHead } from './endpoint-head.ts';

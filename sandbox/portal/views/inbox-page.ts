@@ -1,11 +1,11 @@
 import { html } from 'hono/html';
 import { badge } from '../../../web/badge.ts';
 import { copyable } from '../../../web/copyable.ts';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
-import { payloadText, sizeText } from '../../../web/payload.ts';
 import type { Micros } from '../../timestamps.ts';
 import { fromText } from '../../timestamps.ts';
+import { icons } from '../icons.ts';
+import { payloadText, sizeText } from '../payload.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import type { Inbox, InboxRequest } from '../read/inbox.ts';
 import { inboxRequestsKept } from '../read/inbox.ts';

@@ -1,11 +1,11 @@
 import { html, raw } from 'hono/html';
 import type { AssetAddresses } from '../../../web/assets.ts';
 import { documentOf } from '../../../web/document.ts';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
 import { visibleText } from '../../../web/visible-text.ts';
 import type { Micros } from '../../timestamps.ts';
 import { toText } from '../../timestamps.ts';
+import { icons } from '../icons.ts';
 import { readableTime, relativeTime } from '../relative-time.ts';
 
 /** What every page of an open portal knows. */

@@ -1,11 +1,11 @@
 import { html } from 'hono/html';
 import { badge } from '../../../web/badge.ts';
 import { copyable } from '../../../web/copyable.ts';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
-import { payloadText, sizeText } from '../../../web/payload.ts';
 import { visibleText } from '../../../web/visible-text.ts';
 import { fromText, type Micros } from '../../timestamps.ts';
+import { icons } from '../icons.ts';
+import { payloadText, sizeText } from '../payload.ts';
 import type { Attempt, Message, Standing } from '../read/message.ts';
 import { attemptsShownMax } from '../read/message.ts';
 import { attemptList } from './attempts.ts';

@@ -1,8 +1,8 @@
 import { html } from 'hono/html';
 import { badge } from '../../../web/badge.ts';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
 import type { Micros } from '../../timestamps.ts';
+import { icons } from '../icons.ts';
 import { type MessageStatus, statusBadge } from './status.ts';
 import { timeAgo } from './time.ts';
 

@@ -1,8 +1,8 @@
 import { html, raw } from 'hono/html';
 import { badge } from '../../../web/badge.ts';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
 import type { Micros } from '../../timestamps.ts';
+import { icons } from '../icons.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import type { ReplayProgress } from '../read/replays.ts';
 import { readableTime } from '../relative-time.ts';

@@ -1,6 +1,6 @@
 import { html, raw } from 'hono/html';
-import { icons } from '../../../web/icons.ts';
 import type { Markup } from '../../../web/markup.ts';
+import { icons } from '../icons.ts';
 import { type WindowChoice, type WindowName, windows } from '../time-window.ts';
 
 /** Chooses a time: one of the usual choices, or from and until. `name` keeps ids distinct if a page has several. */

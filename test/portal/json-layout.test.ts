@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { layOutJson } from '../../web/json-layout.ts';
+import { layOutJson } from '../../sandbox/portal/json-layout.ts';
 
 const enough = 1_000_000;
 const laidOut = (text: string, lengthMax = enough) =>

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
+import type { Markup } from '../../web/markup.ts';
+import { visibleText } from '../../web/visible-text.ts';
 import { layOutJson } from './json-layout.ts';
-import type { Markup } from './markup.ts';
-import { visibleText } from './visible-text.ts';
 
 /** Most characters of one text that a page shows. */
 const shownCharactersMax = 60_000;
