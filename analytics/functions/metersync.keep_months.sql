@@ -119,7 +119,6 @@ begin
   return kept;
 end
 $$;
-comment on function metersync.keep_months is 'Works out the months of companies that changed; returns how many.';
 -- New versions of views may find something else.
 insert into
   metersync.company_changes (company_id)
