@@ -68,4 +68,3 @@ set
   where b.company_id = bills_to_check.company
     and b.is_effective
 $$;
-comment on function metersync.bills_to_check is 'The bills of a company, for its checks.';

@@ -1,5 +1,6 @@
 -- Goes meter by meter, so that each finds its readings by their key.
 create or replace function metersync.days_to_check (company uuid) returns table (
+  company_id uuid,
   meter_id text,
   local_date date,
   usage_units text,
@@ -32,6 +33,7 @@ set
   ) m
     cross join lateral (
       select
+        d.company_id,
         d.meter_id,
         d.local_date,
         d.usage_units,
@@ -50,4 +52,3 @@ set
       offset 0
     ) d
 $$;
-comment on function metersync.days_to_check is 'The days of a company''s readings, for its checks.';

@@ -1,4 +1,4 @@
--- Checks over the bills and the usage of a company: each check is a step.
+-- Checks over the bills and the usage of a company: each check is a select of the union.
 create or replace function metersync.find_bill_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
 set
   enable_seqscan = off
@@ -60,23 +60,6 @@ set
         ) r
       group by b.bill_id, r.usage_units
     ),
-    unusable_amount as (
-      select
-        'unusable_amount',
-        b.bill_id::text,
-        field,
-        jsonb_build_object('field', field)
-      from bills b
-        cross join lateral unnest(b.unusable) as field
-      union all
-      select
-        'unusable_amount',
-        bill_id::text,
-        'usage ' || coalesce(usage_units, ''),
-        jsonb_build_object('field', 'usage', 'units', usage_units, 'records', unusable)
-      from listed
-      where unusable > 0
-    ),
     meter_days as (
       select
         meter_id,
@@ -114,48 +97,6 @@ set
         upper(gap) - lower(gap) as days
       from meter_days m
         cross join lateral unnest(datemultirange(range_merge(m.days)) - m.days) as gap
-    ),
-    bill_gap as (
-      select
-        'bill_gap',
-        g.meter_id,
-        g.first_day::text,
-        jsonb_build_object('from', g.first_day, 'until', g.until, 'days', g.days)
-          || case
-            -- Many utilities leave a day or two out between bills: no bill is missing.
-            when g.days < 3
-              then jsonb_build_object('extent', g.days || ' days', 'severity', 'info')
-            when c.per_day is null then jsonb_build_object('extent', g.days || ' days')
-            else jsonb_build_object(
-              'extent', format(
-                '%s days: about %s bills, some %s %s',
-                g.days,
-                greatest(1, round(g.days / c.usual_days)),
-                round(g.days * c.per_day),
-                c.currency
-              ),
-              'may_cost', round(g.days * c.per_day, 2),
-              'currency', c.currency
-            )
-          end
-      from gaps g
-        left join daily_costs c on c.meter_id = g.meter_id
-    ),
-    bill_overlap as (
-      select
-        'bill_overlap',
-        u.meter_id,
-        lower(part)::text,
-        jsonb_build_object(
-          'from', lower(part),
-          'until', upper(part),
-          'days', upper(part) - lower(part),
-          'older_bill', u.bill_id
-        )
-      from usage u
-        cross join lateral unnest(datemultirange(u.period) - u.counted_days) as part
-      where u.may_overlap
-        and u.meter_id is not null
     ),
     costs as (
       select unnest(array_agg(bill_id)) as bill_id
@@ -196,15 +137,6 @@ set
       group by account_number, provider, bill_date
       having count(*) > 1
     ),
-    duplicate_bill as (
-      select
-        'duplicate_bill',
-        bill_id::text,
-        '',
-        jsonb_build_object('same_as', original, 'by', by)
-      from alike
-      where original <> bill_id
-    ),
     usual_periods as (
       select
         account_number,
@@ -215,35 +147,6 @@ set
       group by account_number
       having count(*) >= 3
     ),
-    unusual_period as (
-      select
-        'unusual_period',
-        b.bill_id::text,
-        '',
-        jsonb_build_object('days', b.period_days, 'usual_days', p.days)
-      from bills b
-        join usual_periods p on p.account_number = b.account_number
-      where b.boundary_rule <> 'one_day'
-        and (b.period_days > greatest(65, 1.5 * p.days) or b.period_days < least(20, 0.5 * p.days))
-    ),
-    future_period as (
-      select
-        'future_period',
-        bill_id::text,
-        '',
-        jsonb_build_object('period_end', period_end)
-      from bills
-      where period_end > today
-    ),
-    amount_mismatch as (
-      select
-        'amount_mismatch',
-        bill_id::text,
-        '',
-        jsonb_build_object('current_charges', current_charges, 'lines', lines, 'currency', currency)
-      from bills
-      where abs(current_charges - lines) > 0.01
-    ),
     document_usage as (
       select
         b.bill_id,
@@ -252,20 +155,6 @@ set
       from bills b
         cross join lateral jsonb_array_elements(b.usage_rows) as item
       group by b.bill_id, item ->> 'usageUnits'
-    ),
-    usage_mismatch as (
-      select
-        'usage_mismatch',
-        t.bill_id::text,
-        coalesce(t.units, ''),
-        jsonb_build_object('on_document', t.usage, 'in_records', l.usage, 'units', t.units)
-      from document_usage t
-        left join listed l on l.bill_id = t.bill_id
-          -- This condition can be hashed; "is not distinct from" cannot.
-          and coalesce(l.usage_units, '') = coalesce(t.units, '')
-          and l.usage_units is not distinct from t.units
-      where t.usage is not null
-        and abs(t.usage - l.usage) > 0.001 is not false
     ),
     rates_before as (
       select
@@ -292,27 +181,6 @@ set
         and r.per_day >= 3 * r.lowest
         and r.bill_id is not null
         and l.low >= 0.9 * cardinality(r.before)
-    ),
-    usage_spike as (
-      select
-        'usage_spike',
-        r.bill_id::text,
-        r.meter_id,
-        jsonb_build_object(
-          'per_day', round(r.per_day, 3),
-          'usual_highest', round(h.highest, 3),
-          'units', r.standard_units,
-          'bills_before', h.bills
-        )
-      from jumps r
-        cross join lateral (
-          select
-            percentile_disc(0.9) within group (order by rate) as highest,
-            count(*) as bills
-          from unnest(r.before) as rate
-        ) h
-      where h.highest > 0
-        and r.per_day >= 3 * h.highest
     ),
     repeated as (
       select distinct
@@ -344,51 +212,12 @@ set
         ) as stretch
       from rate_changes
     ),
-    hidden_estimate as (
-      select
-        'hidden_estimate',
-        meter_id,
-        min(first_day)::text,
-        jsonb_build_object(
-          'per_day', round(per_day, 3),
-          'units', standard_units,
-          'bills', array_agg(bill_id order by first_day),
-          'count', count(*)
-        )
-      from stretches
-      where per_day <> 0
-      group by meter_id, standard_units, stretch, per_day
-      having count(distinct bill_id) >= 3
-    ),
     unused as (
       select bill_id
       from listed
       group by bill_id
       having sum(used) = 0
         and sum(unusable) = 0
-    ),
-    zero_usage_with_cost as (
-      select
-        'zero_usage_with_cost',
-        b.bill_id::text,
-        '',
-        jsonb_build_object('cost', b.cost, 'currency', b.currency)
-      from bills b
-        join unused u on u.bill_id = b.bill_id
-      where b.cost > 0
-    ),
-    negative_usage as (
-      select
-        'negative_usage',
-        u.usage_id::text,
-        '',
-        jsonb_build_object('usage', u.usage, 'units', u.usage_units, 'bill', u.bill_id)
-      from usage u
-        left join bills b on b.bill_id = u.bill_id
-      where u.usage < 0
-        and u.is_excluded is not true
-        and u.net_metering_type is distinct from 'EXPORT'
-        and coalesce(b.credits, 0) = 0
     ),
     of_several_units as (
       select meter_id
@@ -407,15 +236,6 @@ set
       from usage
       where meter_id in (select meter_id from of_several_units)
     ),
-    unit_changed as (
-      select
-        'unit_changed',
-        usage_id::text,
-        '',
-        jsonb_build_object('units', usage_units, 'before', before, 'meter', meter_id)
-      from units_before
-      where usage_units <> before
-    ),
     of_several_currencies as (
       select account_number
       from bills
@@ -429,34 +249,6 @@ set
         lag(currency) over (partition by account_number order by period_start, created) as before
       from bills
       where account_number in (select account_number from of_several_currencies)
-    ),
-    currency_changed as (
-      select
-        'currency_changed',
-        bill_id::text,
-        '',
-        jsonb_build_object('currency', currency, 'before', before, 'account', account_number)
-      from currencies_before
-      where currency <> before
-    ),
-    bad_dates as (
-      select
-        'bad_dates',
-        usage_id::text,
-        '',
-        jsonb_build_object(
-          'start', start_date,
-          'end', end_date,
-          'quality', date_quality,
-          'problem', case date_quality
-            when 'inverted' then 'the end is before the start'
-            when 'end_missing' then 'the end is the start, as an unknown end is sent'
-            else 'a date is missing'
-          end,
-          'bill', bill_id
-        )
-      from usage
-      where date_quality in ('end_missing', 'inverted', 'missing')
     ),
     steps as (
       select
@@ -476,26 +268,6 @@ set
       from steps
       group by meter_id
       having count(days) >= 2
-    ),
-    late_bill as (
-      select
-        'late_bill',
-        s.meter_id,
-        '',
-        jsonb_build_object(
-          'billed_until', s.until,
-          'usual_days', s.days,
-          'days_late', today - s.until - metersync.days_to_next_bill(s.days)
-        )
-      from usual_steps s
-        cross join lateral (
-          select
-          from utility.meters m
-          where m.id = s.meter_id
-            and metersync.boolean_of(m.raw ->> 'isTracked') is not false
-          offset 0
-        ) tracked
-      where today - s.until > 1.5 * s.days
     ),
     meters as materialized (
       select
@@ -535,94 +307,264 @@ set
         ) m on true
       where u.company_id = company
         and u.deleted_at is null
-    ),
-    orphan as (
-      select
-        'orphan',
-        id::text,
-        '',
-        jsonb_strip_nulls(
-          jsonb_build_object(
-            'document', document,
-            'meter', meter,
-            'missing', concat_ws(' and ', 'document ' || document, 'meter ' || meter)
-          )
+    )
+  select
+    'bill_gap',
+    g.meter_id,
+    g.first_day::text,
+    jsonb_build_object('from', g.first_day, 'until', g.until, 'days', g.days)
+      || case
+        -- Many utilities leave a day or two out between bills: no bill is missing.
+        when g.days < 3
+          then jsonb_build_object('extent', g.days || ' days', 'severity', 'info')
+        when c.per_day is null then jsonb_build_object('extent', g.days || ' days')
+        else jsonb_build_object(
+          'extent', format(
+            '%s days: about %s bills, some %s %s',
+            g.days,
+            greatest(1, round(g.days / c.usual_days)),
+            round(g.days * c.per_day),
+            c.currency
+          ),
+          'may_cost', round(g.days * c.per_day, 2),
+          'currency', c.currency
         )
-      from without_record
-      where document is not null
-        or meter is not null
-    ),
-    unknown_unit as (
+      end
+  from gaps g
+    left join daily_costs c on c.meter_id = g.meter_id
+  union all
+  select
+    'bill_overlap',
+    u.meter_id,
+    lower(part)::text,
+    jsonb_build_object(
+      'from', lower(part),
+      'until', upper(part),
+      'days', upper(part) - lower(part),
+      'older_bill', u.bill_id
+    )
+  from usage u
+    cross join lateral unnest(datemultirange(u.period) - u.counted_days) as part
+  where u.may_overlap
+    and u.meter_id is not null
+  union all
+  select
+    'duplicate_bill',
+    bill_id::text,
+    '',
+    jsonb_build_object('same_as', original, 'by', by)
+  from alike
+  where original <> bill_id
+  union all
+  select
+    'unusual_period',
+    b.bill_id::text,
+    '',
+    jsonb_build_object('days', b.period_days, 'usual_days', p.days)
+  from bills b
+    join usual_periods p on p.account_number = b.account_number
+  where b.boundary_rule <> 'one_day'
+    and (b.period_days > greatest(65, 1.5 * p.days) or b.period_days < least(20, 0.5 * p.days))
+  union all
+  select
+    'future_period',
+    bill_id::text,
+    '',
+    jsonb_build_object('period_end', period_end)
+  from bills
+  where period_end > today
+  union all
+  select
+    'amount_mismatch',
+    bill_id::text,
+    '',
+    jsonb_build_object('current_charges', current_charges, 'lines', lines, 'currency', currency)
+  from bills
+  where abs(current_charges - lines) > 0.01
+  union all
+  select
+    'usage_mismatch',
+    t.bill_id::text,
+    coalesce(t.units, ''),
+    jsonb_build_object('on_document', t.usage, 'in_records', l.usage, 'units', t.units)
+  from document_usage t
+    left join listed l on l.bill_id = t.bill_id
+      -- This condition can be hashed; "is not distinct from" cannot.
+      and coalesce(l.usage_units, '') = coalesce(t.units, '')
+      and l.usage_units is not distinct from t.units
+  where t.usage is not null
+    and abs(t.usage - l.usage) > 0.001 is not false
+  union all
+  select
+    'usage_spike',
+    r.bill_id::text,
+    r.meter_id,
+    jsonb_build_object(
+      'per_day', round(r.per_day, 3),
+      'usual_highest', round(h.highest, 3),
+      'units', r.standard_units,
+      'bills_before', h.bills
+    )
+  from jumps r
+    cross join lateral (
       select
-        'unknown_unit',
-        meter_id,
-        coalesce(usage_units, ''),
-        jsonb_build_object('units', usage_units, 'records', count(*))
-      from usage
-      where dimension = 'unknown'
-        and meter_id is not null
-      group by meter_id, usage_units
-    ),
-    unknown_commodity as (
+        percentile_disc(0.9) within group (order by rate) as highest,
+        count(*) as bills
+      from unnest(r.before) as rate
+    ) h
+  where h.highest > 0
+    and r.per_day >= 3 * h.highest
+  union all
+  select
+    'hidden_estimate',
+    meter_id,
+    min(first_day)::text,
+    jsonb_build_object(
+      'per_day', round(per_day, 3),
+      'units', standard_units,
+      'bills', array_agg(bill_id order by first_day),
+      'count', count(*)
+    )
+  from stretches
+  where per_day <> 0
+  group by meter_id, standard_units, stretch, per_day
+  having count(distinct bill_id) >= 3
+  union all
+  select
+    'zero_usage_with_cost',
+    b.bill_id::text,
+    '',
+    jsonb_build_object('cost', b.cost, 'currency', b.currency)
+  from bills b
+    join unused u on u.bill_id = b.bill_id
+  where b.cost > 0
+  union all
+  select
+    'negative_usage',
+    u.usage_id::text,
+    '',
+    jsonb_build_object('usage', u.usage, 'units', u.usage_units, 'bill', u.bill_id)
+  from usage u
+    left join bills b on b.bill_id = u.bill_id
+  where u.usage < 0
+    and u.is_excluded is not true
+    and u.net_metering_type is distinct from 'EXPORT'
+    and coalesce(b.credits, 0) = 0
+  union all
+  select
+    'unit_changed',
+    usage_id::text,
+    '',
+    jsonb_build_object('units', usage_units, 'before', before, 'meter', meter_id)
+  from units_before
+  where usage_units <> before
+  union all
+  select
+    'currency_changed',
+    bill_id::text,
+    '',
+    jsonb_build_object('currency', currency, 'before', before, 'account', account_number)
+  from currencies_before
+  where currency <> before
+  union all
+  select
+    'bad_dates',
+    usage_id::text,
+    '',
+    jsonb_build_object(
+      'start', start_date,
+      'end', end_date,
+      'quality', date_quality,
+      'problem', case date_quality
+        when 'inverted' then 'the end is before the start'
+        when 'end_missing' then 'the end is the start, as an unknown end is sent'
+        else 'a date is missing'
+      end,
+      'bill', bill_id
+    )
+  from usage
+  where date_quality in ('end_missing', 'inverted', 'missing')
+  union all
+  select
+    'late_bill',
+    s.meter_id,
+    '',
+    jsonb_build_object(
+      'billed_until', s.until,
+      'usual_days', s.days,
+      'days_late', today - s.until - metersync.days_to_next_bill(s.days)
+    )
+  from usual_steps s
+    cross join lateral (
       select
-        'unknown_commodity',
-        id,
-        datasource_type,
-        jsonb_build_object('datasource_type', datasource_type)
-      from meters
-      where datasource_type not in (
-        'ELECTRICITY',
-        'GAS',
-        'WATER',
-        'DISTRICT',
-        'WASTE',
-        'FUEL',
-        'MISC',
-        'REFRIGERANT',
-        'SOLAR',
-        'TELECOM',
-        'SEWER',
-        'STEAM',
-        'CHILLED_WATER',
-        'HOT_WATER'
+      from utility.meters m
+      where m.id = s.meter_id
+        and metersync.boolean_of(m.raw ->> 'isTracked') is not false
+      offset 0
+    ) tracked
+  where today - s.until > 1.5 * s.days
+  union all
+  select
+    'orphan',
+    id::text,
+    '',
+    jsonb_strip_nulls(
+      jsonb_build_object(
+        'document', document,
+        'meter', meter,
+        'missing', concat_ws(' and ', 'document ' || document, 'meter ' || meter)
       )
     )
-  select * from bill_gap
+  from without_record
+  where document is not null
+    or meter is not null
   union all
-  select * from bill_overlap
+  select
+    'unknown_unit',
+    meter_id,
+    coalesce(usage_units, ''),
+    jsonb_build_object('units', usage_units, 'records', count(*))
+  from usage
+  where dimension = 'unknown'
+    and meter_id is not null
+  group by meter_id, usage_units
   union all
-  select * from duplicate_bill
+  select
+    'unknown_commodity',
+    id,
+    datasource_type,
+    jsonb_build_object('datasource_type', datasource_type)
+  from meters
+  where datasource_type not in (
+    'ELECTRICITY',
+    'GAS',
+    'WATER',
+    'DISTRICT',
+    'WASTE',
+    'FUEL',
+    'MISC',
+    'REFRIGERANT',
+    'SOLAR',
+    'TELECOM',
+    'SEWER',
+    'STEAM',
+    'CHILLED_WATER',
+    'HOT_WATER'
+  )
   union all
-  select * from unusual_period
+  select
+    'unusable_amount',
+    b.bill_id::text,
+    field,
+    jsonb_build_object('field', field)
+  from bills b
+    cross join lateral unnest(b.unusable) as field
   union all
-  select * from future_period
-  union all
-  select * from amount_mismatch
-  union all
-  select * from usage_mismatch
-  union all
-  select * from usage_spike
-  union all
-  select * from hidden_estimate
-  union all
-  select * from zero_usage_with_cost
-  union all
-  select * from negative_usage
-  union all
-  select * from unit_changed
-  union all
-  select * from currency_changed
-  union all
-  select * from bad_dates
-  union all
-  select * from late_bill
-  union all
-  select * from orphan
-  union all
-  select * from unknown_unit
-  union all
-  select * from unknown_commodity
-  union all
-  select * from unusable_amount
+  select
+    'unusable_amount',
+    bill_id::text,
+    'usage ' || coalesce(usage_units, ''),
+    jsonb_build_object('field', 'usage', 'units', usage_units, 'records', unusable)
+  from listed
+  where unusable > 0
 $$;
-comment on function metersync.find_bill_issues is 'Evidence in a company''s data for the checks that run with bills.';

@@ -12,11 +12,16 @@ set
   plan_cache_mode = force_generic_plan as $$
   with
     found as materialized (
-      select *
-      from metersync.connections_to_check(company)
-      where status_class = 'unknown'
-        or since < today - 7
-        or since is null
+      select
+        u.*,
+        array(
+          select m.meter_id
+          from analytics.connection_meters m
+          where m.connection_id = u.connection_id
+        ) as meters
+      from metersync.unwell_connections u
+      where u.company_id = company
+        and (u.status_class = 'unknown' or u.since < today - 7 or u.since is null)
     ),
     billed as (
       select
@@ -52,4 +57,3 @@ set
   from found f
     left join reaching r on r.connection_id = f.connection_id
 $$;
-comment on function metersync.find_connection_issues is 'Evidence in a company''s data for the checks that run with connections.';

@@ -1,6 +1,5 @@
--- Checks of the readings of a company; each check is a step. Readings and bills are compared as in
--- analytics.bill_interval_comparison. The days and the usage are those that have been gathered
--- before.
+-- Checks over the readings of a company: each check is a select of the union. Readings are compared with
+-- bills of the days and the usage that are gathered here.
 create or replace function metersync.find_interval_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
 set
   enable_seqscan = off
@@ -53,107 +52,7 @@ set
         ) as seconds
       from months
     ),
-    interval_coverage as (
-      select
-        'interval_coverage',
-        meter_id,
-        to_char(month, 'YYYY-MM') || ' ' || usage_units,
-        jsonb_build_object(
-          'from', first_day,
-          'until', until,
-          'coverage', round(covered / seconds, 4),
-          'percent', round(100 * covered / seconds, 1),
-          'units', usage_units
-        )
-      from covered_months
-      where covered < 0.95 * seconds
-    ),
-    clock_change as (
-      select
-        'clock_change',
-        meter_id,
-        local_date || ' ' || usage_units,
-        jsonb_build_object(
-          'day', local_date,
-          'readings', readings,
-          'expected', expected_readings,
-          'time_zone', time_zone,
-          'time_zone_source', time_zone_source
-        )
-      from days
-      where day_seconds <> 86400
-        and readings * granularity_seconds = 86400
-    ),
-    billed as (
-      select
-        meter_id,
-        bill_id,
-        min(usage_id::text) as usage_id,
-        period,
-        standard_units,
-        sum(standard_usage * metersync.usage_sign(null, usage, is_excluded)) as billed
-      from usage
-      where not metersync.is_power(dimension)
-      group by meter_id, bill_id, coalesce(bill_id, usage_id), period, standard_units
-    ),
-    billed_days as (
-      select
-        u.usage_id,
-        u.bill_id,
-        u.period,
-        u.billed,
-        u.standard_units,
-        d.standard_usage,
-        d.covered_seconds,
-        d.time_zone,
-        d.usage_units,
-        min(d.usage_units) over (partition by u.usage_id) as one_of
-      from billed u
-        join days d on d.meter_id = u.meter_id
-          and d.standard_units = u.standard_units
-          and d.local_date >= lower(u.period)
-          and d.local_date < upper(u.period)
-    ),
-    billed_readings as (
-      select
-        usage_id,
-        bill_id,
-        billed,
-        standard_units,
-        sum(standard_usage) as usage,
-        round(
-          sum(covered_seconds) / extract(
-            epoch from metersync.day_start(upper(period), min(time_zone))
-              - metersync.day_start(lower(period), min(time_zone))
-          ),
-          4
-        ) as coverage
-      from billed_days
-      where usage_units = one_of
-      group by usage_id, bill_id, period, billed, standard_units
-    ),
-    compared as (
-      select
-        *,
-        round((usage - billed) / nullif(abs(billed), 0), 4) as relative_difference
-      from billed_readings
-    ),
-    interval_bill_mismatch as (
-      select
-        'interval_bill_mismatch',
-        usage_id,
-        '',
-        jsonb_build_object(
-          'billed', billed,
-          'readings', usage,
-          'units', standard_units,
-          'relative_difference', relative_difference,
-          'bill', bill_id
-        )
-      from compared
-      where coverage = 1
-        and abs(relative_difference) > 0.02
-    ),
+    compared as ({{bill_readings usage="usage" days="days"}}),
     qualities as (
       select
         m.id,
@@ -179,83 +78,6 @@ set
       where m.company_id = company
         and m.deleted_at is null
     ),
-    no_time_zone as (
-      select
-        'no_time_zone',
-        company::text,
-        '',
-        jsonb_build_object('sites', count(distinct z.site_id))
-      from (
-        select distinct id
-        from qualities
-      ) q
-        join utility.meters m on m.id = q.id
-        join analytics.site_time_zones z on z.site_id = m.site_id
-      where z.time_zone_source = 'default'
-      having count(*) > 0
-    ),
-    unknown_quality as (
-      select
-        'unknown_quality',
-        id,
-        quality,
-        jsonb_build_object('quality', quality, 'readings', readings, 'since', since)
-      from qualities
-      where quality is not null
-        and analytics.standard_quality(quality) = 'unknown'
-    ),
-    several_readings as (
-      select
-        'several_readings',
-        m.id,
-        '',
-        jsonb_build_object(
-          'since', t.since,
-          'times', t.times,
-          'amounts', e.amounts,
-          'units', e.usage_units
-        )
-      from (
-        select id
-        from qualities
-        group by id
-        having bool_or(shares_times)
-      ) m
-        cross join lateral (
-          select
-            min(i.start_at) as since,
-            count(distinct (i.start_at, i.granularity_seconds, i.usage_units)) as times
-          from utility.intervals i
-          where i.meter_id = m.id
-            and i.ordinal > 0
-        ) t
-        cross join lateral (
-          select
-            array_to_string(
-              (array_agg(metersync.amount(i.usage) order by i.ordinal desc)) [1:4],
-              ' and ',
-              'none'
-            ) as amounts,
-            i.usage_units
-          from utility.intervals i
-          where i.meter_id = m.id
-            and i.start_at = t.since
-          group by i.granularity_seconds, i.usage_units
-          having max(i.ordinal) > 0
-          order by i.granularity_seconds, i.usage_units
-          limit 1
-        ) e
-    ),
-    unusable_reading as (
-      select
-        'unusable_reading',
-        id,
-        '',
-        jsonb_build_object('readings', sum(unusable), 'since', min(since))
-      from qualities
-      group by id
-      having sum(unusable) > 0
-    ),
     unread as (
       select
         id,
@@ -264,47 +86,146 @@ set
       from qualities
       group by id
       having sum(unreadable) > 0
-    ),
-    unreadable_reading as (
-      select
-        'unreadable_reading',
-        u.id,
-        '',
-        jsonb_build_object(
-          'readings', u.readings,
-          'since', u.since,
-          'field', first.field,
-          'text', first.text,
-          'said', '"' || first.text || '"'
-        )
-      from unread u
-        cross join lateral (
-          select
-            f.field,
-            f.text
-          from utility.intervals i
-            cross join lateral jsonb_each_text(i.unreadable) as f(field, text)
-          where i.meter_id = u.id
-            and i.start_at = u.since
-            and i.unreadable is not null
-          order by f.field, f.text
-          limit 1
-        ) first
     )
-  select * from interval_coverage
+  select
+    'interval_coverage',
+    meter_id,
+    to_char(month, 'YYYY-MM') || ' ' || usage_units,
+    jsonb_build_object(
+      'from', first_day,
+      'until', until,
+      'coverage', round(covered / seconds, 4),
+      'percent', round(100 * covered / seconds, 1),
+      'units', usage_units
+    )
+  from covered_months
+  where covered < 0.95 * seconds
   union all
-  select * from clock_change
+  select
+    'clock_change',
+    meter_id,
+    local_date || ' ' || usage_units,
+    jsonb_build_object(
+      'day', local_date,
+      'readings', readings,
+      'expected', expected_readings,
+      'time_zone', time_zone,
+      'time_zone_source', time_zone_source
+    )
+  from days
+  where day_seconds <> 86400
+    and readings * granularity_seconds = 86400
   union all
-  select * from interval_bill_mismatch
+  select
+    'interval_bill_mismatch',
+    usage_id::text,
+    '',
+    jsonb_build_object(
+      'billed', billed_usage,
+      'readings', interval_usage,
+      'units', units,
+      'relative_difference', relative_difference,
+      'bill', bill_id
+    )
+  from compared
+  where interval_coverage = 1
+    and abs(relative_difference) > 0.02
   union all
-  select * from no_time_zone
+  select
+    'no_time_zone',
+    company::text,
+    '',
+    jsonb_build_object('sites', count(distinct z.site_id))
+  from (
+    select distinct id
+    from qualities
+  ) q
+    join utility.meters m on m.id = q.id
+    join analytics.site_time_zones z on z.site_id = m.site_id
+  where z.time_zone_source = 'default'
+  having count(*) > 0
   union all
-  select * from unknown_quality
+  select
+    'unknown_quality',
+    id,
+    quality,
+    jsonb_build_object('quality', quality, 'readings', readings, 'since', since)
+  from qualities
+  where quality is not null
+    and analytics.standard_quality(quality) = 'unknown'
   union all
-  select * from several_readings
+  select
+    'several_readings',
+    m.id,
+    '',
+    jsonb_build_object(
+      'since', t.since,
+      'times', t.times,
+      'amounts', e.amounts,
+      'units', e.usage_units
+    )
+  from (
+    select id
+    from qualities
+    group by id
+    having bool_or(shares_times)
+  ) m
+    cross join lateral (
+      select
+        min(i.start_at) as since,
+        count(distinct (i.start_at, i.granularity_seconds, i.usage_units)) as times
+      from utility.intervals i
+      where i.meter_id = m.id
+        and i.ordinal > 0
+    ) t
+    cross join lateral (
+      select
+        array_to_string(
+          (array_agg(metersync.amount(i.usage) order by i.ordinal desc)) [1:4],
+          ' and ',
+          'none'
+        ) as amounts,
+        i.usage_units
+      from utility.intervals i
+      where i.meter_id = m.id
+        and i.start_at = t.since
+      group by i.granularity_seconds, i.usage_units
+      having max(i.ordinal) > 0
+      order by i.granularity_seconds, i.usage_units
+      limit 1
+    ) e
   union all
-  select * from unusable_reading
+  select
+    'unusable_reading',
+    id,
+    '',
+    jsonb_build_object('readings', sum(unusable), 'since', min(since))
+  from qualities
+  group by id
+  having sum(unusable) > 0
   union all
-  select * from unreadable_reading
+  select
+    'unreadable_reading',
+    u.id,
+    '',
+    jsonb_build_object(
+      'readings', u.readings,
+      'since', u.since,
+      'field', first.field,
+      'text', first.text,
+      'said', '"' || first.text || '"'
+    )
+  from unread u
+    cross join lateral (
+      select
+        f.field,
+        f.text
+      from utility.intervals i
+        cross join lateral jsonb_each_text(i.unreadable) as f(field, text)
+      where i.meter_id = u.id
+        and i.start_at = u.since
+        and i.unreadable is not null
+      order by f.field, f.text
+      limit 1
+    ) first
 $$;
-comment on function metersync.find_interval_issues is 'Evidence in a company''s data for the checks that run with intervals.';

@@ -83,4 +83,3 @@ set
   order by r.entity_type, r.id, f.field
   limit 1000
 $$;
-comment on function metersync.find_unreadable_values is 'Evidence in a company''s records for the check unreadable_value.';

@@ -2,6 +2,8 @@
 -- on the company, because each row is looked up by an index, with any statistics of the tables.
 -- They join only tables, each by its key. Checks join the gathered rows, which are few.
 create or replace function metersync.usage_to_check (company uuid) returns table (
+  company_id uuid,
+  site_id uuid,
   usage_id uuid,
   bill_id uuid,
   meter_id text,
@@ -17,6 +19,7 @@ create or replace function metersync.usage_to_check (company uuid) returns table
   standard_usage numeric,
   standard_units text,
   dimension text,
+  is_estimated boolean,
   is_excluded boolean,
   net_metering_type text,
   electricity_type text
@@ -32,6 +35,8 @@ set
 set
   plan_cache_mode = force_generic_plan as $$
   select
+    u.company_id,
+    u.site_id,
     u.usage_id,
     u.bill_id,
     u.meter_id,
@@ -47,10 +52,10 @@ set
     u.standard_usage,
     u.standard_units,
     u.dimension,
+    u.is_estimated,
     u.is_excluded,
     u.net_metering_type,
     u.electricity_type
   from analytics.usage u
   where u.company_id = usage_to_check.company
 $$;
-comment on function metersync.usage_to_check is 'The usage of a company, for its checks.';

@@ -249,9 +249,7 @@ from
       )
   ) as checks (check_name, run_with, entity_type, severity, what, sentence);
 comment on view ops.data_issue_checks is 'The checks of the data.';
-comment on column ops.data_issue_checks.check_name is 'Check name.';
 comment on column ops.data_issue_checks.run_with is 'bills, connections: after each run; intervals: after each backfill.';
 comment on column ops.data_issue_checks.entity_type is 'document, usage, meter, connection or company; record: one of these or a site.';
-comment on column ops.data_issue_checks.severity is 'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.data_issue_checks.what is 'What it finds.';
 comment on column ops.data_issue_checks.sentence is 'Template of the sentence for an issue: {days} is a figure of its evidence, and {units|no unit} gives the words for a missing figure.';

@@ -3,30 +3,8 @@ create or replace function analytics.document_state (document_id uuid, at timest
 set
   search_path = pg_catalog,
   pg_temp as $$
-  select
-    d.revised_document_id,
-    d.created,
-    d.deleted_at
-  from utility.documents d
+  select d.revised_document_id, d.created, d.deleted_at
+  from analytics.documents_at(coalesce(at, 'infinity')) d
   where d.id = document_id
-    and (
-      at is null
-      or d.first_synced_at <= at
-      and not exists (
-        select
-        from history.documents h
-        where h.id = d.id
-          and h.valid_to > at
-      )
-    )
-  union all
-  select
-    h.revised_document_id,
-    h.created,
-    h.deleted_at
-  from history.documents h
-  where h.id = document_id
-    and h.valid_from <= at
-    and at < h.valid_to
 $$;
 comment on function analytics.document_state is 'The part of a document at a time that superseded_by reads.';

@@ -18,29 +18,23 @@ with
         else m -> 'usageDataIds' ? usage_id::text
       end
       and upper(coalesce(m ->> 'demandType', '')) not in ('CONTRACT', 'UCAP', 'ICAP', 'TRANSMISSION')
-  ),
-  final as (
-    select
-      array[
-        max(demand) filter (
-          where
-            dimension = 'power'
-        ),
-        max(demand) filter (
-          where
-            dimension = 'apparent power'
-        ),
-        max(demand) filter (
-          where
-            dimension = 'reactive power'
-        )
-      ] as highest
-    from
-      measured
   )
 select
-  highest
+  array[
+    max(demand) filter (
+      where
+        dimension = 'power'
+    ),
+    max(demand) filter (
+      where
+        dimension = 'apparent power'
+    ),
+    max(demand) filter (
+      where
+        dimension = 'reactive power'
+    )
+  ]
 from
-  final;
+  measured;
 end;
 comment on function analytics.read_demand is 'The highest demand of a usage record in its document, in kW, kVA and kVAR.';

@@ -37,19 +37,12 @@ set
       from reached r
         join history.documents h on h.id = r.id
       where r.id <> document_id
-    ),
-    final as (
-      select
-        at,
-        min(ended_by_kind) as ended_by_kind,
-        min(ended_by) as ended_by
-      from times
-      group by at
     )
   select
     at,
-    ended_by_kind,
-    ended_by
-  from final
+    min(ended_by_kind),
+    min(ended_by)
+  from times
+  group by at
 $$;
 comment on function analytics.superseding_times is 'The times at which documents changed that replace, or replaced, this document.';

@@ -119,8 +119,7 @@ begin
   return kept;
 end
 $$;
-comment on function metersync.keep_months is 'Works out the months of companies that changed; returns how many.';
--- New versions of views may find something else, so all months are computed again.
+-- New versions of views may find something else.
 insert into
   metersync.company_changes (company_id)
 values

@@ -14,4 +14,3 @@ order by
 limit
   1;
 end;
-comment on function metersync.meter_number is 'The number of a meter at its utility.';

@@ -24,4 +24,3 @@ create or replace function metersync.time_zone_of (address text) returns text la
   where substring(address from '\m([A-Z]{2}),? +(?:\d{5}|[A-Z]\d[A-Z] ?\d[A-Z]\d)\M')
     = any (string_to_array(states, ' '))
 $$;
-comment on function metersync.time_zone_of is 'The time zone that an address proposes; NULL where it ends with no state of the United States or province of Canada.';

@@ -90,74 +90,68 @@ with
       )::integer as shared_days
     from
       read_bills
-  ),
-  final as (
-    select
-      bill_id,
-      n.company_id,
-      n.site_id,
-      account_number,
-      provider,
-      invoice_id,
-      period_start,
-      period_end,
-      case
-        when period_start is not null then daterange (period_start, period_end + 1 - shared_days)
-      end as period,
-      period_end + 1 - shared_days - period_start as period_days,
-      case
-        when period_start is null then 'no_dates'
-        when shared_days = 1 then 'shared_day_to_next'
-        when end_date < start_date then 'dates_swapped'
-        when period_start = period_end then 'one_day'
-        else 'end_inclusive'
-      end as boundary_rule,
-      bill_date,
-      due_date,
-      currency,
-      coalesce(current_charges, total_charges) as cost,
-      case
-        when current_charges is not null then 'current_charges'
-        when total_charges is not null then 'total_charges'
-      end as cost_source,
-      total_charges,
-      current_charges,
-      credits,
-      tax_charges,
-      interest_charges,
-      previous_balance,
-      previous_payment,
-      open_balance,
-      source_type,
-      status,
-      is_flagged,
-      flagged_status,
-      is_estimated,
-      notes,
-      file_name,
-      job_id,
-      audit_trail_url,
-      usage_rows,
-      n.created,
-      n.updated,
-      n.api_version,
-      is_effective,
-      reason,
-      superseded_by,
-      revised_document_id,
-      n.deleted_at,
-      n.deleted_reason,
-      period_start as first_day,
-      period_end - shared_days as last_day,
-      end_date as service_end_date,
-      c.name as company,
-      s.name as site {{more}}
-    from
-      neighboured n
-      left join utility.companies c on c.id = n.company_id
-      left join utility.sites s on s.id = n.site_id
   )
 select
-  *
+  bill_id,
+  n.company_id,
+  n.site_id,
+  account_number,
+  provider,
+  invoice_id,
+  period_start,
+  period_end,
+  case
+    when period_start is not null then daterange (period_start, period_end + 1 - shared_days)
+  end as period,
+  period_end + 1 - shared_days - period_start as period_days,
+  case
+    when period_start is null then 'no_dates'
+    when shared_days = 1 then 'shared_day_to_next'
+    when end_date < start_date then 'dates_swapped'
+    when period_start = period_end then 'one_day'
+    else 'end_inclusive'
+  end as boundary_rule,
+  bill_date,
+  due_date,
+  currency,
+  coalesce(current_charges, total_charges) as cost,
+  case
+    when current_charges is not null then 'current_charges'
+    when total_charges is not null then 'total_charges'
+  end as cost_source,
+  total_charges,
+  current_charges,
+  credits,
+  tax_charges,
+  interest_charges,
+  previous_balance,
+  previous_payment,
+  open_balance,
+  source_type,
+  status,
+  is_flagged,
+  flagged_status,
+  is_estimated,
+  notes,
+  file_name,
+  job_id,
+  audit_trail_url,
+  usage_rows,
+  n.created,
+  n.updated,
+  n.api_version,
+  is_effective,
+  reason,
+  superseded_by,
+  revised_document_id,
+  n.deleted_at,
+  n.deleted_reason,
+  period_start as first_day,
+  period_end - shared_days as last_day,
+  end_date as service_end_date,
+  c.name as company,
+  s.name as site {{more}}
 from
-  final
+  neighboured n
+  left join utility.companies c on c.id = n.company_id
+  left join utility.sites s on s.id = n.site_id

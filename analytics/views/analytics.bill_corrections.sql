@@ -249,21 +249,15 @@ with
     where
       s.counts <> s.counted
       or cardinality(d.fields) > 0
-  ),
-  final as (
-    select
-      h.*,
-      c.name as company,
-      s.name as site
-    from
-      changes h
-      left join utility.companies c on c.id = h.company_id
-      left join utility.sites s on s.id = h.site_id
   )
 select
-  *
+  h.*,
+  c.name as company,
+  s.name as site
 from
-  final
+  changes h
+  left join utility.companies c on c.id = h.company_id
+  left join utility.sites s on s.id = h.site_id
 order by
   uuid_hash (bill_id);
 comment on view analytics.bill_corrections is 'One row for each correction, supersession, deletion or restoration of a bill, and for each currency. sum(cost_change) by currency is exact.';

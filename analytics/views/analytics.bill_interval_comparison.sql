@@ -1,128 +1,15 @@
--- Records of one bill, meter, period and unit are added, because parts of the day have one sum of
--- readings. Demand is not a sum.
 create or replace view analytics.bill_interval_comparison as
-with
-  billed as (
-    select
-      company_id,
-      min(site_id::text)::uuid as site_id,
-      meter_id,
-      bill_id,
-      min(usage_id::text)::uuid as usage_id,
-      period,
-      standard_units as units,
-      sum(standard_usage * metersync.usage_sign (null, usage, is_excluded)) as billed_usage,
-      bool_or(is_estimated) as is_estimated
-    from
-      analytics.usage
-    where
-      not metersync.is_power (dimension)
-    group by
-      company_id,
-      meter_id,
-      bill_id,
-      coalesce(bill_id, usage_id),
-      period,
-      standard_units
-  ),
-  billed_days as (
-    select
-      b.*,
-      d.standard_usage,
-      d.covered_seconds,
-      d.time_zone,
-      d.time_zone_source,
-      d.usage_units,
-      min(d.usage_units) over (
-        partition by
-          b.company_id,
-          b.meter_id,
-          b.usage_id
-      ) as first_units
-    from
-      billed b
-      join analytics.interval_daily d on d.company_id = b.company_id
-      and d.meter_id = b.meter_id
-      and d.standard_units = b.units
-      and d.local_date >= lower(b.period)
-      and d.local_date < upper(b.period)
-  ),
-  -- A meter may send one amount in two units. Readings of only one of them count.
-  days_of_one_unit as (
-    select
-      *
-    from
-      billed_days
-    where
-      usage_units = first_units
-  ),
-  compared as (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      bill_id,
-      usage_id,
-      period,
-      units,
-      billed_usage,
-      is_estimated,
-      sum(standard_usage) as interval_usage,
-      sum(covered_seconds) as covered_seconds,
-      min(time_zone) as time_zone,
-      min(time_zone_source) as time_zone_source
-    from
-      days_of_one_unit
-    group by
-      company_id,
-      meter_id,
-      usage_id,
-      site_id,
-      bill_id,
-      period,
-      units,
-      billed_usage,
-      is_estimated
-  ),
-  final as (
-    select
-      d.company_id,
-      d.site_id,
-      meter_id,
-      bill_id,
-      usage_id,
-      period,
-      units,
-      billed_usage,
-      interval_usage,
-      round(
-        covered_seconds / extract(
-          epoch
-          from
-            metersync.day_start (upper(period), time_zone) - metersync.day_start (lower(period), time_zone)
-        ),
-        4
-      ) as interval_coverage,
-      interval_usage - billed_usage as difference,
-      round((interval_usage - billed_usage) / nullif(abs(billed_usage), 0), 4) as relative_difference,
-      is_estimated,
-      time_zone,
-      time_zone_source,
-      c.name as company,
-      s.name as site
-    from
-      compared d
-      left join utility.companies c on c.id = d.company_id
-      left join utility.sites s on s.id = d.site_id
-  )
 select
-  *
+  r.*,
+  c.name as company,
+  s.name as site
 from
-  final;
+  ({{bill_readings usage="analytics.usage" days="analytics.interval_daily"}}) r
+  left join utility.companies c on c.id = r.company_id
+  left join utility.sites s on s.id = r.site_id;
 comment on view analytics.bill_interval_comparison is 'Usage of each bill, meter, period and unit, without demand, next to the readings of the same local days.';
 comment on column analytics.bill_interval_comparison.usage_id is 'One of its usage records.';
 comment on column analytics.bill_interval_comparison.units is 'Standard unit of the amounts.';
-comment on column analytics.bill_interval_comparison.billed_usage is 'Billed usage.';
 comment on column analytics.bill_interval_comparison.interval_usage is 'Sum of the readings.';
 comment on column analytics.bill_interval_comparison.interval_coverage is 'Part of the period that readings cover.';
 comment on column analytics.bill_interval_comparison.difference is 'interval_usage - billed_usage.';

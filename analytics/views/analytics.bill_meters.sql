@@ -321,42 +321,25 @@ with
   placed as (
     select
       *,
-      row_number() over (
-        partition by
-          company_id,
-          bill_id
-        order by
-          meter_id
-      ) as place,
-      count(*) over (
-        partition by
-          company_id,
-          bill_id
-      ) as places,
-      sum(charged) over (
-        partition by
-          company_id,
-          bill_id
-        order by
-          meter_id
-      ) as charged_through,
-      sum(charged) over (
-        partition by
-          company_id,
-          bill_id
-      ) as charged_total,
-      bool_and(coalesce(charged >= 0, false)) over (
-        partition by
-          company_id,
-          bill_id
-      )
-      and sum(charged) over (
-        partition by
-          company_id,
-          bill_id
-      ) > 0 as is_by_lines
+      row_number() over meters_so_far as place,
+      count(*) over bill as places,
+      sum(charged) over meters_so_far as charged_through,
+      sum(charged) over bill as charged_total,
+      bool_and(coalesce(charged >= 0, false)) over bill
+      and sum(charged) over bill > 0 as is_by_lines
     from
       charged
+    window
+      bill as (
+        partition by
+          company_id,
+          bill_id
+      ),
+      meters_so_far as (
+        bill
+        order by
+          meter_id
+      )
   ),
   weighed as (
     select
@@ -391,46 +374,40 @@ with
       end as part
     from
       weighed
-  ),
-  final as (
-    select
-      p.bill_id,
-      p.company_id,
-      c.name as company,
-      p.site_id,
-      s.name as site,
-      p.provider,
-      p.account_number,
-      p.invoice_id,
-      p.meter_id,
-      metersync.meter_number (m.raw) as meter_number,
-      p.datasource_type as commodity,
-      p.period,
-      lower(p.period) as first_day,
-      upper(p.period) - 1 as last_day,
-      p.usage,
-      p.units,
-      p.part as cost,
-      p.currency,
-      round(p.part / nullif(p.usage, 0), 6) as cost_per_unit,
-      case
-        when p.meter_id is null then 'none'
-        when p.places = 1 then 'direct'
-        when p.is_by_lines then 'line_items'
-        else 'equal'
-      end as allocation_method,
-      p.cost as bill_cost,
-      p.cost_source
-    from
-      shared p
-      left join utility.companies c on c.id = p.company_id
-      left join utility.sites s on s.id = p.site_id
-      left join utility.meters m on m.id = p.meter_id
   )
 select
-  *
+  p.bill_id,
+  p.company_id,
+  c.name as company,
+  p.site_id,
+  s.name as site,
+  p.provider,
+  p.account_number,
+  p.invoice_id,
+  p.meter_id,
+  metersync.meter_number (m.raw) as meter_number,
+  p.datasource_type as commodity,
+  p.period,
+  lower(p.period) as first_day,
+  upper(p.period) - 1 as last_day,
+  p.usage,
+  p.units,
+  p.part as cost,
+  p.currency,
+  round(p.part / nullif(p.usage, 0), 6) as cost_per_unit,
+  case
+    when p.meter_id is null then 'none'
+    when p.places = 1 then 'direct'
+    when p.is_by_lines then 'line_items'
+    else 'equal'
+  end as allocation_method,
+  p.cost as bill_cost,
+  p.cost_source
 from
-  final
+  shared p
+  left join utility.companies c on c.id = p.company_id
+  left join utility.sites s on s.id = p.site_id
+  left join utility.meters m on m.id = p.meter_id
 order by
   uuid_hash (bill_id);
 comment on view analytics.bill_meters is 'One row for each bill and meter on it, with what was used and what it cost. Costs add up to the bill exactly.';

@@ -53,16 +53,11 @@ from
 where
   metersync.needs_attention (f.status);
 comment on view analytics.connections_needing_attention is 'Connections that collect nothing: what is wrong, since when, what to do.';
-comment on column analytics.connections_needing_attention.status is 'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
-comment on column analytics.connections_needing_attention.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown where it is not documented.';
 comment on column analytics.connections_needing_attention.since is 'When the status began, by events or the record.';
-comment on column analytics.connections_needing_attention.what_to_do is 'What to do.';
-comment on column analytics.connections_needing_attention.customer_must_act is 'Customer must act.';
 comment on column analytics.connections_needing_attention.detail is 'The service''s own words.';
 comment on column analytics.connections_needing_attention.url is 'Address of the provider''s portal.';
 comment on column analytics.connections_needing_attention.owner is 'Who set it up.';
 comment on column analytics.connections_needing_attention.data_until is 'Last day that is billed.';
-comment on column analytics.connections_needing_attention.is_late is 'Whether the next bill is overdue.';
 comment on column analytics.connections_needing_attention.site_ids is 'Its sites.';
 comment on column analytics.connections_needing_attention.days_late is 'Days since the next bill was expected; NULL if not late.';
 comment on column analytics.connections_needing_attention.sites is 'Names of its sites.';

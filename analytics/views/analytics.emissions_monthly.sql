@@ -45,7 +45,6 @@ from
     )
   );
 comment on view analytics.emissions_monthly is 'Emissions of monthly_usage by your emission factors: one row for each factor that applies, and no row without a factor.';
-comment on column analytics.emissions_monthly.month is 'First day of the month; NULL for amounts without dates.';
 comment on column analytics.emissions_monthly.usage is 'Usage, each day counted once.';
 comment on column analytics.emissions_monthly.units is 'Standard unit of the amounts.';
 comment on column analytics.emissions_monthly.coverage is 'Part of the month that bills are for.';

@@ -88,44 +88,33 @@ with
       coalesce(next_bill_expected_on < current_date, false) as is_late
     from
       connections
-  ),
-  final as (
-    select
-      j.*,
-      case
-        when pending_events > 0
-        and oldest_pending_at < now() - interval '1 hour' then 'metersync'
-        when not is_late then null
-        when status_class = 'needs_customer' then 'customer'
-        when status_class = 'inactive' then 'inactive'
-        when status_class = 'provider_problem' then 'provider'
-        when status_class = 'waiting' then 'service'
-        else 'utility'
-      end as cause_of_lateness,
-      case
-        when is_late then current_date - next_bill_expected_on
-      end as days_late,
-      c.name as company
-    from
-      judged j
-      left join utility.companies c on c.id = j.company_id
   )
 select
-  *
+  j.*,
+  case
+    when pending_events > 0
+    and oldest_pending_at < now() - interval '1 hour' then 'metersync'
+    when not is_late then null
+    when status_class = 'needs_customer' then 'customer'
+    when status_class = 'inactive' then 'inactive'
+    when status_class = 'provider_problem' then 'provider'
+    when status_class = 'waiting' then 'service'
+    else 'utility'
+  end as cause_of_lateness,
+  case
+    when is_late then current_date - next_bill_expected_on
+  end as days_late,
+  c.name as company
 from
-  final
+  judged j
+  left join utility.companies c on c.id = j.company_id
 order by
   uuid_hash (connection_id);
 comment on view analytics.freshness is 'One row for each connection: how far its bills reach, and who is late.';
-comment on column analytics.freshness.status is 'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
-comment on column analytics.freshness.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown where it is not documented.';
 comment on column analytics.freshness.utility_published_until is 'Last day that is billed.';
 comment on column analytics.freshness.service_collected_at is 'When the service made the newest of its records.';
 comment on column analytics.freshness.applied_at is 'When the newest read of it began.';
-comment on column analytics.freshness.pending_events is 'Events whose record waits for a read.';
-comment on column analytics.freshness.oldest_pending_at is 'Since when the first of them waits.';
 comment on column analytics.freshness.usual_days_between_bills is 'Median days between bills of a meter.';
 comment on column analytics.freshness.next_bill_expected_on is '1.5 times that after the last bill; 47 days after an only bill, or after the connection was made.';
-comment on column analytics.freshness.is_late is 'Whether the next bill is overdue.';
 comment on column analytics.freshness.days_late is 'Days since next_bill_expected_on; NULL if not late.';
 comment on column analytics.freshness.cause_of_lateness is 'metersync (events have waited for over an hour), customer, provider, service, inactive, or else utility; NULL if not late.';

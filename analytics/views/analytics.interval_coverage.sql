@@ -25,71 +25,57 @@ with
       )::bigint as month_seconds
     from
       next_months
-  ),
-  final as (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      datasource_type,
-      month,
-      usage_units,
-      standard_units,
-      dimension,
-      sum(usage) as usage,
-      sum(standard_usage) as standard_usage,
-      max(max_kw) as max_kw,
-      sum(readings)::integer as readings,
-      sum(covered_seconds) as covered_seconds,
-      month_seconds,
-      round(sum(covered_seconds)::numeric / month_seconds, 4) as coverage,
-      count(*)::integer as days,
-      (
-        count(*) filter (
-          where
-            covered_seconds = day_seconds
-        )
-      )::integer as days_covered,
-      sum(estimated_readings)::integer as estimated_readings,
-      time_zone,
-      time_zone_source,
-      datasource_type as commodity,
-      usage_units as units,
-      company,
-      site
-    from
-      days_of_months
-    group by
-      company_id,
-      company,
-      site_id,
-      site,
-      meter_id,
-      datasource_type,
-      month,
-      month_seconds,
-      usage_units,
-      standard_units,
-      dimension,
-      time_zone,
-      time_zone_source
   )
 select
-  *
+  company_id,
+  site_id,
+  meter_id,
+  datasource_type,
+  month,
+  usage_units,
+  standard_units,
+  dimension,
+  sum(usage) as usage,
+  sum(standard_usage) as standard_usage,
+  max(max_kw) as max_kw,
+  sum(readings)::integer as readings,
+  sum(covered_seconds) as covered_seconds,
+  month_seconds,
+  round(sum(covered_seconds)::numeric / month_seconds, 4) as coverage,
+  count(*)::integer as days,
+  (
+    count(*) filter (
+      where
+        covered_seconds = day_seconds
+    )
+  )::integer as days_covered,
+  sum(estimated_readings)::integer as estimated_readings,
+  time_zone,
+  time_zone_source,
+  datasource_type as commodity,
+  usage_units as units,
+  company,
+  site
 from
-  final;
+  days_of_months
+group by
+  company_id,
+  company,
+  site_id,
+  site,
+  meter_id,
+  datasource_type,
+  month,
+  month_seconds,
+  usage_units,
+  standard_units,
+  dimension,
+  time_zone,
+  time_zone_source;
 comment on view analytics.interval_coverage is 'One row for each meter, local month and unit with readings.';
-comment on column analytics.interval_coverage.month is 'First day of the month; NULL for amounts without dates.';
-comment on column analytics.interval_coverage.usage_units is 'Unit, as the service names it.';
-comment on column analytics.interval_coverage.standard_units is 'Standard unit of the dimension (ops.unit_factors).';
-comment on column analytics.interval_coverage.dimension is 'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.interval_coverage.usage is 'Sum of the readings.';
-comment on column analytics.interval_coverage.standard_usage is 'Usage in standard_units.';
-comment on column analytics.interval_coverage.max_kw is 'Highest mean power of a reading; the power of readings with the same start is added.';
 comment on column analytics.interval_coverage.readings is 'Readings; several with the same start count once.';
-comment on column analytics.interval_coverage.covered_seconds is 'Seconds that amounts cover; overlapping seconds count once.';
 comment on column analytics.interval_coverage.month_seconds is 'Seconds of the month.';
 comment on column analytics.interval_coverage.coverage is 'covered_seconds / month_seconds.';
 comment on column analytics.interval_coverage.days is 'Days with a reading.';
 comment on column analytics.interval_coverage.days_covered is 'Days that readings cover completely.';
-comment on column analytics.interval_coverage.estimated_readings is 'Estimated readings; several with the same start count once, if any of them is estimated.';

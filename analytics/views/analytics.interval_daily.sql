@@ -355,71 +355,57 @@ with
       ) as resolutions
     from
       days_with_unit
-  ),
-  final as (
-    select
-      r.company_id,
-      r.site_id,
-      meter_id,
-      datasource_type,
-      local_date,
-      usage_units,
-      granularity_seconds,
-      usage,
-      metersync.in_standard_units (usage, factor) as standard_usage,
-      standard_units,
-      dimension,
-      case dimension
-        when 'energy' then round(highest[1] * factor * 3600 / granularity_seconds, 6)
-        when 'power' then metersync.in_standard_units (highest[1], factor)
-      end as max_kw,
-      case
-        when dimension in ('energy', 'power') then to_timestamp(- highest[2]::float8)
-      end as max_kw_at,
-      readings,
-      round(day_seconds / granularity_seconds, 2) as expected_readings,
-      covered_seconds::integer as covered_seconds,
-      day_seconds::integer as day_seconds,
-      round(covered_seconds / day_seconds, 4) as coverage,
-      estimated_readings,
-      doubtful_readings,
-      resolutions,
-      time_zone,
-      time_zone_source,
-      datasource_type as commodity,
-      usage_units as units,
-      c.name as company,
-      s.name as site
-    from
-      ranked r
-      left join utility.companies c on c.id = r.company_id
-      left join utility.sites s on s.id = r.site_id
-    where
-      -- Not "= 1", for which the planner would expect a two-hundredth of all days, and compare each
-      -- of them with everything that they are joined to.
-      choice < 2
   )
 select
-  *
+  r.company_id,
+  r.site_id,
+  meter_id,
+  datasource_type,
+  local_date,
+  usage_units,
+  granularity_seconds,
+  usage,
+  metersync.in_standard_units (usage, factor) as standard_usage,
+  standard_units,
+  dimension,
+  case dimension
+    when 'energy' then round(highest[1] * factor * 3600 / granularity_seconds, 6)
+    when 'power' then metersync.in_standard_units (highest[1], factor)
+  end as max_kw,
+  case
+    when dimension in ('energy', 'power') then to_timestamp(- highest[2]::float8)
+  end as max_kw_at,
+  readings,
+  round(day_seconds / granularity_seconds, 2) as expected_readings,
+  covered_seconds::integer as covered_seconds,
+  day_seconds::integer as day_seconds,
+  round(covered_seconds / day_seconds, 4) as coverage,
+  estimated_readings,
+  doubtful_readings,
+  resolutions,
+  time_zone,
+  time_zone_source,
+  datasource_type as commodity,
+  usage_units as units,
+  c.name as company,
+  s.name as site
 from
-  final
+  ranked r
+  left join utility.companies c on c.id = r.company_id
+  left join utility.sites s on s.id = r.site_id
+where
+  -- Not "= 1": the planner would expect a two-hundredth of all days, and compare each with all
+  -- that they are joined to.
+  choice < 2
 order by
   hashtext (meter_id);
 comment on view analytics.interval_daily is 'One row for each meter, local day and unit with readings, of the resolution that covers it best.';
-comment on column analytics.interval_daily.local_date is 'Local date.';
-comment on column analytics.interval_daily.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_daily.granularity_seconds is 'Length of the readings that count: the shortest that covers the day, or else the length that covers most of it.';
 comment on column analytics.interval_daily.usage is 'Sum of the readings; for units of power of their means: see max_kw.';
-comment on column analytics.interval_daily.standard_usage is 'Usage in standard_units.';
-comment on column analytics.interval_daily.standard_units is 'Standard unit of the dimension (ops.unit_factors).';
-comment on column analytics.interval_daily.dimension is 'energy, power, volume, mass, …; unknown without a factor.';
-comment on column analytics.interval_daily.max_kw is 'Highest mean power of a reading; the power of readings with the same start is added.';
 comment on column analytics.interval_daily.max_kw_at is 'Start of the first reading that has it.';
 comment on column analytics.interval_daily.readings is 'Readings that start on the day; several with the same start count once.';
 comment on column analytics.interval_daily.expected_readings is 'Readings that fill the day: 92, 96 or 100 of 15 minutes.';
-comment on column analytics.interval_daily.covered_seconds is 'Seconds that amounts cover; overlapping seconds count once.';
 comment on column analytics.interval_daily.day_seconds is 'Seconds of the day.';
 comment on column analytics.interval_daily.coverage is 'covered_seconds / day_seconds.';
-comment on column analytics.interval_daily.estimated_readings is 'Estimated readings; several with the same start count once, if any of them is estimated.';
 comment on column analytics.interval_daily.doubtful_readings is 'Readings that are questionable, forecast or of unknown quality; several with the same start count once, if any of them is.';
 comment on column analytics.interval_daily.resolutions is 'Lengths of all readings of the day.';

@@ -41,33 +41,24 @@ with
       followed_readings
     where
       next_start > held_until
-  ),
-  final as (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      usage_units,
-      held_until as gap_start,
-      next_start as gap_end,
-      seconds::bigint as seconds,
-      round(seconds / granularity_seconds, 2) as missing_readings,
-      granularity_seconds,
-      held_until at time zone time_zone as local_start,
-      time_zone,
-      time_zone_source
-    from
-      gaps
   )
 select
-  *
+  company_id,
+  site_id,
+  meter_id,
+  usage_units,
+  held_until as gap_start,
+  next_start as gap_end,
+  seconds::bigint as seconds,
+  round(seconds / granularity_seconds, 2) as missing_readings,
+  granularity_seconds,
+  held_until at time zone time_zone as local_start,
+  time_zone,
+  time_zone_source
 from
-  final;
+  gaps;
 comment on view analytics.interval_gaps is 'One row for each span without an amount between a meter''s first and last amount in a unit.';
-comment on column analytics.interval_gaps.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_gaps.gap_start is 'Start.';
 comment on column analytics.interval_gaps.gap_end is 'Where readings go on.';
-comment on column analytics.interval_gaps.seconds is 'Seconds.';
 comment on column analytics.interval_gaps.missing_readings is 'Readings of the length before that would fill it.';
 comment on column analytics.interval_gaps.granularity_seconds is 'Length of the reading before.';
-comment on column analytics.interval_gaps.local_start is 'Local start.';

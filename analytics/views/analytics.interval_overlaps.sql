@@ -77,50 +77,42 @@ with
       ) as overlap
     from
       chained_readings
-  ),
-  final as (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      usage_units,
-      min(start_at) as overlap_start,
-      max(overlap_end) as overlap_end,
-      extract(
-        epoch
-        from
-          max(overlap_end) - min(start_at)
-      )::bigint as seconds,
-      count(*)::integer as readings,
-      array(
-        select distinct
-          unnest(array_agg(granularity_seconds) || array_agg(before_seconds))
-        order by
-          1
-      ) as granularities,
-      bool_or(granularity_seconds <> before_seconds) as mixes_resolutions,
-      time_zone,
-      time_zone_source
-    from
-      numbered_overlaps
-    group by
-      company_id,
-      site_id,
-      meter_id,
-      usage_units,
-      time_zone,
-      time_zone_source,
-      overlap
   )
 select
-  *
+  company_id,
+  site_id,
+  meter_id,
+  usage_units,
+  min(start_at) as overlap_start,
+  max(overlap_end) as overlap_end,
+  extract(
+    epoch
+    from
+      max(overlap_end) - min(start_at)
+  )::bigint as seconds,
+  count(*)::integer as readings,
+  array(
+    select distinct
+      unnest(array_agg(granularity_seconds) || array_agg(before_seconds))
+    order by
+      1
+  ) as granularities,
+  bool_or(granularity_seconds <> before_seconds) as mixes_resolutions,
+  time_zone,
+  time_zone_source
 from
-  final;
+  numbered_overlaps
+group by
+  company_id,
+  site_id,
+  meter_id,
+  usage_units,
+  time_zone,
+  time_zone_source,
+  overlap;
 comment on view analytics.interval_overlaps is 'One row for each span that several readings of a meter and unit cover which differ in start or length. interval_daily adds readings of one length. Readings with the same start and length, which other views add up, count as one here.';
-comment on column analytics.interval_overlaps.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_overlaps.overlap_start is 'Start.';
 comment on column analytics.interval_overlaps.overlap_end is 'End, not included.';
-comment on column analytics.interval_overlaps.seconds is 'Seconds.';
 comment on column analytics.interval_overlaps.readings is 'Readings that begin where another covers.';
 comment on column analytics.interval_overlaps.granularities is 'Lengths of the readings, each once, the shortest first.';
 comment on column analytics.interval_overlaps.mixes_resolutions is 'Whether it mixes resolutions.';

@@ -43,16 +43,9 @@ where
 comment on view analytics.interval_readings is 'One row for each reading, except readings of deleted meters. A condition on start_at limits which months are read. Several readings may have the same start, length and unit, as a meter with solar panels has them: add their amounts.';
 comment on column analytics.interval_readings.start_at is 'Start.';
 comment on column analytics.interval_readings.end_at is 'End, not included.';
-comment on column analytics.interval_readings.granularity_seconds is 'Length in seconds.';
-comment on column analytics.interval_readings.usage is 'Amount in usage_units; NULL above a hundred digits.';
-comment on column analytics.interval_readings.usage_units is 'Unit, as the service names it.';
-comment on column analytics.interval_readings.standard_usage is 'Usage in standard_units.';
-comment on column analytics.interval_readings.standard_units is 'Standard unit of the dimension (ops.unit_factors).';
-comment on column analytics.interval_readings.dimension is 'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.interval_readings.kw is 'Mean power of this reading, only for energy and power. Add the power of readings with the same time.';
 comment on column analytics.interval_readings.quality is 'An open list.';
 comment on column analytics.interval_readings.standard_quality is 'Quality in standard terms.';
-comment on column analytics.interval_readings.local_start is 'Local start.';
 comment on column analytics.interval_readings.ordinal is 'Distinguishes readings with the same start, length and unit; 0 for the first or only one.';
 comment on column analytics.interval_readings.synced_at is 'When the read began that brought it.';
 comment on column analytics.interval_readings.updated is 'When the service last changed it, where it says.';

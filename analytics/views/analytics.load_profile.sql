@@ -175,36 +175,30 @@ with
         else false
       end
   ),
-  hours_with_type as ({{with_net_metering rows="chosen_hours"}}),
-  final as (
-    select
-      h.company_id,
-      h.site_id,
-      meter_id,
-      weekday,
-      hour,
-      readings,
-      round(usage * kw_of_one / with_usage, 6) as average_kw,
-      round(highest * kw_of_one, 6) as max_kw,
-      round(lowest * kw_of_one, 6) as min_kw,
-      time_zone,
-      time_zone_source,
-      net_metering_type,
-      first_day,
-      last_day,
-      days,
-      hours_with_power,
-      c.name as company,
-      s.name as site
-    from
-      hours_with_type h
-      left join utility.companies c on c.id = h.company_id
-      left join utility.sites s on s.id = h.site_id
-  )
+  hours_with_type as ({{with_net_metering rows="chosen_hours"}})
 select
-  *
+  h.company_id,
+  h.site_id,
+  meter_id,
+  weekday,
+  hour,
+  readings,
+  round(usage * kw_of_one / with_usage, 6) as average_kw,
+  round(highest * kw_of_one, 6) as max_kw,
+  round(lowest * kw_of_one, 6) as min_kw,
+  time_zone,
+  time_zone_source,
+  net_metering_type,
+  first_day,
+  last_day,
+  days,
+  hours_with_power,
+  c.name as company,
+  s.name as site
 from
-  final
+  hours_with_type h
+  left join utility.companies c on c.id = h.company_id
+  left join utility.sites s on s.id = h.site_id
 order by
   hashtext (meter_id);
 comment on view analytics.load_profile is 'Mean and highest power of each meter by hour and weekday, from its shortest readings of energy, or else of power.';
@@ -212,7 +206,6 @@ comment on column analytics.load_profile.weekday is '1 Monday to 7 Sunday.';
 comment on column analytics.load_profile.hour is '0 to 23.';
 comment on column analytics.load_profile.readings is 'Readings; several with the same start count as one, with their sum.';
 comment on column analytics.load_profile.average_kw is 'Average kW.';
-comment on column analytics.load_profile.max_kw is 'Highest mean power of a reading; the power of readings with the same start is added.';
 comment on column analytics.load_profile.min_kw is 'Lowest mean power of a reading; the power of readings with the same start is added.';
 comment on column analytics.load_profile.first_day is 'First local day with readings of the hour.';
 comment on column analytics.load_profile.last_day is 'Last local day with readings of the hour.';

@@ -86,36 +86,27 @@ with
       commodity,
       month,
       place
-  ),
-  final as (
-    select
-      m.company_id,
-      c.name as company,
-      m.site_id,
-      s.name as site,
-      m.commodity,
-      m.month,
-      m.usage,
-      m.units,
-      m.cost,
-      m.currency,
-      m.coverage,
-      m.is_complete,
-      m.commodity as datasource_type
-    from
-      months m
-      left join utility.companies c on c.id = m.company_id
-      left join utility.sites s on s.id = m.site_id
   )
 select
-  *
+  m.company_id,
+  c.name as company,
+  m.site_id,
+  s.name as site,
+  m.commodity,
+  m.month,
+  m.usage,
+  m.units,
+  m.cost,
+  m.currency,
+  m.coverage,
+  m.is_complete,
+  m.commodity as datasource_type
 from
-  final;
+  months m
+  left join utility.companies c on c.id = m.company_id
+  left join utility.sites s on s.id = m.site_id;
 comment on view analytics.monthly_by_site is 'Usage and cost of each site, commodity and month. Each of several units or currencies has its own row.';
 comment on column analytics.monthly_by_site.commodity is 'NULL for the cost of bills without a meter.';
-comment on column analytics.monthly_by_site.month is 'First day of the month; NULL for amounts without dates.';
 comment on column analytics.monthly_by_site.usage is 'Usage, each day counted once; NULL in rows of a further currency.';
 comment on column analytics.monthly_by_site.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_by_site.cost is 'Cost of the commodity''s meters; NULL in rows of a further unit.';
-comment on column analytics.monthly_by_site.coverage is 'Billed part of the days of all its meters.';
-comment on column analytics.monthly_by_site.is_complete is 'Whether each day is billed once.';

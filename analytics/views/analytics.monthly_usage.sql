@@ -15,7 +15,6 @@ where
   or m.month is null
   or m.days_covered > 0;
 comment on view analytics.monthly_usage is 'Usage of each meter by month, from bills spread evenly over their days. Months without a billed day are NULL, not zero.';
-comment on column analytics.monthly_usage.month is 'First day of the month; NULL for amounts without dates.';
 comment on column analytics.monthly_usage.units is 'Standard unit of the amounts.';
 comment on column analytics.monthly_usage.billed_usage is 'Share of every bill that counts: a bill''s months sum to it exactly, days of overlapping bills count twice.';
 comment on column analytics.monthly_usage.usage is 'The same, but each day counts once, from its newest bill; for the billed part of the month.';
@@ -24,13 +23,6 @@ comment on column analytics.monthly_usage.original_usage is 'billed_usage in the
 comment on column analytics.monthly_usage.original_units is 'The bills'' unit.';
 comment on column analytics.monthly_usage.generated_usage is 'Net-metered generation, which usage leaves out.';
 comment on column analytics.monthly_usage.peak_demand is 'Highest demand of a bill of the month: from the service''s demand rows, or else from demand meters (v2.2), or else billed_demand, whose unit is unknown. The demand of a bill for several months counts in each of them.';
-comment on column analytics.monthly_usage.days_in_month is 'Days in month.';
-comment on column analytics.monthly_usage.days_covered is 'Billed days.';
 comment on column analytics.monthly_usage.coverage is 'days_covered / days_in_month.';
-comment on column analytics.monthly_usage.days_overlapped is 'Days that more than one bill covers.';
 comment on column analytics.monthly_usage.estimated_days is 'Days whose bill is estimated.';
-comment on column analytics.monthly_usage.is_complete is 'Whether each day is billed once.';
-comment on column analytics.monthly_usage.bills is 'Bills with days in the month, or without dates where month is NULL.';
-comment on column analytics.monthly_usage.bill_ids is 'Their documents.';
 comment on column analytics.monthly_usage.peak_demand_units is 'Standard unit of peak_demand: first of kW, kVA, kVAR; NULL where unknown.';
-comment on column analytics.monthly_usage.unmetered_source is 'What replaces the meter of a record without a meter: commodity and account, or else the bill, or else the record.';

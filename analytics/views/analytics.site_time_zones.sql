@@ -14,5 +14,4 @@ from
   left join ops.site_overrides o on o.site_id = s.id
   left join ops.company_overrides c on c.company_id = s.company_id;
 comment on view analytics.site_time_zones is 'Time zone of each site, which the service does not send.';
-comment on column analytics.site_time_zones.time_zone is 'IANA name of the zone of days and hours.';
 comment on column analytics.site_time_zones.time_zone_source is 'site (ops.site_overrides), company (ops.company_overrides) or default (UTC).';

@@ -203,41 +203,35 @@ with
       0
     from
       silent_months
-  ),
-  final as (
-    select
-      n.company_id,
-      n.site_id,
-      month,
-      coalesce(sum(bills), 0)::integer as bills,
-      coalesce(sum(included), 0)::integer as included,
-      coalesce(sum(deleted), 0)::integer as excluded_deleted,
-      coalesce(sum(superseded), 0)::integer as excluded_superseded,
-      coalesce(sum(not_read), 0)::integer as not_read,
-      coalesce(sum(flagged), 0)::integer as included_flagged,
-      coalesce(sum(expected), 0)::integer as meters_expected,
-      coalesce(sum(billed), 0)::integer as meters_billed,
-      -- For the current month, only meters that are billed already, or are late, are known.
-      case
-        when month + interval '1 month' <= current_date then round(sum(billed)::numeric / nullif(sum(expected), 0), 4)
-      end as availability,
-      c.name as company,
-      s.name as site
-    from
-      counted n
-      left join utility.companies c on c.id = n.company_id
-      left join utility.sites s on s.id = n.site_id
-    group by
-      n.company_id,
-      n.site_id,
-      month,
-      c.name,
-      s.name
   )
 select
-  *
+  n.company_id,
+  n.site_id,
+  month,
+  coalesce(sum(bills), 0)::integer as bills,
+  coalesce(sum(included), 0)::integer as included,
+  coalesce(sum(deleted), 0)::integer as excluded_deleted,
+  coalesce(sum(superseded), 0)::integer as excluded_superseded,
+  coalesce(sum(not_read), 0)::integer as not_read,
+  coalesce(sum(flagged), 0)::integer as included_flagged,
+  coalesce(sum(expected), 0)::integer as meters_expected,
+  coalesce(sum(billed), 0)::integer as meters_billed,
+  -- Of a month that goes on, only meters that are billed already, or late, are known.
+  case
+    when month + interval '1 month' <= current_date then round(sum(billed)::numeric / nullif(sum(expected), 0), 4)
+  end as availability,
+  c.name as company,
+  s.name as site
 from
-  final
+  counted n
+  left join utility.companies c on c.id = n.company_id
+  left join utility.sites s on s.id = n.site_id
+group by
+  n.company_id,
+  n.site_id,
+  month,
+  c.name,
+  s.name
 order by
   uuid_hash (site_id);
 comment on view analytics.statement_availability is 'Bills of each site and month, why some do not count, and meters that should be billed by now.';

@@ -111,43 +111,35 @@ with
     select
       *,
       min(first_day) over (
+        meter groups between 1 following
+        and 1 following
+      ) as next_start,
+      coalesce(
+        lead(first_day) over (
+          meter groups between 1 following
+          and 1 following
+        ),
+        'infinity'
+      ) as next_first,
+      coalesce(
+        max(last_day) over (
+          meter rows between unbounded preceding
+          and 1 preceding
+        ),
+        '-infinity'
+      ) as last_before
+    from
+      described
+    window
+      meter as (
         partition by
           company_id,
           meter_id,
           unmetered,
           dimension
         order by
-          first_day groups between 1 following
-          and 1 following
-      ) as next_start,
-      coalesce(
-        lead(first_day) over (
-          partition by
-            company_id,
-            meter_id,
-            unmetered,
-            dimension
-          order by
-            first_day groups between 1 following
-            and 1 following
-        ),
-        'infinity'
-      ) as next_first,
-      coalesce(
-        max(last_day) over (
-          partition by
-            company_id,
-            meter_id,
-            unmetered,
-            dimension
-          order by
-            first_day rows between unbounded preceding
-            and 1 preceding
-        ),
-        '-infinity'
-      ) as last_before
-    from
-      described
+          first_day
+      )
   ),
   bounded as (
     select
@@ -193,70 +185,64 @@ with
       ) as newer_days
     from
       bounded
-  ),
-  final as (
-    select
-      usage_id,
-      bill_id,
-      o.company_id,
-      o.site_id,
-      meter_id,
-      own_commodity as datasource_type,
-      start_date,
-      end_date,
-      case
-        when first_day is not null then daterange (first_day, until_day)
-      end as period,
-      until_day - first_day as period_days,
-      boundary_rule,
-      date_quality,
-      case
-        when first_day is null then null
-        when newer_days is null then datemultirange (daterange (first_day, until_day))
-        else datemultirange (daterange (first_day, until_day)) - newer_days
-      end as counted_days,
-      may_overlap,
-      next_start,
-      usage,
-      usage_units,
-      metersync.in_standard_units (usage, factor) as standard_usage,
-      standard_units,
-      dimension,
-      factor,
-      sign,
-      metersync.in_standard_units (usage, factor) * sign as signed_usage,
-      is_estimated,
-      is_excluded,
-      net_metering_type,
-      billed_demand,
-      o.raw ->> 'electricityType' as electricity_type,
-      o.raw ->> 'timeOfUse' as time_of_use,
-      o.raw ->> 'tariff' as tariff,
-      o.raw ->> 'supplierName' as supplier,
-      o.raw ->> 'utilityName' as utility,
-      o.created,
-      o.updated,
-      o.api_version,
-      array_to_string(unmetered, ' ') as unmetered_source,
-      demand[1] as demand_kw,
-      demand[2] as demand_kva,
-      demand[3] as demand_kvar,
-      own_commodity as commodity,
-      usage_units as units,
-      o.raw ->> 'utilityName' as provider,
-      first_day,
-      until_day - 1 as last_day,
-      c.name as company,
-      s.name as site
-    from
-      overlapped o
-      left join utility.companies c on c.id = o.company_id
-      left join utility.sites s on s.id = o.site_id
   )
 select
-  *
+  usage_id,
+  bill_id,
+  o.company_id,
+  o.site_id,
+  meter_id,
+  own_commodity as datasource_type,
+  start_date,
+  end_date,
+  case
+    when first_day is not null then daterange (first_day, until_day)
+  end as period,
+  until_day - first_day as period_days,
+  boundary_rule,
+  date_quality,
+  case
+    when first_day is null then null
+    when newer_days is null then datemultirange (daterange (first_day, until_day))
+    else datemultirange (daterange (first_day, until_day)) - newer_days
+  end as counted_days,
+  may_overlap,
+  next_start,
+  usage,
+  usage_units,
+  metersync.in_standard_units (usage, factor) as standard_usage,
+  standard_units,
+  dimension,
+  factor,
+  sign,
+  metersync.in_standard_units (usage, factor) * sign as signed_usage,
+  is_estimated,
+  is_excluded,
+  net_metering_type,
+  billed_demand,
+  o.raw ->> 'electricityType' as electricity_type,
+  o.raw ->> 'timeOfUse' as time_of_use,
+  o.raw ->> 'tariff' as tariff,
+  o.raw ->> 'supplierName' as supplier,
+  o.raw ->> 'utilityName' as utility,
+  o.created,
+  o.updated,
+  o.api_version,
+  array_to_string(unmetered, ' ') as unmetered_source,
+  demand[1] as demand_kw,
+  demand[2] as demand_kva,
+  demand[3] as demand_kvar,
+  own_commodity as commodity,
+  usage_units as units,
+  o.raw ->> 'utilityName' as provider,
+  first_day,
+  until_day - 1 as last_day,
+  c.name as company,
+  s.name as site
 from
-  final
+  overlapped o
+  left join utility.companies c on c.id = o.company_id
+  left join utility.sites s on s.id = o.site_id
 order by
   uuid_hash (usage_id);
 comment on view analytics.usage is 'One row for each usage record that counts: it and its bill exist, and nothing superseded them.';
@@ -266,29 +252,20 @@ comment on column analytics.usage.datasource_type is 'Commodity of the meter, or
 comment on column analytics.usage.start_date is 'First day, as the service sent it.';
 comment on column analytics.usage.end_date is 'Last day, as the service sent it.';
 comment on column analytics.usage.last_day is 'Last day of period: a day before end_date where the next bill starts on that.';
-comment on column analytics.usage.period_days is 'Days in period.';
 comment on column analytics.usage.boundary_rule is 'As in bills, by the meter''s next record; one_day also for periods above ten years, which count on their last day.';
 comment on column analytics.usage.date_quality is 'ok, end_missing (start is end), inverted, too_long (over 65 days), future or missing.';
 comment on column analytics.usage.counted_days is 'Days of period that no newer bill of the meter is for.';
 comment on column analytics.usage.may_overlap is 'Whether another record of the meter touches its days.';
 comment on column analytics.usage.next_start is 'Start of the meter''s next record.';
-comment on column analytics.usage.usage is 'Amount in usage_units; NULL above a hundred digits.';
-comment on column analytics.usage.usage_units is 'Unit, as the service names it.';
-comment on column analytics.usage.standard_usage is 'Usage in standard_units.';
 comment on column analytics.usage.standard_units is 'Standard unit of the dimension (ops.unit_factors), or else usage_units.';
-comment on column analytics.usage.dimension is 'energy, power, volume, mass, …; unknown without a factor.';
 comment on column analytics.usage.factor is 'Standard units in one unit.';
 comment on column analytics.usage.sign is '1; -1 for excluded or exported usage above 0; 0 for generation.';
 comment on column analytics.usage.signed_usage is 'standard_usage × sign: what sums are made of.';
 comment on column analytics.usage.is_excluded is 'Whether sums subtract it.';
 comment on column analytics.usage.net_metering_type is 'IMPORT, EXPORT or GENERATION; NULL without net metering.';
-comment on column analytics.usage.billed_demand is 'Billed demand.';
 comment on column analytics.usage.electricity_type is 'USAGE or DEMAND, where the API distinguishes them.';
-comment on column analytics.usage.time_of_use is 'PEAK, OFF_PEAK, …';
-comment on column analytics.usage.tariff is 'Tariff.';
 comment on column analytics.usage.supplier is 'Supplier, if not the utility.';
 comment on column analytics.usage.utility is 'Utility that sent the bill.';
-comment on column analytics.usage.unmetered_source is 'What replaces the meter of a record without a meter: commodity and account, or else the bill, or else the record.';
 comment on column analytics.usage.demand_kw is 'Highest demand of the bill''s demand meters (v2.2), without contracted capacity.';
 comment on column analytics.usage.demand_kva is 'Demand in kVA.';
 comment on column analytics.usage.demand_kvar is 'Demand in kVAR.';

@@ -41,23 +41,17 @@ with
     from
       announced_readings
       full join metersync.interval_fetches using (meter_id)
-  ),
-  final as (
-    select
-      meter_id,
-      announced,
-      fetched,
-      announced - fetched as missing,
-      readings_reported,
-      readings_found,
-      shortfall
-    from
-      ledger
   )
 select
-  *
+  meter_id,
+  announced,
+  fetched,
+  announced - fetched as missing,
+  readings_reported,
+  readings_found,
+  shortfall
 from
-  final;
+  ledger;
 comment on view metersync.interval_ledger is 'Ranges of readings by meter: announced by events, fetched since, missing.';
 comment on column metersync.interval_ledger.meter_id is 'The meter.';
 comment on column metersync.interval_ledger.announced is 'All ranges that events announced, merged.';

@@ -79,27 +79,21 @@ with
       site_id,
       datasource_type,
       days_in_month
-  ),
-  final as (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      datasource_type,
-      currency,
-      month,
-      cost,
-      days_in_month,
-      days_covered,
-      round(days_covered::numeric / days_in_month, 4) as coverage,
-      (days_billed - days_covered)::integer as days_overlapped,
-      coalesce(cardinality(bill_ids), 0) as bills,
-      bill_ids
-    from
-      monthly
   )
 select
-  *
+  company_id,
+  site_id,
+  meter_id,
+  datasource_type,
+  currency,
+  month,
+  cost,
+  days_in_month,
+  days_covered,
+  round(days_covered::numeric / days_in_month, 4) as coverage,
+  (days_billed - days_covered)::integer as days_overlapped,
+  coalesce(cardinality(bill_ids), 0) as bills,
+  bill_ids
 from
-  final;
+  monthly;
 comment on view metersync.monthly_cost_now is 'Cost by month, computed from the records.';

@@ -199,53 +199,47 @@ with
       datasource_type,
       days_in_month,
       unmetered_source
-  ),
-  final as (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      datasource_type,
-      month,
-      standard_units as units,
-      billed_usage,
-      billed_usage - coalesce(uncounted_usage, 0) as usage,
-      round(
-        (billed_usage - coalesce(uncounted_usage, 0)) * days_in_month / nullif(days_covered, 0),
-        6
-      ) as extrapolated_usage,
-      case
-        when first_units = last_units then round(billed_usage / factor, 6)
-      end as original_usage,
-      case
-        when first_units = last_units then first_units
-      end as original_units,
-      generated_usage,
-      -- A demand with a unit takes precedence over one without.
-      case
-        when is_power
-        or metered_demand is null then billed_demand
-        else metered_demand[2]
-      end as peak_demand,
-      days_in_month,
-      days_covered,
-      round(days_covered::numeric / days_in_month, 4) as coverage,
-      days_overlapped,
-      estimated_days,
-      days_covered = days_in_month
-      and days_overlapped = 0 as is_complete,
-      coalesce(cardinality(bill_ids), 0) as bills,
-      bill_ids,
-      case
-        when is_power then standard_units
-        else (array['kVAR', 'kVA', 'kW']) [metered_demand[1]::integer]
-      end as peak_demand_units,
-      unmetered_source
-    from
-      monthly
   )
 select
-  *
+  company_id,
+  site_id,
+  meter_id,
+  datasource_type,
+  month,
+  standard_units as units,
+  billed_usage,
+  billed_usage - coalesce(uncounted_usage, 0) as usage,
+  round(
+    (billed_usage - coalesce(uncounted_usage, 0)) * days_in_month / nullif(days_covered, 0),
+    6
+  ) as extrapolated_usage,
+  case
+    when first_units = last_units then round(billed_usage / factor, 6)
+  end as original_usage,
+  case
+    when first_units = last_units then first_units
+  end as original_units,
+  generated_usage,
+  -- A demand with its unit goes before one without.
+  case
+    when is_power
+    or metered_demand is null then billed_demand
+    else metered_demand[2]
+  end as peak_demand,
+  days_in_month,
+  days_covered,
+  round(days_covered::numeric / days_in_month, 4) as coverage,
+  days_overlapped,
+  estimated_days,
+  days_covered = days_in_month
+  and days_overlapped = 0 as is_complete,
+  coalesce(cardinality(bill_ids), 0) as bills,
+  bill_ids,
+  case
+    when is_power then standard_units
+    else (array['kVAR', 'kVA', 'kW']) [metered_demand[1]::integer]
+  end as peak_demand_units,
+  unmetered_source
 from
-  final;
+  monthly;
 comment on view metersync.monthly_usage_now is 'Usage by month, computed from the records.';

@@ -104,41 +104,31 @@ with
     group by
       company_id,
       resource
-  ),
-  final as (
-    select
-      r.company_id,
-      r.company,
-      r.resource,
-      r.last_complete_at,
-      r.last_run_at,
-      r.last_run_kind,
-      r.last_run_state,
-      e.last_event_received_at,
-      e.last_event_applied_at,
-      coalesce(e.pending_events, 0)::integer as pending_events,
-      e.oldest_pending_at,
-      now() - e.oldest_pending_at as behind_by,
-      k.kept_at as months_kept_at
-    from
-      last_runs r
-      left join events e on e.company_id = r.company_id
-      and e.resource = r.resource
-      left join metersync.months_kept k on k.company_id = r.company_id
   )
 select
-  *
+  r.company_id,
+  r.company,
+  r.resource,
+  r.last_complete_at,
+  r.last_run_at,
+  r.last_run_kind,
+  r.last_run_state,
+  e.last_event_received_at,
+  e.last_event_applied_at,
+  coalesce(e.pending_events, 0)::integer as pending_events,
+  e.oldest_pending_at,
+  now() - e.oldest_pending_at as behind_by,
+  k.kept_at as months_kept_at
 from
-  final;
+  last_runs r
+  left join events e on e.company_id = r.company_id
+  and e.resource = r.resource
+  left join metersync.months_kept k on k.company_id = r.company_id;
 comment on view ops.freshness is 'One row for each company and resource: the last run, the last event, and what is waiting.';
 comment on column ops.freshness.resource is 'connections, meters, documents, usageData or intervals.';
 comment on column ops.freshness.last_complete_at is 'End of the last complete backfill of it.';
 comment on column ops.freshness.last_run_at is 'Start of the last run.';
 comment on column ops.freshness.last_run_kind is 'full or reconcile.';
 comment on column ops.freshness.last_run_state is 'running, complete, partial, suspect or failed.';
-comment on column ops.freshness.last_event_received_at is 'Last event received at.';
-comment on column ops.freshness.last_event_applied_at is 'Last event applied at.';
-comment on column ops.freshness.pending_events is 'Events whose record waits for a read.';
-comment on column ops.freshness.oldest_pending_at is 'Since when the first of them waits.';
 comment on column ops.freshness.behind_by is 'How long it waits; NULL when nothing does.';
 comment on column ops.freshness.months_kept_at is 'When its months were last worked out, from what had been committed by then.';

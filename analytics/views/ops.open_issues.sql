@@ -96,50 +96,41 @@ with
           and k.deleted_at is null
           and metersync.elements (account -> 'meters') @> to_jsonb(m.meter_id)
       ) a
-  ),
-  final as (
-    select
-      p.id as issue_id,
-      p.company_id,
-      c.name as company,
-      p.site_id,
-      s.name as site,
-      p.meter_id,
-      p.identifier as meter,
-      p.account,
-      p.provider,
-      p.bill_id,
-      p.invoice_id,
-      p.severity,
-      p.check_name,
-      ops.issue_sentence (p.check_name, p.subject, p.evidence) as sentence,
-      p.opened_at as since,
-      p.acknowledged_at,
-      p.acknowledged_note,
-      (p.evidence ->> 'may_cost')::numeric as may_cost,
-      case
-        when p.evidence ? 'may_cost' then p.evidence ->> 'currency'
-      end as currency
-    from
-      placed p
-      left join utility.companies c on c.id = p.company_id
-      left join utility.sites s on s.id = p.site_id
   )
 select
-  *
+  p.id as issue_id,
+  p.company_id,
+  c.name as company,
+  p.site_id,
+  s.name as site,
+  p.meter_id,
+  p.identifier as meter,
+  p.account,
+  p.provider,
+  p.bill_id,
+  p.invoice_id,
+  p.severity,
+  p.check_name,
+  ops.issue_sentence (p.check_name, p.subject, p.evidence) as sentence,
+  p.opened_at as since,
+  p.acknowledged_at,
+  p.acknowledged_note,
+  (p.evidence ->> 'may_cost')::numeric as may_cost,
+  case
+    when p.evidence ? 'may_cost' then p.evidence ->> 'currency'
+  end as currency
 from
-  final;
+  placed p
+  left join utility.companies c on c.id = p.company_id
+  left join utility.sites s on s.id = p.site_id;
 comment on view ops.open_issues is 'One row for each open issue, with a sentence and names.';
 comment on column ops.open_issues.issue_id is 'Id in data_issues, for metersync checks acknowledge.';
 comment on column ops.open_issues.site_id is 'Site of the meter, or else of the document.';
 comment on column ops.open_issues.meter_id is 'Meter; NULL for bills and connections.';
 comment on column ops.open_issues.meter is 'Its number at the utility, or else its id.';
 comment on column ops.open_issues.account is 'Account number of the bill, or else of the meter.';
-comment on column ops.open_issues.severity is 'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.open_issues.check_name is 'Check, as in data_issue_checks.';
-comment on column ops.open_issues.sentence is 'Sentence.';
 comment on column ops.open_issues.since is 'When it was first found.';
 comment on column ops.open_issues.acknowledged_at is 'When somebody acknowledged it. It stays open.';
 comment on column ops.open_issues.may_cost is 'What the bills of a gap may come to, by the usual cost of a day.';
 comment on column ops.open_issues.currency is 'Currency of may_cost.';
-comment on column ops.open_issues.acknowledged_note is 'Acknowledged note.';

@@ -30,7 +30,6 @@ select
 from
   metersync.runs;
 comment on view ops.runs is 'One row for each run, and one for each company and resource in it.';
-comment on column ops.runs.took is 'Took.';
 comment on column ops.runs.of_all is 'Whether it read all companies.';
 select
   metersync.copy_comments ('metersync.runs', 'ops.runs');

@@ -1,9 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
-import { allCompanies } from '../../db/checks/companies-to-check.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { fillAnalytics } from '../load/analytics-world.ts';
-import { checkAll } from '../load/check-all.ts';
+import { allCompanies, checkAll } from '../load/check-all.ts';
 import { cpuMsOf } from '../load/plans.ts';
 import { type Bench, type Figures, type Measure, median, msOf } from '../measure.ts';
 import { withClient } from '../stack.ts';

@@ -1,5 +1,3 @@
-import { connectWarehouse } from '../../db/connection/connect.ts';
-import { eventLatency, type Latency } from '../../db/read/status.ts';
 import { countRecordsRead, untilSettled } from '../load/journal.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
 import { watchMemory } from '../pipeline/memory.ts';
@@ -78,20 +76,34 @@ async function answersOf(sandbox: BenchSandbox, events: number): Promise<Figures
 
 /** Times from an event's arrival at the receiver to its row, and to the read of its record. */
 async function latenciesOf(pipeline: Pipeline, since: string, events: number): Promise<Figures> {
-  const url = pipeline.databaseUrl;
-  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
-  try {
-    const { row, record } = await eventLatency(warehouse.db, since);
-    if (row.events !== events)
-      throw new Error(`${row.events} of ${events} events have the time of their row`);
-    return { ...percentiles('row', row), ...percentiles('record', record) };
-  } finally {
-    await warehouse.close();
-  }
+  const { rows } = await withClient(pipeline.databaseUrl, (db) =>
+    db.query(
+      `select
+        step,
+        count(*)::int as events,
+        percentile_cont(0.5) within group (order by took) * 1000 as p50,
+        percentile_cont(0.99) within group (order by took) * 1000 as p99
+      from (
+        select step, extract(epoch from at - received_at)::float8 as took
+        from metersync.journal
+          cross join lateral (
+            values
+              ('row', recorded_at),
+              ('record', case when outcome = 'applied' then coalesce(settled_at, recorded_at) end)
+          ) as t (step, at)
+        where received_at >= $1 and at is not null
+      ) steps
+      group by step`,
+      [since],
+    ),
+  );
+  const of = (step: string) => rows.find((row) => row.step === step);
+  if (of('row')?.events !== events)
+    throw new Error(`${of('row')?.events} of ${events} events have the time of their row`);
+  // A missing figure becomes NaN, which fails the measure.
+  const percentiles = (step: string): Figures => ({
+    [`${step}P50Ms`]: of(step)?.p50 ?? Number.NaN,
+    [`${step}P99Ms`]: of(step)?.p99 ?? Number.NaN,
+  });
+  return { ...percentiles('row'), ...percentiles('record') };
 }
-
-/** A missing figure becomes NaN, which fails the measure. */
-const percentiles = (name: string, { p50Ms, p99Ms }: Latency): Figures => ({
-  [`${name}P50Ms`]: p50Ms ?? Number.NaN,
-  [`${name}P99Ms`]: p99Ms ?? Number.NaN,
-});

@@ -16,7 +16,11 @@ import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { startWorker } from '../../app/worker-part.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import type { Database, Warehouse } from '../../db/connection/connect.ts';
-import { eventLatency, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
+import { mostCounted } from '../../db/read/counted.ts';
+import { readDelays } from '../../db/read/delays.ts';
+import { readKindOfRuns } from '../../db/read/kinds-of-runs.ts';
+import { countOutcomes, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
+import { readWaiting } from '../../db/read/waiting.ts';
 import { holderOf } from '../../embedded/running.ts';
 import { eraseFolder } from '../../embedded/start.ts';
 import { headline, type Verdict, verdictOf } from '../../health/verdict.ts';
@@ -176,7 +180,7 @@ interface Played {
   readonly backfillSeconds: number;
   readonly events: number;
   readonly status: WarehouseStatus;
-  readonly latency: Awaited<ReturnType<typeof eventLatency>>;
+  readonly delays: Awaited<ReturnType<typeof readDelays>>;
   readonly report: AuditReport;
   readonly deliveries: Record<string, number>;
   readonly verdict: Verdict;
@@ -235,7 +239,6 @@ async function play(
   }
   const backfillSeconds = (performance.now() - backfillBegan) / 1000;
 
-  const since = new Date().toISOString();
   await control.disturb({ duplicate: 0.1, shuffle: true, delayMs: [0, 400] });
   const fired = await control.randomChanges(options.events, 1);
   await untilSettled(warehouse.db, control, progress, fired.events);
@@ -253,9 +256,9 @@ async function play(
         ]),
     });
     progress.done();
-    const [status, latency] = [await readStatus(warehouse.db), await eventLatency(warehouse.db, since)];
+    const [status, delays] = [await readStatus(warehouse.db), await readDelays(warehouse.db)];
     const verdict = verdictOf(await readHealth(warehouse.db));
-    return { backfillSeconds, events: fired.events, status, latency, report, deliveries, verdict };
+    return { backfillSeconds, events: fired.events, status, delays, report, deliveries, verdict };
   } finally {
     await access.client.close();
   }
@@ -269,18 +272,18 @@ async function untilSettled(
 ): Promise<void> {
   const deadline = performance.now() + settleWithinMs;
   for (;;) {
-    const [service, now] = [await control.status(), await readStatus(db)];
-    const { pending } = now.events;
-    const seen = Object.values(now.events).reduce((sum, count) => sum + count, 0);
+    const [service, events] = [await control.status(), await countOutcomes(db)];
+    const { pending } = events;
+    const seen = Object.values(events).reduce((sum, count) => sum + count, 0);
     progress.show([
       `live: ${seen.toLocaleString('en')} of ${expected.toLocaleString('en')} events received, ${pending} waiting to be read again`,
     ]);
     // An acknowledged event may still be on its way through Temporal, and in no table yet.
     const arrived = service.quiet && seen >= expected;
-    if (arrived && pending === 0 && now.backfills.running === 0) return;
+    if (arrived && pending === 0 && (await readKindOfRuns(db, 'full', 0)).running === 0) return;
     if (performance.now() > deadline) {
       throw new CommandError(
-        `not settled after ${settleWithinMs / 1000} s: ${pending} events pending. ${JSON.stringify(now.waiting)}`,
+        `not settled after ${settleWithinMs / 1000} s: ${pending} events pending. ${JSON.stringify(await readWaiting(db, mostCounted))}`,
       );
     }
     // Counting costs some of what the live phase has.
@@ -289,7 +292,8 @@ async function untilSettled(
 }
 
 function describe(played: Played, seconds: number): string[] {
-  const { report, status, latency, deliveries } = played;
+  const { report, status, delays, deliveries } = played;
+  const shown = (seconds: number | undefined) => milliseconds(seconds === undefined ? null : 1_000 * seconds);
   const rows = Object.entries(status.rows).map(([name, count]) => [nameInWords(name), count]);
   const outcomes = Object.entries(status.events).filter(([, count]) => count > 0);
   return [
@@ -298,8 +302,8 @@ function describe(played: Played, seconds: number): string[] {
     ...table(
       ['from event', 'p50', 'p99'],
       [
-        ['to row', milliseconds(latency.row.p50Ms), milliseconds(latency.row.p99Ms)],
-        ['to record read again', milliseconds(latency.record.p50Ms), milliseconds(latency.record.p99Ms)],
+        ['to row', shown(delays.row?.p50), shown(delays.row?.p99)],
+        ['to record read again', shown(delays.record?.p50), shown(delays.record?.p99)],
       ],
     ),
     ...describeAudit(report),

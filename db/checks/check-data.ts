@@ -45,16 +45,15 @@ export async function refreshDataIssues(
   companyIds: readonly string[],
   { kinds = checkKinds, off = [], today }: Checking = {},
 ): Promise<IssuesRefreshed> {
-  const result = await db.execute<{ opened: number; closed: number; still_open: number }>(sql`
-    select *
+  const { rows } = await db.execute<IssuesRefreshed & Record<string, unknown>>(sql`
+    select opened, closed, still_open as "stillOpen"
     from ops.refresh_data_issues(
       ${array(companyIds, 'uuid')},
       ${array(kinds, 'text')},
       coalesce(${today ?? null}::date, current_date),
       ${array(off, 'text')}
     )`);
-  const { opened = 0, closed = 0, still_open = 0 } = result.rows[0] ?? {};
-  return { opened, closed, stillOpen: still_open };
+  return rows[0] ?? { opened: 0, closed: 0, stillOpen: 0 };
 }
 
 /**

@@ -17,12 +17,6 @@ const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];
 /** Rows that a part of a run changed. */
 const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsTombstoned}`;
 
-/** Lists all companies in order, including tombstoned companies, whose issues have to be closed. */
-export async function allCompanies(db: Executor): Promise<string[]> {
-  const all = await db.select({ id: companies.id }).from(companies).orderBy(companies.id);
-  return all.map(({ id }) => id);
-}
-
 /**
  * Lists companies that a reconcile changed, or whose events were applied since the previous
  * reconcile began.

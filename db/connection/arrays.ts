@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { canonicalId } from '../../contract/ids.ts';
 
@@ -15,6 +15,13 @@ export function array(
 ): SQL {
   return sql`${arrayLiteral(values)}::${sql.raw(type)}[]`;
 }
+
+/** Whether a column has one of these values. */
+export const isAmong = (
+  column: SQLWrapper,
+  values: readonly (string | number)[],
+  type: ElementType = 'text',
+): SQL => sql`${column} = any(${array(values, type)})`;
 
 /** A column of rows: its name, its type, and its value in a row. */
 type Column<Row> = readonly [

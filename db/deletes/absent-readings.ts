@@ -274,24 +274,32 @@ const notedColumns = [
   deletes.readings,
 ];
 
-/** Removes absent readings that meet a condition; stores the unexplained ones for an undo. */
-async function removeThose(
-  tx: Executor,
-  { meterId, readAt, runId }: ProvedPass,
-  which: SQL,
-): Promise<number> {
-  const { rows } = await tx.execute<{ rows: number }>(sql`
-    with gone as (
+/** Removes absent readings that meet a condition. */
+const removeThose = async (tx: Executor, proved: ProvedPass, which: SQL): Promise<number> =>
+  await removeReadings(
+    tx,
+    proved,
+    sql`
       delete from ${intervals} ${held}
       using ${absentReadings} a
-      where ${held.meterId} = ${meterId}
+      where ${held.meterId} = ${proved.meterId}
         and ${held.startAt} = a.start_at
         and ${held.granularitySeconds} = a.granularity_seconds
         and ${held.usageUnits} = a.usage_units
         and ${held.ordinal} = a.ordinal
-        and ${held.syncedAt} < ${readAt}::timestamptz
+        and ${held.syncedAt} < ${proved.readAt}::timestamptz
         and (${which})
-      returning ${held}.*, a.is_explained
+      returning ${held}.*, a.is_explained`,
+  );
+
+/** Removes readings of a meter by a `delete` that returns them; keeps the unexplained ones for an undo. */
+export async function removeReadings(
+  tx: Executor,
+  { meterId, runId }: Pick<ProvedPass, 'meterId' | 'runId'>,
+  deletion: SQL,
+): Promise<number> {
+  const { rows } = await tx.execute<{ rows: number }>(sql`
+    with gone as (${deletion}
     ), kept as (
       insert into ${removedReadings} (run_id, ${removed})
       select ${runId}::uuid, ${removed}

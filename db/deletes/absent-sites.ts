@@ -1,7 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
 import { deletes } from '../schema/metersync.ts';
 import { companies, sites } from '../schema/utility.ts';
 import { untouchedSince } from './explained.ts';
@@ -28,7 +27,7 @@ export async function absentSites(
   beganAt: string,
 ): Promise<AbsentSites[]> {
   const began = sql`${beganAt}::timestamptz`;
-  const result = await hot(db, 'absentSites').execute<Record<string, unknown> & AbsentSites>(sql`
+  const result = await db.execute<Record<string, unknown> & AbsentSites>(sql`
     with seen as materialized (${companiesSeen(companyIds, began)}
     ), named as materialized (
       select
@@ -98,7 +97,7 @@ export async function clearSiteQuarantine(
   companyIds: readonly string[],
   inDoubt: readonly string[],
 ): Promise<void> {
-  await hot(db, 'clearSiteQuarantine').execute(sql`
+  await db.execute(sql`
     delete from ${deletes}
     where ${deletes.state} = 'quarantined'
       and ${deletes.resource} = 'sites'

@@ -202,7 +202,7 @@ async function noteAbsent(
   { tooMany, listed: before }: { readonly tooMany: boolean; readonly listed: readonly string[] },
 ): Promise<Noted[]> {
   const { resource, companyId } = listing;
-  const noted = await hot(tx, 'noteAbsent').execute<Noted>(sql`
+  const noted = await tx.execute<Noted>(sql`
     insert into ${deletes} (${columnNames(notedColumns)})
     select
       ${runId}::uuid,
@@ -235,7 +235,7 @@ async function dropSpared(
   resource: RecordResource,
   ids: readonly string[],
 ): Promise<Set<string>> {
-  const spared = await hot(tx, 'dropSpared').execute<RowOf<typeof deletes.recordId>>(sql`
+  const spared = await tx.execute<RowOf<typeof deletes.recordId>>(sql`
     delete from ${deletes} ${note}
     where ${note.runId} = ${runId}::uuid
       and ${note.resource} = ${resource}

@@ -3,7 +3,7 @@ import { lockReadings, noteRemoved } from '../catch-up/interval-ledger.ts';
 import type { Executor } from '../connection/connect.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
-import { held, removed } from './absent-readings.ts';
+import { held, removed, removeReadings } from './absent-readings.ts';
 
 const isNoted = (runId: string, state: 'quarantined' | 'applied'): SQL | undefined =>
   and(eq(deletes.runId, runId), eq(deletes.resource, 'intervals'), eq(deletes.state, state));
@@ -19,31 +19,21 @@ export async function approveReadings(
   const ranges = await tx.select().from(deletes).where(isNoted(runId, 'quarantined')).for('update');
   let gone = 0;
   for (const { meterId, usageUnits, startsFrom, startsBefore, absentSince, recordId } of ranges) {
-    await lockReadings(tx, meterId ?? '', absentSince);
-    await noteRemoved(tx, meterId ?? '');
-    const { rows } = await tx.execute<{ rows: number }>(sql`
-      with gone as (
-        delete from ${intervals} ${held}
-        where ${held.meterId} = ${meterId}
-          and ${held.usageUnits} = ${usageUnits}
-          and ${held.startAt} >= ${startsFrom}::timestamptz
-          and ${held.startAt} < ${startsBefore}::timestamptz
-          and ${held.syncedAt} < ${absentSince}::timestamptz
-        returning ${held}.*
-      ), kept as (
-        insert into ${removedReadings} (run_id, ${removed})
-        select ${runId}::uuid, ${removed}
-        from gone
-      ), noted as (
-        insert into ${companyChanges} (company_id)
-        select ${meters.companyId}
-        from ${meters}
-        where ${meters.id} = ${meterId}
-          and ${meters.companyId} is not null
-      )
-      select count(*)::int as rows
-      from gone`);
-    const of = rows[0]?.rows ?? 0;
+    if (meterId === null) continue;
+    await lockReadings(tx, meterId, absentSince);
+    await noteRemoved(tx, meterId);
+    const of = await removeReadings(
+      tx,
+      { meterId, runId },
+      sql`
+      delete from ${intervals} ${held}
+      where ${held.meterId} = ${meterId}
+        and ${held.usageUnits} = ${usageUnits}
+        and ${held.startAt} >= ${startsFrom}::timestamptz
+        and ${held.startAt} < ${startsBefore}::timestamptz
+        and ${held.syncedAt} < ${absentSince}::timestamptz
+      returning ${held}.*, false as is_explained`,
+    );
     gone += of;
     if (of > 0)
       await tx

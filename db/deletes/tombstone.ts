@@ -2,7 +2,6 @@ import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { array, type RowOf } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
 import { idOf, type RecordResource, tableOf } from '../resources.ts';
 import { companyChanges, deletes } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
@@ -48,7 +47,7 @@ async function tombstoneRows(
       ? sql`,
       updated = greatest(${row.updated}, ${noted.valueOf(sql`${note.updated}`)})`
       : sql``;
-  const { rows } = await hot(tx, 'tombstoneRows').execute<RowOf<typeof documents.id>>(sql`
+  const { rows } = await tx.execute<RowOf<typeof documents.id>>(sql`
     update ${tableOf(resource)} ${row}
     set deleted_at = clock_timestamp(),
       deleted_reason = ${noted.valueOf(sql`${note.reason}`)}${takenOver}
@@ -103,7 +102,7 @@ async function lockRows(
   which: SQL,
 ): Promise<void> {
   const noted = notedBy(runId, resource);
-  await hot(tx, 'lockRows').execute(sql`
+  await tx.execute(sql`
     with locked as materialized (
       select ${noted.valueOf(sql`${note.companyId}`)} as company_id
       from ${tableOf(resource)} ${row}

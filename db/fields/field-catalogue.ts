@@ -3,7 +3,6 @@ import { serverWaits } from '../../contract/retry-policy.ts';
 import { columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isRefusal, sqlMessage, withoutStatement } from '../connection/failures.ts';
-import { hot } from '../connection/hot.ts';
 import { fieldCatalogue } from '../schema/metersync.ts';
 import { FieldTree, type SeenField } from './field-tree.ts';
 import type { FieldKind } from './kinds.ts';
@@ -182,7 +181,7 @@ const isMap = and(eq(fieldCatalogue.collapsed, true), ne(fieldCatalogue.path, ''
 
 /** Adds observed fields to the catalogue. */
 async function writeSeen(db: Executor, kept: Kept, seen: readonly SeenField[]): Promise<void> {
-  await hot(db, 'noteFields').execute(sql`
+  await db.execute(sql`
     with seen as (
       select *
       from jsonb_to_recordset(${JSON.stringify(seen)}::jsonb) as s (

@@ -12,7 +12,6 @@ import { isMistake, isRefusal, sqlMessage, sqlState } from '../connection/failur
 import { lock } from '../connection/locks.ts';
 import { roles } from '../migrate/roles.ts';
 import { fieldCatalogue } from '../schema/metersync.ts';
-import type { FieldKind } from './kinds.ts';
 import { type CataloguedField, fixedColumns, planViews, type TypedView } from './plan-views.ts';
 import { commentOf, madeFrom, qualified, viewText } from './view-text.ts';
 
@@ -252,13 +251,7 @@ async function readSession(db: Executor): Promise<{ zone: string; readers: reado
 /** Reads the fields of records in all API versions, in the order in which they were first seen. */
 async function readFields(db: Executor): Promise<CataloguedField[]> {
   const { resource, path } = fieldCatalogue;
-  const { rows } = await db.execute<{
-    resource: string;
-    path: string;
-    kinds: FieldKind[];
-    collapsed: boolean;
-    apiVersions: string[];
-  }>(sql`
+  const { rows } = await db.execute<CataloguedField & Record<string, unknown>>(sql`
     select
       ${resource},
       ${path},

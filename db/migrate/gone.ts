@@ -24,6 +24,7 @@ export const gone: readonly string[] = [
   'function metersync.monthly_by_site_of',
   'function metersync.keep_months(integer, interval)',
   'function metersync.has_own_records',
+  'function metersync.connections_to_check',
   'table metersync.monthly_usage_by_site',
   'table metersync.monthly_usage_by_company',
   'table metersync.monthly_cost_by_site',

@@ -3,20 +3,10 @@ import { alias } from 'drizzle-orm/pg-core';
 import { consoleBounds } from '../../contract/limits.ts';
 import type { Executor } from '../connection/connect.ts';
 import { connections } from '../schema/utility.ts';
+import type { connectionsNeedingAttention as needingAttention } from './views.ts';
 
 /** A connection that collects nothing, as analytics.connections_needing_attention says it. */
-export interface NeedsAttention {
-  readonly connectionId: string;
-  readonly companyId: string;
-  readonly company: string | null;
-  readonly provider: string | null;
-  readonly status: string;
-  readonly since: string | null;
-  readonly whatToDo: string;
-  readonly customerMustAct: boolean;
-  readonly dataUntil: string | null;
-  readonly isLate: boolean;
-}
+type NeedsAttention = typeof needingAttention.$inferSelect;
 
 /** Connections that need somebody. */
 export interface Attention {

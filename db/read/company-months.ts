@@ -1,28 +1,57 @@
 import { and, eq, isNotNull, sql, sum } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { monthlyCost, monthlyUsage } from '../schema/metersync.ts';
-import { sites } from '../schema/utility.ts';
 import { monthOf, monthsOf } from './months.ts';
+import { monthlyCost, monthlyUsage } from './views.ts';
 
 /** Sums of a company by month, as the worker last kept them. Amounts are text, as Postgres has them. */
-export interface CompanyMonths {
-  /** First days (YYYY-MM-DD) of the latest months that have bills, without gaps, the oldest first. */
-  readonly months: readonly string[];
-  readonly cost: readonly { month: string; currency: string | null; cost: string | null }[];
-  readonly usage: readonly {
-    month: string;
-    commodity: string | null;
-    units: string | null;
-    usage: string | null;
-  }[];
-  /** The days of meters that a site has in a month, and how many of them are billed. */
-  readonly billed: readonly {
-    month: string;
-    siteId: string | null;
-    site: string | null;
-    days: number;
-    covered: number;
-  }[];
+export type CompanyMonths = Awaited<ReturnType<typeof readCompanyMonths>>;
+
+const ofMonths = (of: typeof monthlyCost | typeof monthlyUsage, companyId: string | undefined) =>
+  and(isNotNull(of.month), companyId === undefined ? undefined : eq(of.companyId, companyId));
+
+/** Sums cost by month and currency, oldest month first: of a company, or of all. */
+export async function costByMonth(db: Executor, companyId: string | undefined) {
+  const { month, currency, cost } = monthlyCost;
+  return await db
+    .select({ month: sql<string>`${month}`, currency, cost: sum(cost) })
+    .from(monthlyCost)
+    .where(ofMonths(monthlyCost, companyId))
+    .groupBy(month, currency)
+    .orderBy(month, currency);
+}
+
+/** Sums usage by month, commodity and unit, oldest month first, and counts the billed meters. */
+export async function usageByMonth(db: Executor, companyId: string | undefined) {
+  const { month, commodity, units, usage, meterId, daysCovered } = monthlyUsage;
+  return await db
+    .select({
+      month: sql<string>`${month}`,
+      commodity,
+      units,
+      usage: sum(usage),
+      meters: sql<number>`(count(distinct ${meterId}) filter (where ${daysCovered} > 0))::int`,
+    })
+    .from(monthlyUsage)
+    .where(ofMonths(monthlyUsage, companyId))
+    .groupBy(month, commodity, units)
+    .orderBy(month, commodity, units);
+}
+
+/** Counts the days of meters that each site of a company has in a month, and how many of them are billed. */
+async function billedDays(db: Executor, companyId: string) {
+  const { month, siteId, site, daysInMonth, daysCovered } = monthlyUsage;
+  return await db
+    .select({
+      month: sql<string>`${month}`,
+      siteId,
+      site,
+      days: sql<number>`sum(${daysInMonth})::int`,
+      covered: sql<number>`sum(${daysCovered})::int`,
+    })
+    .from(monthlyUsage)
+    .where(ofMonths(monthlyUsage, companyId))
+    .groupBy(month, siteId, site)
+    .orderBy(site, siteId, month);
 }
 
 /** Units of demand, whose values are no amounts that a month adds up. */
@@ -38,41 +67,11 @@ export async function readCompanyMonths(
   companyId: string,
   now: string,
   monthsMax = 24,
-): Promise<CompanyMonths> {
-  const costMonth = sql<string>`${monthlyCost.month}::text`;
-  const usageMonth = sql<string>`${monthlyUsage.month}::text`;
-  const usageOf = and(eq(monthlyUsage.companyId, companyId), isNotNull(monthlyUsage.month));
+) {
   const [cost, usage, billed] = await Promise.all([
-    db
-      .select({ month: costMonth, currency: monthlyCost.currency, cost: sum(monthlyCost.cost) })
-      .from(monthlyCost)
-      .where(and(eq(monthlyCost.companyId, companyId), isNotNull(monthlyCost.month)))
-      .groupBy(monthlyCost.month, monthlyCost.currency)
-      .orderBy(monthlyCost.month, monthlyCost.currency),
-    db
-      .select({
-        month: usageMonth,
-        commodity: monthlyUsage.datasourceType,
-        units: monthlyUsage.units,
-        usage: sum(monthlyUsage.usage),
-      })
-      .from(monthlyUsage)
-      .where(usageOf)
-      .groupBy(monthlyUsage.month, monthlyUsage.datasourceType, monthlyUsage.units)
-      .orderBy(monthlyUsage.month, monthlyUsage.datasourceType, monthlyUsage.units),
-    db
-      .select({
-        month: usageMonth,
-        siteId: monthlyUsage.siteId,
-        site: sites.name,
-        days: sql<number>`sum(${monthlyUsage.daysInMonth})::int`,
-        covered: sql<number>`sum(${monthlyUsage.daysCovered})::int`,
-      })
-      .from(monthlyUsage)
-      .leftJoin(sites, eq(sites.id, monthlyUsage.siteId))
-      .where(usageOf)
-      .groupBy(monthlyUsage.month, monthlyUsage.siteId, sites.name)
-      .orderBy(sites.name, monthlyUsage.siteId, monthlyUsage.month),
+    costByMonth(db, companyId),
+    usageByMonth(db, companyId),
+    billedDays(db, companyId),
   ]);
   const months = monthsOf(
     [...cost, ...billed.filter(({ covered }) => covered > 0)],
@@ -82,6 +81,7 @@ export async function readCompanyMonths(
   const shown = <Row extends { month: string }>(rows: Row[]) =>
     rows.filter(({ month }) => months.includes(month));
   return {
+    /** First days (YYYY-MM-DD) of the latest months that have bills, without gaps, the oldest first. */
     months,
     cost: shown(cost),
     usage: shown(usage).filter(({ units }) => units === null || !demandUnits.includes(units)),

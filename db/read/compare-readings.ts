@@ -1,6 +1,5 @@
 import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { array } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
 import { isRefusal } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
@@ -17,9 +16,8 @@ import {
 } from '../records/interval-text.ts';
 import { type ListedRange, unequalReadings } from '../records/listed-readings.ts';
 import { readingOf, refusedId } from '../records/rejected-records.ts';
-import { alsoListed } from '../schema/metersync.ts';
-import { intervals, meters } from '../schema/utility.ts';
-import { type Difference, listingCompanies, type UnlistedRow } from './compare-records.ts';
+import { intervals } from '../schema/utility.ts';
+import { type Difference, type UnlistedRow, unlistedRows } from './compare-records.ts';
 
 /** Readings of a meter that were compared, in parts such as pages. */
 export interface KeysCompared {
@@ -205,37 +203,9 @@ export const hasReadings = sql`${row.deletedAt} is null
  * Lists meters with readings that the service did not list: live ones of a company, including
  * meters of others that it is noted as listing.
  */
-export async function unlistedMeters(
+export const unlistedMeters = async (
   db: Executor,
   companyId: string,
   seenIds: readonly string[],
-): Promise<UnlistedRow[]> {
-  const seen = array(seenIds, 'text');
-  const named = sql`
-      ${row.id},
-      ${listingCompanies('meters')} as companies`;
-  const result = await db.execute<{ id: string; companies: string[] }>(sql`
-    select${named}
-    from ${meters} ${row}
-    where ${row.companyId} = ${companyId}::uuid
-      and not (${row.id} = any(${seen}))
-      and ${hasReadings}
-    union all
-    select
-      theirs.id,
-      theirs.companies
-    from ${alsoListed} listed
-      cross join lateral (
-        select${named}
-        from ${meters} ${row}
-        where ${row.id} = listed.record_id
-          and ${row.companyId} <> ${companyId}::uuid
-          and ${hasReadings}
-        offset 0
-      ) theirs
-    where listed.company_id = ${companyId}::uuid
-      and listed.resource = 'meters'
-      and not (listed.record_id = any(${seen}))
-    order by id`);
-  return result.rows;
-}
+): Promise<UnlistedRow[]> =>
+  await unlistedRows(db, 'meters', companyId, seenIds, { lives: hasReadings });

@@ -247,7 +247,7 @@ export interface UnlistedRow {
 }
 
 /** The companies whose listings should contain a `row`. */
-export const listingCompanies = (resource: RecordResource): SQL => sql`array(
+const listingCompanies = (resource: RecordResource): SQL => sql`array(
         select ${row.companyId}::text
         where ${row.companyId} is not null
         union all
@@ -264,9 +264,16 @@ export async function unlistedRows(
   resource: RecordResource,
   companyId: string | null,
   seenIds: readonly string[],
-  since: string | null = null,
-  /** Companies that no list contains. */
-  unlisted: readonly string[] = [],
+  {
+    since = null,
+    unlisted = [],
+    lives = sql`${row.deletedAt} is null`,
+  }: {
+    readonly since?: string | null;
+    /** Companies that no list contains. */
+    readonly unlisted?: readonly string[];
+    readonly lives?: SQL;
+  } = {},
 ): Promise<UnlistedRow[]> {
   const owner = resource === 'companies' ? row.id : row.companyId;
   const ofCompany = companyId === null ? sql`true` : sql`${owner} = ${companyId}::uuid`;
@@ -290,7 +297,7 @@ export async function unlistedRows(
         from ${tableOf(resource)} ${row}
         where ${row.id} = ${idOf(resource, sql`listed.record_id`)}
           and ${row.companyId} <> ${companyId}::uuid
-          and ${row.deletedAt} is null
+          and ${lives}
           and ${recent}
         offset 0
       ) theirs
@@ -303,7 +310,7 @@ export async function unlistedRows(
       ${row.id}::text as id,
       ${listing} as companies
     from ${tableOf(resource)} ${row}
-    where ${row.deletedAt} is null
+    where ${lives}
       and ${ofCompany}
       and not (${row.id}::text = any(${seen}))
       and ${recent}

@@ -130,11 +130,11 @@ function candidatesOf(
 }
 
 /**
- * Steps `candidate` and `found` of a statement: at most `limit` selected events with these columns,
- * among those that so many candidates lead to, after a place. Each candidate takes some look-ups by
- * an index, and nothing else does.
+ * Steps `candidate` and `found` of a statement: at most `limit` selected events among those that so
+ * many candidates lead to, after a place. Each candidate takes some look-ups by an index, and nothing
+ * else does.
  */
-export function foundEvents(filter: EventFilter, columns: SQL, portion: Portion): SQL {
+export function foundEvents(filter: EventFilter, portion: Portion): SQL {
   const { limit, after, order = 'last first' } = portion;
   const { beyond, by } = orders[order];
   const later =
@@ -147,7 +147,7 @@ export function foundEvents(filter: EventFilter, columns: SQL, portion: Portion)
       select
         candidate.at,
         candidate.key,
-        ${columns}
+        ${event.id}
       from candidate
         cross join lateral (
           (
@@ -175,23 +175,22 @@ export function foundEvents(filter: EventFilter, columns: SQL, portion: Portion)
     )`;
 }
 
-/** Events that were found, and the place where the next ones begin; null if nothing is left. */
-export interface FoundPart<Event> {
-  readonly events: readonly Event[];
+/** Events that were found, in order, and the place where the next ones begin; null if nothing is left. */
+export interface FoundPart {
+  readonly ids: readonly string[];
   readonly end: Place | null;
 }
 
-/** Reads a portion of the events that a filter selects, with these columns; `id` is one of them. */
-export async function readPart<Event extends { readonly id: string }>(
+/** Finds a portion of the events that a filter selects. */
+export async function readPart(
   db: Executor,
   filter: EventFilter,
-  columns: SQL,
   portion: Portion,
-): Promise<FoundPart<Event>> {
+): Promise<FoundPart> {
   const { by, back } = orders[portion.order ?? 'last first'];
-  type Row = Event & { last: Place; looked: number; at: string; key: string };
+  type Row = (Place | { id: null }) & { last: Place; looked: number };
   const { rows } = await db.execute<Row & Record<string, unknown>>(sql`
-    with ${foundEvents(filter, columns, portion)}, looked as (
+    with ${foundEvents(filter, portion)}, looked as (
       select
         count(*) over ()::int as looked,
         json_build_object('at', candidate.at::text, 'key', candidate.key, 'id', '') as last
@@ -205,16 +204,23 @@ export async function readPart<Event extends { readonly id: string }>(
     from looked
       left join found on true
     order by found.at${by}, found.key${by}, found.id${by}`);
-  const found = rows.filter(({ id }) => id !== null);
-  const events = found.map(
-    ({ looked: _looked, last: _last, at: _at, key: _key, ...event }) => event as unknown as Event,
+  const found = rows.flatMap((row): Place[] =>
+    row.id === null ? [] : [{ at: row.at, key: row.key, id: row.id }],
   );
+  const ids = found.map(({ id }) => id);
   const [first] = rows;
   const last = found.at(-1);
-  if (last !== undefined && found.length === portion.limit) return { events, end: placeOf(last) };
-  if (first === undefined || first.looked < portion.candidates) return { events, end: null };
+  if (last !== undefined && found.length === portion.limit) return { ids, end: last };
+  if (first === undefined || first.looked < portion.candidates) return { ids, end: null };
   const isOfLast = last?.at === first.last.at && last.key === first.last.key;
-  return { events, end: isOfLast ? placeOf(last) : first.last };
+  return { ids, end: isOfLast ? last : first.last };
 }
 
-const placeOf = ({ at, key, id }: Place): Place => ({ at, key, id });
+/** Puts what was read of events in the order of their ids. */
+export function inOrder<Row extends { readonly id: string }>(
+  ids: readonly string[],
+  rows: readonly Row[],
+): Row[] {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
+}

@@ -13,7 +13,7 @@ import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { readUndecided } from '../deletes/undecided.ts';
 import { deletes, rejectedRecords } from '../schema/metersync.ts';
 import { readRefused } from '../watch/refused.ts';
-import { countOf, cut, type Most } from './counted.ts';
+import { countOf, cut } from './counted.ts';
 import { readDelays } from './delays.ts';
 import { countGivenUp } from './given-up.ts';
 import { countIssuesByCheck } from './issues.ts';
@@ -38,26 +38,27 @@ export async function readHealth(
     countMax = limits.countMax,
   }: { silenceHours?: number; countMax?: number } = {},
 ): Promise<WarehouseHealth> {
-  return await withinTime(db, (tx) => readInOne(tx, silenceHours, countMax + 1));
+  return await withinTime(db, (tx) => measure(tx, silenceHours, countMax + 1));
 }
 
-/** Reads with a time-out of each statement. */
+/** Reads with a time-out of each statement; 0 is none. */
 export async function withinTime<T>(
   db: Database,
   read: (tx: Transaction) => Promise<T>,
+  ms: number = serverWaits.healthWithinMs,
 ): Promise<T> {
   return await withTransaction(
     db,
     async (tx) => {
-      const within = String(serverWaits.healthWithinMs);
-      await tx.execute(sql`select set_config('statement_timeout', ${within}, true)`);
+      await tx.execute(sql`select set_config('statement_timeout', ${String(ms)}, true)`);
       return await read(tx);
     },
     { accessMode: 'read only' },
   );
 }
 
-async function readInOne(
+/** Measures the warehouse. Of each kind at most `most` rows are counted. */
+export async function measure(
   db: Executor,
   silenceHours: number,
   most: number,
@@ -101,7 +102,7 @@ type SetAside = 'undecidedDeletes' | 'keptDeletes' | 'rejectedRecords';
  * Counts rows that wait for somebody, or that somebody decided to keep. Here and elsewhere an order that nobody needs keeps the
  * planner on the index that has it.
  */
-async function countSetAside(db: Executor, most: Most): Promise<Pick<WarehouseHealth, SetAside>> {
+async function countSetAside(db: Executor, most: number): Promise<Pick<WarehouseHealth, SetAside>> {
   const { rows } = await db.execute<Record<SetAside, number>>(sql`
     select
       (

@@ -3,11 +3,12 @@ import { alias } from 'drizzle-orm/pg-core';
 import { checkNames } from '../../contract/check-names.ts';
 import type { ClosedReason, Severity } from '../../contract/names.ts';
 import type { WarehouseHealth } from '../../health/measured.ts';
-import { array } from '../connection/arrays.ts';
+import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies } from '../schema/utility.ts';
-import { countOf, type Most } from './counted.ts';
+import { countOf } from './counted.ts';
+import { openIssues } from './views.ts';
 
 export interface IssueFilter {
   /** This issue, open or closed. */
@@ -227,56 +228,24 @@ function matching({
 }
 
 /** Names of an open issue's subject that people know; null if there is none. */
-export interface IssueNames {
-  readonly site: string | null;
-  readonly meter: string | null;
-  readonly account: string | null;
-  readonly provider: string | null;
-  readonly invoice: string | null;
-}
+export type IssueNames = Omit<typeof openIssues.$inferSelect, 'issueId'>;
 
 /** Reads the names of open issues, by their ids. */
 export async function namesOfIssues(
   db: Executor,
   ids: readonly number[],
 ): Promise<ReadonlyMap<number, IssueNames>> {
-  const { rows } = await db.execute<IssueNames & { id: number } & Record<string, unknown>>(sql`
-    select
-      issue_id::int as id,
-      site,
-      meter,
-      account,
-      provider,
-      invoice_id as invoice
-    from ops.open_issues
-    where issue_id = any(${array(ids, 'bigint')})`);
-  return new Map(rows.map(({ id, ...names }) => [id, names]));
-}
-
-/** Counts of open issues; acknowledged ones are counted separately. */
-export interface IssueCounts extends Readonly<Record<Severity, number>> {
-  readonly acknowledged: number;
-}
-
-/** Whether nobody acknowledged an issue. */
-const isNew = sql`${issue.acknowledgedAt} is null`;
-
-export async function countIssues(db: Executor): Promise<IssueCounts> {
-  const result = await db.execute<IssueCounts & Record<string, number>>(sql`
-    select
-      count(*) filter (where ${isNew} and ${issue.severity} = 'error')::int as error,
-      count(*) filter (where ${isNew} and ${issue.severity} = 'warning')::int as warning,
-      count(*) filter (where ${isNew} and ${issue.severity} = 'info')::int as info,
-      count(${issue.acknowledgedAt})::int as acknowledged
-    from ${dataIssues} ${issue}
-    where ${issue.closedAt} is null`);
-  return result.rows[0] as IssueCounts;
+  const rows = await db
+    .select()
+    .from(openIssues)
+    .where(isAmong(openIssues.issueId, ids, 'bigint'));
+  return new Map(rows.map(({ issueId, ...names }) => [issueId, names]));
 }
 
 /** Counts open issues of each check, and acknowledged ones, up to `most` of each. */
 export async function countIssuesByCheck(
   db: Executor,
-  most: Most,
+  most: number,
 ): Promise<Pick<WarehouseHealth, 'issues' | 'acknowledgedIssues'>> {
   const { rows } = await db.execute<{ check: string; severity: Severity; open: number }>(sql`
     select

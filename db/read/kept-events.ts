@@ -1,28 +1,15 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
 import { batches } from '../../contract/limits.ts';
-import type { EventOutcome } from '../../contract/names.ts';
-import { array, type RowOf } from '../connection/arrays.ts';
+import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { eventPayloads } from '../schema/metersync.ts';
-import { type EventFilter, event } from './event-filter.ts';
+import { eventPayloads, journal } from '../schema/metersync.ts';
+import type { EventFilter } from './event-filter.ts';
 import type { Place } from './event-place.ts';
-import { type FoundPart, readPart } from './found-events.ts';
+import { inOrder, readPart } from './found-events.ts';
 
-/** A kept event, to be recorded again. */
-export interface KeptEvent {
-  readonly id: string;
-  readonly outcome: EventOutcome;
-  /** When it was received: Unix seconds, and ISO time. */
-  readonly seconds: number;
-  readonly iso: string;
-}
-
-const columns: SQL = sql`
-        ${event.id},
-        ${event.outcome},
-        floor(extract(epoch from ${event.receivedAt}))::float8 as seconds,
-        to_char(${event.receivedAt} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as iso`;
+/** A kept event, to be recorded again; when it was received is in Unix seconds and as ISO time. */
+export type KeptEvent = Awaited<ReturnType<typeof keptEvents>>['events'][number];
 
 /**
  * Lists matching kept events, the first ones first: all to which the next candidates lead. To pass
@@ -33,11 +20,21 @@ export async function keptEvents(
   filter: EventFilter,
   replay: Replay,
   { candidates, after }: { candidates: number; after: Place | undefined },
-): Promise<FoundPart<KeptEvent>> {
+) {
   // Requested ids are each answered, also those that cannot be replayed.
   const unapplied = replay !== 'all' && filter.ids === undefined;
   const portion = { candidates, limit: null, after, order: 'first first' } as const;
-  return await readPart<KeptEvent>(db, { ...filter, unapplied }, columns, portion);
+  const { ids, end } = await readPart(db, { ...filter, unapplied }, portion);
+  const kept = await db
+    .select({
+      id: journal.id,
+      outcome: journal.outcome,
+      seconds: sql<number>`floor(extract(epoch from ${journal.receivedAt}))::float8`,
+      iso: sql<string>`to_char(${journal.receivedAt} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
+    })
+    .from(journal)
+    .where(isAmong(journal.id, ids));
+  return { events: inOrder(ids, kept), end };
 }
 
 /** Reads kept events as they were delivered, by their ids; those whose payload was dropped are absent. */
@@ -59,18 +56,17 @@ export async function readDelivered(
   return delivered;
 }
 
-type Bytes = RowOf<typeof eventPayloads.id | typeof eventPayloads.body> & {
-  readonly payload: string | null;
-};
-
-async function readBytes(db: Executor, kept: readonly KeptEvent[]): Promise<Bytes[]> {
-  const ids = kept.map(({ id }) => id);
-  const result = await db.execute<Bytes>(sql`
-    select
-      ${eventPayloads.id},
-      ${eventPayloads.payload}::text as payload,
-      ${eventPayloads.body}
-    from ${eventPayloads}
-    where ${eventPayloads.id} = any(${array(ids, 'text')})`);
-  return result.rows;
-}
+const readBytes = async (db: Executor, kept: readonly KeptEvent[]) =>
+  await db
+    .select({
+      id: eventPayloads.id,
+      payload: sql<string | null>`${eventPayloads.payload}::text`,
+      body: eventPayloads.body,
+    })
+    .from(eventPayloads)
+    .where(
+      isAmong(
+        eventPayloads.id,
+        kept.map(({ id }) => id),
+      ),
+    );

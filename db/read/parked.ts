@@ -6,10 +6,10 @@ import type { ParkedWork } from '../../health/measured.ts';
 import { livesCompany, stillParked } from '../catch-up/parking.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { parked, runs, staleRecords } from '../schema/metersync.ts';
-import { cut, type Most } from './counted.ts';
+import { parked, runs } from '../schema/metersync.ts';
+import { cut } from './counted.ts';
+import { eventsThatFailed } from './waiting.ts';
 
-const stale = alias(staleRecords, 'stale');
 const part = alias(runs, 'part');
 const later = alias(runs, 'later');
 
@@ -17,9 +17,9 @@ const later = alias(runs, 'later');
  * Reads work that the service refused, by failure, longest parked first. Of each failure `most`
  * records and parts are counted.
  */
-export async function readParked(db: Executor, most: Most): Promise<ParkedWork[]> {
+export async function readParked(db: Executor, most: number): Promise<ParkedWork[]> {
   const result = await db.execute<ParkedWork & Record<string, unknown>>(sql`
-    with refused as (${parkedEvents(most)}
+    with refused as (${eventsThatFailed(parkingCodes, most)}
       union all
       select
         ${parked.code},
@@ -49,42 +49,6 @@ export async function readParked(db: Executor, most: Most): Promise<ParkedWork[]
 
 const codes = array(parkingCodes, 'text');
 
-/**
- * Events that wait for a parking failure. They are added up by owner first: that can be hashed, where
- * a count of distinct owners sorts all.
- */
-const parkedEvents = (most: Most): SQL => sql`
-      select
-        codes.code,
-        min(owned.error) as reason,
-        sum(owned.events) as events,
-        count(*) as owners,
-        0 as parts,
-        min(owned.since) as since,
-        min(owned.due_at) as next_attempt_at
-      from unnest(${codes}) as codes (code)
-        cross join lateral (
-          select
-            min(waiting.error) as error,
-            sum(waiting.events) as events,
-            min(waiting.since) as since,
-            min(waiting.due_at) as due_at
-          from (
-            select
-              ${stale.error},
-              ${stale.events},
-              ${stale.owner},
-              ${stale.since},
-              ${stale.dueAt}
-            from ${staleRecords} ${stale}
-            where ${stale.errorCode} = codes.code
-            order by ${stale.dueAt}
-            limit ${most}
-          ) waiting
-          group by waiting.owner
-        ) owned
-      group by codes.code`;
-
 /** Whether another run read the part to any end since. */
 const readSince = (isOfPart: SQL): SQL => sql`exists (
           select
@@ -99,7 +63,7 @@ const readSince = (isOfPart: SQL): SQL => sql`exists (
  * Parts of backfills that failed for a parking failure and that no later run read, among the latest
  * that failed. A tombstoned company's failures need no retry.
  */
-const parkedParts = (most: Most): SQL => sql`
+const parkedParts = (most: number): SQL => sql`
       select
         failed.error_code,
         min(failed.error),

@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, isNotNull, notInArray, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
 import type { RunState } from '../../contract/names.ts';
@@ -27,12 +27,7 @@ export interface CompanyProgress {
 }
 
 /** A part of a run that ended, and not as complete. */
-export interface FailedPart {
-  readonly name: string | null;
-  readonly resource: string;
-  readonly state: RunState;
-  readonly error: string | null;
-}
+export type FailedPart = Awaited<ReturnType<typeof readFailed>>[number];
 
 /** The progress of a run, from its rows in `metersync.runs` and the pages of its listings. */
 export interface RunProgress {
@@ -141,21 +136,22 @@ async function readSummary(db: Executor, runId: string): Promise<Summary> {
   return result.rows[0] as Summary;
 }
 
-async function readFailed(db: Executor, runId: string): Promise<FailedPart[]> {
-  const result = await db.execute<FailedPart & Record<string, unknown>>(sql`
-    select
-      coalesce(${companies.name}, ${part.companyId}::text) as name,
-      ${part.resource},
-      ${part.state},
-      ${part.error}
-    from ${runs} ${part}
-      left join ${companies} on ${companies.id} = ${part.companyId}
-    where ${isPart(runId)}
-      and ${part.resource} is not null
-      and ${part.state} not in ('running', 'complete')
-    order by ${part.finishedAt} desc
-    limit ${failedMax}`);
-  return result.rows;
+async function readFailed(db: Executor, runId: string) {
+  const { companyId, resource, state, error, finishedAt } = runs;
+  return await db
+    .select({
+      name: sql<string | null>`coalesce(${companies.name}, ${companyId}::text)`,
+      resource: sql<string>`${resource}`,
+      state,
+      error,
+    })
+    .from(runs)
+    .leftJoin(companies, eq(companies.id, companyId))
+    .where(
+      and(eq(runs.runId, runId), isNotNull(resource), notInArray(state, ['running', 'complete'])),
+    )
+    .orderBy(desc(finishedAt))
+    .limit(failedMax);
 }
 
 async function readRunning(db: Executor, runId: string): Promise<CompanyProgress[]> {

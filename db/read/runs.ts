@@ -1,31 +1,6 @@
 import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
-import type { RunKind, RunState } from '../../contract/names.ts';
 import type { Executor } from '../connection/connect.ts';
 import { runs } from '../schema/metersync.ts';
-
-/** A run; its counts are sums over its parts, and 0 while it runs. */
-export interface ListedRun {
-  readonly runId: string;
-  readonly kind: RunKind;
-  readonly state: RunState;
-  readonly startedAt: string;
-  readonly finishedAt: string | null;
-  readonly workflowId: string | null;
-  readonly inserted: number;
-  readonly changed: number;
-  readonly unchanged: number;
-  readonly tombstoned: number;
-  readonly rejected: number;
-  /** Values that no column holds. */
-  readonly unreadable: number;
-  /** Changes that no event had reported. */
-  readonly missed: number;
-  /** By how much listings moved while they were read. */
-  readonly drift: number;
-  readonly requests: number;
-  readonly error: string | null;
-  readonly errorCode: string | null;
-}
 
 /** The last run of a page. */
 export interface RunCursor {
@@ -33,6 +8,7 @@ export interface RunCursor {
   readonly runId: string;
 }
 
+/** Of a run; its counts are sums over its parts, and 0 while it runs. */
 const columns = {
   runId: runs.runId,
   kind: runs.kind,
@@ -45,8 +21,11 @@ const columns = {
   unchanged: runs.rowsUnchanged,
   tombstoned: runs.rowsTombstoned,
   rejected: runs.rowsRejected,
+  /** Values that no column holds. */
   unreadable: runs.valuesUnreadable,
+  /** Changes that no event had reported. */
   missed: runs.rowsMissed,
+  /** By how much listings moved while they were read. */
   drift: runs.drift,
   requests: runs.requests,
   error: runs.error,
@@ -56,8 +35,10 @@ const columns = {
 /** Whether a row is that of a run, and not of a part. */
 export const isRunRow: SQL | undefined = and(isNull(runs.companyId), isNull(runs.resource));
 
+export type ListedRun = Awaited<ReturnType<typeof listRunning>>[number];
+
 /** Lists runs that have not ended, the latest first. */
-export async function listRunning(db: Executor): Promise<ListedRun[]> {
+export async function listRunning(db: Executor) {
   return await db
     .select(columns)
     .from(runs)

@@ -70,22 +70,12 @@ export interface Replica {
 
 /** Lists the replicas of the server; none where the role may not see them, as pg_monitor may. */
 export async function readReplicas(db: Executor): Promise<Replica[]> {
-  const { rows } = await db.execute<{
-    name: string;
-    state: string;
-    bytes: number;
-    seconds: number;
-  }>(sql`
+  const { rows } = await db.execute<Replica & Record<string, unknown>>(sql`
     select application_name as name, state,
-      pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::float8 as bytes,
-      extract(epoch from coalesce(replay_lag, '0'))::float8 as seconds
+      pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::float8 as "behindBytes",
+      extract(epoch from coalesce(replay_lag, '0'))::float8 as "behindSeconds"
     from pg_stat_replication
     where replay_lsn is not null
     order by application_name, pid`);
-  return rows.map(({ name, state, bytes, seconds }) => ({
-    name,
-    state,
-    behindBytes: bytes,
-    behindSeconds: seconds,
-  }));
+  return rows;
 }

@@ -1,26 +1,25 @@
-import { sql } from 'drizzle-orm';
+import { count, isNotNull, sql } from 'drizzle-orm';
 import type { WarehouseHealth } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
-import type { Most } from './counted.ts';
 
 /** Reads how many readings are lacking that events reported; `most` rows of events are counted. */
 export async function readShortfall(
   db: Executor,
-  most: Most,
+  most: number,
 ): Promise<WarehouseHealth['intervalShortfall']> {
-  const result = await db.execute<WarehouseHealth['intervalShortfall'] & Record<string, unknown>>(
-    sql`
-    select
-      count(*)::int as events,
-      coalesce(sum(lacking), 0)::float8 as readings
-    from (
-      select ${journal.lacking}
-      from ${journal}
-      where ${journal.lacking} is not null
-      order by ${journal.recordId}
-      limit ${most}
-    ) short`,
-  );
-  return result.rows[0] ?? { events: 0, readings: 0 };
+  const short = db
+    .select({ lacking: journal.lacking })
+    .from(journal)
+    .where(isNotNull(journal.lacking))
+    .orderBy(journal.recordId)
+    .limit(most)
+    .as('short');
+  const [found] = await db
+    .select({
+      events: count(),
+      readings: sql<number>`coalesce(sum(${short.lacking}), 0)::float8`,
+    })
+    .from(short);
+  return found ?? { events: 0, readings: 0 };
 }

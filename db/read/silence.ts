@@ -1,12 +1,12 @@
-import { sql } from 'drizzle-orm';
+import { and, countDistinct, desc, gte, isNotNull, sql } from 'drizzle-orm';
 import { probeEventType } from '../../contract/event.ts';
 import type { Silence } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
-import { type Most, mostCounted } from './counted.ts';
+import { mostCounted } from './counted.ts';
 
 /** Measures whether events arrive. Probes are not events of the service. */
-export async function readSilence(db: Executor, most: Most = mostCounted): Promise<Silence> {
+export async function readSilence(db: Executor, most: number = mostCounted): Promise<Silence> {
   const quiet = await readQuiet(db);
   const missed = await readMissed(db, quiet?.last ?? null, most);
   return {
@@ -51,30 +51,23 @@ async function readQuiet(db: Executor): Promise<Quiet | undefined> {
 }
 
 /** Counts changes that runs found since the last event, and at least in the last day. */
-async function readMissed(
-  db: Executor,
-  lastEventAt: string | null,
-  most: Most,
-): Promise<{ rows: number; companies: number; at: string | null } | undefined> {
-  const result = await db.execute<{ rows: number; companies: number; at: string | null }>(sql`
-    select
-      coalesce(sum(rows_missed), 0)::int as rows,
-      count(distinct company_id)::int as companies,
-      max(finished_at)::text as at
-    from (
-      select
-        ${runs.rowsMissed},
-        ${runs.companyId},
-        ${runs.finishedAt}
-      from ${runs}
-      where ${runs.companyId} is not null
-        and ${runs.rowsMissed} > 0
-        and ${runs.finishedAt} >= least(
-          now() - interval '1 day',
-          ${lastEventAt ?? '-infinity'}::timestamptz
-        )
-      order by ${runs.finishedAt} desc
-      limit ${most}
-    ) missed`);
-  return result.rows[0];
+async function readMissed(db: Executor, lastEventAt: string | null, most: number) {
+  const { rowsMissed, companyId, finishedAt } = runs;
+  const since = sql`least(now() - interval '1 day', ${lastEventAt ?? '-infinity'}::timestamptz)`;
+  const missed = db
+    .select({ rowsMissed, companyId, finishedAt })
+    .from(runs)
+    // Not a parameter, so that a partial index serves it.
+    .where(and(isNotNull(companyId), sql`${rowsMissed} > 0`, gte(finishedAt, since)))
+    .orderBy(desc(finishedAt))
+    .limit(most)
+    .as('missed');
+  const [found] = await db
+    .select({
+      rows: sql<number>`coalesce(sum(${missed.rowsMissed}), 0)::int`,
+      companies: countDistinct(missed.companyId),
+      at: sql<string | null>`max(${missed.finishedAt})::text`,
+    })
+    .from(missed);
+  return found;
 }

@@ -1,6 +1,5 @@
 import { count, type SQL, sql } from 'drizzle-orm';
 import { failureTypes } from '../../contract/failures.ts';
-import { limits } from '../../contract/limits.ts';
 import { type EventOutcome, eventOutcomes, type Severity } from '../../contract/names.ts';
 import type {
   KindOfRuns,
@@ -10,19 +9,12 @@ import type {
   WarehouseHealth,
 } from '../../health/measured.ts';
 import type { Database, Executor } from '../connection/connect.ts';
-import { keeps, waits } from '../deletes/explained.ts';
-import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { type FieldName, fieldsWithoutColumn } from '../fields/typed-views.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
-import { deletes, journal, rejectedRecords, staleRecords } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
-import { aboutCount, countOf, mostCounted } from './counted.ts';
-import { withinTime } from './health.ts';
-import { countIssues, type IssueCounts } from './issues.ts';
-import { readKindOfRuns } from './kinds-of-runs.ts';
-import { readParked } from './parked.ts';
-import { readShortfall } from './shortfall.ts';
-import { readSilence } from './silence.ts';
+import { aboutCount, allCounted, countOf, mostCounted } from './counted.ts';
+import { measure, withinTime } from './health.ts';
 import { countUnreadable } from './unreadable-values.ts';
 import { readWaiting, type WaitingEvents } from './waiting.ts';
 
@@ -61,8 +53,8 @@ export interface WarehouseStatus {
   readonly keptDeletes: number;
   /** Fields that no typed view shows with all of their values yet. */
   readonly fieldsWithoutColumn: readonly FieldName[];
-  /** Open issues of the data; unacknowledged ones by severity. */
-  readonly issues: IssueCounts;
+  /** Open issues of the data: by severity, and acknowledged ones. */
+  readonly issues: Readonly<Record<Severity | 'acknowledged', number>>;
   readonly rows: Readonly<Record<string, number>>;
 }
 
@@ -74,27 +66,14 @@ export interface ParkedStatus extends Omit<ParkedWork, 'parts'> {
   readonly backfillParts: number;
 }
 
-/** Counts the state of the pipeline from its own tables: the cost grows with them. */
-export async function readStatus(db: Executor): Promise<WarehouseStatus> {
-  const aside = await countSetAside(db);
-  return {
-    events: await countOutcomes(db),
-    oldestPendingSeconds: Math.max(0, aside.oldest ?? 0),
-    lastEventSecondsAgo: await lastEventAge(db),
-    silence: await readSilence(db, null),
-    backfills: statusOfRuns(await readKindOfRuns(db, 'full', aside.quarantined)),
-    reconciles: statusOfRuns(await readKindOfRuns(db, 'reconcile', aside.quarantined)),
-    waiting: await readWaiting(db, null),
-    parked: statusOfParked(await readParked(db, null)),
-    intervalShortfall: await readShortfall(db, null),
-    rejectedRecords: aside.rejected,
-    unreadableValues: await countUnreadable(db, null),
-    quarantinedDeletes: aside.quarantined,
-    keptDeletes: aside.kept,
-    fieldsWithoutColumn: await fieldsWithoutColumn(db),
-    issues: await countIssues(db),
-    rows: await countRows(db),
-  };
+/** Reads the status with every count exact: the cost grows with the tables. */
+export async function readStatus(db: Database): Promise<WarehouseStatus> {
+  const noTimeout = 0;
+  return await withinTime(
+    db,
+    async (tx) => await statusOf(tx, await measure(tx, 0, allCounted), allCounted),
+    noTimeout,
+  );
 }
 
 /** Adds to the health of a warehouse what `metersync status` shows besides: numbers above 10,000 are about. */
@@ -102,71 +81,35 @@ export async function readStatusAbout(
   db: Database,
   health: WarehouseHealth,
 ): Promise<WarehouseStatus> {
-  return await withinTime(db, async (tx) => {
-    const counts = await aboutOutcomes(tx, health.pending);
-    const pending = counts.pending === 0 ? [] : Object.values(health.pending);
-    return {
-      events: counts,
-      oldestPendingSeconds: Math.max(0, ...pending.map(({ oldestSeconds }) => oldestSeconds ?? 0)),
-      lastEventSecondsAgo: await lastEventAge(tx),
-      silence: health.silence,
-      backfills: statusOfRuns(health.runs.full),
-      reconciles: statusOfRuns(health.runs.reconcile),
-      waiting: await readWaiting(tx, mostCounted),
-      parked: statusOfParked(health.parked),
-      intervalShortfall: health.intervalShortfall,
-      rejectedRecords: health.rejectedRecords,
-      unreadableValues: await countUnreadable(tx, mostCounted),
-      quarantinedDeletes: health.undecidedDeletes,
-      keptDeletes: health.keptDeletes,
-      fieldsWithoutColumn: await fieldsWithoutColumn(tx),
-      issues: issuesOf(health),
-      rows: await aboutRows(tx),
-    };
-  });
+  return await withinTime(db, async (tx) => await statusOf(tx, health, mostCounted));
 }
 
-interface SetAside extends Record<string, unknown> {
-  readonly oldest: number | null;
-  readonly rejected: number;
-  readonly quarantined: number;
-  readonly kept: number;
-}
-
-/** Reads how long the oldest event waits, and how many rows are set aside. */
-async function countSetAside(db: Executor): Promise<SetAside> {
-  const result = await db.execute<SetAside>(sql`
-    select
-      (
-        select extract(epoch from clock_timestamp() - min(${staleRecords.since}))::float8
-        from ${staleRecords}
-      ) as oldest,
-      (
-        select count(*)::int
-        from ${rejectedRecords}
-      ) as rejected,
-      (
-        select coalesce(sum(${rowsOfNote}), 0)::int
-        from ${deletes} ${note}
-        where ${waits}
-      ) as quarantined,
-      (
-        select coalesce(sum(rows), 0)::int
-        from (
-          select distinct ${note.resource}, ${note.recordId}, ${rowsOfNote} as rows
-          from ${deletes} ${note}
-          where ${keeps}
-        ) kept
-      ) as kept`);
-  return result.rows[0] ?? { oldest: null, rejected: 0, quarantined: 0, kept: 0 };
-}
-
-/** Reads how long ago the last event was received; null before the first. */
-async function lastEventAge(db: Executor): Promise<number | null> {
-  const { rows } = await db.execute<{ seconds: number | null }>(sql`
-    select extract(epoch from clock_timestamp() - max(${journal.receivedAt}))::float8 as seconds
-    from ${journal}`);
-  return rows[0]?.seconds ?? null;
+async function statusOf(
+  db: Executor,
+  health: WarehouseHealth,
+  most: number,
+): Promise<WarehouseStatus> {
+  const events = await aboutOutcomes(db, health.pending, most);
+  const pending = events.pending === 0 ? [] : Object.values(health.pending);
+  const { lastEventAt, quietSeconds } = health.silence;
+  return {
+    events,
+    oldestPendingSeconds: Math.max(0, ...pending.map(({ oldestSeconds }) => oldestSeconds ?? 0)),
+    lastEventSecondsAgo: lastEventAt === null ? null : quietSeconds,
+    silence: health.silence,
+    backfills: statusOfRuns(health.runs.full),
+    reconciles: statusOfRuns(health.runs.reconcile),
+    waiting: await readWaiting(db, most),
+    parked: statusOfParked(health.parked),
+    intervalShortfall: health.intervalShortfall,
+    rejectedRecords: health.rejectedRecords,
+    unreadableValues: await countUnreadable(db, most),
+    quarantinedDeletes: health.undecidedDeletes,
+    keptDeletes: health.keptDeletes,
+    fieldsWithoutColumn: await fieldsWithoutColumn(db),
+    issues: issuesOf(health),
+    rows: await countRows(db, most),
+  };
 }
 
 const statusOfRuns = ({ running, last }: KindOfRuns): RunsStatus => {
@@ -183,10 +126,7 @@ const statusOfParked = (work: readonly ParkedWork[]): ParkedStatus[] =>
   }));
 
 /** Adds up a health's counts of open issues. */
-function issuesOf({
-  issues,
-  acknowledgedIssues,
-}: Pick<WarehouseHealth, 'issues' | 'acknowledgedIssues'>): IssueCounts {
+function issuesOf({ issues, acknowledgedIssues }: WarehouseHealth): WarehouseStatus['issues'] {
   const of = (severity: Severity): number =>
     issues.filter((issue) => issue.severity === severity).reduce((sum, { open }) => sum + open, 0);
   return {
@@ -198,7 +138,7 @@ function issuesOf({
 }
 
 /** Counts events by outcome. */
-async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
+export async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
   const rows = await db
     .select({ outcome: journal.outcome, events: count() })
     .from(journal)
@@ -210,21 +150,22 @@ async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
 }
 
 /**
- * Counts events by outcome, exactly while the journal is short. Else the applied ones are an
- * estimate: what the others leave of the journal.
+ * Counts events by outcome, exactly while the journal is shorter than `most`. Else the applied ones
+ * are an estimate: what the others leave of the journal.
  */
 async function aboutOutcomes(
   db: Executor,
   pending: WarehouseHealth['pending'],
+  most: number,
 ): Promise<WarehouseStatus['events']> {
-  const all = await aboutCount(db, sql`from ${journal}`);
-  if (all <= limits.countMax) return await countOutcomes(db);
+  const all = await aboutCount(db, sql`from ${journal}`, most);
+  if (all < most) return await countOutcomes(db);
   // No parameter, so that a partial index serves it.
   const aside = (outcome: EventOutcome): SQL =>
     countOf(
       sql`from ${journal}
           where ${journal.aside} = ${sql.raw(`'${outcome}'`)}`,
-      mostCounted,
+      most,
     );
   const { rows } = await db.execute<
     Record<'superseded' | 'ignored' | 'dead' | 'missing', number>
@@ -253,79 +194,10 @@ const counted = [
   { name: 'intervals', rows: sql`${intervals}` },
 ];
 
-/** Counts live rows of every resource. */
-async function countRows(db: Executor): Promise<Record<string, number>> {
-  const counts = counted.map(
-    ({ name, rows }) => sql`
-    select
-      ${name} as name,
-      count(*)::int as count
-    from ${rows}`,
-  );
-  const result = await db.execute<{ name: string; count: number }>(
-    sql.join(
-      counts,
-      sql`
-    union all`,
-    ),
-  );
-  return Object.fromEntries(result.rows.map((row) => [row.name, row.count]));
-}
-
-/** Counts live rows of every resource; of those with more than 10,000 about. */
-async function aboutRows(db: Executor): Promise<Record<string, number>> {
+/** Counts live rows of every resource; of those with `most` and more about. */
+async function countRows(db: Executor, most: number): Promise<Record<string, number>> {
   const counts: [string, number][] = [];
   for (const { name, rows } of counted)
-    counts.push([name, await aboutCount(db, sql`from ${rows}`)]);
+    counts.push([name, await aboutCount(db, sql`from ${rows}`, most)]);
   return Object.fromEntries(counts);
-}
-
-export interface Latency {
-  readonly events: number;
-  readonly p50Ms: number | null;
-  readonly p99Ms: number | null;
-}
-
-/**
- * Measures latencies of events received since `since` (ISO time), in milliseconds from receipt.
- * `row` ends when the event is in its row, `record` when its record was read again.
- */
-export async function eventLatency(
-  db: Executor,
-  since: string,
-): Promise<{ row: Latency; record: Latency }> {
-  const result = await db.execute<{
-    step: 'row' | 'record';
-    events: number;
-    p50: number | null;
-    p99: number | null;
-  }>(sql`
-    with steps as (
-      select
-        step,
-        extract(epoch from at - ${journal.receivedAt})::float8 * 1000 as ms
-      from ${journal}
-        cross join lateral (
-          values
-            ('row', ${journal.recordedAt}),
-            (
-              'record',
-              case when ${journal.outcome} = 'applied' then coalesce(${journal.settledAt}, ${journal.recordedAt}) end
-            )
-        ) as t (step, at)
-      where ${journal.receivedAt} >= ${since}::timestamptz
-        and at is not null
-    )
-    select
-      step,
-      count(*)::int as events,
-      percentile_cont(0.5) within group (order by ms) as p50,
-      percentile_cont(0.99) within group (order by ms) as p99
-    from steps
-    group by step`);
-  const of = (step: 'row' | 'record'): Latency => {
-    const row = result.rows.find((found) => found.step === step);
-    return { events: row?.events ?? 0, p50Ms: row?.p50 ?? null, p99Ms: row?.p99 ?? null };
-  };
-  return { row: of('row'), record: of('record') };
 }

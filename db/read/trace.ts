@@ -1,76 +1,18 @@
-import { and, asc, desc, eq, isNull, type SQL, sql } from 'drizzle-orm';
-import { alias, type PgColumn } from 'drizzle-orm/pg-core';
+import { and, asc, desc, eq, isNull, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import { uuid } from '../../contract/ids.ts';
-import { operationOf, type RunKind, type RunState, type TracedKind } from '../../contract/names.ts';
-import { array } from '../connection/arrays.ts';
+import { operationOf, type TracedKind } from '../../contract/names.ts';
+import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { type OperationAbout, operationsAbout } from '../operations.ts';
+import { operationsAbout } from '../operations.ts';
 import { deletes, rejectedRecords, runs } from '../schema/metersync.ts';
 import { connections, documents, meters } from '../schema/utility.ts';
-import { type RecordChange, readChanges } from './changes.ts';
-import { eventsOfRecord, type JournalledEvent } from './events.ts';
-import { readSubject, type Subject } from './subject.ts';
+import { readChanges } from './changes.ts';
+import { eventsOfRecord } from './events.ts';
+import { readSubject } from './subject.ts';
 
 /** The history of one record: where it came from, and what happened to it. */
-export interface Trace {
-  readonly kind: TracedKind;
-  readonly id: string;
-  /** What it is; null if the warehouse has none. */
-  readonly subject: Subject | null;
-  /** Its row; null if the warehouse has none. */
-  readonly record: TracedRecord | null;
-  readonly events: readonly JournalledEvent[];
-  /** Its changes, oldest first. */
-  readonly changes: readonly RecordChange[];
-  /** The latest runs that read its listing, newest first. */
-  readonly runs: readonly TracedRun[];
-  /** Its refusals by Postgres. */
-  readonly rejected: readonly {
-    readonly resource: string;
-    readonly error: string;
-    readonly rejectedAt: string;
-  }[];
-  /** Runs that found it absent, or listed as deleted. */
-  readonly deletes: readonly {
-    readonly runId: string;
-    readonly reason: string;
-    readonly state: string;
-    readonly absentSince: string;
-    readonly notedAt: string;
-    readonly decidedAt: string | null;
-  }[];
-  /** What somebody did to it, its events or its runs, oldest first. */
-  readonly operations: readonly OperationAbout[];
-}
-
-/**
- * The versions and times of a row. `updated` is the newest state reported, `rawUpdated` that of the
- * state in raw.
- */
-export interface TracedRecord {
-  readonly companyId: string | null;
-  readonly created: string | null;
-  readonly updated: string | null;
-  readonly rawUpdated: string | null;
-  readonly apiVersion: string | null;
-  readonly firstSyncedAt: string;
-  readonly syncedAt: string | null;
-  readonly deletedAt: string | null;
-  readonly deletedReason: string | null;
-}
-
-export interface TracedRun {
-  readonly runId: string;
-  readonly kind: RunKind;
-  readonly resource: string;
-  readonly state: RunState;
-  readonly startedAt: string;
-  readonly finishedAt: string | null;
-  readonly error: string | null;
-  readonly errorCode: string | null;
-  /** The workflow of the run; a large company has its own, which that workflow started. */
-  readonly workflowId: string | null;
-}
+export type Trace = Awaited<ReturnType<typeof traceRecord>>;
 
 /** The service does not say when it created or changed a meter. */
 const none = sql<null>`null`;
@@ -97,7 +39,7 @@ const runsMax = 20;
  * Reads the history of a record from the journal, the runs and its row. An id of another kind gives
  * an empty one.
  */
-export async function traceRecord(db: Executor, kind: TracedKind, givenId: string): Promise<Trace> {
+export async function traceRecord(db: Executor, kind: TracedKind, givenId: string) {
   const { resources } = tables[kind];
   // Postgres prints UUIDs in lower case; a meter's id is any text.
   const id = kind === 'meter' ? givenId : givenId.toLowerCase();
@@ -125,52 +67,46 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
   return {
     kind,
     id,
+    /** What it is, and its row; null if the warehouse has none. */
     subject,
     record,
     events,
+    /** Its changes, oldest first. */
     changes,
+    /** The latest runs that read its listing, newest first. */
     runs: readBy,
+    /** Its refusals by Postgres. */
     rejected,
+    /** Runs that found it absent, or listed as deleted. */
     deletes: gone,
+    /** What somebody did to it, its events or its runs, oldest first. */
     operations,
   };
 }
 
-/** Whether a resource is one of these. */
-const among = (column: PgColumn, resources: readonly string[]): SQL =>
-  sql`${column} = any(${array(resources, 'text')})`;
-
-async function rejectionsOf(
-  db: Executor,
-  id: string,
-  resources: readonly string[],
-): Promise<Trace['rejected']> {
+async function rejectionsOf(db: Executor, id: string, resources: readonly string[]) {
   const { resource, error, rejectedAt, recordId } = rejectedRecords;
   return await db
     .select({ resource, error, rejectedAt })
     .from(rejectedRecords)
-    .where(and(among(resource, resources), eq(recordId, id)))
+    .where(and(isAmong(resource, resources), eq(recordId, id)))
     .orderBy(asc(rejectedAt));
 }
 
-async function deletesOf(
-  db: Executor,
-  id: string,
-  resources: readonly string[],
-): Promise<Trace['deletes']> {
+async function deletesOf(db: Executor, id: string, resources: readonly string[]) {
   const { runId, reason, state, absentSince, notedAt, decidedAt } = deletes;
   return await db
     .select({ runId, reason, state, absentSince, notedAt, decidedAt })
     .from(deletes)
-    .where(and(among(deletes.resource, resources), eq(deletes.recordId, id)))
+    .where(and(isAmong(deletes.resource, resources), eq(deletes.recordId, id)))
     .orderBy(asc(notedAt));
 }
 
-async function readRecord(
-  db: Executor,
-  kind: TracedKind,
-  id: string,
-): Promise<TracedRecord | null> {
+/**
+ * Reads the versions and times of a row. `updated` is the newest state reported, `rawUpdated` that of
+ * the state in raw.
+ */
+async function readRecord(db: Executor, kind: TracedKind, id: string) {
   if (kind !== 'meter' && !uuid.test(id)) return null;
   const { table, times } = tables[kind];
   const { companyId, apiVersion, firstSyncedAt, syncedAt, deletedAt, deletedReason } = table;
@@ -189,11 +125,8 @@ async function readRecord(
   return record ?? null;
 }
 
-async function runsOf(
-  db: Executor,
-  companyId: string | null,
-  resources: readonly string[],
-): Promise<TracedRun[]> {
+/** A large company has a workflow of its own, which that of the run started. */
+async function runsOf(db: Executor, companyId: string | null, resources: readonly string[]) {
   if (companyId === null) return [];
   const { runId, kind, resource, state, startedAt, finishedAt, error, errorCode } = runs;
   const run = alias(runs, 'run');
@@ -211,7 +144,7 @@ async function runsOf(
     })
     .from(runs)
     .leftJoin(run, and(eq(run.runId, runId), isNull(run.companyId), isNull(run.resource)))
-    .where(and(eq(runs.companyId, companyId), among(resource, resources)))
+    .where(and(eq(runs.companyId, companyId), isAmong(resource, resources)))
     .orderBy(desc(startedAt))
     .limit(runsMax);
 }

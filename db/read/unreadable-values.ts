@@ -2,13 +2,12 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { type RecordResource, recordResources, resources } from '../resources.ts';
 import { dataIssues } from '../schema/ops.ts';
-import type { Most } from './counted.ts';
 
 /** Values of live records that no column holds, of a company or of all (null), as a number. */
 export const unreadableIn = (
   resource: RecordResource,
   companyId: string | null,
-  most: Most = null,
+  most: number | null = null,
 ): SQL => {
   const { table } = resources[resource];
   const owner = resource === 'companies' ? table.id : table.companyId;
@@ -39,7 +38,7 @@ const unreadableReadings = sql`(
  * Counts the values of live records that no column holds, in at most so many of each resource, and
  * the readings with such values.
  */
-export async function countUnreadable(db: Executor, most: Most): Promise<number> {
+export async function countUnreadable(db: Executor, most: number): Promise<number> {
   const ofRecords = recordResources.map((resource) => unreadableIn(resource, null, most));
   const counts = [...ofRecords, unreadableReadings];
   const { rows } = await db.execute<{ values: number }>(

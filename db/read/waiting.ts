@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { count, type SQL, sql } from 'drizzle-orm';
 import { recordEventKinds } from '../../contract/event.ts';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { batches } from '../../contract/limits.ts';
@@ -6,18 +6,17 @@ import type { LateWork } from '../../health/measured.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, staleRecords } from '../schema/metersync.ts';
-import { cut, type Most } from './counted.ts';
+import { cut } from './counted.ts';
 
 /** Counts stale records, up to `most` + 1. */
 export async function recordsWaiting(db: Executor, most: number): Promise<number> {
-  const { rows } = await db.execute<{ waiting: number }>(sql`
-    select count(*)::int as waiting
-    from (
-      select
-      from ${staleRecords}
-      limit ${most + 1}
-    ) counted`);
-  return rows[0]?.waiting ?? 0;
+  const some = db
+    .select({ key: staleRecords.key })
+    .from(staleRecords)
+    .limit(most + 1)
+    .as('some');
+  const [counted] = await db.select({ waiting: count() }).from(some);
+  return counted?.waiting ?? 0;
 }
 
 /** Events that were postponed for the same failure. */
@@ -32,31 +31,54 @@ export interface WaitingEvents {
   readonly nextAttemptAt: string | null;
 }
 
-const codes = array(Object.keys(failureTypes), 'text');
+/**
+ * Adds up events that wait for failures, by failure, in at most so many records of each. They are added
+ * up by owner first: that can be hashed, where a count of distinct owners sorts all.
+ */
+export const eventsThatFailed = (codes: readonly string[], most: number): SQL => sql`
+      select
+        codes.code,
+        min(owned.error) as reason,
+        sum(owned.events) as events,
+        count(*) as owners,
+        0 as parts,
+        min(owned.since) as since,
+        min(owned.due_at) as next_attempt_at
+      from unnest(${array(codes, 'text')}) as codes (code)
+        cross join lateral (
+          select
+            min(waiting.error) as error,
+            sum(waiting.events) as events,
+            min(waiting.since) as since,
+            min(waiting.due_at) as due_at
+          from (
+            select
+              ${staleRecords.error},
+              ${staleRecords.events},
+              ${staleRecords.owner},
+              ${staleRecords.since},
+              ${staleRecords.dueAt}
+            from ${staleRecords}
+            where ${staleRecords.errorCode} = codes.code
+            order by ${staleRecords.dueAt}
+            limit ${most}
+          ) waiting
+          group by waiting.owner
+        ) owned
+      group by codes.code`;
 
 /** Counts pending events that failed, by failure, most first. */
-export async function readWaiting(db: Executor, most: Most): Promise<WaitingEvents[]> {
+export async function readWaiting(db: Executor, most: number): Promise<WaitingEvents[]> {
   const result = await db.execute<WaitingEvents & Record<string, unknown>>(sql`
     select
-      codes.code,
-      min(waiting.error) as reason,
-      ${cut(sql`sum(waiting.events)`, most)} as events,
-      count(distinct waiting.owner)::int as owners,
-      min(waiting.due_at)::text as "nextAttemptAt"
-    from unnest(${codes}) as codes (code)
-      cross join lateral (
-        select
-          ${staleRecords.error},
-          ${staleRecords.events},
-          ${staleRecords.owner},
-          ${staleRecords.dueAt}
-        from ${staleRecords}
-        where ${staleRecords.errorCode} = codes.code
-        order by ${staleRecords.dueAt}
-        limit ${most}
-      ) waiting
-    group by codes.code
-    order by 3 desc, codes.code`);
+      code,
+      reason,
+      ${cut(sql`events`, most)} as events,
+      owners::int as owners,
+      next_attempt_at::text as "nextAttemptAt"
+    from (${eventsThatFailed(Object.keys(failureTypes), most)}
+    ) failed
+    order by 3 desc, code`);
   return result.rows;
 }
 
@@ -65,7 +87,7 @@ export async function readWaiting(db: Executor, most: Most): Promise<WaitingEven
  * settled lately is looked for among those received last, those received before the longest due record of
  * each kind, as that is where catch-ups work, and those that had waited for over a day.
  */
-export async function readLateWork(db: Executor, most: Most): Promise<LateWork> {
+export async function readLateWork(db: Executor, most: number): Promise<LateWork> {
   const looked = sql.raw(String(batches.settledSearched));
   const { rows } = await db.execute<{ seconds: number | null }>(sql`
     select extract(epoch from clock_timestamp() - max(settled_at))::float8 as seconds

@@ -55,17 +55,7 @@ export async function readLastLook(
 }
 
 /** An alarm for people: null in `openedAt` while it waits for its minutes. */
-export interface ListedAlert {
-  readonly id: string;
-  readonly name: string;
-  readonly key: string;
-  readonly detail: string;
-  readonly pendingSince: string;
-  readonly openedAt: string | null;
-  readonly notifiedAt: string | null;
-  readonly error: string | null;
-  readonly closedAt: string | null;
-}
+export type ListedAlert = typeof alerts.$inferSelect;
 
 /** Lists live alarms, the latest first; or the last ones that were closed. */
 export async function listAlerts(

@@ -150,6 +150,7 @@ export const events = metersync
     id: text('id').notNull(),
     type: text('type').notNull(),
     kind: text('kind').notNull(),
+    outcome: text('outcome', { enum: eventOutcomes }).notNull(),
     recordId: text('record_id'),
     companyId: uuid('company_id'),
     occurredAt: time('occurred_at'),
@@ -157,10 +158,10 @@ export const events = metersync
     rangeEnd: time('range_end'),
     receivedAt: time('received_at').notNull(),
     recordedAt: time('recorded_at').notNull(),
+    appliedAt: time('applied_at'),
+    settledAt: time('settled_at'),
     payload: jsonb('payload'),
     body: bytea('body'),
-    outcome: text('outcome', { enum: eventOutcomes }).notNull(),
-    appliedAt: time('applied_at'),
     error: text('error'),
     errorCode: text('error_code'),
     attempts: integer('attempts').notNull(),
@@ -170,7 +171,6 @@ export const events = metersync
     workflowId: text('workflow_id'),
     workflowRunId: text('workflow_run_id'),
     payloadDroppedAt: time('payload_dropped_at'),
-    settledAt: time('settled_at'),
   })
   .existing();
 

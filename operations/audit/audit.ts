@@ -188,7 +188,7 @@ class Auditor {
       const extra = this.tally.extra(
         resource,
         only ?? null,
-        await unlistedRows(db, resource, only ?? null, seen, null, unlistedIds),
+        await unlistedRows(db, resource, only ?? null, seen, { unlisted: unlistedIds }),
       );
       this.tally.count(resource, extra);
       if (this.#repairer === null || extra.length === 0) continue;
@@ -292,7 +292,9 @@ class Auditor {
         }
         const doubt = doubtOf(walk);
         const unlisted =
-          doubt === undefined ? await unlistedRows(db, resource, companyId, seen, this.#since) : [];
+          doubt === undefined
+            ? await unlistedRows(db, resource, companyId, seen, { since: this.#since })
+            : [];
         return { beganAt, seen, doubt, unlisted };
       },
     );

@@ -1,6 +1,6 @@
 import type { Severity } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';
-import type { MonthlyUsage, Report, UndatedUsage } from '../../db/read/report.ts';
+import type { Report } from '../../db/read/report.ts';
 import { amount, formatCount, hasEnded, monthAt, percent, weekdays } from './amounts.ts';
 
 /** The main line of each part, which the page shows large and the terminal prints. */
@@ -68,13 +68,14 @@ export function undatedCost({ undated }: Report): string {
 export interface UsageSeries {
   readonly name: string;
   readonly units: string;
-  readonly rows: readonly MonthlyUsage[];
+  readonly rows: Report['usage'];
   readonly latest: string;
   readonly undated: string;
 }
 
 export function usageSeries({ usage, undated, madeAt }: Report): UsageSeries[] {
-  const keyOf = (row: UndatedUsage): string => JSON.stringify([row.commodity, row.units]);
+  const keyOf = (row: Report['undated']['usage'][number]): string =>
+    JSON.stringify([row.commodity, row.units]);
   const keys = new Set([...usage, ...undated.usage].map(keyOf));
   return [...keys].flatMap((key) => {
     const rows = usage.filter((row) => keyOf(row) === key);

@@ -3,7 +3,9 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkNames } from '../../contract/check-names.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
-import { countIssues, listDataIssues } from '../../db/read/issues.ts';
+import { mostCounted } from '../../db/read/counted.ts';
+import { listDataIssues } from '../../db/read/issues.ts';
+import { readStatus } from '../../db/read/status.ts';
 import { countUnreadable } from '../../db/read/unreadable-values.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { keepMonths } from '../../db/watch/months.ts';
@@ -464,12 +466,12 @@ test('keep an acknowledged issue open and count it separately, with its note; an
   await company.bill(year(meter).filter((_, at) => at !== 5 && at !== 8));
   await check(company);
   const list = (unacknowledged = false) => listDataIssues(db, { companyId: company.id, unacknowledged }, 10);
-  const before = await countIssues(db);
+  const before = (await readStatus(db)).issues;
   const [issue, later] = await list();
   const id = issue?.id ?? 0;
   expect(await acknowledgeIssue(db, id, { note: 'exchanged' })).toBe(true);
   expect(await acknowledgeIssue(db, id, {})).toBe(true);
-  expect(await countIssues(db)).toEqual({
+  expect((await readStatus(db)).issues).toEqual({
     ...before,
     warning: before.warning - 1,
     acknowledged: before.acknowledged + 1,
@@ -481,7 +483,7 @@ test('keep an acknowledged issue open and count it separately, with its note; an
   ]);
   expect((await list(true)).map((one) => one.id)).toEqual([later?.id]);
   expect(await acknowledgeIssue(db, id, { undo: true })).toBe(true);
-  expect(await countIssues(db)).toEqual(before);
+  expect((await readStatus(db)).issues).toEqual(before);
 
   await acknowledgeIssue(db, id, { note: 'exchanged' });
   await db.execute(
@@ -622,7 +624,7 @@ test('report readings with a value that no column holds, with the text of the fi
       sentence: '2 readings have a value that cannot be read, the first of 2026-01-02: its usage is "N/A".',
     },
   ]);
-  expect(await countUnreadable(warehouse.db, null)).toBeGreaterThanOrEqual(2);
+  expect(await countUnreadable(warehouse.db, mostCounted)).toBeGreaterThanOrEqual(2);
 });
 
 test('report several readings of one time as an issue that names both, until one of them or the meter is gone', async () => {

@@ -3,7 +3,12 @@ import { timelineOf } from '../../operations/timeline.ts';
 
 test('the deletion of a row is on hold until it is decided, and an audit is not part of it', () => {
   const none = { record: null, events: [], changes: [], applications: [], runs: [], rejected: [] };
-  const deleted = { runId: 'r', reason: 'absent', state: 'rejected', absentSince: '2026-11-22 01:00:58+00' };
+  const deleted = {
+    runId: 'r',
+    reason: 'absent',
+    state: 'rejected',
+    absentSince: '2026-11-22 01:00:58+00',
+  } as const;
   const audit = { id: 1, action: 'audit', about: ['a'], at: '2026-11-22 03:00:00+00', actor: 'ada' } as const;
   const moments = timelineOf({
     id: 'a',

@@ -57,7 +57,7 @@ export const auditWork: readonly Work[] = [
         }));
         await comparePage(db, resource, pageOfRecords(records, { companyId: owner }), page);
         await unlistedRows(db, resource, companyId, []);
-        await unlistedRows(db, resource, companyId, page, readAt);
+        await unlistedRows(db, resource, companyId, page, { since: readAt });
       },
     }),
   ),

@@ -4,7 +4,6 @@ import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
 import { failedParts } from '../../../../db/catch-up/parking.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../../../db/checks/check-data.ts';
 import {
-  allCompanies,
   companiesReconciled,
   companiesToCheck,
   deleteOutdatedChecks,
@@ -103,7 +102,6 @@ export const upkeep: readonly Work[] = [
     rows: 20,
     asksForAll: 'It reads each company, and when it was checked.',
     run: async ({ db }) => {
-      await allCompanies(db);
       await deleteOutdatedChecks(db, []);
       await companiesToCheck(db, ['bills']);
     },

@@ -1,0 +1,164 @@
+import { and, count, countDistinct, desc, eq, isNull, type SQL, sql, sum } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
+import type { Executor } from '../connection/connect.ts';
+import { dataIssues } from '../schema/ops.ts';
+import { gravity } from './issues.ts';
+import { monthsOf } from './months.ts';
+import { billCorrections, connectionsNeedingAttention, freshness } from './views.ts';
+
+/** Most months of a chart. */
+export const monthsMax = 24;
+const listedMax = 25;
+/** Connections that need attention: a person goes through all of them. */
+const attentionMax = 500;
+
+/** Whether a row is of the company of the report; no condition for all. */
+export const isOf = (column: PgColumn, companyId: string | undefined): SQL | undefined =>
+  companyId === undefined ? undefined : eq(column, companyId);
+
+/** Formats a time as whole seconds in UTC, for people. */
+export const utc = <T>(time: SQL) =>
+  sql<T>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
+
+/** Counts open issues by check, the gravest first: those that nobody acknowledged, and the others. */
+export async function readIssues(tx: Executor, companyId: string | undefined) {
+  const { checkName, severity, acknowledgedAt, closedAt } = dataIssues;
+  const open = sql<number>`count(*) filter (where ${acknowledgedAt} is null)::int`;
+  return await tx
+    .select({
+      checkName,
+      severity,
+      what: sql<string>`coalesce((
+        select c.what from ops.data_issue_checks c where c.check_name = ${dataIssues}.check_name
+      ), '')`,
+      open,
+      acknowledged: count(acknowledgedAt),
+    })
+    .from(dataIssues)
+    .where(and(isNull(closedAt), isOf(dataIssues.companyId, companyId)))
+    .groupBy(checkName, severity)
+    .orderBy(gravity(sql`${severity}`), desc(open), checkName);
+}
+
+export async function readCorrections(tx: Executor, companyId: string | undefined) {
+  const { billId, provider, invoiceId, changedAt, change, currency } = billCorrections;
+  const { fields, costChange, reason } = billCorrections;
+  const ofCompany = isOf(billCorrections.companyId, companyId);
+  const month = sql<string>`to_char(${changedAt} at time zone 'UTC', 'YYYY-MM-01')`;
+  return {
+    byMonth: everyMonth(
+      await tx
+        .select({ month, bills: countDistinct(billId) })
+        .from(billCorrections)
+        .where(ofCompany)
+        .groupBy(sql`1`)
+        .orderBy(sql`1`),
+    ),
+    /** By what changed (corrected, moved, superseded, deleted or restored) and currency. */
+    byChange: await tx
+      .select({ what: change, currency, bills: countDistinct(billId), change: sum(costChange) })
+      .from(billCorrections)
+      .where(ofCompany)
+      .groupBy(change, currency)
+      .orderBy(change, currency),
+    latest: await tx
+      .select({
+        billId,
+        provider,
+        invoiceId,
+        changedAt: utc<string>(sql`${changedAt}`),
+        what: change,
+        /** Fields of the bill that changed; none if another document changed. */
+        fields,
+        currency,
+        change: costChange,
+        reason,
+      })
+      .from(billCorrections)
+      .where(ofCompany)
+      .orderBy(desc(changedAt), billId, currency)
+      .limit(listedMax),
+  };
+}
+
+/** Lists the first connections, those that need a person first; `total` counts all. */
+export async function readAttention(tx: Executor, companyId: string | undefined) {
+  const { connectionId, company, provider, status, since, whatToDo, dataUntil } =
+    connectionsNeedingAttention;
+  const listed = await tx
+    .select({
+      connectionId,
+      company,
+      provider,
+      status,
+      since: utc<string | null>(sql`${since}`),
+      whatToDo,
+      dataUntil,
+      total: sql<number>`count(*) over ()::int`,
+    })
+    .from(connectionsNeedingAttention)
+    .where(isOf(connectionsNeedingAttention.companyId, companyId))
+    .orderBy(
+      desc(connectionsNeedingAttention.customerMustAct),
+      sql`${since} nulls last`,
+      connectionId,
+    )
+    .limit(attentionMax);
+  return {
+    total: listed[0]?.total ?? 0,
+    connections: listed.map(({ total: _, ...connection }) => connection),
+  };
+}
+
+export async function readFreshness(tx: Executor, companyId: string | undefined) {
+  const { isLate, causeOfLateness, publishedUntil, collectedAt, appliedAt } = freshness;
+  const cause = sql<string>`coalesce(${causeOfLateness}, 'unknown')`;
+  const causes = await tx
+    .select({
+      late: isLate,
+      cause,
+      connections: count(),
+      publishedUntil: sql<string | null>`max(${publishedUntil})::text`,
+      collectedAt: utc<string | null>(sql`max(${collectedAt})`),
+      appliedAt: utc<string | null>(sql`max(${appliedAt})`),
+    })
+    .from(freshness)
+    .where(isOf(freshness.companyId, companyId))
+    .groupBy(isLate, cause)
+    .orderBy(desc(count()), cause);
+  const ofCompanies = await tx
+    .select({ events: sql<number>`max(${freshness.pendingEvents})` })
+    .from(freshness)
+    .where(isOf(freshness.companyId, companyId))
+    .groupBy(freshness.companyId);
+  const late = causes.filter((row) => row.late);
+  const total = (of: readonly { connections: number }[]) =>
+    of.reduce((connections, row) => connections + row.connections, 0);
+  const newest = (clock: 'publishedUntil' | 'collectedAt' | 'appliedAt') =>
+    causes
+      .flatMap((row) => row[clock] ?? [])
+      .toSorted()
+      .at(-1) ?? null;
+  return {
+    connections: total(causes),
+    late: total(late),
+    /** Late connections by cause of the lateness. */
+    byCause: late.map(({ cause, connections }) => ({ cause, connections })),
+    /** The newest time of each clock, over all connections. */
+    publishedUntil: newest('publishedUntil'),
+    collectedAt: newest('collectedAt'),
+    appliedAt: newest('appliedAt'),
+    pendingEvents: ofCompanies.reduce((sum, { events }) => sum + events, 0),
+  };
+}
+
+/** Fills the latest months: one without a row has no corrections. */
+function everyMonth(
+  rows: readonly { month: string; bills: number }[],
+): { month: string; bills: number }[] {
+  const latest = rows.at(-1)?.month ?? '';
+  return monthsOf(rows, latest, monthsMax).map((month) => ({
+    month,
+    bills: rows.find((row) => row.month === month)?.bills ?? 0,
+  }));
+}

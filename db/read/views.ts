@@ -1,0 +1,92 @@
+import { bigint, boolean, date, integer, numeric, pgSchema, text, uuid } from 'drizzle-orm/pg-core';
+import { time } from '../schema/columns.ts';
+
+/** The columns that code reads of the views for analysts: see analytics/views. */
+const analytics = pgSchema('analytics');
+
+const ofMonths = () => ({
+  companyId: uuid('company_id').notNull(),
+  meterId: text('meter_id'),
+  month: date('month'),
+});
+
+export const monthlyCost = analytics
+  .view('monthly_cost', { ...ofMonths(), currency: text('currency'), cost: numeric('cost') })
+  .existing();
+
+export const monthlyUsage = analytics
+  .view('monthly_usage', {
+    ...ofMonths(),
+    siteId: uuid('site_id'),
+    site: text('site'),
+    commodity: text('commodity'),
+    units: text('units'),
+    usage: numeric('usage'),
+    daysInMonth: integer('days_in_month'),
+    daysCovered: integer('days_covered'),
+  })
+  .existing();
+
+export const bills = analytics.view('bills', { companyId: uuid('company_id') }).existing();
+
+export const billCorrections = analytics
+  .view('bill_corrections', {
+    billId: uuid('bill_id').notNull(),
+    companyId: uuid('company_id'),
+    provider: text('provider'),
+    invoiceId: text('invoice_id'),
+    changedAt: time('changed_at').notNull(),
+    change: text('change').notNull(),
+    fields: text('fields').array().notNull(),
+    currency: text('currency'),
+    costChange: numeric('cost_change'),
+    reason: text('reason'),
+  })
+  .existing();
+
+export const connectionsNeedingAttention = analytics
+  .view('connections_needing_attention', {
+    companyId: uuid('company_id').notNull(),
+    company: text('company'),
+    connectionId: uuid('connection_id').notNull(),
+    provider: text('provider'),
+    status: text('status').notNull(),
+    since: time('since'),
+    whatToDo: text('what_to_do').notNull(),
+    customerMustAct: boolean('customer_must_act').notNull(),
+    dataUntil: date('data_until'),
+    isLate: boolean('is_late').notNull(),
+  })
+  .existing();
+
+export const freshness = analytics
+  .view('freshness', {
+    companyId: uuid('company_id').notNull(),
+    publishedUntil: date('utility_published_until'),
+    collectedAt: time('service_collected_at'),
+    appliedAt: time('applied_at'),
+    pendingEvents: integer('pending_events').notNull(),
+    isLate: boolean('is_late').notNull(),
+    causeOfLateness: text('cause_of_lateness'),
+  })
+  .existing();
+
+export const siteTimeZones = analytics
+  .view('site_time_zones', {
+    siteId: uuid('site_id').notNull(),
+    companyId: uuid('company_id'),
+    timeZone: text('time_zone').notNull(),
+    source: text('time_zone_source', { enum: ['site', 'company', 'default'] }).notNull(),
+  })
+  .existing();
+
+export const openIssues = pgSchema('ops')
+  .view('open_issues', {
+    issueId: bigint('issue_id', { mode: 'number' }).notNull(),
+    site: text('site'),
+    meter: text('meter'),
+    account: text('account'),
+    provider: text('provider'),
+    invoice: text('invoice_id'),
+  })
+  .existing();
