@@ -112,7 +112,8 @@ const ours: Readonly<Record<string, Setting>> = {
   METRICS_PORT: { default: '9464', means: 'The private port; 0 for none.' },
   CONSOLE_HOST: {
     default: '127.0.0.1',
-    means: 'Address on which the console listens. Any address besides loopback needs a proxy that names the user.',
+    means:
+      'Address on which the console listens. Any address besides loopback needs a proxy that names the user.',
   },
   CONSOLE_PORT: { default: '8090', means: 'Its port; 0 for none.' },
   CONSOLE_USER_HEADER: {

@@ -69,8 +69,7 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
 async function list(db: Database, { all = false, json }: DeletesOptions): Promise<string[]> {
   const found = await readDeletes(db, { all });
   if (json) return [asJson({ deletes: found })];
-  if (found.length === 0)
-    return [all ? 'No run found any deletion.' : 'No deletion waits for a decision.'];
+  if (found.length === 0) return [all ? 'No run found any deletion.' : 'No deletion waits for a decision.'];
   return [
     ...found.flatMap(({ runId, company, companyId, resource, state, reason, rows, ...of }) => {
       const whose = companyId === null ? '' : `, ${company ?? companyId}`;
