@@ -9,19 +9,7 @@ import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
 import type { TemporalPlace } from './temporal/place.ts';
 
 /** Postgres and Temporal: those that the environment names, or embedded ones. */
-export interface Stack {
-  readonly databaseUrl: string;
-  readonly temporal: TemporalPlace;
-  /** Whether the settings name a Temporal, or an embedded one runs. */
-  readonly hasTemporal: boolean;
-  /** URL of the embedded Temporal's web page, where it stands in and was started with its page. */
-  readonly temporalUi: string | undefined;
-  /** Lines for people that name each embedded server and the variable that is not set. */
-  readonly standIns: readonly string[];
-  /** Makes a database in the embedded Postgres if it is absent, and returns its URL. */
-  databaseFor(name: string, rights?: OwnerRights): Promise<string>;
-  stop(): Promise<void>;
-}
+export type Stack = Readonly<Awaited<ReturnType<typeof openStack>>>;
 
 /** Folder of the demo's data within the data folder. */
 export const demoFolder = 'demo';
@@ -76,7 +64,7 @@ export async function openStack(
     readonly existing?: boolean;
     readonly log: (line: string) => void;
   },
-): Promise<Stack> {
+) {
   const dir = resolve(settings.dataDir);
   const wantsPostgres = need.postgres === 'if there' ? hasData(dir, 'postgres') : need.postgres;
   const standInPostgres = wantsPostgres && settings.databaseUrl === undefined;
@@ -128,16 +116,20 @@ export async function openStack(
     const page = uiUrl === undefined ? '' : `, web page ${uiUrl}`;
     standIns.push(`TEMPORAL_ADDRESS is not set: an embedded Temporal at ${address}${page}`);
   }
+  const temporal: TemporalPlace = {
+    ...(ownTemporal === undefined ? {} : { address: ownTemporal.address, namespace: 'default' }),
+    codecKeys: [...settings.temporalCodecKeys, ...(ownKey === undefined ? [] : [ownKey])],
+    plaintext: settings.temporalPlaintext,
+  };
   return {
     databaseUrl,
-    temporal: {
-      ...(ownTemporal === undefined ? {} : { address: ownTemporal.address, namespace: 'default' }),
-      codecKeys: [...settings.temporalCodecKeys, ...(ownKey === undefined ? [] : [ownKey])],
-      plaintext: settings.temporalPlaintext,
-    },
+    temporal,
+    /** Whether the settings name a Temporal, or an embedded one runs. */
     hasTemporal: settings.temporalConfigured || ownTemporal !== undefined,
     temporalUi: ownTemporal?.uiUrl,
+    /** Lines for people that name each embedded server and the variable that is not set. */
     standIns,
+    /** Makes a database in the embedded Postgres if it is absent, and returns its URL. */
     databaseFor,
     stop: () => embedded.stop(),
   };

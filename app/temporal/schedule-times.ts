@@ -17,7 +17,6 @@ export function parseCron(text: string): { readonly cron: string; readonly timeZ
 export const cronHasTo =
   'has to be none or five fields of cron, with a time zone before them if not in UTC, for example CRON_TZ=Europe/Berlin 30 1 * * 6';
 
-/** Describes times as `timesOf` describes those of a schedule that has them. */
 export const describeTimes = (times: ScheduleTimes): string =>
   'cron' in times ? `${times.cron} (${times.timeZone})` : `every ${shortDuration(times.everyMs)}`;
 
