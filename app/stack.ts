@@ -129,16 +129,20 @@ export async function openStack(
     const page = uiUrl === undefined ? '' : `, web page ${uiUrl}`;
     standIns.push(`TEMPORAL_ADDRESS is not set: an embedded Temporal at ${address}${page}`);
   }
+  const temporal: TemporalPlace = {
+    ...(ownTemporal === undefined ? {} : { address: ownTemporal.address, namespace: 'default' }),
+    codecKeys: [...settings.temporalCodecKeys, ...(ownKey === undefined ? [] : [ownKey])],
+    plaintext: settings.temporalPlaintext,
+  };
   return {
     databaseUrl,
-    temporal: {
-      ...(ownTemporal === undefined ? {} : { address: ownTemporal.address, namespace: 'default' }),
-      codecKeys: [...settings.temporalCodecKeys, ...(ownKey === undefined ? [] : [ownKey])],
-      plaintext: settings.temporalPlaintext,
-    },
+    temporal,
+    /** Whether the settings name a Temporal, or an embedded one runs. */
     hasTemporal: settings.temporalConfigured || ownTemporal !== undefined,
     temporalUi: ownTemporal?.uiUrl,
+    /** Lines for people that name each embedded server and the variable that is not set. */
     standIns,
+    /** Makes a database in the embedded Postgres if it is absent, and returns its URL. */
     databaseFor,
     stop: () => embedded.stop(),
   };

@@ -5,14 +5,12 @@ import { type Activities, createActivities } from '../activities/create-activiti
 import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createNotifier } from '../activities/notifier.ts';
 import { batches } from '../contract/limits.ts';
-import { serverWaits } from '../contract/retry-policy.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { throughProxies } from '../service/proxy.ts';
 import { firstBackfillOf } from './backfill.ts';
 import type { CoreMetrics } from './metrics/temporal-core.ts';
 import type { WorkerObserver } from './metrics/worker.ts';
-import { type EventsLog, logEvents } from './process/events-log.ts';
 import { watchPolls } from './process/liveness.ts';
 import type { Running } from './process/running.ts';
 import { openService } from './service.ts';
@@ -37,9 +35,7 @@ export interface RunningWorker extends Running {
   readonly startHere: Start | undefined;
 }
 
-/** What a measurement or a test replaces. */
 export interface WorkerOverrides {
-  /** A bundle that was made before. */
   readonly workflowBundle?: WorkflowBundleOption;
   readonly dependencies?: Partial<ActivityDependencies>;
   /** Whether catch-ups and clean-ups are scheduled; by default they are. */
@@ -59,15 +55,12 @@ function openPools(settings: Settings, url: string, log: Logger) {
   };
 }
 
-/** Records a group, and reports its outcomes to the log and the metrics. */
 function recordAndReport(
   record: Activities['recordGroup'],
-  eventsLog: Pick<EventsLog, 'add'>,
   observer: WorkerObserver | undefined,
 ): Activities['recordGroup'] {
   return async (group) => {
     const recorded = await record(group);
-    eventsLog.add(recorded);
     observer?.onRecorded(recorded);
     return recorded;
   };
@@ -128,11 +121,10 @@ export async function startWorker(
     log,
     ...dependencies,
   });
-  const eventsLog = logEvents({ db, log, everyMs: serverWaits.logEveryMs });
   const workers = await runWorkers({
     ...native,
     workflowBundle: bundle,
-    activities: { ...activities, recordGroup: recordAndReport(activities.recordGroup, eventsLog, observer) },
+    activities: { ...activities, recordGroup: recordAndReport(activities.recordGroup, observer) },
     version: settings.workerVersion,
   });
   const liveness = watchPolls({
@@ -159,7 +151,6 @@ export async function startWorker(
     stop: async () => {
       startHere = undefined;
       await workers.stop();
-      await eventsLog.stop();
       await catalogue.close();
       await Promise.allSettled([
         native.connection.close(),

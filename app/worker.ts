@@ -14,7 +14,6 @@ export interface Workers {
   readonly finished: Promise<void>;
   /** Of their workflows, as Temporal shows it. */
   readonly buildId: string;
-  /** The queues, and whether the worker of each runs. */
   readonly queues: readonly { readonly queue: string; runs(): boolean }[];
   stop(): Promise<void>;
 }

@@ -3,26 +3,12 @@ import { join, resolve } from 'node:path';
 import { createLog, type Logger } from '../app/process/log.ts';
 import type { ServiceAccess } from '../app/service.ts';
 import { readSettings, type Settings } from '../app/settings/settings.ts';
-import { type Insecure, requireSafeTransport } from '../app/settings/transport.ts';
+import { requireSafeTransport } from '../app/settings/transport.ts';
 import { openStack, type Stack } from '../app/stack.ts';
 import { say } from './print.ts';
-import {
-  runningSandbox,
-  type SandboxProcess,
-  type SandboxSize,
-  startSandboxProcess,
-} from './sandbox-process.ts';
+import { runningSandbox, type SandboxSize, startSandboxProcess } from './sandbox-process.ts';
 
-export interface Context {
-  readonly settings: Settings;
-  readonly log: Logger;
-  readonly stack: Stack;
-  readonly service: { readonly url: string; readonly apiKey: string };
-  readonly sandbox: SandboxProcess | undefined;
-  readonly insecure: readonly Insecure[];
-  access(): Promise<ServiceAccess>;
-  stop(): Promise<void>;
-}
+export type Context = Readonly<Awaited<ReturnType<typeof openContext>>>;
 
 export interface Need {
   /**
@@ -44,7 +30,7 @@ export interface Need {
   readonly quiet: boolean;
   readonly sandbox?: Partial<SandboxSize>;
   /** Runs beside the start of the sandbox. */
-  readonly meanwhile?: (begun: Pick<Context, 'settings' | 'stack' | 'log'>) => Promise<void>;
+  readonly meanwhile?: (begun: { settings: Settings; stack: Stack; log: Logger }) => Promise<void>;
   readonly dataDir?: string;
   /** Ignores the servers of the environment: the demo touches nothing of the user's. */
   readonly standalone?: boolean;
@@ -54,7 +40,7 @@ export interface Need {
 const standInSize: SandboxSize = { companies: 10, documents: 100, intervalDays: 14 };
 
 /** Opens what a command needs: the servers and service of the environment, or their stand-ins. */
-export async function openContext(need: Need): Promise<Context> {
+export async function openContext(need: Need) {
   const settings = settingsFor(need);
   const { postgres = true, temporal } = need;
   const calls = need.service !== false;
@@ -118,7 +104,7 @@ export async function openContext(need: Need): Promise<Context> {
       service,
       sandbox,
       insecure,
-      access: async () => {
+      access: async (): Promise<ServiceAccess> => {
         // Loaded on demand: most commands only read the warehouse.
         const { openService } = await import('../app/service.ts');
         return openService(settings, service.url, service.apiKey, log);

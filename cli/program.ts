@@ -44,7 +44,6 @@ export function buildProgram(): Command {
   return program;
 }
 
-/** Adds the commands that run parts of a deployment and set it up. */
 function addRun(program: Command): void {
   add(
     program,
@@ -81,7 +80,6 @@ function addRun(program: Command): void {
   addWebhooks(program);
 }
 
-/** Adds the commands that show what happens and what happened. */
 function addLook(program: Command): void {
   add(
     program,
@@ -132,7 +130,6 @@ function addHealthcheck(program: Command): void {
     .action(async (options) => (await import('./commands/healthcheck.ts')).healthcheck(options));
 }
 
-/** Adds the commands that load data and repair it. */
 function addLoad(program: Command): void {
   add(
     program,
@@ -200,7 +197,6 @@ function addLoad(program: Command): void {
   addDeletes(program);
 }
 
-/** Adds the commands that report and export. */
 function addAnalyse(program: Command): void {
   add(
     program,
@@ -255,7 +251,6 @@ function addAnalyse(program: Command): void {
   addChecks(program);
 }
 
-/** Adds the demo and the sandbox. */
 function addTry(program: Command): void {
   add(
     program,

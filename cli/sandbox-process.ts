@@ -11,7 +11,6 @@ export interface SandboxProcess {
   readonly url: string;
   readonly apiUrl: string;
   readonly apiKey: string;
-  /** Bearer token of its control routes. */
   readonly controlToken: string;
   stop(): Promise<void>;
 }
@@ -32,7 +31,6 @@ export async function startSandboxProcess(options: {
   dataDir: string;
   size: SandboxSize;
   port?: number;
-  /** Further options of sandbox/main.ts, by name. */
   more?: Readonly<Record<string, string | number | undefined>>;
   onLine: (line: string) => void;
 }): Promise<SandboxProcess> {

@@ -9,9 +9,6 @@ import type { ScheduleAction } from './commands/schedule.ts';
 import type { WebhooksAction } from './commands/webhooks.ts';
 import { add } from './help.ts';
 
-/** Commands with subcommands: a noun, then a verb. */
-
-/** Adds the options that choose events of the journal. */
 function choosingEvents(command: Command): Command {
   return command
     .option('--type <type>', 'events of this type, for example document.created.v2')

@@ -58,7 +58,6 @@ const isNumber = (cell: string | number): boolean => typeof cell === 'number' ||
 const textOf = (cell: string | number): string =>
   typeof cell === 'number' ? cell.toLocaleString('en') : printable(cell);
 
-/** Minimum width of a text after its lead. */
 const narrowest = 10;
 
 /** Writes a text after a lead; in a terminal its further lines are indented below its first. */

@@ -8,12 +8,10 @@ import { type Asking, asked } from './asking.ts';
 import { text } from './parts.ts';
 import type { Question } from './question.ts';
 
-/** A note that may be left out. */
 export const noteField = html`<label for="note">Note</label><input id="note" name="note" maxlength="500" autocomplete="off">`;
 
 export const noteOf = (form: URLSearchParams): string | undefined => asked(form, 'note');
 
-/** Asks about a finding of the verdict. */
 export async function askFinding(
   { deps, query, identity, verdict }: Asking,
   undo: boolean,
@@ -43,7 +41,6 @@ export async function askFinding(
   };
 }
 
-/** Asks about an issue of the data. */
 export async function askAcknowledge({ deps, query }: Asking, undo: boolean): Promise<Question> {
   const id = /^\d{1,9}$/.exec(query.get('id') ?? '')?.[0];
   const [issue] = id === undefined ? [] : await listDataIssues(deps.db, { id: Number(id) }, 1);

@@ -229,8 +229,6 @@ export const serverWaits = {
   workerStop: { shutdownGraceTime: 5 * seconds, shutdownForceTime: 8 * seconds },
   /** How long counts of fields wait in memory: they are lost when the process is killed. */
   fieldCountsEveryMs: 10 * seconds,
-  /** How often the log reports events, when some came. */
-  logEveryMs: 60 * seconds,
   /**
    * How long a command or a page waits for the first answer of Postgres. With the start of the command that
    * is less than three seconds, because a person is waiting.

@@ -1,25 +1,12 @@
 import type { Client } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import type { WorkflowBundleOption } from '@temporalio/worker';
-import { type Replayed, replayHistories } from '../app/temporal/replay-histories.ts';
+import { replayHistories } from '../app/temporal/replay-histories.ts';
 import { limits } from '../contract/limits.ts';
 import { workflowNames } from '../contract/names.ts';
-import type { SchemaVersions } from '../contract/schema-versions.ts';
 import type { MigrationPlan } from '../db/migrate/migration-plan.ts';
 
-export interface UpgradeCheck {
-  readonly go: boolean;
-  readonly schema: SchemaVersions & {
-    /** The oldest code that may write after the migration, as a number of migrations. */
-    readonly floorAfter: number;
-    readonly statements: number;
-  };
-  /** Whether workers of the version that migrated last may go on beside this one. */
-  readonly besideOld: boolean;
-  readonly replayed: Replayed;
-  /** Groups of events that Temporal has and no worker has recorded yet. */
-  readonly openGroups: number;
-}
+export type UpgradeCheck = Awaited<ReturnType<typeof checkUpgrade>>;
 
 /**
  * Checks an upgrade while the old version runs: what a migration would do, and whether this code replays the
@@ -31,7 +18,7 @@ export async function checkUpgrade(options: {
   readonly workflowBundle: WorkflowBundleOption;
   readonly dataConverter?: DataConverter;
   readonly replacesTemporal: boolean;
-}): Promise<UpgradeCheck> {
+}) {
   const { plan, client, replacesTemporal } = options;
   const { versions, floorAfter, statements } = plan;
   const replayed = await replayHistories(client, {
@@ -45,8 +32,10 @@ export async function checkUpgrade(options: {
   return {
     go: replayed.failures.length === 0 && !(replacesTemporal && openGroups > 0),
     schema: { ...versions, floorAfter, statements: statements.length },
+    /** Whether workers of the version that migrated last may go on beside this one. */
     besideOld: floorAfter <= versions.applied,
     replayed,
+    /** Groups of events that Temporal has and no worker has recorded yet. */
     openGroups,
   };
 }

@@ -41,7 +41,7 @@ export function problemsOfConsole(e: Environment): readonly string[] {
     ];
   if (accessOf(e).by === 'loopback' && !isLoopback(host))
     return [
-      `CONSOLE_HOST is ${host}, which other machines reach: put a proxy that logs users in in front of it, and set CONSOLE_USER_HEADER and CONSOLE_TRUSTED_PROXIES`,
+      `CONSOLE_HOST is ${host}, which other machines reach: put a proxy that logs users in before it, and set CONSOLE_USER_HEADER and CONSOLE_TRUSTED_PROXIES`,
     ];
   return [];
 }

@@ -16,7 +16,6 @@ import { readSecretFiles, setTwice } from './secret-files.ts';
 /** Everything that metersync reads from its environment, decoded once; undefined where something is not set. */
 export type Settings = Readonly<ReturnType<typeof readSettings>>;
 
-/** What activities take from the settings. */
 export const activitySettings = (settings: Settings) => ({
   companies: settings.service.companies,
   deletesCap: settings.deletesCap,
@@ -34,7 +33,6 @@ export class SettingsError extends Error {
   }
 }
 
-/** A UUID of any version, as in events. */
 const uuid = z.guid('has to hold UUIDs separated by commas');
 const list = z
   .string()
@@ -302,7 +300,6 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
     notify: { target: e.NOTIFY_URL, secret: e.NOTIFY_SECRET, heartbeatUrl: e.HEARTBEAT_URL },
     logLevel: e.LOG_LEVEL,
     dataDir: e.METERSYNC_DIR,
-    /** Sentences about settings that no longer have an effect. */
     warnings: removed.warnings,
   };
 }
@@ -310,7 +307,6 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
 const workerVersionOf = (deploymentName: string | undefined, buildId: string | undefined) =>
   deploymentName === undefined || buildId === undefined ? undefined : { deploymentName, buildId };
 
-/** Variables of Temporal's environment configuration that name a server. */
 const temporalVariables = ['TEMPORAL_ADDRESS', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_PROFILE'] as const;
 
 /** Lists what is wrong with the signing secrets of a setting, without quoting any. */

@@ -17,7 +17,6 @@ export interface Insecure {
   readonly todo: string;
 }
 
-/** The servers to which a command connects. */
 export interface Connects {
   readonly postgres: boolean;
   readonly service: boolean;
@@ -98,7 +97,6 @@ function isThisMachine(host: string): boolean {
   return isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback';
 }
 
-/** Removes port and brackets. */
 const hostOf = (address: string): string => address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
 
 const ownNetwork = 'If the networks to Postgres and Temporal are yours alone, set STRICT_TLS=outside.';

@@ -7,7 +7,6 @@ import { serverWait } from '../process/server-wait.ts';
 import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
 import { type TemporalProblem, temporalProblem } from './problem.ts';
 
-/** Waits that a test may shorten. */
 export interface ArrivalWaits {
   readonly everyMs: number;
   /** How long a refusal may last: at a first start the server and its namespace need some seconds. */

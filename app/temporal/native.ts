@@ -7,7 +7,6 @@ import { connectOptions, inWords, type TemporalPlace } from './place.ts';
 import { repeatedFailures } from './repeated-failures.ts';
 import { dataConverterOf } from './temporal.ts';
 
-/** Opens the native connection of workers. */
 export async function connectNative(
   place: TemporalPlace,
 ): Promise<{ connection: NativeConnection; namespace: string; dataConverter: DataConverter }> {

@@ -1,6 +1,5 @@
 import { isGrpcServiceError } from '@temporalio/client';
 
-/** Why Temporal cannot be used. */
 export interface TemporalProblem {
   /** Whether Temporal answered with a refusal, so that waiting may not help. */
   readonly refused: boolean;

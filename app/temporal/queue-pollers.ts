@@ -4,7 +4,6 @@ import { taskQueues } from '../../contract/names.ts';
 
 const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
 
-/** Who polls a queue, as Temporal reports it. */
 export interface QueuePollers {
   /** Whether a worker of the queue is running, even if its slots are all in use. */
   readonly polled: boolean;

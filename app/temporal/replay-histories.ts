@@ -12,7 +12,6 @@ export interface NotReplayed {
   readonly why: string;
 }
 
-/** Histories that were replayed. */
 export interface Replayed {
   readonly histories: number;
   readonly failures: readonly NotReplayed[];

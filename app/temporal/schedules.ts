@@ -23,14 +23,12 @@ import { cronComment, describeTimes, type ScheduleTimes, timesOf } from './sched
 const minutes = 60_000;
 const hours = 60 * minutes;
 
-/** The times of each schedule, as the settings have them; undefined for a schedule that is not to exist. */
 export type ScheduleSettings = Readonly<Record<RunKind, ScheduleTimes | undefined>>;
 
 interface Definition {
   readonly scheduleId: string;
   readonly workflowType: string;
   readonly workflowId: string;
-  /** The setting that has its times. */
   readonly setting: string;
   /** Each start is delayed by a random part of this, so that deployments do not ask the service together. */
   readonly jitterMs: (times: ScheduleTimes) => number;
@@ -62,7 +60,6 @@ export interface ScheduleState {
   readonly name: RunKind;
   /** `absent`: no worker has created it yet, or its setting is `none`. */
   readonly state: 'active' | 'paused' | 'absent';
-  /** Who paused it, when and why. */
   readonly reason: string | null;
   /** For example `0 3 * * * (UTC)` or `every 15m`. */
   readonly times: string | null;
@@ -70,7 +67,6 @@ export interface ScheduleState {
   readonly catchUpSeconds: number;
   readonly next: readonly string[];
   readonly running: readonly string[];
-  /** The latest first. */
   readonly last: readonly {
     readonly scheduledAt: string;
     readonly workflowId: string;

@@ -21,7 +21,6 @@ import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts'
 import { temporalProblem } from './problem.ts';
 import { retries } from './retries.ts';
 
-/** Makes the data converter of Temporal's payloads, for clients, workers and replays alike. */
 export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
   return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };
 }
@@ -125,7 +124,6 @@ export function wakeOf(client: Client): (kind: CatchUpKind) => Promise<void> {
   };
 }
 
-/** Temporal's statuses of closed workflows. */
 const overAs: Readonly<Record<string, string>> = {
   COMPLETED: 'completed',
   FAILED: 'failed',

@@ -10,7 +10,6 @@ export function isPassing(error: unknown): boolean {
   return state === undefined || passing.includes(state.slice(0, 2));
 }
 
-/** Describes an address of the warehouse for people. */
 export function placeOf(url: string): string {
   const { host, pathname } = new URL(url);
   return `Postgres at ${host}${pathname} (DATABASE_URL)`;

@@ -26,7 +26,6 @@ export async function requireAnswer(settings: Settings, url: string, log: Logger
   }
 }
 
-/** Migrates the warehouse's schema to the newest version. */
 export const migrate = (settings: Settings, url: string, log: Logger): ReturnType<typeof migrateWarehouse> =>
   withWarehouse(openWarehouse(settings, url, log, 2), url, ({ db }) => migrateWarehouse(db));
 
@@ -94,7 +93,6 @@ const settingsOfSessions = {
   default_transaction_isolation: { wanted: 'read committed', written: "'read committed'" },
 } as const;
 
-/** Warns of settings that a pooler drops. */
 export async function warnOfDropped({ db }: Pick<Warehouse, 'db'>, log: Pick<Logger, 'warn'>): Promise<void> {
   for (const name of ['search_path', 'default_transaction_isolation'] as const) {
     const { wanted, written } = settingsOfSessions[name];

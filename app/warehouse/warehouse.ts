@@ -10,7 +10,6 @@ interface Opening {
   readonly connectMs?: number;
 }
 
-/** Opens the warehouse of the settings with at most `max` connections. */
 export const openWarehouse = (settings: Settings, url: string, log: Logger, max = 4): Warehouse =>
   open(settings, url, log, { max });
 

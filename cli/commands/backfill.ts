@@ -111,7 +111,7 @@ async function follow(client: Client, db: Database, runId: string): Promise<void
   const progress = await createProgress();
   const interrupted = () => {
     progress.done();
-    print(`The backfill goes on. Look again with: metersync backfill --run ${runId}`);
+    print(`The backfill continues. To follow it again: metersync backfill --run ${runId}`);
     process.exit(interruptedStatus);
   };
   process.on('SIGINT', interrupted);

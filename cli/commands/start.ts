@@ -6,9 +6,9 @@ import type { Settings } from '../../app/settings/settings.ts';
 import { awaitTemporal } from '../../app/temporal/arrival.ts';
 import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
 import type { Health } from '../../health/measured.ts';
+import { sandboxControl } from '../../sandbox/control/client.ts';
 import { type Context, openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
-import { sandboxControl } from '../sandbox-control.ts';
 import { untilAsked } from '../until-asked.ts';
 
 export type Part = 'receiver' | 'worker' | 'console';

@@ -31,7 +31,6 @@ import {
 export const overview: MakePage = async (asking) => {
   const { deps, health, verdict, now } = asking;
   const { warehouse, temporal } = health;
-  const first = !('away' in warehouse) && !warehouse.loaded;
   const causes = 'away' in warehouse ? [] : await causeCards(asking, warehouse);
   const findings = verdict.findings.filter(
     ({ alarm, acknowledged }) => acknowledged !== null || alarm === null || !withCauses.includes(alarm),
@@ -41,7 +40,6 @@ export const overview: MakePage = async (asking) => {
     section: 'Overview',
     live: true,
     body: html`<h1 class="verdict ${verdictTones[verdict.word]}">${text(headline(verdict))}</h1>
-${first && firstSteps(asking)}
 ${findings.length > 0 && section('What is wrong', findingCards(asking, findings, '/'))}
 ${causes.length > 0 && section('Events and backfills, by cause', html`<ul class="cards">${causes}</ul>`)}
 ${!('away' in warehouse) && freshness(warehouse, await lastAudits(deps.db), now)}
@@ -123,43 +121,4 @@ function deliveries(hours: readonly HourOfEvents[], health: WarehouseHealth, now
               html`<a href="/events?outcome=${outcome}">${badge(outcomeTones[outcome], `${outcome} ${all(outcome).toLocaleString('en')}`)}</a>`,
           )}</p>${events >= consoleBounds.arrivalsMax && html`<p class="muted small">The newest ${counted(events, 'event')}.</p>`}</div>${eventCharts(hours)}`;
   return section('Deliveries of 24 hours', body, html`<a href="/events">All events</a>`);
-}
-
-/** From nothing to the first row: each step with whether it is done. */
-function firstSteps(asking: Asking): Markup {
-  const { deps, health } = asking;
-  const { warehouse, temporal } = health;
-  const there = !('away' in warehouse);
-  const works = !('away' in temporal) && !temporal.idle.includes('backfill');
-  const began = there && (warehouse.runs.full.running > 0 || warehouse.runs.full.last !== null);
-  const { service, webhooks } = deps.settings;
-  const steps: readonly (readonly [boolean, string, Content])[] = [
-    [there, 'The warehouse is there, with its schema', 'metersync migrate'],
-    [
-      service.url !== undefined,
-      'The service is named: SERVICE_URL and SERVICE_API_KEY',
-      'Without them the sandbox stands in.',
-    ],
-    [works, 'A worker runs', 'metersync start, or metersync worker'],
-    [
-      webhooks.secrets.length > 0 || webhooks.secretsFile !== undefined,
-      'The webhook secret is set: WEBHOOK_SECRETS',
-      'The portal of the service shows it: metersync webhooks portal',
-    ],
-    [there && warehouse.silence.lastEventAt !== null, 'An event came', 'metersync doctor sends a probe.'],
-    [
-      began,
-      'The first backfill began',
-      mayAct(asking)
-        ? actButton('/act/backfill?back=/runs', 'Read everything now')
-        : 'metersync backfill all',
-    ],
-  ];
-  return section(
-    'To the first row',
-    html`<ol class="steps card">${steps.map(
-      ([done, what, how]) =>
-        html`<li><span>${done ? '✓' : '○'}<span class="unseen">${done ? ' done: ' : ' to do: '}</span></span> ${what}${!done && html`<br><small>${how}</small>`}</li>`,
-    )}</ol>`,
-  );
 }

@@ -265,7 +265,7 @@ describe('wrong settings', () => {
     ['TEMPORAL_CODEC_KEYS', 'a:c2hvcnQ=', 'has to hold id:key pairs'],
     ['TEMPORAL_CODEC_KEYS', `a:${'A'.repeat(43)}=,a:${'B'.repeat(43)}=`, 'each id once'],
     ['TEMPORAL_PLAINTEXT', 'on', 'has to be refused or accepted'],
-    ['CONSOLE_HOST', '0.0.0.0', 'which other machines reach: put a proxy before it'],
+    ['CONSOLE_HOST', '0.0.0.0', 'which other machines reach: put a proxy that logs users in before it'],
     ['CONSOLE_HOST', 'console.example', 'which other machines reach'],
     ['CONSOLE_TRUSTED_PROXIES', '10.0.0.0/33', 'has to hold addresses or networks'],
     ['CONSOLE_TRUSTED_PROXIES', 'proxy', 'has to hold addresses or networks'],

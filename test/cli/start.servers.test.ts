@@ -67,7 +67,6 @@ describe('metersync start on servers of the user', () => {
     const started = events?.[0]?.workflowExecutionStartedEventAttributes;
     expect(started?.eagerExecutionAccepted).toBe(true);
     await drains(start, 'SIGTERM');
-    expect(start.stdout()).toContain('"1 event recorded, all settled"');
   });
 
   test('answers 503 and waits while Temporal is down, and accepts deliveries when Temporal is up', {

@@ -66,18 +66,6 @@ function follow() {
   again();
 }
 
-/** `navigator.clipboard` is there only for https and loopback. */
-async function copy(text) {
-  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
-  const field = document.createElement('textarea');
-  field.value = text;
-  field.className = 'unseen';
-  document.body.append(field);
-  field.select();
-  document.execCommand('copy');
-  field.remove();
-}
-
 function say(words) {
   const line = document.createElement('p');
   line.className = 'notice good brief';
@@ -89,7 +77,7 @@ function say(words) {
 document.addEventListener('click', async (event) => {
   const copier = event.target instanceof Element ? event.target.closest('[data-copy]') : null;
   if (copier === null) return;
-  await copy(copier.dataset.copy);
+  await navigator.clipboard.writeText(copier.dataset.copy);
   say('Copied.');
 });
 

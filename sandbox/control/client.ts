@@ -1,4 +1,4 @@
-/** The sandbox's control routes (docs/guides/sandbox.md), as far as the command uses them. */
+/** The control routes (docs/guides/sandbox.md), as far as the commands use them. */
 export interface SandboxControl {
   /** Registers a webhook endpoint in place of earlier ones; returns its signing secret. */
   registerEndpoint(url: string): Promise<string>;
