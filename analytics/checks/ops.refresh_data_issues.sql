@@ -2,7 +2,8 @@
 -- Two sessions that checked one company at once would open an issue twice.
 -- The session that notes the company first goes first; the other checks after it.
 -- Sessions that check other companies never wait.
--- No plan depends on the statistics of the tables.
+-- No plan depends on the statistics of the tables. The settings also hold in the functions that are called
+-- from here; those choose only how rows are joined.
 -- An open issue looked up by its id or company has no closed_reason. With closed_at, a plan made
 -- while few issues are open reads all of them by the index of open issues, and stays.
 create or replace function ops.refresh_data_issues (
