@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { probeEventType } from '../../contract/event.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { concludeRun } from '../../db/backfill/run-end.ts';
@@ -265,4 +266,12 @@ test('of a long journal the status says about how many events were applied', asy
     (await runCommand(['status', ...options], { env: { DATABASE_URL: warehouse.url } })).stdout;
   expect(await printed()).toMatch(/applied +│ +10,000\+[\s\S]*10,000\+: --exact counts them/);
   expect(await printed('--exact')).not.toContain('10,000+');
+});
+
+test('a probe of the doctor is not the last event', async () => {
+  const { db } = warehouse;
+  await db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome)
+    values ('event', 'connection.updated.v2', 'connection', now() - interval '1 hour', now(), 'applied'),
+      ('probe', ${probeEventType}, 'ignored', now(), now(), 'ignored')`);
+  expect((await readStatus(db)).lastEventSecondsAgo).toBeGreaterThanOrEqual(3_600);
 });
