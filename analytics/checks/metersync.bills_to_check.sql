@@ -19,17 +19,11 @@ create or replace function metersync.bills_to_check (company uuid) returns table
   unusable text[]
 ) language sql stable rows 1000
 set
-  enable_seqscan = off
-set
-  enable_bitmapscan = off
-set
   enable_hashjoin = off
 set
   enable_mergejoin = off
 set
-  enable_memoize = off
-set
-  plan_cache_mode = force_generic_plan as $$
+  enable_memoize = off as $$
   select
     b.bill_id,
     b.account_number,

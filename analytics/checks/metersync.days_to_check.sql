@@ -15,15 +15,9 @@ create or replace function metersync.days_to_check (company uuid) returns table 
   time_zone_source text
 ) language sql stable rows 1000
 set
-  enable_seqscan = off
-set
-  enable_bitmapscan = off
-set
   enable_hashjoin = off
 set
-  enable_mergejoin = off
-set
-  plan_cache_mode = force_generic_plan as $$
+  enable_mergejoin = off as $$
   select d.*
   from (
     select id

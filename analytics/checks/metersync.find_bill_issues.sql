@@ -1,15 +1,9 @@
 -- Checks over the bills and the usage of a company: each check is a select of the union.
 create or replace function metersync.find_bill_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
 set
-  enable_seqscan = off
-set
-  enable_bitmapscan = off
-set
   enable_hashjoin = on
 set
-  enable_mergejoin = on
-set
-  plan_cache_mode = force_generic_plan as $$
+  enable_mergejoin = on as $$
   with
     usage as materialized (
       select * from metersync.usage_to_check(company)

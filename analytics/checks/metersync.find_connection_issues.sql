@@ -1,15 +1,9 @@
 -- Works out how far bills reach only for connections that a check finds.
 create or replace function metersync.find_connection_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 20
 set
-  enable_seqscan = off
-set
-  enable_bitmapscan = off
-set
   enable_hashjoin = on
 set
-  enable_mergejoin = on
-set
-  plan_cache_mode = force_generic_plan as $$
+  enable_mergejoin = on as $$
   with
     found as materialized (
       select

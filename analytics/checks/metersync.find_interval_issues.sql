@@ -2,15 +2,9 @@
 -- bills of the days and the usage that are gathered here.
 create or replace function metersync.find_interval_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
 set
-  enable_seqscan = off
-set
-  enable_bitmapscan = off
-set
   enable_hashjoin = on
 set
-  enable_mergejoin = on
-set
-  plan_cache_mode = force_generic_plan as $$
+  enable_mergejoin = on as $$
   with
     days as materialized (
       select

@@ -3,15 +3,9 @@
 -- say no more. metersync status counts all.
 create or replace function metersync.find_unreadable_values (company uuid) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 20
 set
-  enable_seqscan = off
-set
-  enable_bitmapscan = off
-set
   enable_hashjoin = off
 set
-  enable_mergejoin = off
-set
-  plan_cache_mode = force_generic_plan as $$
+  enable_mergejoin = off as $$
   with
     records as (
       select

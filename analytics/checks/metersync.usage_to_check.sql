@@ -25,15 +25,9 @@ create or replace function metersync.usage_to_check (company uuid) returns table
   electricity_type text
 ) language sql stable rows 1000
 set
-  enable_seqscan = off
-set
-  enable_bitmapscan = off
-set
   enable_hashjoin = off
 set
-  enable_mergejoin = off
-set
-  plan_cache_mode = force_generic_plan as $$
+  enable_mergejoin = off as $$
   select
     u.company_id,
     u.site_id,

@@ -1,9 +1,10 @@
 -- Processes one company after another, in the order of their ids. Two sessions that checked one
 -- company at the same time would open an issue twice, so the session that first notes the company
 -- checks it first, and the other session after it. Sessions that check other companies never wait.
--- No plan depends on the statistics of the tables. An open issue that is looked up by its id or
--- company has no closed_reason. With closed_at instead, a plan that was made while few issues were
--- open would read all of them by the index of open issues, and be kept.
+-- No plan depends on the statistics of the tables. The settings also hold in the functions that are
+-- called from here; they only affect how rows are joined. An open issue that is looked up by its id
+-- or company has no closed_reason. With closed_at instead, a plan that was made while few issues
+-- were open would read all of them by the index of open issues, and be kept.
 create or replace function ops.refresh_data_issues (
   companies uuid[],
   kinds text[] default array['bills', 'connections', 'intervals'],

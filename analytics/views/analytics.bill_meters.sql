@@ -203,19 +203,6 @@ with
           is_bill desc
       )
   ),
-  billed_meters as (
-    select
-      *
-    from
-      joined
-    where
-      has_bill
-      and case
-        when is_bill then rows = 1
-        else meter_id is not null
-        or meters = 0
-      end
-  ),
   line_parts as (
     select
       m.*,
@@ -235,7 +222,7 @@ with
         when l.datasource_type = m.datasource_type then m.used
       end as part
     from
-      billed_meters m
+      joined m
       -- Documents are read only for bills with several meters. For others there is nothing to
       -- divide.
       left join lateral (
@@ -265,6 +252,13 @@ with
         offset
           0
       ) l on true
+    where
+      m.has_bill
+      and case
+        when m.is_bill then m.rows = 1
+        else m.meter_id is not null
+        or m.meters = 0
+      end
   ),
   line_shares as (
     select

@@ -1,30 +1,21 @@
 -- A month has as many seconds as the site's time zone gives it.
 create or replace view analytics.interval_coverage as
 with
-  days as (
-    select
-      *,
-      date_trunc('month', local_date::timestamp)::date as month
-    from
-      analytics.interval_daily
-  ),
-  next_months as (
-    select
-      *,
-      (month + interval '1 month')::date as next_month
-    from
-      days
-  ),
   days_of_months as (
     select
-      *,
+      d.*,
+      m.month,
       extract(
         epoch
         from
-          metersync.day_start (next_month, time_zone) - metersync.day_start (month, time_zone)
+          metersync.day_start ((m.month + interval '1 month')::date, d.time_zone) - metersync.day_start (m.month, d.time_zone)
       )::bigint as month_seconds
     from
-      next_months
+      analytics.interval_daily d
+      cross join lateral (
+        select
+          date_trunc('month', d.local_date::timestamp)::date as month
+      ) m
   )
 select
   company_id,

@@ -88,41 +88,28 @@ with
       company_id,
       meter_id
   ),
-  connections as (
-    select
-      company_id,
-      status,
-      deleted_at::date as deleted_on,
-      metersync.time_of (raw ->> 'statusFirstSeenTime')::date as status_since,
-      metersync.elements (raw -> 'accounts') as accounts
-    from
-      utility.connections
-  ),
-  collected_meters as (
+  collections as (
     select
       k.company_id,
       m.meter_id,
-      case
-        when k.deleted_on is not null then k.deleted_on
-        when a.account ->> 'trackingStatus' = 'DISABLED' then '-infinity'
-        when k.status = 'COMPANY_INACTIVE' then k.status_since
-        else coalesce(metersync.date_of (a.account ->> 'lastServiceDate'), 'infinity')
-      end as ended_on
+      coalesce(
+        max(
+          case
+            when k.deleted_at is not null then k.deleted_at::date
+            when a.account ->> 'trackingStatus' = 'DISABLED' then '-infinity'
+            when k.status = 'COMPANY_INACTIVE' then metersync.time_of (k.raw ->> 'statusFirstSeenTime')::date
+            else coalesce(metersync.date_of (a.account ->> 'lastServiceDate'), 'infinity')
+          end
+        ),
+        '-infinity'
+      ) as ended_on
     from
-      connections k
-      cross join jsonb_array_elements(k.accounts) as a (account)
+      utility.connections k
+      cross join jsonb_array_elements(metersync.elements (k.raw -> 'accounts')) as a (account)
       cross join jsonb_array_elements_text(metersync.elements (a.account -> 'meters')) as m (meter_id)
-  ),
-  collections as (
-    select
-      company_id,
-      meter_id,
-      coalesce(max(ended_on), '-infinity') as ended_on
-    from
-      collected_meters
     group by
-      company_id,
-      meter_id
+      k.company_id,
+      m.meter_id
   ),
   expectations as (
     select

@@ -50,27 +50,12 @@ from
       0
   ) waits on true;
 comment on view metersync.events is 'The journal: each verified event once, with its outcome.';
-comment on column metersync.events.id is 'Message id of the delivery: the same on every attempt.';
-comment on column metersync.events.type is 'Type of the event, derived from its shape if the payload names none; otherwise unknown.';
-comment on column metersync.events.kind is 'connection, document, interval or ignored.';
-comment on column metersync.events.record_id is 'Connection, document or meter that the event is about.';
-comment on column metersync.events.company_id is 'Company that the payload names.';
-comment on column metersync.events.occurred_at is 'updated of the record in the payload.';
-comment on column metersync.events.range_start is 'Start of a synced interval range.';
-comment on column metersync.events.range_end is 'End of a synced interval range.';
-comment on column metersync.events.received_at is 'When the receiver had the request (its clock).';
-comment on column metersync.events.recorded_at is 'When the event entered the journal (the clock of the warehouse).';
 comment on column metersync.events.payload is 'The payload; NULL where Postgres cannot hold it: then body has its bytes.';
 comment on column metersync.events.body is 'The exact bytes of a payload that jsonb cannot hold.';
 comment on column metersync.events.outcome is 'pending: its record waits to be read again; applied; superseded: a newer state was already known; ignored: unknown type; dead: it cannot be applied, see error; missing: the service never showed the state that it named.';
 comment on column metersync.events.applied_at is 'When its effect was in the warehouse.';
 comment on column metersync.events.error is 'Why it is dead or missing, or why it still waits.';
-comment on column metersync.events.error_code is 'Code of the failure in error (see docs/reference/failures.md).';
 comment on column metersync.events.attempts is 'Unsuccessful attempts to read its record, for the reason in error_code.';
 comment on column metersync.events.next_attempt_at is 'Not read again before this time.';
-comment on column metersync.events.interval_count is 'Readings that the event said its range has.';
-comment on column metersync.events.intervals_found is 'Readings that the warehouse had in the range when it was fetched.';
-comment on column metersync.events.workflow_id is 'Temporal workflow that recorded the event.';
-comment on column metersync.events.workflow_run_id is 'Its run.';
-comment on column metersync.events.payload_dropped_at is 'When payload or body was dropped for its age: the id stays.';
-comment on column metersync.events.settled_at is 'When a read of its record settled it, or it was given up; NULL while it waits, and where it never had to.';
+select
+  metersync.copy_comments ('metersync.journal', 'metersync.events');

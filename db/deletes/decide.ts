@@ -10,25 +10,7 @@ import { keyOfNoted, note, revive, row, rowsOfNote, tombstone } from './tombston
 type State = typeof deletes.$inferSelect.state;
 
 /** Inferred deletions of one listing in one run, in one state. */
-export interface InferredDeletes {
-  readonly runId: string;
-  /** Whether that is a run with a page; a catch-up or a repair notes what it finds under an id of its own. */
-  readonly isRun: boolean;
-  readonly companyId: string | null;
-  /** The name of the company, if it has one. */
-  readonly company: string | null;
-  readonly resource: string;
-  readonly state: State;
-  /** Whether the rows were absent from a listing, or listed as deleted. */
-  readonly reason: typeof deletes.$inferSelect.reason;
-  /** How many; of readings each counts. */
-  readonly rows: number;
-  readonly notedAt: string;
-  /** Some of their ids; of readings some of the ranges, after the meter. */
-  readonly examples: readonly string[];
-  /** What people call each of them, or its meter; null where it has no name. */
-  readonly names: readonly (string | null)[];
-}
+export type InferredDeletes = Awaited<ReturnType<typeof readDeletes>>[number];
 
 /** What a note is about: the id of a record, or a range of a meter's readings. */
 const idOfNote = sql`case
@@ -44,19 +26,22 @@ const idOfNote = sql`case
 export async function readDeletes(
   db: Executor,
   { all, run }: { readonly all: boolean; readonly run?: string },
-): Promise<InferredDeletes[]> {
+) {
   const { runId, companyId, resource, state, reason, recordId, notedAt, meterId } = note;
   const found = await db
     .select({
       runId,
-      // Written out, as Drizzle leaves out the names of tables here.
+      // Whether that is a run with a page; a catch-up or a repair notes what it finds under an id of its
+      // own. Written out, as Drizzle leaves out the names of tables here.
       isRun: sql<boolean>`exists (select from ${runs} r where r.run_id = note.run_id offset 0)`,
       companyId,
       resource,
       state,
+      /** Whether the rows were absent from a listing, or listed as deleted. */
       reason,
       rows: sql<number>`sum(${rowsOfNote})::int`,
       notedAt: sql<string>`${max(notedAt)}`,
+      /** Some of their ids; of readings some of the ranges, after the meter. */
       examples: sql<string[]>`(array_agg(${idOfNote} order by ${recordId}))[1:3]`,
       meters: sql<(string | null)[]>`(array_agg(${meterId} order by ${recordId}))[1:3]`,
     })
@@ -86,6 +71,7 @@ export async function readDeletes(
   return found.map(({ meters: _, ...of }, at) => ({
     ...of,
     company: of.companyId === null ? null : nameOf(ofCompany(of.companyId)),
+    /** What people call each of the examples, or its meter; null where it has no name. */
     names: (named[at] ?? []).map(nameOf),
   }));
 }

@@ -54,16 +54,7 @@ function isDay(text: string): boolean {
   return day <= (month === 2 ? (leap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31);
 }
 
-export const columnTypes = [
-  'boolean',
-  'numeric',
-  'timestamptz',
-  'date',
-  'uuid',
-  'text',
-  'jsonb',
-] as const;
-export type ColumnType = (typeof columnTypes)[number];
+export type ColumnType = 'boolean' | 'numeric' | 'timestamptz' | 'date' | 'uuid' | 'text' | 'jsonb';
 
 /**
  * Returns the narrowest type that holds every kind. More kinds only widen it, through text to jsonb. Null for

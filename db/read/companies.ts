@@ -1,7 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { companyResources } from '../../contract/endpoints.ts';
-import type { RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { runs, staleRecords } from '../schema/metersync.ts';
@@ -131,20 +130,11 @@ async function read(db: Executor, which: SQL): Promise<ListedCompany[]> {
   return result.rows;
 }
 
-/** The last read of one of a company's resources. */
-export interface ResourceRead {
-  readonly resource: string;
-  readonly runId: string;
-  readonly kind: RunKind;
-  readonly state: RunState;
-  readonly startedAt: string;
-  readonly finishedAt: string | null;
-  /** Records that the listing had. */
-  readonly records: number | null;
-  readonly drift: number;
-  readonly missed: number;
-  readonly error: string | null;
-}
+/** The last read of one of a company's resources: how many records its listing had, and changes without an event. */
+export type ResourceRead = Pick<
+  typeof runs.$inferSelect,
+  'runId' | 'kind' | 'state' | 'startedAt' | 'finishedAt' | 'drift' | 'error'
+> & { readonly resource: string; readonly records: number | null; readonly missed: number };
 
 /** Reads how each of a company's resources was last read, in the order of a backfill. */
 export async function readResources(db: Executor, companyId: string): Promise<ResourceRead[]> {

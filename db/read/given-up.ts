@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { count, countDistinct, desc, min, type SQL, sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import type { Executor } from '../connection/connect.ts';
@@ -16,13 +16,14 @@ export interface GivenUp {
 type GivenUpOutcome = Extract<EventOutcome, 'dead' | 'missing'>;
 
 /** The last events with an outcome. It is no parameter, so that a partial index serves it. */
-const lastOf = (outcome: GivenUpOutcome, most: number): SQL => sql`(
-        select *
-        from ${journal}
-        where aside = ${sql.raw(`'${outcome}'`)}
-        order by aside_at desc
-        limit ${most}
-      )`;
+const lastOf = (db: Executor, outcome: GivenUpOutcome, most: number) =>
+  db
+    .select()
+    .from(journal)
+    .where(sql`${journal.aside} = ${sql.raw(`'${outcome}'`)}`)
+    .orderBy(desc(journal.asideAt))
+    .limit(most)
+    .as('e');
 
 /** Counts events that were given up, among the last `most` of each outcome. */
 export async function countGivenUp(db: Executor, most: number): Promise<GivenUp> {
@@ -30,13 +31,13 @@ export async function countGivenUp(db: Executor, most: number): Promise<GivenUp>
     select
       (
         select count(*)::int
-        from ${lastOf('dead', most)} e
+        from ${lastOf(db, 'dead', most)}
         where not ${isWrittenSince('document', documents)}
           and not ${isWrittenSince('connection', connections)}
       ) as dead,
       (
         select count(*)::int
-        from ${lastOf('missing', most)} e
+        from ${lastOf(db, 'missing', most)}
         where e.aside_at > now() - interval '1 day'
       ) as "missingLately"`);
   return result.rows[0] ?? { dead: 0, missingLately: 0 };
@@ -62,35 +63,27 @@ const isWrittenSince = (
         )`;
 
 /** Events that were given up for the same failure. */
-export interface GivenUpGroup {
-  readonly code: string | null;
-  readonly events: number;
-  /** Companies that they name. */
-  readonly companies: number;
-  /** When the first and the last of them came. */
-  readonly since: string;
-  readonly until: string;
-  /** The id and the error of one. */
-  readonly example: string;
-  readonly error: string | null;
-}
+export type GivenUpGroup = Awaited<ReturnType<typeof readGivenUp>>[number];
 
 /**
  * Groups dead or missing events by failure, most first. It looks at the last
  * `limits.givenUpMax` of them and one more.
  */
-export async function readGivenUp(db: Executor, outcome: GivenUpOutcome): Promise<GivenUpGroup[]> {
-  const result = await db.execute<GivenUpGroup & Record<string, unknown>>(sql`
-    select
-      e.error_code as code,
-      count(*)::int as events,
-      count(distinct e.company_id)::int as companies,
-      min(e.received_at)::text as since,
-      max(e.received_at)::text as until,
-      min(e.id) as example,
-      min(e.error) as error
-    from ${lastOf(outcome, limits.givenUpMax + 1)} e
-    group by e.error_code
-    order by count(*) desc, e.error_code`);
-  return result.rows;
+export async function readGivenUp(db: Executor, outcome: GivenUpOutcome) {
+  const last = lastOf(db, outcome, limits.givenUpMax + 1);
+  return await db
+    .select({
+      code: last.errorCode,
+      events: count(),
+      companies: countDistinct(last.companyId),
+      /** When the first and the last of them came. */
+      since: sql<string>`min(${last.receivedAt})::text`,
+      until: sql<string>`max(${last.receivedAt})::text`,
+      /** The id and the error of one. */
+      example: sql<string>`min(${last.id})`,
+      error: min(last.error),
+    })
+    .from(last)
+    .groupBy(last.errorCode)
+    .orderBy(desc(count()), last.errorCode);
 }

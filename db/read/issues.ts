@@ -1,7 +1,7 @@
 import { and, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { checkNames } from '../../contract/check-names.ts';
-import type { ClosedReason, Severity } from '../../contract/names.ts';
+import type { Severity } from '../../contract/names.ts';
 import type { WarehouseHealth } from '../../health/measured.ts';
 import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
@@ -23,26 +23,13 @@ export interface IssueFilter {
 }
 
 /** An issue that a check found. */
-export interface DataIssue {
-  readonly id: number;
-  readonly checkName: string;
-  readonly severity: Severity;
+export interface DataIssue extends Omit<typeof dataIssues.$inferSelect, 'companyId' | 'evidence'> {
   readonly companyId: string;
   readonly company: string | null;
-  readonly entityType: string;
-  readonly entityId: string;
-  readonly subject: string;
   /** The evidence as a sentence. */
   readonly sentence: string;
   /** Values as they were written: amounts keep their digits. */
   readonly evidence: Readonly<Record<string, string | null>>;
-  readonly openedAt: string;
-  readonly lastSeenAt: string;
-  readonly closedAt: string | null;
-  /** Null also if it was closed before reasons were kept. */
-  readonly closedReason: ClosedReason | null;
-  readonly acknowledgedAt: string | null;
-  readonly acknowledgedNote: string | null;
 }
 
 const issue = alias(dataIssues, 'issue');

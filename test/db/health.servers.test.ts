@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { probeEventType } from '../../contract/event.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { concludeRun } from '../../db/backfill/run-end.ts';
@@ -267,4 +268,12 @@ test('the status of a long journal says approximately how many events were appli
     /applied +│ +10,000\+[\s\S]*10,000\+ means more than that: --exact counts them/,
   );
   expect(await printed('--exact')).not.toContain('10,000+');
+});
+
+test('a probe of the doctor is not the last event', async () => {
+  const { db } = warehouse;
+  await db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome)
+    values ('event', 'connection.updated.v2', 'connection', now() - interval '1 hour', now(), 'applied'),
+      ('probe', ${probeEventType}, 'ignored', now(), now(), 'ignored')`);
+  expect((await readStatus(db)).lastEventSecondsAgo).toBeGreaterThanOrEqual(3_600);
 });
