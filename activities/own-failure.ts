@@ -5,7 +5,7 @@ import { attemptPolicy } from '../contract/retry-policy.ts';
 import { companiesAfter } from '../db/backfill/order.ts';
 import { warehouseNow } from '../db/catch-up/due.ts';
 import { noteOutage } from '../db/catch-up/parking.ts';
-import type { WaitingReason } from '../db/catch-up/stale.ts';
+import type { WaitingReason } from '../db/catch-up/postpone.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
 import type { PageRequest } from '../service/client.ts';
 import type { ActivityDependencies } from './dependencies.ts';

@@ -4,7 +4,7 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { isStranger, postponeStranger } from '../db/backfill/strangers.ts';
 import { dueOwners } from '../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../db/catch-up/parking.ts';
-import { parkOwner } from '../db/catch-up/settle.ts';
+import { parkOwner } from '../db/catch-up/postpone.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
 import { type ActivityDependencies, isConfigured } from './dependencies.ts';
 import { ownFailure } from './own-failure.ts';

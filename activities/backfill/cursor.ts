@@ -40,7 +40,7 @@ export interface IntervalCursor {
   readonly suspect: number;
   /** The reason for the first of them. */
   readonly doubt: string | null;
-  /** In heartbeats: the meter that is being read, when that began, and its place. */
+  /** In heartbeats and after a failure: the meter that is being read, when that began, and its place. */
   readonly within?: { readonly meterId: string; readonly beganAt: string; readonly place: RangePlace };
 }
 

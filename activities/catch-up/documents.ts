@@ -1,7 +1,8 @@
 import { batches } from '../../contract/limits.ts';
 import { tombstoneUnverified } from '../../db/backfill/strangers.ts';
 import { dueRecords, liveUsage, usageListedByRecords, type WantedRecord } from '../../db/catch-up/due.ts';
-import { postponeDocuments, settleRecords, usageUnstable } from '../../db/catch-up/settle.ts';
+import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
+import { settleRecords } from '../../db/catch-up/settle.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
 import { holdDocuments, retireUsage } from '../../db/records/usage-data.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';

@@ -9,9 +9,9 @@ import {
   nextPiece,
   nextWidth,
   type RangeProgress,
-  settleRanges,
-} from '../../db/catch-up/interval-ledger.ts';
-import { parkOwner } from '../../db/catch-up/settle.ts';
+} from '../../db/catch-up/due-ranges.ts';
+import { settleRanges } from '../../db/catch-up/interval-ledger.ts';
+import { parkOwner } from '../../db/catch-up/postpone.ts';
 import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';

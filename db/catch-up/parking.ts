@@ -9,14 +9,8 @@ import { hot } from '../connection/hot.ts';
 import { unlessRecordedAnew, waitingAgain } from '../events/settling.ts';
 import { journal, parked, runs, staleRecords } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
-import {
-  backOff,
-  eventKind,
-  keyOf,
-  refreshEach,
-  type StaleKind,
-  type StaleRecord,
-} from './stale.ts';
+import { backOff } from './postpone.ts';
+import { eventKind, keyOf, refreshEach, type StaleKind, type StaleRecord } from './stale.ts';
 
 /** Whether the service is parked: it refused for a reason that holds for every request. */
 export const serviceParked: SQL = sql`exists (

@@ -1,6 +1,5 @@
-import { and, isNull, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { FailureCode } from '../../contract/failures.ts';
-import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, type RowOf } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
@@ -10,7 +9,8 @@ import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
 import { tableOf } from '../resources.ts';
 import { journal, rejectedRecords, staleRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import { eventKind, keyOf, postpone, refreshStale, staleOf, type WaitingReason } from './stale.ts';
+import { postpone } from './postpone.ts';
+import { eventKind, keyOf, refreshStale, staleOf } from './stale.ts';
 
 /**
  * Settles the events that waited for the given records before the read began. Events whose state,
@@ -221,43 +221,6 @@ export async function moveToCompany(
   return rows.map(({ record_id }) => record_id);
 }
 
-/** Why documents wait whose usage was incomplete. Once they are given up, it stays as it is. */
-export const usageUnstable: WaitingReason = {
-  code: 'LISTING_UNSTABLE',
-  message: 'the service does not show all usage of the document, or contradicts itself about it',
-};
-
-/**
- * Backs off events of documents that could not be read for one reason. After
- * `olderStateAttemptsMax` attempts that fail at the service they are `missing`. A document that was
- * never read is tombstoned then.
- */
-export async function postponeDocuments(
-  db: Executor,
-  recordIds: readonly string[],
-  readAt: string,
-  reason: WaitingReason,
-): Promise<void> {
-  const givesUp = /^(SERVICE_|RECORD_NOT_SHOWN|LISTING_UNSTABLE)/.test(reason.code);
-  const which = staleOf.records('documents', recordIds);
-  const { givenUp } = await postpone(db, 'documents', which, reason, {
-    dueAt: readAt,
-    since: readAt,
-    ...(givesUp ? { attemptsMax: recordPolicy.olderStateAttemptsMax } : {}),
-  });
-  if (givenUp.length === 0) return;
-  await db
-    .update(documents)
-    .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
-    .where(
-      and(
-        sql`${documents.id} = any(${array(givenUp, 'uuid')})`,
-        isNull(documents.raw),
-        isNull(documents.deletedAt),
-      ),
-    );
-}
-
 /**
  * Accepts an older state: events named a newer one that the service never returned. The next read
  * is then taken, unless it is older than a state that other events still wait for.
@@ -324,16 +287,4 @@ async function tombstoneNotFound(
     from gone g
     where u.document_id = g.id
       and u.deleted_at is null`);
-}
-
-/** Postpones the due records of an owner: its work is parked with a reason that `status` prints. */
-export async function parkOwner(
-  db: Executor,
-  kind: CatchUpKind,
-  owner: string,
-  reason: WaitingReason,
-): Promise<void> {
-  await postpone(db, kind, staleOf.owner(kind, owner), reason, {
-    leastSeconds: recordPolicy.parkedSeconds,
-  });
 }

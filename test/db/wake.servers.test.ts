@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import { parkOwner } from '../../db/catch-up/settle.ts';
+import { parkOwner } from '../../db/catch-up/postpone.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { trySleep } from '../../db/events/wake.ts';
 import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';

@@ -13,11 +13,10 @@ import {
   dueRanges,
   nextPiece,
   nextWidth,
-  noteFetched,
   type RangeProgress,
-  settleRanges,
   type TimeRange,
-} from '../../db/catch-up/interval-ledger.ts';
+} from '../../db/catch-up/due-ranges.ts';
+import { noteFetched, settleRanges } from '../../db/catch-up/interval-ledger.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { array } from '../../db/connection/arrays.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';

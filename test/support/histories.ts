@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { dueRecords, warehouseNow } from '../../db/catch-up/due.ts';
-import { dueRanges, noteFetched, settleRanges, type TimeRange } from '../../db/catch-up/interval-ledger.ts';
-import { postponeDocuments, settleRecords, usageUnstable } from '../../db/catch-up/settle.ts';
+import { dueRanges, type TimeRange } from '../../db/catch-up/due-ranges.ts';
+import { noteFetched, settleRanges } from '../../db/catch-up/interval-ledger.ts';
+import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
+import { settleRecords } from '../../db/catch-up/settle.ts';
 import { array } from '../../db/connection/arrays.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';

@@ -17,13 +17,8 @@ import {
   warehouseNow,
 } from '../../../../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../../../../db/catch-up/parking.ts';
-import {
-  moveToCompany,
-  parkOwner,
-  postponeDocuments,
-  settleRecords,
-  usageUnstable,
-} from '../../../../db/catch-up/settle.ts';
+import { parkOwner, postponeDocuments, usageUnstable } from '../../../../db/catch-up/postpone.ts';
+import { moveToCompany, settleRecords } from '../../../../db/catch-up/settle.ts';
 import { surroundings } from '../../../../db/catch-up/surroundings.ts';
 import { trySleep } from '../../../../db/events/wake.ts';
 import { idOf, meterOf } from '../rows.ts';

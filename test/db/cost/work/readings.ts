@@ -1,11 +1,6 @@
 import { countMissedReadings } from '../../../../db/backfill/missed.ts';
-import {
-  companyOfMeter,
-  dueRanges,
-  nextPiece,
-  noteFetched,
-  settleRanges,
-} from '../../../../db/catch-up/interval-ledger.ts';
+import { companyOfMeter, dueRanges, nextPiece } from '../../../../db/catch-up/due-ranges.ts';
+import { noteFetched, settleRanges } from '../../../../db/catch-up/interval-ledger.ts';
 import {
   clearHeldBack,
   endDecisionsWithin,
