@@ -33,7 +33,7 @@ const daySeconds = 86_400;
 export interface DueRanges {
   /** The warehouse's clock before anything is read. */
   readonly readAt: string;
-  /** Due ranges; overlapping and touching ones are merged. */
+  /** Due ranges; overlapping and adjacent ranges are merged. */
   readonly ranges: readonly DueRange[];
   readonly granularity: Granularity;
   /** Whether the meter has a row. */
@@ -256,9 +256,9 @@ export interface Shortfall extends Record<string, unknown> {
 }
 
 /**
- * Settles a meter's events whose ranges were fully read from `readAt` on. An event waits where
- * fewer readings are found than it reported, and is settled short after `shortfallAttemptsMax`
- * attempts. Returns the short ones.
+ * Settles a meter's events whose ranges were completely read from `readAt` on. If fewer readings are found
+ * than an event reported, the event waits, and is settled with a shortfall after `shortfallAttemptsMax`
+ * attempts. Returns the events with a shortfall.
  */
 export async function settleRanges(
   db: Executor,

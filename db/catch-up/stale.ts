@@ -43,8 +43,8 @@ export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => 
         )`;
 
 /**
- * Stale records as a table `s`, locked in the order of all. They are looked up by their keys or
- * their queue alone: with another condition the planner may prefer its index.
+ * Stale records as a table `s`, locked in the order that all sessions use. They are looked up only by their
+ * keys or their queue, because with another condition the planner may prefer its index.
  */
 export const staleOf = {
   records: (kind: CatchUpKind, ids: readonly string[]): SQL => {
@@ -88,7 +88,7 @@ export interface Postponement {
   readonly since?: string;
   /** Only records that this owner still has; all when absent. */
   readonly owner?: string;
-  /** Only records that were due then; by default, those due now. */
+  /** Only records that were due at that time; by default, records that are due now. */
   readonly dueAt?: string;
   /** Seconds that each waits at least. */
   readonly leastSeconds?: number;
@@ -96,7 +96,7 @@ export interface Postponement {
   readonly attemptsMax?: number;
 }
 
-/** The wait after so many failed attempts: twice the one before, up to the longest of `recordPolicy`. */
+/** The wait after this many failed attempts: twice the wait before, up to the longest of `recordPolicy`. */
 export const backOff = (
   tried: SQL,
   firstSeconds: number = recordPolicy.waitFirstSeconds,
@@ -106,10 +106,10 @@ export const backOff = (
           ))`;
 
 /**
- * Backs off stale records, longer with each attempt that fails for the same reason. Those with
- * `attemptsMax` attempts are given up: the events of these attempts are `missing`. An attempt that
- * new events brought forward is not counted: a burst of events must not use up the patience of
- * minutes in seconds. Returns how many wait, and the ids of records that were given up.
+ * Backs off stale records, longer with each attempt that fails for the same reason. Records with
+ * `attemptsMax` attempts are given up: the events of these attempts are `missing`. An attempt that new events
+ * brought forward is not counted, because a burst of events would otherwise use up within seconds the
+ * attempts of minutes. Returns how many wait, and the ids of records that were given up.
  */
 export async function postpone(
   db: Executor,
@@ -221,15 +221,15 @@ export async function refreshEach(db: Executor, records: readonly StaleRecord[])
 }
 
 /**
- * Rebuilds stale records from the journal's pending events: after some of a record's events were
- * settled, or settled ones became pending again. Attempts begin anew.
+ * Rebuilds stale records from the journal's pending events, after some of a record's events were settled, or
+ * settled events became pending again. Attempts start again.
  */
 export async function refreshStale(
   db: Executor,
   kind: StaleKind,
   recordIds: readonly string[],
 ): Promise<void> {
-  // Its events may also be settled ones, unless the row has changed since this statement began.
+  // Some of its events may also be settled, unless the row has changed since this statement began.
   const cameMeanwhile = sql`(s.record_id, s.last_event_at, s.events) not in (
             select p.record_id, p.known_until, p.known_events
             from pending p
