@@ -14,7 +14,10 @@ import { noteCursor } from './heartbeat.ts';
 import { mapFailures } from './map-failures.ts';
 
 export interface DataCheck {
-  /** The run before it. Its chosen companies are checked; else all companies whose data may have changed. */
+  /**
+   * The run before it. The companies that were chosen for it are checked, or else all companies whose data
+   * may have changed.
+   */
   readonly runId: string;
   readonly kinds: readonly CheckKind[];
   /** After a reconcile: checks only companies that it changed, or an event since the reconcile before. */

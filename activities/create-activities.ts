@@ -9,7 +9,7 @@ import { retentionActivities } from './retention.ts';
 import { runActivities } from './runs.ts';
 import { watchActivities } from './watch.ts';
 
-/** Composes all activities of a worker. Workflows import its type and nothing else. */
+/** Composes all activities of a worker. Workflows import only its type. */
 export function createActivities(deps: ActivityDependencies) {
   return {
     ...recordActivities(deps),

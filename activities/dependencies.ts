@@ -13,11 +13,11 @@ import type { RowsWritten } from './reading/rows-written.ts';
 /** Everything that activities use; they open nothing themselves. */
 export interface ActivityDependencies {
   readonly warehouse: Warehouse;
-  /** The warehouse over connections of catch-ups alone: few, so that recording events never waits for one. */
+  /** The warehouse with connections only for catch-ups: few, so that recording events never waits for one. */
   readonly catchingUp: Warehouse;
-  /** The warehouse over connections of the checks alone. */
+  /** The warehouse with connections only for the checks. */
   readonly checks: Pick<Warehouse, 'db'>;
-  /** The warehouse over connections of the looks alone, so that a look never waits for one. */
+  /** The warehouse with connections only for the watch, so that the watch never waits for one. */
   readonly watching: Pick<Warehouse, 'db'>;
   readonly service: ServiceClient;
   /** Notes the fields of every record that is written. */

@@ -15,7 +15,10 @@ const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];
 /** Failures that end with the first answer. */
 const endedByAnswers: readonly FailureCode[] = [...refusesAll, 'SERVICE_OUTAGE'];
 
-/** Failures that likely end for all owners when they end for one. Not a 404, often about one record alone. */
+/**
+ * Failures that usually end for all owners at the same time. 404 is excluded, because it often concerns one
+ * record.
+ */
 const endTogether: readonly FailureCode[] = [
   ...endedByAnswers,
   'SERVICE_ACCESS_DENIED',
@@ -24,11 +27,12 @@ const endTogether: readonly FailureCode[] = [
 
 /**
  * Works for one owner after the other.
- * - Parks an owner that fails alone, with the reason, and goes on with the next.
+ * - Parks an owner that fails without affecting others, with the reason, and continues with the next.
  * - Backs off an owner that only events name; after some attempts its events are missing.
- * - Parks all work when the service refuses every request.
- * - Revives work parked for a refusal once an owner with that refusal succeeds.
- * - Throws failures that all share, for Temporal to retry: the retry works for owners that are still due.
+ * - Parks all work if the service refuses every request.
+ * - Revives work that was parked for a refusal once an owner with that refusal succeeds.
+ * - Throws failures that all owners share, for Temporal to retry: the retry works for owners that are still
+ *   due.
  */
 export async function runOrPark(
   deps: ActivityDependencies,

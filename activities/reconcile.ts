@@ -53,9 +53,9 @@ export function reconcileActivities(deps: ActivityDependencies) {
     }),
 
     /**
-     * Reads a company's recent updates, and again listings that changed but carry no time. Returns the
-     * resources that other companies can skip, as the filter is ignored or the key refused. A permanent
-     * refusal fails that resource alone; Temporal retries other failures.
+     * Reads a company's recent updates, and reads listings again that changed but have no time. Returns the
+     * resources that other companies can skip because the filter is ignored or the key refused. A permanent
+     * refusal fails only its resource; Temporal retries other failures.
      */
     reconcileCompany: mapFailures(
       async ({ runId, companyId, resources }: CompanyReconcile): Promise<CompanyReconciled> => {
@@ -144,7 +144,7 @@ async function reconcileListing(deps: ActivityDependencies, input: ListingReconc
     }
     const since = await reconciledSince(db, recordPolicy.reconciledDays);
     const deletable = resource === 'documents' && deps.service.has(resource, 'withDeleted');
-    // Before the live listing: a document that lives when this one is read is in the live one, too.
+    // Read before the live listing, so that a document which is live now is also in the live listing.
     const withDeleted = deletable
       ? await readUpdated(deps, { ...input, since, filters: ['updatedSince', 'withDeleted'], keep: false })
       : undefined;
@@ -177,7 +177,7 @@ async function reconcileListing(deps: ActivityDependencies, input: ListingReconc
 interface UpdatedListing extends ListingReconcile {
   readonly since: string;
   readonly filters: readonly ListingFilter[];
-  /** Whether to write the records: deleted ones are not. */
+  /** Whether to write the records. Deleted records are not written. */
   readonly keep: boolean;
 }
 
@@ -290,9 +290,9 @@ interface DeletedRead {
 const noneDeleted: DeletedRead = { pages: 0 };
 
 /**
- * Tombstones documents that are in the listing with deleted ones and not in the live listing. Whether the
- * former has deleted documents alone or all makes no difference. The live listing may
- * change while it is read, so a second pass has to confirm it.
+ * Tombstones documents that are in the listing with deleted documents and not in the live listing. It makes
+ * no difference whether the former has only deleted documents or all. The live listing may change while it is
+ * read, so a second pass has to confirm it.
  */
 async function tombstoneDeleted(
   deps: ActivityDependencies,

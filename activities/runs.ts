@@ -40,8 +40,8 @@ export function runActivities(deps: ActivityDependencies) {
 }
 
 /**
- * Gives the fields that a run found their columns. A run that read everything has ended well without
- * them: `metersync status` names the fields that have none.
+ * Gives the fields that a run found their columns. A run that read everything ends well without them:
+ * `metersync status` names fields without a column.
  */
 async function applyViews({ warehouse, catalogue, log }: ActivityDependencies): Promise<void> {
   try {

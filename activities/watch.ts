@@ -68,8 +68,8 @@ export function watchActivities(deps: ActivityDependencies) {
   }
 
   /**
-   * Sends alarms in order, until one fails or the time is up. Whoever is killed between sending and noting has it
-   * sent again, with the same id.
+   * Sends alarms in order, until one fails or the time is over. If the worker is killed between sending and
+   * noting, the alarm is sent again with the same id.
    */
   async function send(notices: readonly AlarmNotice[]): Promise<void> {
     const until = deps.now() + notifyPolicy.sendMs;

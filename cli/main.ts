@@ -5,9 +5,9 @@ import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 /**
- * The Node that the command needs is a dependency; under npm and npx its program is the first on PATH. Where
- * another Node runs this file (`npm install --global`), it starts the command in ours. So this file imports
- * nothing that an older Node could not read.
+ * The Node that the command needs is a dependency. Under npm and npx its program is the first on PATH. If
+ * another Node runs this file (`npm install --global`), this file starts the command in the right Node. So it
+ * imports nothing that an older Node could not read.
  */
 const nodeMajor = 24;
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** Makes a process load its code faster. Import it for that effect, before everything else. */
 
-// Each start after the first finds its code compiled. The folder is beside the code: in one that others can
+// Each start after the first finds its code compiled. The folder is next to the code: in a folder that others can
 // write, the compiled code could be replaced.
 module.enableCompileCache(join(import.meta.dirname, '../.metersync/compiled'));
 

@@ -31,7 +31,7 @@ export async function run(args: readonly string[]): Promise<void> {
     if (error instanceof UsageError) say(seeHelp(called));
     process.exitCode = exitStatus(error);
   }
-  // A pipe takes what was written when its reader does. A service ends though nobody takes its log.
+  // A pipe accepts output when its reader does. A service ends even if nobody reads its log.
   const output = Promise.all([written(process.stdout), written(process.stderr)]);
   await Promise.race([output, ...(services.has(called.name()) ? [delay(logTakenWithinMs)] : [])]);
   // Errors of writing come a turn later.

@@ -5,9 +5,9 @@ import { signalsCounted } from './repeated-signal.ts';
 const drainWithinMs = 9_500;
 
 /**
- * Runs until SIGTERM or SIGINT, or until a part fails by itself, then drains. It listens for signals before
- * anything begins, so that whatever runs can be stopped. A second signal ends the process at once; so does
- * draining that takes too long.
+ * Runs until SIGTERM or SIGINT, or until a part fails, and then drains. It listens for signals before
+ * anything begins, so that whatever runs can be stopped. A second signal ends the process at once, and so
+ * does draining that takes too long.
  */
 export async function untilAsked(
   process: Pick<EventEmitter, 'on'> & { exit(status: number): void },

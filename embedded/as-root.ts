@@ -17,7 +17,7 @@ import { basename, dirname, join } from 'node:path';
 import { childEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
 
-/** The user as whom Postgres runs when we are root, as whom it refuses to run. */
+/** The user as which Postgres runs if this process is root, because Postgres refuses to run as root. */
 export interface PostgresAccount {
   uid: number;
   gid: number;
@@ -35,8 +35,8 @@ const dataElsewhere = '/var/lib/metersync-';
 const programsElsewhere = '/var/cache/metersync';
 
 /**
- * Finds the account of Postgres; undefined unless we are root. It is the owner of existing data, otherwise
- * the system's `postgres`, which is created if absent, as any package of Postgres does.
+ * Finds the account of Postgres; undefined unless this process is root. It is the owner of existing data, or
+ * else the system's `postgres`, which is created if it does not exist, as any package of Postgres does.
  */
 export function accountFor(data: string): PostgresAccount | undefined {
   if (process.getuid?.() !== 0) return undefined;

@@ -11,9 +11,9 @@ export interface Named {
 }
 
 /**
- * Acknowledges findings, or takes that back.
- * @param by who acknowledges, and why; undefined to take it back
- * @throws Refused when there is none of the name that can be
+ * Acknowledges findings, or withdraws the acknowledgement.
+ * @param by who acknowledges, and why; undefined to withdraw it
+ * @throws Refused if no finding of the name can be acknowledged
  */
 export async function acknowledge(
   db: Database,

@@ -12,8 +12,8 @@ export type Decided =
   | { readonly revived: number; readonly waiting: number };
 
 /**
- * Decides on what a run found gone.
- * @throws Refused when nothing of it is to be decided
+ * Decides on what a run found missing.
+ * @throws Refused if there is nothing to decide
  */
 export async function decideDeletes(db: Database, decision: Decision, run: string): Promise<Decided> {
   const ofRun = await readDeletes(db, { all: true, run });

@@ -13,7 +13,7 @@ export async function subjectsOf(
   return new Map(issues.map((issue) => [issue.id, subjectOf(issue, names.get(issue.id))]));
 }
 
-/** A closed issue has its id alone: its account or meter may be another's now. */
+/** A closed issue only has its id, because its account or meter may belong to another record now. */
 function subjectOf({ entityType, entityId }: DataIssue, names?: IssueNames): string {
   const { site, provider, meter, account, invoice } = names ?? {};
   const known = [

@@ -14,7 +14,7 @@ import { sizeOfNextGroup } from '../receiver/group.ts';
 export interface ReplayReport {
   /** Events that were recorded again. */
   readonly replayed: number;
-  /** Their outcomes so far: pending ones are read again from the service, as after a delivery. */
+  /** Their outcomes so far. Pending events are read again from the service, as after a delivery. */
   readonly outcomes: Partial<Record<EventOutcome, number>>;
   readonly refused: readonly { readonly id: string; readonly reason: string }[];
 }
@@ -52,7 +52,7 @@ export async function replayEvents(options: {
   onProgress?: (replayed: number) => void;
 }): Promise<ReplayReport> {
   const { client, db, replay, operation } = options;
-  // A replay records an event anew: none is taken twice.
+  // A replay records an event again, so no event is replayed twice.
   const filter = { ...options.filter, recordedUntil: await warehouseNow(db) };
   const refused: { id: string; reason: string }[] = [];
   const outcomes: Partial<Record<EventOutcome, number>> = {};
@@ -84,7 +84,7 @@ export async function replayEvents(options: {
   return { replayed, outcomes, refused };
 }
 
-/** Reads kept events as they were delivered; adds those that cannot be replayed to `refused`. */
+/** Reads kept events as they were delivered; adds events that cannot be replayed to `refused`. */
 async function readReplayable(
   db: Database,
   kept: readonly KeptEvent[],

@@ -20,7 +20,7 @@ import { toText } from './timestamps.ts';
 export interface RunningServer {
   /** `http://host:port` */
   readonly url: string;
-  /** What control routes ask for, another one with each start. */
+  /** The token that control routes require. Each start creates another. */
   readonly controlToken: string;
   close(): Promise<void>;
 }

@@ -23,8 +23,8 @@ interface Request {
 
 export interface PageRequest extends Request {
   /**
-   * Gets the function that gives back the page's memory, to be called when its records were written. Without
-   * it the page counts as small.
+   * Receives the function that returns the page's memory. Call it when the page's records are written.
+   * Without it the page counts as small.
    */
   readonly hold?: ((release: () => void) => void) | undefined;
   readonly filters?: readonly ListingFilter[] | undefined;
@@ -53,8 +53,8 @@ export interface Ping {
  */
 export interface ServiceClient {
   /**
-   * Whether the catalogue has the endpoint, and its filter. Calls to others fail with SERVICE_NOT_FOUND
-   * without status.
+   * Whether the catalogue has the endpoint, and its filter. Calls to an endpoint that it lacks fail with
+   * SERVICE_NOT_FOUND without a status.
    */
   has(endpoint: EndpointName, filter?: ListingFilter): boolean;
   /** @throws Failure SERVICE_ANSWER_UNREADABLE when the answer has no array of records */

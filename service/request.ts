@@ -18,8 +18,8 @@ export interface Get<T> {
   /** Reads a 200; an error that it throws fails the attempt. */
   readonly read: (answer: Answer) => T;
   /**
-   * Gets the function that gives back the memory of the answer. Without it that is given back as soon as the
-   * answer was read.
+   * Receives the function that returns the memory of the answer. Without it, the memory is returned as soon
+   * as the answer was read.
    */
   readonly hold?: ((release: () => void) => void) | undefined;
 }

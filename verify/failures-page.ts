@@ -5,9 +5,9 @@ import { httpLimits } from '../receiver/http-limits.ts';
 import { generatedFrom } from './markdown.ts';
 
 const actions: Readonly<Record<FailureAction, string>> = {
-  retry: `tried again by itself. One company or meter that fails alone waits ${triedFor.parked}. A backfill tries a listing for ${triedFor.backfill}, a meter ${attemptPolicy.meterTries} times; then it counts as failed`,
-  park: `somebody has to act. Events are tried again after ${triedFor.parked}, and at once by \`metersync resume\`, which also reads what a backfill could not`,
-  dead: 'kept with its error and bytes, in `metersync.events` or `metersync.rejected_records`. `metersync events replay` tries events again',
+  retry: `metersync tries again by itself. If only one company or meter fails, it waits ${triedFor.parked} before its next attempt. A backfill tries a listing for ${triedFor.backfill}, and a meter ${attemptPolicy.meterTries} times, before it counts as failed`,
+  park: `somebody has to act. Events are tried again after ${triedFor.parked}. \`metersync resume\` tries them at once, and also reads what a backfill could not read`,
+  dead: 'the event or record is kept with its error and bytes, in `metersync.events` or `metersync.rejected_records`. `metersync events replay` tries events again',
 };
 
 /** Makes docs/reference/failures.md: the catalogue of failures, for the operator. */
@@ -19,15 +19,16 @@ export function failuresPage(): string {
     generatedFrom('contract/failures.ts'),
     '# Failures',
     '',
-    "Every failure has a code: in `metersync.events` and `metersync.runs`, on Temporal's web page, and as",
+    "Every failure has a code, which is shown in `metersync.events` and `metersync.runs`, on Temporal's web page, and as",
     '`code` in the logs. `metersync status` says what is parked and what to do.',
     '',
     ...Object.entries(actions).map(([action, meaning]) => `- **${action}**: ${meaning}.`),
     '',
     ...lines,
     '',
-    `Senders get the status alone; the log has each reason once in ${formatSeconds(httpLimits.logIntervalMs / 1000)}:`,
-    '401 not verified, 413 too large, 415 encoded, 405 not a POST, 503 not now.',
+    `The receiver only tells senders a status. Its log has each reason once in ${formatSeconds(httpLimits.logIntervalMs / 1000)}:`,
+    '401 for a delivery that is not verified, 413 if it is too large, 415 if it is encoded, 405 if it is not a',
+    'POST, and 503 if it cannot be accepted now.',
     '',
   ].join('\n');
 }

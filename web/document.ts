@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import type { AssetAddresses } from './assets.ts';
 import type { Markup } from './markup.ts';
 
-/** A document with the looks that all sites share. */
+/** A page with the style that all sites share. */
 export const documentOf = (assets: AssetAddresses, title: string, body: Markup, head?: Markup): Markup =>
   html`<!doctype html>
 <html lang="en">

@@ -12,7 +12,7 @@ export const quickUnlimited = proxyActivities<Activities>({
   taskQueue: events,
   ...activityPolicy.quickUnlimited,
 });
-/** On a queue of its own: activities that hang in a Postgres that stands still must not delay who reports it. */
+/** On its own queue, because activities that hang in a silent Postgres must not delay the watch that reports it. */
 export const looking = proxyActivities<Activities>({ taskQueue: watch, ...activityPolicy.eachMinute });
 /** The next minute does again what fails. */
 export const eachMinute = proxyActivities<Activities>({

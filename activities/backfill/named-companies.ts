@@ -11,8 +11,8 @@ import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
 
 /**
  * The service's answer about a company that a person named. `found`: it lists the company or answers for it.
- * `unknown`: it has none of that id. `denied`: the key may not see it. `unsure`: its answers decide nothing
- * now.
+ * `unknown`: it has no company with that id. `denied`: the key has no access to it. `unsure`: its answers do
+ * not decide it now.
  */
 export type CompanyAnswer = 'found' | 'unknown' | 'denied' | 'unsure';
 
@@ -80,9 +80,9 @@ export async function findCompany(
 }
 
 /**
- * Notes companies that a person named, so that they are read. Refuses those that the service does not have,
- * and tombstones rows that nothing but events wrote. Notes a company about which the answers are unsure: the
- * read decides.
+ * Notes companies that a person named, so that they are read. Refuses companies that the service does not
+ * have, and tombstones rows that only events wrote. Notes a company about which the answers are unsure,
+ * because the read decides.
  * @param named.listed whether the list of companies was read
  */
 export async function noteNamed(
@@ -97,7 +97,7 @@ export async function noteNamed(
     const answer = (await isConfirmedCompany(db, id))
       ? 'found'
       : await probeCompany(deps.service, id, listed);
-    // A configured company that the key may not see yet is parked until somebody grants access.
+    // A configured company to which the key has no access yet is parked until somebody grants access.
     const isRefused = answer === 'unknown' || (answer === 'denied' && !isConfigured(deps, id));
     (isRefused ? refused : noted).push(id);
     if (isRefused) await tombstoneUnverified(db, id);
@@ -108,7 +108,7 @@ export async function noteNamed(
   return { noted, refused };
 }
 
-/** Notes the companies of the settings. The run's error names those that the service does not have. */
+/** Notes the companies of the settings. The run's error names companies that the service does not have. */
 export async function noteConfigured(
   deps: ActivityDependencies,
   { runId, listed }: { readonly runId: string; readonly listed: boolean },

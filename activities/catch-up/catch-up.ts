@@ -13,7 +13,7 @@ import { catchUpIntervals } from './intervals.ts';
 import type { EndpointsTried } from './single.ts';
 
 export function catchUpActivities(dependencies: ActivityDependencies) {
-  // Local activities must answer at once, so they use the connections of events.
+  // Local activities must run at once, so they use the connections of events.
   const { db } = dependencies.warehouse;
   const deps = { ...dependencies, warehouse: dependencies.catchingUp };
   const comparisons = new PQueue({ concurrency: batches.comparisonsAtOnce });
@@ -36,7 +36,7 @@ export function catchUpActivities(dependencies: ActivityDependencies) {
     ),
 
     /**
-     * Reads the stale records of these owners. Parks an owner that fails alone, with the reason; Temporal
+     * Reads the stale records of these owners. Parks an owner whose reads fail, with the reason; Temporal
      * retries failures that all owners share.
      */
     catchUpOwners: mapFailures(

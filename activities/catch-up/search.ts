@@ -55,7 +55,7 @@ async function bisect(deps: ActivityDependencies, search: ListingSearch, first: 
   };
   const allIds = search.wanted.map(({ id }) => id);
   const last = await readPage(deps, search, farPage).catch((error: unknown) => {
-    // Where the service refuses such a page, the listing is walked instead.
+    // If the service refuses such a page, the listing is walked instead.
     if (error instanceof Failure && error.status !== undefined && error.action === 'park') return undefined;
     throw error;
   });

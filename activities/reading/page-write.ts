@@ -38,8 +38,9 @@ export interface PageWrite {
 }
 
 /**
- * Says which usage to write from document records. Without a usage listing of the company, every read writes
- * it. Without one of single documents either, the records are its only source: `alone`.
+ * Says which usage to write from document records. If there is no usage listing of the company, every read
+ * writes it. If there is no listing of a single document's usage either, the records are the only source:
+ * `alone`.
  */
 export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite, 'usage'> => {
   if (service.has('usageData')) return {};

@@ -10,10 +10,11 @@ export interface PageRead {
 }
 
 /**
- * Yields pages in order, all that are ready at once, and reads on meanwhile. `clock` returns an earlier time
- * of the warehouse's clock: it is read as each request begins, so `readAt` is never too new. Pages are
- * yielded before the failure of the next. `stop` aborts the request in flight when the consumer stops. `keep`
- * is that of the walk: the memory of pages is given back when the consumer is done with them.
+ * Yields pages in order, all that are ready at a time, and continues reading meanwhile. `clock` returns an
+ * earlier time of the warehouse's clock. It is read as each request begins, so `readAt` is never too late.
+ * Pages are yielded before the failure of the next page. `stop` aborts the request in flight when the
+ * consumer stops. `keep` belongs to the walk: the memory of pages is returned when the consumer is done with
+ * them.
  */
 export async function* readAhead(
   source: AsyncIterable<Page>,

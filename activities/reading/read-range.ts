@@ -45,13 +45,13 @@ export interface RangeReading {
   readonly lane: 'live' | 'backfill';
   /** Names the notes about readings that are removed or held back. */
   readonly runId: string;
-  /** Whether events announced the readings: then unchanged ones count as read now, too. */
+  /** Whether events announced the readings. Then unchanged readings also count as read now. */
   readonly confirms?: boolean;
   /** The warehouse's clock before the read; read when absent. */
   readonly beganAt?: string | undefined;
   /** Where an interrupted attempt stopped. */
   readonly from?: RangePlace;
-  /** Lets only a few compare a whole listing at once: each takes a connection meanwhile. */
+  /** Lets only a few compare a whole listing at the same time, because each uses a connection meanwhile. */
   readonly inTurn?: <T>(work: () => Promise<T>) => Promise<T>;
   /** Makes the details from which another attempt resumes. */
   readonly cursor: (place: RangePlace) => unknown;
@@ -76,9 +76,9 @@ export interface RangeRead {
 }
 
 /**
- * Reads a range of a meter's intervals and replaces what the warehouse has of it. Pages are written as
- * they come, a bounded number of readings at a time. If one of them contradicts the warehouse or another
- * page, the listing is read again and compared as a whole: see `replaceRange`.
+ * Reads a range of a meter's intervals and replaces what the warehouse has of it. Pages are written as they
+ * arrive, a bounded number of readings at a time. If one of them contradicts the warehouse or another page,
+ * the listing is read again and compared as a whole: see `replaceRange`.
  */
 export async function readRange(
   deps: ActivityDependencies,
@@ -156,7 +156,7 @@ const walkOf = (
     judged: false,
   });
 
-/** Writes pages as they come, until one contradicts the warehouse or another page. */
+/** Writes pages as they arrive, until one contradicts the warehouse or another page. */
 async function writePages(
   deps: ActivityDependencies,
   range: IntervalRange,
@@ -217,7 +217,7 @@ async function writePages(
   return { place: doubtful ? { ...place, inDoubt: true } : place, ended: walk.report().ended };
 }
 
-/** Adds the meter's own readings of a page to those that wait; refuses the others. */
+/** Adds the meter's own readings of a page to the readings that wait; refuses the others. */
 async function append(
   deps: ActivityDependencies,
   meterId: string,
@@ -245,8 +245,9 @@ async function append(
 
 /**
  * How the readings of a page follow those of the pages before it, which wait to be written. `apart`: all
- * start after them, or all before. `joined`: they share one start at the border, where
- * all are different readings. `mixed`: they lie among them, so that a page may show a reading again and another may be missing.
+ * start after them, or all before. `joined`: they share one start at the border, where all readings are
+ * different. `mixed`: they lie among them, so that the page may repeat a reading and another reading may be
+ * missing.
  */
 function jointOf(waiting: ListedIntervals, page: ListedIntervals): 'apart' | 'joined' | 'mixed' {
   if (waiting.startAt.length === 0 || page.startAt.length === 0) return 'apart';
@@ -258,7 +259,7 @@ function jointOf(waiting: ListedIntervals, page: ListedIntervals): 'apart' | 'jo
   return new Set(ids).size < ids.length ? 'mixed' : 'joined';
 }
 
-/** What tells the readings apart that start at a time: their ids, else their ends, lengths and units. */
+/** What distinguishes readings with the same start: their ids, or else their ends, lengths and units. */
 const identitiesAt = (columns: ListedIntervals, border: string): (string | null)[] =>
   columns.startAt.flatMap((start, at) => {
     if (start !== border) return [];

@@ -7,11 +7,11 @@ interface Pass {
 }
 
 /**
- * Reads a listing until a pass is proven complete. One page, which cannot change while it is read, proves
- * itself if it is consistent and lacks no `existing` id. Several pages need a stable pass that the next
- * confirms.
- * @returns `pass`: the proven one, else the last. `last` is the one that confirms it: it has what the proven one
- * has, and may have more. Both are undefined if there is no such listing
+ * Reads a listing until a pass is proven complete. A single page, which cannot change while it is read,
+ * proves itself if it is consistent and lacks no `existing` id. Several pages need a stable pass that the
+ * next pass confirms.
+ * @returns `pass`: the proven pass, or else the last one. `last`: the pass that confirmed it; it may contain
+ *   more records. Both are undefined if there is no such listing
  */
 export async function readUntilProven<P extends Pass>(
   existing: readonly string[],

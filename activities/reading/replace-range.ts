@@ -49,8 +49,9 @@ export interface Replaced {
 }
 
 /**
- * Replaces the readings of a range by a proved listing: readings that it lacks go, those that it has and
- * the warehouse lacks come, equal ones stay untouched. What a later read brought stays as it is.
+ * Replaces the readings of a range by a proved listing: readings that it lacks are removed, readings that
+ * only it has are added, and equal readings are not touched. Readings that a later read brought are not
+ * changed.
  */
 export async function replaceRange(
   { warehouse }: { readonly warehouse: Warehouse },
@@ -77,7 +78,7 @@ export async function replaceRange(
   }
 }
 
-/** A proved pass: its number among those of the transaction, and the clock before it began. */
+/** A proved pass: its number among the passes of the transaction, and the clock before it began. */
 export interface ProvedListing {
   readonly pass: number;
   readonly readAt: string;

@@ -16,8 +16,8 @@ export interface Stray {
 }
 
 /**
- * Divides the readings of a page into the meter's own and strays: those that name another meter, hold text that
- * Postgres would alter, have a unit that is too long for a key, or no place in time.
+ * Divides the readings of a page into the meter's own and strays: readings that name another meter, contain
+ * text that Postgres would alter, have a unit that is too long for a key, or have no place in time.
  */
 export function divideReadings(
   meterId: string,

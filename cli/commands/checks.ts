@@ -95,7 +95,7 @@ function closedAs({ closedAt, closedReason }: DataIssue): string[] {
   return [formatTime(closedAt ?? ''), ...(closedReason === null ? [] : [reasons[closedReason]])];
 }
 
-/** `metersync checks acknowledge`: notes that somebody knows of an issue, or takes that back. */
+/** `metersync checks acknowledge`: notes that somebody knows of an issue, or withdraws the note. */
 export async function checksAcknowledge(
   id: number,
   options: { note?: string; undo?: boolean; json?: boolean },

@@ -43,9 +43,9 @@ export async function exportCommand(relation: string, options: ExportCommandOpti
 }
 
 /**
- * Returns the format of a file: the one that was asked for, else the one of its ending. Standard output and files
- * without an ending get CSV.
- * @throws UsageError when the ending says another format, or one that is not written here
+ * Returns the format of a file: the requested format, or else the format of its extension. Standard output
+ * and files without an extension get CSV.
+ * @throws UsageError if the extension stands for another format, or for a format that is not supported
  */
 function formatOf(out: string | undefined, asked: ExportFormat | undefined): ExportFormat {
   const ending = out === undefined ? '' : extname(out).slice(1).toLowerCase();

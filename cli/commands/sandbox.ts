@@ -19,7 +19,7 @@ export interface SandboxOptions extends SandboxSize {
 /** `metersync sandbox`: runs the service itself, to integrate with, on a database of its own. */
 export async function sandboxCommand(options: SandboxOptions): Promise<void> {
   const settings = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR });
-  // A sandbox that is stopped while it starts complains, which helps nobody.
+  // A sandbox that is stopped while it starts reports an error, which helps nobody.
   let stopping = false;
   const onLine = (line: string) => {
     if (!stopping) say(line);

@@ -13,7 +13,7 @@ import { withWarehouse } from '../warehouse.ts';
 
 const [notAllowed, locked] = ['42501', '55P03'];
 
-/** `metersync views apply`: status 1 if something that was built on a view keeps it from being replaced. */
+/** `metersync views apply`: ends with status 1 if a view cannot be replaced because something depends on it. */
 export async function viewsApply(options: { json?: boolean; print?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
     if (options.print) {

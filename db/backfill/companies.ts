@@ -4,7 +4,7 @@ import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { companies } from '../schema/utility.ts';
 
-/** Inserts or revives companies that are to be read though no listing contains them. */
+/** Inserts or restores companies that have to be read although no listing contains them. */
 export async function noteCompanies(db: Executor, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await hot(db, 'noteCompanies').execute(sql`

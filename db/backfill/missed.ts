@@ -31,7 +31,7 @@ export async function countMissed(
 export function missedBy(runId: string, listing: Listing, graceSeconds: number): SQL {
   const { resource } = listing;
   if (resource === 'usageData') return missedUsage(runId, listing, graceSeconds);
-  // Meters are counted with their usage: no field of theirs says when they changed.
+  // Meters are counted with their usage, because none of their fields says when they changed.
   return resources[resource].eventKind === null
     ? sql`0`
     : missedRecords(runId, listing, graceSeconds);

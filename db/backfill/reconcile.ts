@@ -113,10 +113,10 @@ export interface ListedDeletes {
 }
 
 /**
- * Tombstones documents that the service lists as deleted, and their usage; a later read of them
- * undoes it. Leaves alone rows touched since `beganAt`, rows newer than the listing's state, rows
- * that somebody decided to keep while they were absent, and listed states about which somebody
- * decided. Quarantines documents beyond the cap, and a newer listed state of those that are kept.
+ * Tombstones documents that the service lists as deleted, and their usage; a later read of them undoes this.
+ * Does not change rows that were touched since `beganAt`, rows newer than the listing's state, rows that
+ * somebody decided to keep while they were absent, and listed states about which somebody decided.
+ * Quarantines documents beyond the cap, and a newer listed state of documents that are kept.
  */
 export async function retireListed(
   db: Database,
@@ -286,7 +286,7 @@ const notedColumns = [
   deletes.absentSince,
 ];
 
-/** Clears the quarantine of documents that a listing of live ones contains. */
+/** Clears the quarantine of documents that a listing of live documents contains. */
 export async function clearListed(
   db: Executor,
   companyId: string,

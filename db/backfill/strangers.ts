@@ -22,9 +22,9 @@ import {
 } from '../schema/utility.ts';
 
 /**
- * Strangers: companies and meters known from events alone. An event is a claim. A company gets a
- * row once the service lists it, a setting names it, or its record is read. Its events wait
- * until then, and the service is asked about it.
+ * Strangers are companies and meters that are only known from events. An event is a claim: a company gets a
+ * row once the service lists it, a setting names it, or its record is read. Until then its events wait, and
+ * the service is asked about it.
  */
 
 /** The code with which events of a stranger wait. */
@@ -93,12 +93,12 @@ async function meterExists(db: Executor, meterId: string): Promise<boolean> {
   return result.rows[0]?.exists ?? false;
 }
 
-/** Whether an owner, a company or for intervals a meter, is known from events alone. */
+/** Whether an owner, a company or (for intervals) a meter, is only known from events. */
 export async function isStranger(db: Executor, kind: CatchUpKind, owner: string): Promise<boolean> {
   return !(await (kind === 'intervals' ? meterExists(db, owner) : isConfirmedCompany(db, owner)));
 }
 
-/** Whether a company `c` is known from events alone, and no run began to read it. */
+/** Whether a company `c` is only known from events, and no run has begun to read it. */
 const neverRead = sql`(
   (c.synced_at is null or c.synced_at > c.first_synced_at)
   and not ${anyOf(runs, sql`c.id`)}
@@ -117,9 +117,8 @@ export const isAdmitted = (companyId: string): SQL => sql`exists (
 )`;
 
 /**
- * Inserts the row of a company that was a stranger, once a record of it was read. Its header is
- * that of the newest waiting event. Returns whether it has a row now, and whether no run began to
- * read it.
+ * Inserts the row of a company that was a stranger, once a record of it was read. Its header comes from the
+ * newest waiting event. Returns whether it has a row now, and whether no run has begun to read it.
  */
 export async function admitCompany(
   db: Executor,
@@ -230,8 +229,8 @@ export function sitesToAdmit(kind: 'connections' | 'documents', recordIds: reado
 }
 
 /**
- * Inserts the rows of such sites. Existing ones keep their values: the API's record outranks
- * events.
+ * Inserts the rows of such sites. Existing rows keep their values, because the API's record takes precedence
+ * over events.
  */
 export async function admitSites(
   db: Executor,
@@ -263,8 +262,8 @@ const sitesNamed: Readonly<Record<'connections' | 'documents', SQL>> = {
 };
 
 /**
- * Backs off the due records of a stranger. After `olderStateAttemptsMax` attempts its events are `missing`, and
- * rows written from events alone are tombstoned. A later read of a record reopens its events.
+ * Backs off the due records of a stranger. After `olderStateAttemptsMax` attempts its events are `missing`,
+ * and rows that only events wrote are tombstoned. A later read of a record reopens its events.
  */
 export async function postponeStranger(
   db: Executor,
@@ -282,12 +281,9 @@ export async function postponeStranger(
   if (kind !== 'intervals' && givenUp.length > 0) await tombstoneUnverified(db, owner);
 }
 
-/**
- * Tombstones rows of a company that were written from events alone, unless events wait or a record
- * was read.
- */
+/** Tombstones rows of a company that only events wrote, unless events wait or a record was read. */
 export async function tombstoneUnverified(db: Executor, companyId: string): Promise<void> {
-  // Records that no event waits for go though events wait for others of the company.
+  // Records for which no event waits are tombstoned, even if events wait for other records of the company.
   for (const [table, kind] of [
     [documents, 'document'],
     [connections, 'connection'],

@@ -86,9 +86,9 @@ export interface Shortfall extends Record<string, unknown> {
 }
 
 /**
- * Settles a meter's events whose ranges were fully read from `readAt` on. An event waits where
- * fewer readings are found than it reported, and is settled short after `shortfallAttemptsMax`
- * attempts. Returns the short ones.
+ * Settles a meter's events whose ranges were completely read from `readAt` on. If fewer readings are found
+ * than an event reported, the event waits, and is settled with a shortfall after `shortfallAttemptsMax`
+ * attempts. Returns the events with a shortfall.
  */
 export async function settleRanges(
   db: Executor,

@@ -105,9 +105,9 @@ export interface Revived {
 }
 
 /**
- * Makes due at once what waits for one of these failures. With `over` the cause is known to be
- * gone, and the parking of the service ends. Without it the service is only tried again, from the
- * first pause on.
+ * Makes work due at once that waits because of one of these failures. With `over` the cause is known to be
+ * gone, and the service is no longer parked. Without it the service is only tried again, starting with the
+ * first pause.
  */
 export async function reviveParked(
   db: Database,

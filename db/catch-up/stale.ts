@@ -40,8 +40,8 @@ export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => 
         )`;
 
 /**
- * Stale records as a table `s`, locked in the order of all. They are looked up by their keys or
- * their queue alone: with another condition the planner may prefer its index.
+ * Stale records as a table `s`, locked in the order that all sessions use. They are looked up only by their
+ * keys or their queue, because with another condition the planner may prefer its index.
  */
 export const staleOf = {
   records: (kind: CatchUpKind, ids: readonly string[]): SQL => {
@@ -110,15 +110,15 @@ export async function refreshEach(db: Executor, records: readonly StaleRecord[])
 }
 
 /**
- * Rebuilds stale records from the journal's pending events: after some of a record's events were
- * settled, or settled ones became pending again. Attempts begin anew.
+ * Rebuilds stale records from the journal's pending events, after some of a record's events were settled, or
+ * settled events became pending again. Attempts start again.
  */
 export async function refreshStale(
   db: Executor,
   kind: StaleKind,
   recordIds: readonly string[],
 ): Promise<void> {
-  // Its events may also be settled ones, unless the row has changed since this statement began.
+  // Some of its events may also be settled, unless the row has changed since this statement began.
   const cameMeanwhile = sql`(s.record_id, s.last_event_at, s.events) not in (
             select p.record_id, p.known_until, p.known_events
             from pending p

@@ -22,11 +22,11 @@ export function sumOfIssues(a: IssuesRefreshed, b: IssuesRefreshed): IssuesRefre
 }
 
 export interface Checking {
-  /** All when absent. */
+  /** All kinds if absent. */
   readonly kinds?: readonly CheckKind[];
   /** Checks to leave out. Their open issues are closed, for every company. */
   readonly off?: readonly CheckName[];
-  /** A date; the warehouse's today when absent. */
+  /** A date; the warehouse's current date if absent. */
   readonly today?: string;
 }
 
@@ -57,7 +57,7 @@ export async function refreshDataIssues(
 }
 
 /**
- * Acknowledges an open issue with a note, or takes that back. The issue stays open; if it is found
+ * Acknowledges an open issue with a note, or withdraws the acknowledgement. The issue stays open; if it is found
  * again after it was closed, it is a new one without acknowledgement. Returns false when no issue
  * of this id is open.
  */

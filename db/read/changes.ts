@@ -37,8 +37,8 @@ const tables = {
 const changesMax = 50;
 
 /**
- * Reads the changes of a record, oldest first: each earlier state compared with the next. The first
- * read is no change.
+ * Reads the changes of a record, oldest first: each earlier state compared with the next. The first read is
+ * not a change.
  */
 export async function readChanges(
   db: Executor,

@@ -7,13 +7,13 @@ import { runs, staleRecords } from '../schema/metersync.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies, connectionStatusChanges, connections, meters } from '../schema/utility.ts';
 
-/** How a company stands. */
+/** The state of a company. */
 export interface ListedCompany {
   readonly id: string;
   readonly name: string | null;
   readonly externalId: string | null;
   readonly deletedAt: string | null;
-  /** Events whose document or connection waits to be read, and since when the first does. */
+  /** Events whose document or connection waits to be read, and since when the first of them waits. */
   readonly waiting: number;
   readonly waitingSince: string | null;
   /** Resources whose last read did not end complete. */
@@ -188,7 +188,7 @@ export interface ListedConnection {
   readonly whatToDo: string | null;
 }
 
-/** Lists a company's live connections: those that need a person come first. */
+/** Lists a company's live connections, starting with those that need a person. */
 export async function listConnections(
   db: Executor,
   companyId: string,

@@ -15,7 +15,7 @@ export interface EventFilter {
   readonly recordId?: string | undefined;
   /** Company that the event names. */
   readonly companyId?: string | undefined;
-  /** Company whose connections and documents wait to be read, for pending events alone. */
+  /** Company whose connections and documents wait to be read, only for pending events. */
   readonly queueOf?: string | undefined;
   readonly code?: string | undefined;
   readonly since?: string | undefined;

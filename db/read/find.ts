@@ -80,8 +80,8 @@ export async function findById(db: Executor, given: string): Promise<Found[]> {
 const foundMax = 20;
 
 /**
- * Finds bills by the number of their invoice or account, meters by a number of theirs, and companies, sites and
- * connections by a part of their names. It reads whole tables: for a person, under a statement time-out.
+ * Finds bills by the number of their invoice or account, meters by one of their numbers, and companies, sites
+ * and connections by a part of their names. It reads whole tables, for a person, with a statement time-out.
  */
 export async function findByName(db: Executor, given: string): Promise<Found[]> {
   const part = `%${given.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;

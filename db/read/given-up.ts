@@ -7,7 +7,7 @@ import { connections, documents } from '../schema/utility.ts';
 
 /** Events that were given up. */
 export interface GivenUp {
-  /** Those whose record was neither written nor deleted since. */
+  /** Events whose record was neither written nor deleted since. */
   readonly dead: number;
   /** Events that became missing within the last day. */
   readonly missingLately: number;
@@ -15,7 +15,7 @@ export interface GivenUp {
 
 type GivenUpOutcome = Extract<EventOutcome, 'dead' | 'missing'>;
 
-/** The last events with an outcome. It is no parameter, so that a partial index serves it. */
+/** The last events with an outcome. The outcome is not a parameter, so that a partial index can be used. */
 const lastOf = (db: Executor, outcome: GivenUpOutcome, most: number) =>
   db
     .select()

@@ -12,8 +12,8 @@ const part = alias(runs, 'part');
 const page = alias(pages, 'page');
 
 /**
- * Reads the runs of a kind. One that is suspect only because of deletions has read everything. It
- * counts as complete once somebody has decided on them.
+ * Reads the runs of a kind. A run that is suspect only because of deletions has read everything, so it counts
+ * as complete once somebody has decided on them.
  * @param undecided deletions that wait for a decision
  */
 export async function readKindOfRuns(
@@ -166,7 +166,7 @@ async function readLastComplete(
   return last ?? { lastCompleteAt: null, lastCompleteSecondsAgo: null };
 }
 
-/** Counts the parts of a run by state, and those that only wait for a decision on deletions. */
+/** Counts the parts of a run by state, and the parts that only wait for a decision on deletions. */
 async function countParts(
   db: Executor,
   runId: string,

@@ -7,8 +7,8 @@ const monthBefore = (month: string): string => {
 };
 
 /**
- * Returns the latest months with data, oldest first, without gaps. Future months, as mistyped dates
- * make them, are ignored: they must not replace past ones.
+ * Returns the latest months with data, oldest first, without gaps. Future months, which come from mistyped
+ * dates, are ignored, because they must not replace past months.
  */
 export function monthsOf(
   rows: readonly { readonly month: string }[],

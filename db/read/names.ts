@@ -30,7 +30,7 @@ export async function namesOfRecords(
   const ids = array([...new Set(records.map(({ id }) => id))], 'text');
   const named = (Object.keys(names) as (keyof typeof names)[]).map((resource) => {
     const { table } = resources[resource];
-    // Each is looked up by itself: for all at once Postgres before 17 would rather read a small table.
+    // Each is looked up separately. For all together, Postgres before 17 would rather read a small table.
     return sql`
     select ${resource} as resource, found.id, found.name
     from unnest(${ids}) as given (id)

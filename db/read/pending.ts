@@ -14,9 +14,9 @@ const stale = alias(staleRecords, 'stale');
 const dueRead = 1_000;
 
 /**
- * Counts pending events by kind. Due records are counted first, by the index alone: as many as the
- * bound have as many events. Of the records that are not due only so many are read that either of
- * their two states is exact, or the other one is beyond the bound.
+ * Counts pending events by kind. Due records are counted first, using only the index: as many records as the
+ * limit have at least as many events. Of the other records only so many are read that either their two states
+ * are exact, or one of them is above the limit.
  */
 export async function readPending(
   db: Executor,

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 
-/** Schemas for reading, those made for questions first. */
+/** Schemas that can be read; those made for questions come first. */
 export const readSchemas = ['analytics', 'fields', 'utility', 'ops', 'history'] as const;
 
 export interface RelationColumn {

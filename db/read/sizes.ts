@@ -4,8 +4,8 @@ import type { Executor } from '../connection/connect.ts';
 import { written } from '../migrate/roles.ts';
 
 /**
- * Reads the bytes of each schema's tables and indexes, as Postgres last counted their pages. It opens
- * the files of those alone that Postgres never counted.
+ * Reads the bytes of each schema's tables and indexes, as Postgres last counted their pages. It opens only
+ * the files that Postgres has never counted.
  */
 export async function readSizes(db: Executor): Promise<Readonly<Record<string, number>>> {
   const { rows } = await db.execute<{ schema: string; bytes: number }>(sql`

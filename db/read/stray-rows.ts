@@ -13,11 +13,11 @@ export interface StrayRow {
   readonly companyId: string | null;
 }
 
-/** Readings stand for by the rows of their meters. */
+/** Readings are represented by the rows of their meters. */
 const rowsOf = (resource: CompanyResource): 'connections' | 'documents' | 'meters' | 'usageData' =>
   resource === 'intervals' ? 'meters' : resource;
 
-/** Whether a row lives. Rows from events alone are claims, which the catch-up decides. */
+/** Whether a row is live. Rows that only events wrote are claims, which the catch-up decides. */
 const lives = (resource: CompanyResource): SQL =>
   resource === 'intervals'
     ? hasReadings
@@ -25,9 +25,9 @@ const lives = (resource: CompanyResource): SQL =>
           and ${row.deletedAt} is null`;
 
 /**
- * Reads live rows of companies that are not among the audited ones, unless one of these also lists
- * them; for readings, the meters that have any. The owners are read from the index, one by one, as
- * most have many rows.
+ * Reads live rows of companies that are not among the audited companies, unless one of these also lists them;
+ * for readings, the meters that have any. The owners are read from the index, one by one, because most have
+ * many rows.
  */
 export async function strayRows(
   db: Executor,

@@ -3,7 +3,7 @@ import type { TracedKind } from '../../contract/names.ts';
 import type { Executor } from '../connection/connect.ts';
 import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
 
-/** What a record is, for people: by label, in the order of interest; null where it has none. */
+/** What a record is, for people: values by label, in the order of interest; null if it has no value. */
 export type Subject = Readonly<Record<string, string | null>>;
 
 const cost = sql`coalesce(b.current_charges, b.total_charges)`;

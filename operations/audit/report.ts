@@ -33,7 +33,7 @@ export interface AuditReport {
   compared: number;
   differences: number;
   resources: Record<AuditResource, ResourceAudit>;
-  /** Some of the differences, for people: the first ones by resource and id, in any order of finding. */
+  /** Some of the differences, for people: the first by resource and id, in whatever order they were found. */
   examples: Example[];
   /** Where a sample of companies was audited: what it says about all. */
   readonly sample?: Sample;

@@ -11,7 +11,7 @@ export interface SampleWanted {
 export interface Sample {
   readonly seed: string;
   readonly companies: number;
-  /** All companies, of which these were taken. */
+  /** All companies, from which these were taken. */
   readonly of: number;
   /** Companies of the sample with a difference. */
   readonly different: number;
@@ -57,7 +57,7 @@ function mostDifferent({ companies, of, different }: Pick<Sample, 'companies' | 
   return least;
 }
 
-/** The chance that at most so many of a sample are among the marked ones of all. */
+/** The probability that at most this many of a sample are among the marked companies of all. */
 function chanceOfAtMost(
   few: number,
   { companies, of, marked }: { readonly companies: number; readonly of: number; readonly marked: number },

@@ -45,9 +45,10 @@ export class Tally {
   }
 
   /**
-   * Reads a listing, again while it contradicts or repeats itself, as it may have changed meanwhile: the last
-   * pass counts. So it does if the listing differs from the warehouse, after a wait: the change may be under
-   * way. A repair counts what each pass found. A listing that never agrees with itself is suspect.
+   * Reads a listing, and reads it again while it contradicts or repeats itself, because it may have changed
+   * meanwhile. The last pass counts. If the listing differs from the warehouse, it is also read again after a
+   * wait, because the change may be on its way. A repair counts what each pass found. A listing that never
+   * agrees with itself is suspect.
    */
   async read<P extends Pass>(listing: AuditedListing, pass: (found: AuditReport) => Promise<P>): Promise<P> {
     let waited = false;
@@ -78,8 +79,9 @@ export class Tally {
   }
 
   /**
-   * Returns the rows that are missing from every listing that should contain them, of those that a full audit
-   * reads. @param companyId the company whose listing was read; null for all
+   * Returns the rows that are missing from every listing that should contain them, among the listings that a
+   * full audit reads.
+   * @param companyId the company whose listing was read; null for all
    */
   extra(resource: AuditResource, companyId: string | null, unlisted: readonly UnlistedRow[]): Difference[] {
     const extra = unlisted.filter(({ id, companies }) => {
@@ -98,7 +100,7 @@ export class Tally {
     addReport(this.report, found);
   }
 
-  /** Reports a listing once: that of a company's meters is read twice. */
+  /** Reports a listing once, because the listing of a company's meters is read twice. */
   #suspect({ resource, id, companyId }: AuditedListing, reason: string): void {
     const key = `${resource} ${id}`;
     this.ownerless.delete(resource);

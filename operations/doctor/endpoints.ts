@@ -14,7 +14,7 @@ type Query = { readonly params: Record<string, string> } | { readonly without: s
 
 /**
  * Reads one page or record of each endpoint of the catalogue and checks its shape, in some fifteen requests.
- * @param companies the companies to query where the service lists none
+ * @param companies the companies to query if the service lists none
  */
 export async function checkEndpoints(
   service: ServiceClient,

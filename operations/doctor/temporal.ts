@@ -16,7 +16,7 @@ export async function checkTemporal(place: TemporalPlace | undefined): Promise<C
   const todo = 'Check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, and that Temporal runs.';
   const temporal = await check('Temporal', todo, async () => {
     const connected = await connectClient(place).catch((error: Error) => error);
-    // Its own words: `check` would show those of gRPC, the cause.
+    // Its own message. `check` would show the message of its cause, gRPC.
     if (connected instanceof Error) return fail(connected.message, todo);
     const { client, close } = connected;
     try {
@@ -29,7 +29,7 @@ export async function checkTemporal(place: TemporalPlace | undefined): Promise<C
   return [temporal, ...checks];
 }
 
-/** Judges whether payloads are encrypted, and lists workflows that hold refused ones. */
+/** Judges whether payloads are encrypted, and lists workflows with refused payloads. */
 async function judgePayloads(client: Client, { codecKeys = [], plaintext }: TemporalPlace): Promise<Verdict> {
   const [first] = codecKeys;
   if (first === undefined) {

@@ -32,7 +32,7 @@ function lagOf({ receives, behindSeconds }: Standby): string {
 
 const secondsBehind = (seconds: number): string => `${Math.max(0, seconds).toFixed(1)} s behind`;
 
-/** Describes replicas for their readers; their lag is no failure of ours. */
+/** Describes replicas for their readers. Their lag is not a failure of metersync. */
 export const describeReplicas = (replicas: readonly Replica[]): string =>
   replicas
     .map(
@@ -51,7 +51,7 @@ export function judgeSchema(versions: SchemaVersions): Verdict {
 /** Of fewer events than this, a kind may lack any by chance. */
 const typesJudgedFrom = 100;
 
-/** Judges which types of events come; a kind of which the warehouse holds rows should have sent some. */
+/** Judges which types of events arrive. A kind for which the warehouse has rows should have sent some. */
 export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   const seen = await typesSeen(db);
   if (seen.size === 0)

@@ -31,8 +31,8 @@ export interface ExportOptions {
 
 /**
  * Streams a table or view as one transaction sees it, with times in UTC; returns the number of rows. Memory
- * does not grow with them: it holds what COPY has in flight, or one group of rows.
- * @throws UnknownRelation when there is no such relation, or it has no companies though one is asked for
+ * does not grow with the rows: it holds what COPY has in flight, or one group of rows.
+ * @throws UnknownRelation if there is no such relation, or it has no companies although one is requested
  */
 export async function exportRelation(options: ExportOptions): Promise<number> {
   const { warehouse, companyId, format, spreadsheet = false } = options;
@@ -59,7 +59,7 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
   }
 }
 
-/** Writes the query of the rows, without parameters, as COPY takes none. */
+/** Writes the query of the rows without parameters, because COPY takes none. */
 function rowsOf(relation: Relation, companyId: string | undefined, columns: SQL): string {
   const name = qualifiedName(relation);
   if (companyId !== undefined && !/^[0-9a-f-]{36}$/.test(companyId)) throw new Error(`no UUID: ${companyId}`);

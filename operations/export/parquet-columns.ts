@@ -80,11 +80,12 @@ function asDecimal(scale: number): Made {
 }
 
 /**
- * Chooses a type for each column. It reads numerics, times and dates first: most numerics have no bounds, and
- * a file holds its types before its values. Numerics become decimals with 12 places, or those of the longest
- * fraction. The number is the same in most files: DuckDB reads several files with the places of the first.
- * A column with a value that its type cannot hold (NaN, infinity, more than 38 digits) becomes text. So do
- * types without an equivalent, such as uuid and jsonb. Arrays become lists of text, and ranges two columns.
+ * Chooses a type for each column. It reads numerics, times and dates first, because most numerics have no
+ * limits, and a file has its types before its values. Numerics become decimals with 12 places, or with the
+ * places of the longest fraction. The number of places is the same in most files, because DuckDB reads
+ * several files with the places of the first. A column with a value that its type cannot hold (NaN, infinity,
+ * more than 38 digits) becomes text. So do types without an equivalent, such as uuid and jsonb. Arrays become
+ * lists of text, and ranges two columns.
  */
 export async function parquetColumns(
   client: pg.PoolClient,

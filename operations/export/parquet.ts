@@ -65,8 +65,8 @@ function taken(bytes: ByteWriter): Uint8Array {
 }
 
 /**
- * Yields groups of rows as columns of values. The cursor is planned for being read to its end. A fetch takes as
- * many rows as fill a group, if they are as long as those before.
+ * Yields groups of rows as columns of values. The cursor is planned for being read to its end. A fetch takes
+ * as many rows as fill a group, assuming that they are as long as the rows before.
  */
 async function* groups(
   client: pg.PoolClient,

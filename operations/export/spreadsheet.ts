@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { RelationColumn } from '../../db/read/relations.ts';
 
-/** Types without free text: their values stay numbers and dates, and none is a formula. */
+/** Types without free text: their values stay numbers and dates, and none of them is a formula. */
 const safeTypes: ReadonlySet<string> = new Set([
   'smallint',
   'integer',
@@ -17,9 +17,9 @@ const safeTypes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Matches what a spreadsheet may run: `= + - @`, also full-width, after the characters that it skips. It stands
- * at the start of a text, or after a character that separates the cells of a line somewhere. Both Postgres and
- * JavaScript can read the pattern.
+ * Matches what a spreadsheet may run: `= + - @`, also in full width, after the characters that it skips. It
+ * is at the start of a text, or after a character that separates the cells of a line in some locale. Both
+ * Postgres and JavaScript can read the pattern.
  */
 const formula = String.raw`(^|[;,|\t\n\r])([\u0001-\u0008\u000b\u000c\u000e-\u0020"\u007f-\u00a0\u200b-\u200f\u2028-\u202f\u2060\u3000\ufeff]*[-=+@\u2212\uff1d\uff0b\uff0d\uff20])`;
 /** Matches texts that begin with a character that ends a cell. */
@@ -32,7 +32,7 @@ export const guardedColumns = (columns: readonly RelationColumn[]): SQL =>
       const column = sql.identifier(name);
       if (safeTypes.has(type)) return sql`${column} as ${sql.identifier(guarded(name))}`;
       const text = sql`${column}::text`;
-      // No parameters: the query is part of COPY, which takes none.
+      // No parameters, because the query is part of COPY, which takes none.
       const start = sql`case when ${text} ~ '${sql.raw(cellEnd)}' then '''' else '' end`;
       const rest = sql`regexp_replace(${text}, '${sql.raw(formula)}', '\\1''\\2', 'g')`;
       return sql`${start} || ${rest} as ${sql.identifier(guarded(name))}`;

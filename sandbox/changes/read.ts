@@ -50,7 +50,7 @@ function mentionedBy(changes: readonly Change[]): Mentioned {
     supersedeDocument: ids.documents,
   };
   for (const change of changes) {
-    // A record that has the id of a new one.
+    // An existing record may have the id that the change gives to a new record.
     if ('id' in change && change.id !== undefined) newOnes[change.type]?.add(change.id);
     if ('companyId' in change) ids.companies.add(change.companyId);
     if ('connectionId' in change) ids.connections.add(change.connectionId);
@@ -102,7 +102,10 @@ interface MeterRow extends Omit<MeterInPlace, 'facts' | 'utility' | 'country'> {
   readonly connectionMembers: string;
 }
 
-/** The meters named and all others of their accounts and of the connections named: a bill covers an account. */
+/**
+ * The named meters, and all other meters of their accounts and of the named connections, because a bill
+ * covers an account.
+ */
 async function readMeters(
   client: ClientBase,
   set: WorkingSet,

@@ -221,7 +221,7 @@ describe('catching up on documents', () => {
 
   test.each<[string, Partial<EndpointCatalogue>]>([
     ['of its own', {}],
-    ['of the company alone', { documentUsage: null }],
+    ['of only the company', { documentUsage: null }],
   ])(
     'a document that moved to another company gets its usage, from a listing %s, and meters there',
     async (_, endpoints) => {

@@ -588,7 +588,7 @@ describe('cost', () => {
     const hours = ['1', '2', '3'].map((usage) => of('b', usage));
     test.each([
       ['equally among meters, a fee', {}, [of('a', '1'), ...hours], ['50.00', '50.00']],
-      ['among meters alone', {}, [of('a', '1'), of('b', '1'), of(null, '8')], ['50.00', '50.00']],
+      ['only among meters', {}, [of('a', '1'), of('b', '1'), of(null, '8')], ['50.00', '50.00']],
       ['by use, in one unit', supply, [of('a', '1', 'MWh'), of('b', '1000')], ['50.00', '50.00']],
       ['by use, not by power', supply, [of('a', '1'), of('a', '9', 'KW'), of('b', '1')], ['50.00', '50.00']],
       [
@@ -656,7 +656,7 @@ describe('cost', () => {
         ['75', '25', '0'],
       ],
       ['equally, of several units', [of('a', 9), of('b', 1, 'kVA')], {}, ['50', '50', '0']],
-      ['equally, beside demand without a unit', [of('a', 9)], { billedDemand: '1' }, ['50', '50', '0']],
+      ['equally, next to demand without a unit', [of('a', 9)], { billedDemand: '1' }, ['50', '50', '0']],
       ['without capacity', [of('a', 1), of('b', 9, 'kW', { demandType: 'CONTRACT' })], {}, ['100', '0', '0']],
     ])('%s', async (_how, demandMeters, ofB, parts) => {
       const company = await newCompany({ a: {}, b: {}, c: {} });

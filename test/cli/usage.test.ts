@@ -244,7 +244,7 @@ describe('wrong settings end with status 2', () => {
 
   test.each([
     ['that are not set', {}, 'WEBHOOK_SECRETS (or WEBHOOK_SECRETS_FILE) has to be set'],
-    ['that are none', { WEBHOOK_SECRETS: 'whsec_geheim' }, 'secret 1 is not whsec_ and then base64'],
+    ['that are invalid', { WEBHOOK_SECRETS: 'whsec_geheim' }, 'secret 1 is not whsec_ and then base64'],
   ])('in the receiver, which refuses secrets %s before it opens anything', async (_, env, words) => {
     // Nothing listens at the address: with valid settings the command would wait for Temporal.
     const address = `127.0.0.1:${await freePort()}`;
@@ -259,7 +259,7 @@ describe('wrong configuration of Temporal ends with status 2', () => {
   test.each([
     ['that is not there', undefined, 'TEMPORAL_CONFIG_FILE has to name a TOML file'],
     [
-      'that is no TOML',
+      'that is not TOML',
       '[profile.default]\napi_key = geheim\n',
       'Invalid TOML document: invalid value, line 2',
     ],

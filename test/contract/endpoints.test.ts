@@ -62,16 +62,16 @@ describe('overrides', () => {
   });
 
   test.each([
-    ['an entry that is none', { invoices: { path: '/invoice' } }, 'invoices'],
+    ['an entry that does not exist', { invoices: { path: '/invoice' } }, 'invoices'],
     ['a path that does not begin at the base address', { meters: { path: 'meter' } }, 'meters.path'],
     ['an entry without path', { meters: { items: 'meters' } }, 'meters.path'],
     ['a misspelt key, which would go unnoticed', { meters: { path: '/m', totals: 'n' } }, 'totals'],
     [
-      'a query whose value is no text',
+      'a query whose value is not a text',
       { meters: { path: '/m', query: { limit: 100 } } },
       'meters.query.limit',
     ],
-    ['an entry that is a path alone', { meters: '/meter' }, 'meters'],
+    ['an entry that is only a path', { meters: '/meter' }, 'meters'],
     ['a list', [], ''],
     ['null', null, ''],
   ])('are refused: %s', (_, file, named) => {

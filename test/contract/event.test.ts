@@ -114,7 +114,7 @@ describe('an unknown event is ignored, and never refused', () => {
 
   test.each([
     ['an empty object', {}],
-    ['an eventType that is no text', { eventType: { toString: 'document.created.v2' } }],
+    ['an eventType that is not a text', { eventType: { toString: 'document.created.v2' } }],
     ['fields of none of the resources', { hello: 'world' }],
   ])('%s, like an event of unknown type', (_, payload) => {
     expect(decodeEvent(payload)).toEqual(ignored('unknown'));
@@ -146,7 +146,7 @@ describe('a known type without a required field is EVENT_UNREADABLE, and the err
   });
 
   test.each([
-    ['id', 'no UUID', document('created', { id: 'document-7' })],
+    ['id', 'not a UUID', document('created', { id: 'document-7' })],
     ['id', 'a number', document('created', { id: 7 })],
     ['id', 'null', document('created', { id: null })],
     ['company', 'null', document('created', { company: null })],

@@ -69,7 +69,7 @@ test('no server is left if the data folder is deleted while the stack runs', asy
   await serversGone(owner);
 });
 
-/** Makes the file say that the program which started the servers has ended, and they run on. */
+/** Makes the file look as if the program that started the servers had ended while they keep running. */
 function disown(dir: string): void {
   const running = readRunning(dir);
   if (running === undefined) throw new Error('nothing runs there');

@@ -112,7 +112,7 @@ const pagesUnderWay = (rig: Rig) =>
 
 const pendingEvents = (rig: Rig) => countOf(rig, `metersync.events where outcome = 'pending'`);
 
-/** Leaves an alarm open, as a worker does that is stopped in an outage. Its reason is over by then. */
+/** Leaves an alarm open, like a worker that is stopped during an outage. Its cause is over by then. */
 async function leaveOpen({ warehouse: { db } }: Rig, name: AlarmName): Promise<void> {
   await db.execute(sql`
     insert into metersync.alerts (name, key, detail, pending_since, opened_at)

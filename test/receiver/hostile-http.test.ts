@@ -274,7 +274,7 @@ describe('hostile HTTP, by its row in the table of hostile inputs', () => {
   test.each([
     ['two Content-Length', `${begun}${signed}${length}Content-Length: 3\r\n\r\n${golden.body}`],
     ['Content-Length and chunked', `${begun}${signed}${length}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
-    ['a line that ends with LF alone', `${begun.replace('\r\n', '\n')}${signed}${length}\r\n${golden.body}`],
+    ['a line that ends with only LF', `${begun.replace('\r\n', '\n')}${signed}${length}\r\n${golden.body}`],
     ['a space before the colon', `${begun}${signed}Content-Length : 20\r\n\r\n${golden.body}`],
     [
       'a folded header',

@@ -61,7 +61,7 @@ describe('an error', () => {
   test.each([
     ['without a code', new TypeError('x is undefined')],
     ['with a number for a code', new DOMException('aborted', 'AbortError')],
-    ['that is no Error', 'ECONNREFUSED'],
+    ['that is not an Error', 'ECONNREFUSED'],
   ])('%s is not the fault of the service', (_, error) => {
     expect(failureOfError(error)).toBeUndefined();
   });

@@ -15,13 +15,13 @@ describe('a request that changes something', () => {
     ['another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }],
     ['another port of this machine', { 'sec-fetch-site': 'same-site', origin: 'http://127.0.0.1:9999' }],
     [
-      'another site that claims to be us',
+      'another site that claims to be the portal',
       { 'sec-fetch-site': 'cross-site', origin: 'http://127.0.0.1:4000' },
     ],
     ['an address that somebody typed', { 'sec-fetch-site': 'none' }],
     ['an older browser on another site', { origin: 'https://evil.example' }],
     ['a sandboxed frame', { origin: 'null' }],
-    ['what is no browser', {}],
+    ['a client that is not a browser', {}],
   ])('is refused from %s', (_from, headers) => {
     expect(fromOwnPages({ host, ...headers })).toBe(false);
   });

@@ -158,7 +158,7 @@ export const catchUp: readonly Work[] = [
     },
   },
   {
-    name: 'rows of a company written from events alone are tombstoned',
+    name: 'rows of a company that only events wrote are tombstoned',
     rows: 150,
     prepare: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
